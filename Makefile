@@ -19,7 +19,7 @@ patiently = (n=0; while sleep $(TICK) >/dev/null 2>&1; do n=$$((n + $(TICK))); e
 tests = $(BIN)/python -m pytest -q -n auto --dist loadfile $(1) || { [ $$? = 1 ] && echo "== what failed, once more" && \
   $(BIN)/python -m pytest -q --maxfail 10 --last-failed --last-failed-no-failures none $(1); }
 
-.PHONY: help setup demo test slow some fuzz mutants check live sample page workbench servers bench release clean
+.PHONY: help setup demo test slow some fuzz mutants check live sample page workbench servers stores bench release clean
 
 help: ## what can be made
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -91,7 +91,15 @@ $(VENV)/.page-tools: $(STAMP) plugins/workbench/build-requirements.txt
 page: $(VENV)/.page-tools ## build the workbench's page, unless it is up to date
 	@$(BIN)/python plugins/workbench/build.py
 
-workbench: $(BUNDLE) page ## build the workbench's page, and serve it over the samples of both drivers until Ctrl-C
+workSTORE := versitygw-1.8.0
+stores: $(BUNDLE) ## exports from real engines to a real S3 server
+	@if command -v uv >/dev/null 2>&1; then uv pip install -q --python $(BIN)/python -r tests/stores/requirements.txt; \
+	  else $(BIN)/python -m pip install -q --disable-pip-version-check -r tests/stores/requirements.txt; fi
+	@$(BIN)/python tests/servers run elasticsearch-8.19.21-plain weaviate-1.38.11-open $(STORE) $(STORE)-full -- sh -c \
+	  't="$(BIN)/python -m pytest -q -m live tests/stores --live $$DRAGOMAN_LIVE"; \
+	  $$t || { [ $$? = 1 ] && echo "== what failed, once more" && $$t --last-failed --last-failed-no-failures none; }'
+
+bench: $(BUNDLE) page ## build the workbench's page, and serve it over the samples of both drivers until Ctrl-C
 	@$(BIN)/python -m docs.demo.workbench $(if $(PORT),--port $(PORT)) $(if $(NO_BROWSER),--no-browser)
 
 servers: $(STAMP) ## start real engines and print where they are

@@ -76,6 +76,10 @@ ELSEWHERE = {
         "error[connection-failed]": "the server has to go away; system/test_export_resumes.py",
         "dragoman export shop orders -o orders.ndjson --resume": "the line before it does not run here",
         "dragoman export shop orders --parts 256": "it needs a cluster; system/test_exports_in_parts.py",
+        "pip install": "it installs from the web",
+        "export AWS_ENDPOINT_URL": "it belongs to the next line",
+        "dragoman export shop orders --parts 64 -o s3": "it needs a store; stores/test_exports_to_s3.py",
+        "dragoman export shop orders --parts 1 --format": "it needs a store; stores/test_exports_to_s3.py",
     },
     "find-drivers.md": {"xdg-open": "it opens a browser; browser/test_marketplace.py opens the page"},
     "run-a-registry.md": {

@@ -86,6 +86,8 @@ async def export(
     max_requests: int | None,
 ) -> None:  # fmt: skip
     """Export an object of any size, or its rows that match a filter."""
+    from dragoman.exports import is_url
+
     from .filters import parse_rows
 
     if options.reserved and not output:
@@ -101,6 +103,8 @@ async def export(
             escape_formulas=options.escape_formulas, strict=strict, now=now,
         )  # fmt: skip
         return
+    if output and is_url(output):
+        raise click.UsageError("a single file cannot be a URL; add --parts 1 for a folder there with one file")
     stream = cast("BinaryIO", _SafeStream() if sys.stdout.isatty() else sys.stdout.buffer)
     async with _resumable(options, Path(output) if output else None):
         result = await session.export(

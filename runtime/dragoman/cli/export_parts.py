@@ -38,7 +38,7 @@ def in_parts(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--max-requests", type=click.IntRange(1, 1024), metavar="N",
                      help="At most so many parts at a time, each with one request under way."),
         click.option("--parts", type=click.IntRange(1, 1024), metavar="N",
-                     help="Export so many parts, each a file of the folder FILE."),
+                     help="Export so many parts, each a file below FILE: a folder, or s3://BUCKET/FOLDER."),
     ):  # fmt: skip
         command = option(command)
     return command
@@ -53,7 +53,7 @@ async def export_in_parts(
     if parts is None:
         raise click.UsageError("this is for an export in parts; say how many: --parts 64")
     if not output:
-        raise click.UsageError("an export in parts needs a folder: -o FOLDER")
+        raise click.UsageError("an export in parts needs a folder or a URL: -o FOLDER")
     if not manifest:
         raise click.UsageError("an export in parts always has a manifest: omit --no-manifest")
     from dragoman.sessions.split_session import AT_ONCE
@@ -66,9 +66,9 @@ async def export_in_parts(
         runner = on_cluster(cluster, workers=workers, insecure=insecure_cluster, home=home, max_requests=max_requests)
     elif workers is not None or insecure_cluster:
         raise click.UsageError("--workers and --insecure-cluster belong to --cluster")
-    async with _unfinished(options, session, Path(output)):
+    async with _unfinished(options, session, output):
         result = await session.export_parts(
-            object, to=Path(output), parts=parts, runner=runner, at_once=max_requests or AT_ONCE, **arguments
+            object, to=output, parts=parts, runner=runner, at_once=max_requests or AT_ONCE, **arguments
         )
     say_notes(result.notes)
     if options.json:
@@ -76,11 +76,11 @@ async def export_in_parts(
 
 
 @asynccontextmanager
-async def _unfinished(options: Options, session: Session, folder: Path) -> AsyncIterator[None]:
+async def _unfinished(options: Options, session: Session, target: str) -> AsyncIterator[None]:
     """Name the command that continues a failed export, and clean up after an interrupted one."""
     import anyio
 
-    from dragoman.exports.parts.folder import unfinished
+    from dragoman.exports.parts.targets import unfinished
     from dragoman.sessions.split_exports import abandon
     from dragoman_api.errors import DragomanError
 
@@ -89,12 +89,12 @@ async def _unfinished(options: Options, session: Session, folder: Path) -> Async
     except anyio.get_cancelled_exc_class():
         # The driver ended with the command, so another one frees what the server holds.
         with anyio.move_on_after(_CLEANUP_SECONDS, shield=True), suppress(DragomanError):
-            if await anyio.to_thread.run_sync(unfinished, folder):
+            if await anyio.to_thread.run_sync(unfinished, target):
                 async with options.runtime(asks=False) as runtime, runtime.open(session.name) as another:
-                    await abandon(folder, partial(another.hold, seconds=0))
+                    await abandon(target, partial(another.hold, seconds=0))
         raise
     except DragomanError as error:
-        if error.code not in _FINAL and await anyio.to_thread.run_sync(unfinished, folder):
+        if error.code not in _FINAL and await anyio.to_thread.run_sync(unfinished, target):
             words = ["dragoman", *options.words, *(["--resume"] if "--resume" not in options.words else [])]
             error.advise(shlex.join(words))
         raise

@@ -5,7 +5,6 @@ from __future__ import annotations
 import secrets
 from contextlib import asynccontextmanager, suppress
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -22,9 +21,11 @@ from .clusters import LOCAL, check_address, client_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
+    from pathlib import Path
 
     from dragoman.exports.parts.coordinator import Runner
     from dragoman.exports.parts.split import PartResult, PartsResult, Split
+    from dragoman.exports.parts.target import PartsTarget
     from dragoman.sessions.time_spans import Span
     from dragoman_api.filters import Filter, RawQuery
 
@@ -43,8 +44,7 @@ def on_cluster(
     """Return a runner of parts for `Session.export_parts`, on a Dask cluster.
 
     Before any part starts, every worker opens the connection of the same name from its own home, and compares server,
-    hosts and driver with those of this process. The files are written by the workers, so all of them must have the
-    target folder under the same path.
+    hosts and driver with those of this process, and writes to the target: all must have it under the same path or URL.
 
     Args:
         address: ``local`` for a cluster on this machine that ends with the export, or ``tls://HOST:PORT``.
@@ -61,13 +61,15 @@ def on_cluster(
 
     @asynccontextmanager
     async def run(
-        split: Split, numbers: Sequence[int], folder: Path, progressed: Callable[[int, int, int], None]
+        split: Split, numbers: Sequence[int], target: PartsTarget, progressed: Callable[[int, int, int], None]
     ) -> AsyncIterator[AsyncIterator[tuple[int, PartResult]]]:
-        shared = await anyio.Path(folder).absolute()
+        if not target.everywhere:
+            hint = "export without --cluster, or into a folder or a store that all workers reach"
+            raise ConfigurationError(f"{target.name} is the memory of one process", hint=hint)
         async with client_of(address, workers=workers, insecure=insecure) as client:
             connection, futures = split.origin.connection, dict[Any, int]()
             try:
-                await _compare(client, split, of_workers)
+                await _compare(client, split, of_workers, target)
                 key = secrets.token_hex(8)
 
                 def submit(number: int) -> Any:
@@ -75,7 +77,7 @@ def on_cluster(
                     future = client.submit(
                         tasks.export_part,
                         msgspec.json.encode(one),
-                        str(shared / split.file(number)),
+                        f"{target.address}/{split.file(number)}",
                         of_workers,
                         key=f"dragoman-{key}-{number}",
                         pure=False,
@@ -83,7 +85,7 @@ def on_cluster(
                     futures[future] = number
                     return future
 
-                yield _parts(submit, numbers, folder, futures, most=max_requests or len(numbers))
+                yield _parts(submit, numbers, target, futures, most=max_requests or len(numbers))
             finally:
                 # The scheduler may be gone.
                 with anyio.move_on_after(STOP_SECONDS, shield=True), suppress(Exception):
@@ -93,19 +95,21 @@ def on_cluster(
     return run
 
 
-async def _compare(client: Any, split: Split, home: str) -> None:
-    """Let every worker compare its connection with that of the export.
+async def _compare(client: Any, split: Split, home: str, target: PartsTarget) -> None:
+    """Let every worker compare its connection with that of the export, and try to write to the target.
 
     Raises:
-        ConfigurationError: There is no worker, or one differs or lacks the connection; the message names it.
+        ConfigurationError: There is no worker, or one differs or lacks the connection or the target; the message names
+            it.
     """
     addresses = list((await client.scheduler.identity(n_workers=-1))["workers"])
     if not addresses:
         hint = "start one: dask worker tls://HOST:PORT"
         raise ConfigurationError("the cluster has no worker", hint=hint, code="worker-differs")
     plan = msgspec.json.encode(msgspec.structs.replace(split, shares=[]))
+    about = plan, home, target.address, target.claim
     asked = {
-        address: client.submit(tasks.compare, plan, home, workers=[address], allow_other_workers=False, pure=False)
+        address: client.submit(tasks.compare, *about, workers=[address], allow_other_workers=False, pure=False)
         for address in addresses
     }
     for address, future in asked.items():
@@ -115,7 +119,7 @@ async def _compare(client: Any, split: Split, home: str) -> None:
 
 
 async def _parts(
-    submit: Callable[[int], Any], numbers: Sequence[int], folder: Path, futures: dict[Any, int], *, most: int
+    submit: Callable[[int], Any], numbers: Sequence[int], target: PartsTarget, futures: dict[Any, int], *, most: int
 ) -> AsyncIterator[tuple[int, PartResult]]:
     """Submit parts, at most so many at a time, and yield those that are done."""
     from distributed import as_completed
@@ -128,7 +132,7 @@ async def _parts(
         done = await _done(future)
         if done.part is None:
             raise ExportError(f"part {futures[future]:,}: {done.message}", hint=done.hint, code=done.code)
-        await run_sync(_check, folder / done.part.file, done.part)
+        await run_sync(_check, target, done.part)
         yield futures[future], done.part
 
 
@@ -148,16 +152,14 @@ async def _done(future: Any) -> tasks.TaskEnd:
         raise ExportError(reason, hint=hint, code="worker-failed") from error
 
 
-def _check(path: Path, part: PartResult) -> None:
+def _check(target: PartsTarget, part: PartResult) -> None:
     """Raise ExportError if the file of a part is not here as the worker wrote it."""
-    try:
-        size = path.stat().st_size
-    except OSError:
-        size = -1
+    size = target.size(part.file)
     if size != part.bytes:
         found = f"has {size:,} bytes instead of {part.bytes:,}" if size >= 0 else "is not here"
-        hint = "export into a folder that this machine and all workers have under the same path"
-        raise ExportError(f"{path} {found}, although a worker has written it", hint=hint, code="parts-differ")
+        reason = f"{target.name}/{part.file} {found}, although a worker has written it"
+        hint = "export into a folder or a store that this machine and all workers have under the same path"
+        raise ExportError(reason, hint=hint, code="parts-differ")
 
 
 def export(
@@ -190,7 +192,7 @@ def export(
     Args:
         connection: The connection's name, here and on every worker.
         object: The object's name.
-        to: The folder, which this machine and all workers have under the same path.
+        to: The folder or URL, which this machine and all workers have under the same path.
         parts: The wanted number of parts, better several for each worker.
         cluster: As for `on_cluster`.
         workers: As for `on_cluster`.
@@ -222,7 +224,7 @@ def export(
     with connect(connection, home=home) as session:
         return session.export_parts(
             object,
-            to=Path(to),
+            to=to,
             parts=parts,
             format=format,
             compress=compress,

@@ -12,6 +12,7 @@ import msgspec
 
 from dragoman.blocking import BlockingSession, connect
 from dragoman.exports.parts.split import PartResult, Split
+from dragoman.exports.parts.targets import parts_target
 from dragoman_api.errors import DragomanError
 
 _sessions: dict[tuple[str, str], BlockingSession] = {}
@@ -42,21 +43,33 @@ def _session(connection: str, home: str) -> BlockingSession:
         return _sessions[key]
 
 
-def compare(plan: bytes, home: str) -> bytes:
-    """Open the connection, and compare server, hosts and driver with those of the export. Returns a `TaskEnd`."""
+def compare(plan: bytes, home: str, target: str = "", claim: str = "") -> bytes:
+    """Open the connection, compare server, hosts and driver with those of the export, and write to its target.
+
+    Args:
+        plan: The export.
+        home: The home of this worker; empty for its own.
+        target: The target's path or URL, if there is one.
+        claim: What the coordinator has left there.
+
+    Returns:
+        A `TaskEnd`.
+    """
     split = msgspec.json.decode(plan, type=Split)
     try:
         split.origin.check(_session(split.origin.connection, home).origin())
+        if target:
+            parts_target(target).probe(claim)
     except DragomanError as error:
         return _failed(error)
     return msgspec.json.encode(TaskEnd())
 
 
 def export_part(plan: bytes, file: str, home: str) -> bytes:
-    """Export the only part of a plan to a file. Returns a `TaskEnd`."""
+    """Export the only part of a plan to a file, a path or a URL. Returns a `TaskEnd`."""
     split = msgspec.json.decode(plan, type=Split)
     try:
-        part = _session(split.origin.connection, home).export_part(split, number=0, to=Path(file))
+        part = _session(split.origin.connection, home).export_part(split, number=0, to=file)
     except DragomanError as error:
         return _failed(error)
     return msgspec.json.encode(TaskEnd(part=part))

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from .export import Export, ExportSource
     from .formats import COMPRESSIONS, FORMATS, TYPED, Shape, choose, choose_columns, need
     from .results import ExportResult
+    from .stores import is_url
     from .targets import files_beside
     from .values import read_row
 
@@ -26,6 +27,7 @@ _HOME = {
     "choose": "formats",
     "choose_columns": "formats",
     "files_beside": "targets",
+    "is_url": "stores",
     "need": "formats",
     "read_row": "values",
     "unfinished": "checkpoints",
@@ -43,6 +45,7 @@ __all__ = [
     "choose",
     "choose_columns",
     "files_beside",
+    "is_url",
     "need",
     "read_row",
     "unfinished",

@@ -58,9 +58,9 @@ RESERVED = frozenset(kind.code for kind in tree(DragomanError) if kind not in CR
     "registry-stale", "registry-unreachable", "repair-needed", "resume-refused", "rollback", "root-mismatch",
     "root-unknown", "sandbox-insufficient", "script-failed", "server-busy", "server-ends", "sign-in-not-agreed",
     "snapshot-lost", "source-missing", "state-damaged", "state-newer", "state-unreadable", "stopped", "system",
-    "table-without-types", "target-occupied", "terminated", "tests-not-run", "timed-out", "token-unknown",
-    "undo-unfinished", "upload-conflict", "upload-invalid", "upload-too-large", "upload-too-slow", "usage",
-    "values-misfit", "variable-unknown", "work-ended", "worker-differs", "worker-failed",
+    "table-without-types", "target-not-claimed", "target-occupied", "terminated", "tests-not-run", "timed-out",
+    "token-unknown", "undo-unfinished", "upload-conflict", "upload-invalid", "upload-too-large", "upload-too-slow",
+    "usage", "values-misfit", "variable-unknown", "work-ended", "worker-differs", "worker-failed",
 }  # fmt: skip
 """Codes reserved for the host, because scripts and exit codes depend on them."""
 

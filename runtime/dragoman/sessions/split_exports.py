@@ -14,8 +14,9 @@ from anyio.to_thread import run_sync
 from dragoman.background import background
 from dragoman.exports import TYPED, Export, ExportSource
 from dragoman.exports.parts.coordinator import Coordinator
-from dragoman.exports.parts.folder import PartsFolder
 from dragoman.exports.parts.split import ExportOrigin, PartResult, Split
+from dragoman.exports.parts.targets import parts_target
+from dragoman.exports.uploads import local_file
 from dragoman_api.errors import ConfigurationError, DragomanError, DriverFaultError, ExportError
 from dragoman_api.events import ExportProgressed
 from dragoman_api.exports import MAX_SHARES, ExportRequest, SnapshotHold, SplitRequest
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from dragoman.exports import Shape
     from dragoman.exports.parts.coordinator import Runner
     from dragoman.exports.parts.split import PartsResult
+    from dragoman.exports.parts.target import PartsTarget
     from dragoman_api.events import Event
 
     from .driver_calls import Calls
@@ -147,8 +149,8 @@ class SplitExports:
             started=datetime.now(UTC).isoformat(timespec="seconds"),
         )
 
-    async def part(self, split: Split, number: int, *, to: Path, emit: Callable[[Event], None]) -> PartResult:
-        """Export one part to a file; see `Session.export_part`."""
+    async def part(self, split: Split, number: int, *, to: Path | str, emit: Callable[[Event], None]) -> PartResult:
+        """Export one part to a file, or to a URL; see `Session.export_part`."""
         if not 0 <= number < len(split.shares):
             raise ConfigurationError(f"the export has parts 0 to {len(split.shares) - 1:,}, not {number:,}")
         split.origin.check(self.origin())
@@ -160,17 +162,18 @@ class SplitExports:
             plugin=split.origin.plugin,
             version=split.origin.version,
         )
-        export = Export(source, to=to, shape=split.shape, resume=False, emit=emit)
-        with export.reporting():
-            request = split.of_part(number)
-            about: dict[str, Any] = {"columns": split.table, "described": split.described}
-            result = await export.run(request, **about, manifest=False, parts=self._calls.parts)
-        told = {(note.code, note.reason) for note in split.notes}
-        notes = [note for note in result.notes if (note.code, note.reason) not in told]
-        if split.snapshot and any(note.code == "rows-differ" for note in notes):
-            reason = next(note.reason for note in notes if note.code == "rows-differ")
-            raise ExportError(f"part {number:,}: {reason}", code="parts-differ")
-        return PartResult(file=to.name, rows=result.rows, bytes=result.bytes, sha256=result.sha256, notes=notes)
+        async with local_file(to) as file:
+            export = Export(source, to=file, shape=split.shape, resume=False, emit=emit)
+            with export.reporting():
+                request = split.of_part(number)
+                about: dict[str, Any] = {"columns": split.table, "described": split.described}
+                result = await export.run(request, **about, manifest=False, parts=self._calls.parts)
+            told = {(note.code, note.reason) for note in split.notes}
+            notes = [note for note in result.notes if (note.code, note.reason) not in told]
+            if split.snapshot and any(note.code == "rows-differ" for note in notes):
+                reason = next(note.reason for note in notes if note.code == "rows-differ")
+                raise ExportError(f"part {number:,}: {reason}", code="parts-differ")
+        return PartResult(file=file.name, rows=result.rows, bytes=result.bytes, sha256=result.sha256, notes=notes)
 
     async def hold(self, split: Split, seconds: int) -> bool:
         """Keep the snapshot of a split export, or free it; see `Session.hold`."""
@@ -184,7 +187,7 @@ class SplitExports:
 
         @asynccontextmanager
         async def run(
-            split: Split, numbers: Sequence[int], folder: Path, progressed: Callable[[int, int, int], None]
+            split: Split, numbers: Sequence[int], target: PartsTarget, progressed: Callable[[int, int, int], None]
         ) -> AsyncIterator[AsyncIterator[tuple[int, PartResult]]]:
             give, take = anyio.create_memory_object_stream[tuple[int, PartResult] | DragomanError](len(numbers))
             waiting = list(reversed(numbers))
@@ -199,7 +202,7 @@ class SplitExports:
                                 progressed(number, event.rows, event.bytes)
 
                         try:
-                            part = await self.part(split, number, to=folder / split.file(number), emit=show)
+                            part = await self.part(split, number, to=target.file(split.file(number)), emit=show)
                         except DragomanError as error:
                             waiting.clear()
                             await give.send(error)
@@ -235,7 +238,7 @@ async def split_or_continue(
     keep_alive: int,
     now: datetime | None,
 ) -> Split:
-    """Split an export, or return the unfinished one of its folder.
+    """Split an export, or return the unfinished one of its target.
 
     Args:
         exports: Those of the session.
@@ -264,25 +267,25 @@ async def split_or_continue(
     return found
 
 
-async def abandon(path: Path, free: Callable[[Split], Awaitable[object]]) -> None:
+async def abandon(to: Path | str, free: Callable[[Split], Awaitable[object]]) -> None:
     """Free the snapshot of an unfinished export and remove its parts, for a process that was told to stop.
 
     Raises:
-        DragomanError: The folder cannot be read, or the server did not answer.
+        DragomanError: The target cannot be read, or the server did not answer.
     """
-    folder = PartsFolder(path)
-    split = await run_sync(lambda: folder.open(resume=True))
+    target = await run_sync(parts_target, to)
+    split = await run_sync(lambda: target.open(resume=True))
     try:
         if split is not None and split.snapshot:
             await free(split)
-            await run_sync(folder.discard, split)
+            await run_sync(target.discard, split)
     finally:
-        await run_sync(folder.leave)
+        await run_sync(target.leave)
 
 
-async def in_folder(
+async def in_target(
     exports: SplitExports,
-    path: Path,
+    to: Path | str,
     runner: Runner,
     scope: Scope,
     *,
@@ -294,14 +297,14 @@ async def in_folder(
     now: datetime | None,
     emit: Callable[[Event], None],
 ) -> PartsResult:
-    """Export in parts into a folder; see `Session.export_parts`."""
-    folder = PartsFolder(path)
-    found = await run_sync(lambda: folder.open(resume=resume))
+    """Export in parts into a folder or a store; see `Session.export_parts`."""
+    target = await run_sync(parts_target, to)
+    found = await run_sync(lambda: target.open(resume=resume))
     try:
         split = await split_or_continue(
             exports, found, scope, shape=shape, columns=columns, parts=parts, keep_alive=keep_alive, now=now
         )
-        return await Coordinator(folder, hold=exports.hold, emit=emit).run(split, runner, resumed=resume)
+        return await Coordinator(target, hold=exports.hold, emit=emit).run(split, runner, resumed=resume)
     finally:
         with anyio.CancelScope(shield=True):
-            await run_sync(folder.leave)
+            await run_sync(target.leave)

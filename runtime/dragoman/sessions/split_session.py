@@ -104,13 +104,13 @@ class SplitSession:
             scope, shape=shape, columns=columns, parts=parts, keep_alive=keep_alive or self._keep_alive
         )
 
-    async def export_part(self, split: Split, *, number: int, to: Path) -> PartResult:
+    async def export_part(self, split: Split, *, number: int, to: Path | str) -> PartResult:
         """Export one part of a split export to a file, which appears only when it is complete.
 
         Args:
             split: From `split`, perhaps of another process.
             number: The part's number, from 0.
-            to: The file; `Split.file` is its usual name.
+            to: The file, or its URL, as for `export_parts`; `Split.file` is its usual name.
 
         Raises:
             ConfigurationError: This connection leads to another server, or has another driver (``worker-differs``).
@@ -135,7 +135,7 @@ class SplitSession:
         self,
         object: str,  # noqa: A002
         *,
-        to: Path,
+        to: Path | str,
         parts: int,
         format: str = "documents",  # noqa: A002
         compress: str | None = None,
@@ -153,14 +153,16 @@ class SplitSession:
         at_once: int = AT_ONCE,
         runner: Runner | None = None,
     ) -> PartsResult:
-        """Export an object in parts, each a file of one folder, which is complete once it has a ``manifest.json``.
+        """Export an object in parts, each a file of one target, which is complete once it has a ``manifest.json``.
 
         A part appears when it is complete. An interrupted export frees its snapshot and removes its parts; one that
         failed can be continued while the server holds the snapshot.
 
         Args:
             object: Its name.
-            to: The folder, which must be empty or missing.
+            to: A folder, or a URL that fsspec knows, as ``s3://bucket/orders/``; it must be empty or missing. A part
+                for a URL is a private file in the temporary folder first. Credentials come from the environment and
+                from the configuration of the backend (`s3fs`, `gcsfs` and so on).
             parts: As for `split`.
             format: As for `split`.
             compress: As for `export`.
@@ -182,17 +184,18 @@ class SplitSession:
             The content of the manifest.
 
         Raises:
-            ExportError: The folder holds something else (``target-occupied``) or cannot be written, another export is
+            ConfigurationError: The URL holds a password, or the package for it is missing.
+            ExportError: The target holds something else (``target-occupied``) or cannot be written, another export is
                 writing it (``export-running``), there is nothing to resume (``resume-refused``), the snapshot is gone
                 (``snapshot-lost``), or rows are missing (``parts-differ``).
             DragomanError: A part failed, as for `split` and `export_part`.
         """
-        from .split_exports import in_folder
+        from .split_exports import in_target
 
         scope = Scope(object=object, filters=filters, match=match, span=span, tenant=tenant, revision=revision)
         shape = await _part_shape(format=format, compress=compress, escape_formulas=escape_formulas, strict=strict)
         exports = self._split_exports
-        return await in_folder(
+        return await in_target(
             exports,
             to,
             runner or exports.here(at_once),

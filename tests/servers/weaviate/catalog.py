@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from servers.engines import Engine, Server
 from servers.faults import Obstacle
-from servers.weaviate.build import VERSION, build, build_folder, go_obstacle
+from servers.weaviate.build import SERVER, VERSION
 from servers.weaviate.node import Access, Node
 
 if TYPE_CHECKING:
@@ -31,12 +31,12 @@ class WeaviateEngine(Engine):
         """Look for Go, and for openssl where there is TLS."""
         if self.tls and not shutil.which("openssl"):
             return Obstacle(reason="openssl is not on the path", remedy="apt-get install openssl")
-        return go_obstacle()
+        return SERVER.obstacle()
 
     def install(self) -> tuple[Path, bool]:
         """Build the server; all engines share it."""
-        made = build()
-        return build_folder(), made
+        made = SERVER.build()
+        return SERVER.folder, made
 
     @contextmanager
     def serve(self, folder: Path, options: Options) -> Iterator[Server]:

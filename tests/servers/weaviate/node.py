@@ -12,7 +12,7 @@ from servers.certificates import make_certificates
 from servers.faults import EngineError
 from servers.processes import Process, free_neighbours, free_ports
 from servers.rest import Rest
-from servers.weaviate.build import VERSION, binary
+from servers.weaviate.build import SERVER, VERSION
 from servers.weaviate.keys import make_keys, make_users
 
 if TYPE_CHECKING:
@@ -75,10 +75,10 @@ class Node:
 
     def _command(self) -> list[str]:
         if not self._tls:
-            return [str(binary()), "--scheme", "http", "--host", _HOST, "--port", str(self._port)]
+            return [str(SERVER.program), "--scheme", "http", "--host", _HOST, "--port", str(self._port)]
         shown = self._home / self._options.certificate
         return [
-            *(str(binary()), "--scheme", "https", "--tls-host", _HOST, "--tls-port", str(self._port)),
+            *(str(SERVER.program), "--scheme", "https", "--tls-host", _HOST, "--tls-port", str(self._port)),
             *("--tls-certificate", f"{shown}.crt", "--tls-key", f"{shown}.key"),
         ]
 

@@ -23,12 +23,11 @@ from .split import PartsResult
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
     from contextlib import AbstractAsyncContextManager
-    from pathlib import Path
 
     from dragoman_api.events import Event
 
-    from .folder import PartsFolder
     from .split import PartResult, Split
+    from .target import PartsTarget
 
 FREE_SECONDS = 5
 """How long it may take to free a snapshot."""
@@ -41,14 +40,14 @@ class Runner(Protocol):
     """Runs parts of an export: here, or on a cluster."""
 
     def __call__(
-        self, split: Split, numbers: Sequence[int], folder: Path, progressed: Callable[[int, int, int], None]
+        self, split: Split, numbers: Sequence[int], target: PartsTarget, progressed: Callable[[int, int, int], None]
     ) -> AbstractAsyncContextManager[AsyncIterator[tuple[int, PartResult]]]:
         """Run parts, and yield each that is complete with its number; leaving the context cancels the others.
 
         Args:
             split: The export.
             numbers: The numbers of the wanted parts.
-            folder: The folder of their files.
+            target: Where their files go.
             progressed: Called with a part's number and its rows and bytes so far.
         """
 
@@ -57,16 +56,16 @@ class Coordinator:
     """One export in parts, from the split to the manifest; single use."""
 
     def __init__(
-        self, folder: PartsFolder, *, hold: Callable[[Split, int], Awaitable[bool]], emit: Callable[[Event], None]
+        self, target: PartsTarget, *, hold: Callable[[Split, int], Awaitable[bool]], emit: Callable[[Event], None]
     ) -> None:
         """Begin.
 
         Args:
-            folder: Its folder, open.
+            target: Its target, open.
             hold: Keeps the snapshot for so many seconds from now on, or frees it (0); returns whether it was held.
             emit: Receives events.
         """
-        self._folder, self._hold, self._emit = folder, hold, emit
+        self._target, self._hold, self._emit = target, hold, emit
         self._began = time.perf_counter()
         self._progress: dict[int, tuple[int, int]] = {}
         self._total: int | None = None
@@ -82,15 +81,15 @@ class Coordinator:
 
         Raises:
             ExportError: The snapshot is gone (code ``snapshot-lost``), a part arrived short (``parts-differ``), or the
-                folder cannot be written.
+                target cannot be written.
             DragomanError: A part failed.
         """
         if resumed:
             await self._keep(split)
-            done = await run_sync(self._folder.done, split)
+            done = await run_sync(self._target.done, split)
         else:
             try:
-                await run_sync(self._folder.begin, split)
+                await run_sync(self._target.begin, split)
             except DragomanError:
                 await self._free(split)
                 raise
@@ -100,37 +99,37 @@ class Coordinator:
         self._about = {
             "connection": split.origin.connection,
             "object": split.request.object,
-            "target": str(self._folder.path),
+            "target": self._target.name,
         }
         self._emit(events.ExportStarted(resumed=self._rows, **self._about))
         numbers = [number for number in range(len(split.shares)) if number not in done]
         try:
             with anyio.CancelScope() as scope:
-                async with background() as tasks, runner(split, numbers, self._folder.path, self._progressed) as parts:
+                async with background() as tasks, runner(split, numbers, self._target, self._progressed) as parts:
                     tasks.start_soon(self._keep_alive, split, scope)
                     async for number, part in parts:
                         done[number] = part
-                        await run_sync(self._folder.record, part)
+                        await run_sync(self._target.record, part)
                         self._progressed(number, part.rows, part.bytes)
             if self._lost is not None:
                 raise self._lost
             result = await run_sync(self._result, split, [done[number] for number in sorted(done)])
-            await run_sync(self._folder.finish, result)
+            await run_sync(self._target.finish, result)
         except anyio.get_cancelled_exc_class():
             with anyio.CancelScope(shield=True):
                 if split.snapshot and await self._free(split):
-                    await run_sync(self._folder.discard, split)
+                    await run_sync(self._target.discard, split)
             raise
         except DragomanError as error:
             if not done:  # nothing would be saved
                 await self._free(split)
-                await run_sync(self._folder.discard, split)
+                await run_sync(self._target.discard, split)
             elif not error.hint:
                 error.advise("export with resume=True to fetch the missing parts")
             raise
         with anyio.CancelScope(shield=True):
             await self._free(split)
-        digest = await run_sync(self._folder.digest)
+        digest = await run_sync(self._target.digest)
         told = {name: getattr(result, name) for name in ("rows", "bytes", "seconds")}
         self._emit(events.ExportFinished(sha256=digest, **told, **self._about))
         return result
@@ -147,7 +146,7 @@ class Coordinator:
     async def _keep(self, split: Split) -> None:
         if split.snapshot and not await self._hold(split, split.request.keep_alive):
             raise ExportError(
-                f"the server no longer holds the snapshot of the export in {self._folder.path}",
+                f"the server no longer holds the snapshot of the export in {self._target.name}",
                 hint="remove the folder and export again; --keep-alive TIME keeps a snapshot longer",
                 code="snapshot-lost",
             )
@@ -173,7 +172,7 @@ class Coordinator:
 
     def _result(self, split: Split, parts: list[PartResult]) -> PartsResult:
         request, rows = split.request, sum(part.rows for part in parts)
-        notes = list(split.notes)
+        notes = [*split.notes, *self._target.notes]
         known = len(notes)
         for part in parts:
             add_notes(notes, part.notes, rows=rows, known=known)
@@ -183,7 +182,7 @@ class Coordinator:
                 raise ExportError(reason, hint="remove the folder and export again", code="parts-differ")
             notes.append(Note(code="rows-differ", reason=reason))
         return PartsResult(
-            target=str(self._folder.path),
+            target=self._target.name,
             connection=split.origin.connection,
             object=request.object,
             tenant=request.tenant,

@@ -1,39 +1,32 @@
-"""The folder of an export in parts: its lock, what of it is done, and the manifest that comes last."""
+"""The folder of an export in parts. A lock of the operating system claims it, which ends with the process."""
 
 from __future__ import annotations
 
 import hashlib
 import os
+import secrets
 from contextlib import contextmanager, suppress
-from shlex import quote
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from dragoman_api.errors import ExportError
-from dragoman_api.json_text import decode
 from dragoman_registry import files
 
-from .split import PartResult, PartsResult, Split
+from .target import DONE, MANIFEST, OWN, PLAN, PROBE, PartsTarget
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-MANIFEST = "manifest.json"
-"""The manifest's name; its presence means that every part is there."""
+    from .split import PartResult, PartsResult, Split
 
-_LOCK, _PLAN, _DONE = ".export.lock", ".export.json", ".export.done"
+_LOCK = f"{OWN}lock"
 _MOST = 256 << 20  # bytes of a plan: 1,024 shares of at most 64,000 characters, and a filter
 
 
-def unfinished(folder: Path) -> bool:
-    """Return whether a folder holds an export in parts that may be continued."""
-    return (folder / _PLAN).is_file() and not (folder / MANIFEST).exists()
-
-
-class PartsFolder:
-    """The folder of one export in parts, for the process that coordinates it.
+class PartsFolder(PartsTarget):
+    """A folder that every process of the export has under the same path.
 
     Attributes:
         path: The folder.
@@ -41,6 +34,7 @@ class PartsFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.name = self.address = str(path)
         self._lock: int | None = None
         self._made = False
 
@@ -54,78 +48,58 @@ class PartsFolder:
             reason = f"{self.path} cannot be written: {error.strerror or error}"
             raise ExportError(reason, hint=hint) from error
 
-    def open(self, *, resume: bool) -> Split | None:
-        """Lock the folder, which is made if it is missing; return the unfinished export to continue.
-
-        Raises:
-            ExportError: Another export is writing it (code ``export-running``), it holds something else
-                (``target-occupied``), or there is nothing to continue (``resume-refused``).
-        """
+    def _take(self, *, resume: bool) -> None:
         with self.guarding():
+            self.address = str(self.path.absolute())
             if self.path.exists() and not self.path.is_dir():
                 raise ExportError(f"{self.path} is not a folder", hint="name a folder for an export in parts")
             self._made = not self.path.exists()
             if resume and self._made:
-                raise self._nothing()
+                raise self.nothing()
             self.path.mkdir(parents=True, exist_ok=True)
             self._lock = files.try_lock(self.path / _LOCK)
-            if self._lock is None:
-                hint = "wait for it, or choose another folder"
-                raise ExportError(f"another export is writing {self.path}", hint=hint, code="export-running")
-            try:
-                return self._found(resume=resume)
-            except BaseException:
-                self.leave()
-                raise
+        if self._lock is None:
+            hint = "wait for it, or choose another folder"
+            raise ExportError(f"another export is writing {self.path}", hint=hint, code="export-running")
 
-    def _found(self, *, resume: bool) -> Split | None:
-        complete, unfinished = (self.path / MANIFEST).exists(), (self.path / _PLAN).exists()
-        others = sorted(path.name for path in self.path.iterdir() if path.name != _LOCK)
-        if resume and (complete or not unfinished):
-            raise self._nothing(complete=complete)
-        if resume:
-            try:
-                # One that another user wrote could ask for other rows.
-                return decode(files.read_plain(self.path / _PLAN, limit=_MOST, own=True), Split)
-            except (OSError, ValueError) as error:
-                raise ExportError(
-                    f"the unfinished export in {self.path} cannot be read: {error}",
-                    hint=f"remove {quote(str(self.path))} and export again",
-                    code="resume-refused",
-                ) from error
-        if others:
-            what = "a complete export" if complete else "an unfinished export" if unfinished else repr(others[0])
-            also = ", or continue it with --resume" if unfinished and not complete else ""
-            hint = f"choose another folder{also}"
-            raise ExportError(f"{self.path} holds {what}; nothing was written", hint=hint, code="target-occupied")
-        return None
+    def _others(self) -> list[str]:
+        with self.guarding():
+            return sorted(path.name for path in self.path.iterdir() if path.name != _LOCK)
 
-    def _nothing(self, *, complete: bool = False) -> ExportError:
-        reason = f"the export in {self.path} is complete" if complete else f"{self.path} holds no unfinished export"
-        return ExportError(reason, hint="export without --resume, into another folder", code="resume-refused")
+    def _read_plan(self) -> bytes:
+        # One that another user wrote could ask for other rows.
+        return files.read_plain(self.path / PLAN, limit=_MOST, own=True)
 
     def begin(self, split: Split) -> None:
         """Record a new export."""
         with self.guarding():
-            files.write(self.path / _PLAN, msgspec.json.encode(split), mode=0o600)
+            files.write(self.path / PLAN, msgspec.json.encode(split), mode=0o600)
+
+    def file(self, name: str) -> Path:
+        """Return the path of a part."""
+        return self.path / name
+
+    def size(self, name: str) -> int:
+        """Return the bytes of a part as this process sees it; -1 if it is not there."""
+        try:
+            return (self.path / name).stat().st_size
+        except OSError:
+            return -1
 
     def done(self, split: Split) -> dict[int, PartResult]:
         """Return the parts of an unfinished export that are complete, by number; a file that was changed is not."""
-        numbers = {split.file(number): number for number in range(len(split.shares))}
         found: dict[int, PartResult] = {}
         with suppress(FileNotFoundError):
-            for line in files.read_plain(self.path / _DONE, limit=_MOST).splitlines():
-                with suppress(msgspec.MsgspecError, OSError, KeyError):  # the last line may be torn, a file gone
-                    part = msgspec.json.decode(line, type=PartResult)
-                    number = numbers[part.file]
-                    with files.open_plain(self.path / part.file) as file:
-                        if hashlib.file_digest(file, "sha256").hexdigest() == part.sha256:
-                            found[number] = part
+            lines = files.read_plain(self.path / DONE, limit=_MOST).splitlines()
+            for number, part in self.known(split, lines).items():
+                with suppress(OSError), files.open_plain(self.path / part.file) as file:  # it may be gone
+                    if hashlib.file_digest(file, "sha256").hexdigest() == part.sha256:
+                        found[number] = part
         return found
 
     def record(self, part: PartResult) -> None:
         """Record a complete part."""
-        with self.guarding(), (self.path / _DONE).open("ab") as file:
+        with self.guarding(), (self.path / DONE).open("ab") as file:
             file.write(b"\n" + msgspec.json.encode(part))
             file.flush()
             os.fsync(file.fileno())
@@ -135,8 +109,11 @@ class PartsFolder:
         with self.guarding():
             files.sync(self.path)
             files.write(self.path / MANIFEST, msgspec.json.format(msgspec.json.encode(result)) + b"\n")
-            for name in (_PLAN, _DONE):
-                (self.path / name).unlink(missing_ok=True)
+            self._tidy()
+
+    def _tidy(self) -> None:
+        for path in (self.path / DONE, self.path / PLAN, *self.path.glob(f"{PROBE}*")):
+            path.unlink(missing_ok=True)
 
     def digest(self) -> str:
         """Return the SHA-256 digest of the manifest, in hexadecimal."""
@@ -150,8 +127,7 @@ class PartsFolder:
                 final = self.path / split.file(number)
                 for path in (final, *(final.with_name(f".{final.name}.{kind}") for kind in ("part", "made"))):
                     path.unlink(missing_ok=True)
-            for name in (_DONE, _PLAN):
-                (self.path / name).unlink(missing_ok=True)
+            self._tidy()
 
     def leave(self) -> None:
         """Release the lock; remove the folder if this export made it and it is empty."""
@@ -164,3 +140,17 @@ class PartsFolder:
         if self._made:
             with suppress(OSError):  # it is not empty
                 self.path.rmdir()
+
+    def unfinished(self) -> bool:
+        """Return whether the folder holds an export in parts that may be continued."""
+        return (self.path / PLAN).is_file() and not (self.path / MANIFEST).exists()
+
+    def probe(self, claim: str) -> None:
+        """Write a file and remove it, in a worker. Raises ExportError, also if the folder is not here."""
+        path = self.path / f"{PROBE}{secrets.token_hex(6)}"
+        if not self.path.is_dir():
+            hint = "export into a folder that this machine and all workers have under the same path"
+            raise ExportError(f"{self.path} is not here", hint=hint)
+        with self.guarding():
+            path.touch()
+            path.unlink()

@@ -1,0 +1,167 @@
+"""The target of an export in parts: what of it is done, and the manifest that comes last."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from contextlib import suppress
+from shlex import quote
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from dragoman_api.errors import ExportError
+from dragoman_api.json_text import decode
+
+from .split import PartResult, Split
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from dragoman_api.columns import Note
+
+    from .split import PartsResult
+
+MANIFEST = "manifest.json"
+"""The manifest's name; its presence means that every part is there."""
+
+OWN = ".export."
+"""The beginning of the names that are not for readers: they are gone when the export is complete."""
+
+PLAN, DONE = f"{OWN}json", f"{OWN}done"
+PROBE = f"{OWN}worker-"
+"""The beginning of the name of a file that a worker writes to see whether it can."""
+
+
+class PartsTarget(ABC):
+    """The target of one export in parts, for the process that coordinates it. Its functions block.
+
+    Attributes:
+        name: Its path or URL.
+        address: The same for other processes: a path is absolute.
+        claim: What a worker finds in the target if it has the same one; empty if that need not be compared.
+        everywhere: Whether other processes can write to it.
+    """
+
+    name: str
+    address: str
+    claim: str = ""
+    everywhere: bool = True
+
+    def open(self, *, resume: bool) -> Split | None:
+        """Claim the target for this process; return the unfinished export to continue.
+
+        Raises:
+            ExportError: Another export is writing it (code ``export-running``), it holds something else
+                (``target-occupied``), or there is nothing to continue (``resume-refused``).
+        """
+        self._take(resume=resume)
+        try:
+            return self._found(resume=resume)
+        except BaseException:
+            self.leave()
+            raise
+
+    def _found(self, *, resume: bool) -> Split | None:
+        others = self._others()
+        complete, unfinished = MANIFEST in others, PLAN in others
+        if resume and (complete or not unfinished):
+            raise self.nothing(complete=complete)
+        if resume:
+            try:
+                return decode(self._read_plan(), Split)
+            except (OSError, ValueError) as error:
+                raise ExportError(
+                    f"the unfinished export in {self.name} cannot be read: {error}",
+                    hint=f"remove {quote(self.name)} and export again",
+                    code="resume-refused",
+                ) from error
+        if others:
+            what = "a complete export" if complete else "an unfinished export" if unfinished else repr(others[0])
+            also = ", or continue it with --resume" if unfinished and not complete else ""
+            hint = f"choose another folder{also}"
+            raise ExportError(f"{self.name} holds {what}; nothing was written", hint=hint, code="target-occupied")
+        return None
+
+    def nothing(self, *, complete: bool = False) -> ExportError:
+        """Return the error that there is nothing to continue."""
+        reason = f"the export in {self.name} is complete" if complete else f"{self.name} holds no unfinished export"
+        return ExportError(reason, hint="export without --resume, into another folder", code="resume-refused")
+
+    def known(self, split: Split, lines: Iterable[bytes]) -> dict[int, PartResult]:
+        """Return the recorded parts of an export by number; a later record of a part replaces an earlier one."""
+        numbers = {split.file(number): number for number in range(len(split.shares))}
+        found: dict[int, PartResult] = {}
+        for line in lines:
+            with suppress(msgspec.MsgspecError, KeyError):  # the last line may be torn
+                part = msgspec.json.decode(line, type=PartResult)
+                found[numbers[part.file]] = part
+        return found
+
+    @property
+    def notes(self) -> list[Note]:
+        """What the user should know about the target."""
+        return []
+
+    @abstractmethod
+    def _take(self, *, resume: bool) -> None:
+        """Claim the target for this process."""
+
+    @abstractmethod
+    def _others(self) -> list[str]:
+        """Return the names in the target, without what claims it."""
+
+    @abstractmethod
+    def _read_plan(self) -> bytes:
+        """Return the plan. Raises OSError."""
+
+    @abstractmethod
+    def begin(self, split: Split) -> None:
+        """Record a new export."""
+
+    @abstractmethod
+    def file(self, name: str) -> Path | str:
+        """Return where a part is written: a path, or a URL."""
+
+    @abstractmethod
+    def size(self, name: str) -> int:
+        """Return the bytes of a part as this process sees it; -1 if it is not there."""
+
+    @abstractmethod
+    def done(self, split: Split) -> dict[int, PartResult]:
+        """Return the parts of an unfinished export that are complete, by number; a file that was changed is not."""
+
+    @abstractmethod
+    def record(self, part: PartResult) -> None:
+        """Record a complete part."""
+
+    @abstractmethod
+    def finish(self, result: PartsResult) -> None:
+        """Write the manifest, then remove what was needed to continue."""
+
+    @abstractmethod
+    def digest(self) -> str:
+        """Return the SHA-256 digest of the manifest, in hexadecimal."""
+
+    @abstractmethod
+    def discard(self, split: Split) -> None:
+        """Remove the parts and all else of an export that cannot be continued."""
+
+    @abstractmethod
+    def leave(self) -> None:
+        """Release the target; leave nothing of an export that wrote nothing."""
+
+    @abstractmethod
+    def unfinished(self) -> bool:
+        """Return whether the target holds an export in parts that may be continued."""
+
+    @abstractmethod
+    def probe(self, claim: str) -> None:
+        """Write a file and remove it, in a worker.
+
+        Args:
+            claim: That of the coordinator.
+
+        Raises:
+            ExportError: This process cannot write here, or has another target under this name.
+        """

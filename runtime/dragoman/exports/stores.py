@@ -1,0 +1,284 @@
+"""Stores that fsspec knows: a bucket of objects, a server of files. Nothing appears there before it is complete."""
+
+from __future__ import annotations
+
+import re
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import anyio.from_thread
+
+from dragoman_api.errors import ConfigurationError, DragomanError, ExportError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_PROTOCOL = re.compile(r"[a-z][a-z0-9+.-]+(::[^/]+)?://", re.IGNORECASE)
+_BROKEN = re.compile(r"[a-z][a-z0-9+.-]+:", re.IGNORECASE)  # what is left of a URL's beginning in a path
+_DRIVE = re.compile(r"/[a-z]:/", re.IGNORECASE)
+_QUERY = re.compile(r"(\w://[^\s?\"']*)\?[^\s\"']*")  # it may be a signature
+_USER = re.compile(r"://[^/\s@]*@")
+
+_OBJECTS = frozenset({"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl", "oss", "memory"})
+"""Stores without folders, where one request stores a whole object."""
+
+_FOLDERS = ("file", "local")
+
+PIECE = 8 << 20
+"""Bytes that are read from a file and sent at a time."""
+
+_HINT = (
+    "check the address, that the store is there, and that you can write to it; "
+    "credentials come from the environment and the configuration of the backend"
+)
+
+
+def is_url(to: str) -> bool:
+    """Return whether a target is a URL, perhaps one that is refused, and no path."""
+    return _PROTOCOL.match(to) is not None
+
+
+def parse_target(to: Path | str) -> Path | StoreFolder:
+    """Return the path or the store that a target names.
+
+    Raises:
+        ConfigurationError: It is a URL that holds a password or options, or the package for it is missing.
+    """
+    if isinstance(to, Path):
+        if to.parts and _BROKEN.fullmatch(to.parts[0]) and len(to.parts[0]) > 2 and not to.is_absolute():
+            hint = "pass the URL as text: a path keeps only one of its slashes"
+            raise ConfigurationError(f"{to} is no path, but what is left of a URL", hint=hint)
+        return to
+    if not is_url(to):
+        return Path(to)
+    protocol, rest = to.split("://", 1)
+    protocol, _, chain = protocol.lower().partition("::")
+    chained = chain or "::" in rest
+    if "@" in (user := rest.partition("/")[0]) and ":" in user.rpartition("@")[0]:
+        hint = "omit it: each backend of fsspec reads credentials from the environment and its own configuration"
+        raise ConfigurationError(f"the URL of a {protocol}:// target holds a password", hint=hint)
+    if "?" in rest or chained or not rest.strip("/"):
+        hint = f"name a place in the store: {protocol}://BUCKET/FOLDER/"
+        raise ConfigurationError(
+            f"a {protocol}:// target is one place, without options or further addresses", hint=hint
+        )
+    if protocol in _FOLDERS:
+        return Path(rest.removeprefix("/") if _DRIVE.match(rest) else rest)
+    return StoreFolder(protocol, rest.rstrip("/"))
+
+
+class StoreFolder:
+    """One place in a store. Its functions block.
+
+    Attributes:
+        protocol: The beginning of its URL.
+        url: Its URL.
+    """
+
+    def __init__(self, protocol: str, path: str) -> None:
+        """Load the backend.
+
+        Raises:
+            ConfigurationError: It is unknown, or not installed.
+        """
+        self.protocol, self.url = protocol, f"{protocol}://{path}"
+        try:
+            from fsspec.core import url_to_fs
+        except ImportError as error:
+            raise _missing(protocol, "fsspec") from error
+        try:
+            self._files, self._root = url_to_fs(self.url)
+        except ImportError as error:
+            package = error.__cause__.name if isinstance(error.__cause__, ImportError) else None
+            raise _missing(protocol, package or protocol) from error
+        except ValueError as error:
+            hint = "use a folder, s3://, gs://, or another protocol of fsspec"
+            raise ConfigurationError(f"no store is known by {protocol}://: {_shown(error)}", hint=hint) from error
+        except Exception as error:
+            raise ConfigurationError(f"{self.url} cannot be reached: {_shown(error)}", hint=_HINT) from error
+
+    @contextmanager
+    def guarding(self) -> Iterator[None]:
+        """Convert every error of a backend to ExportError: they have classes of their own."""
+        try:
+            yield
+        except (DragomanError, FileExistsError, FileNotFoundError):
+            raise
+        except Exception as error:
+            raise ExportError(f"{self.url} cannot be read or written: {_shown(error)}", hint=_HINT) from error
+
+    def split(self) -> tuple[StoreFolder, str]:
+        """Return the place that holds this one, and the name in it.
+
+        Raises:
+            ConfigurationError: It is a whole bucket.
+        """
+        parent, _, name = self.url.partition("://")[2].rpartition("/")
+        if not parent:
+            raise ConfigurationError(f"{self.url} names no file", hint=f"name one: {self.url}/FILE")
+        return StoreFolder(self.protocol, parent), name
+
+    def _path(self, name: str) -> str:
+        return f"{self._root.rstrip('/')}/{name}" if name else self._root
+
+    def names(self) -> list[str]:
+        """Return the names of what is at this place, sorted; none if nothing is.
+
+        Raises:
+            ExportError: It cannot be listed, or is a single file.
+        """
+        root = self._root.strip("/")
+        found = set()
+        with self.guarding():
+            self._files.invalidate_cache()
+            try:
+                entries = self._files.ls(self._root, detail=True)
+            except FileNotFoundError:
+                return []
+        for entry in entries:
+            path = str(entry["name"]).strip("/")
+            if path != root:
+                found.add(path.rpartition("/")[2])
+            elif entry.get("type") == "file" and not str(entry["name"]).endswith("/") and len(entries) == 1:
+                raise ExportError(f"{self.url} is a file", hint="name a folder for an export in parts")
+        return sorted(found)
+
+    def read(self, name: str) -> bytes:
+        """Return the bytes of a file.
+
+        Raises:
+            FileNotFoundError: There is none.
+            ExportError: It cannot be read.
+        """
+        with self.guarding():
+            data: bytes = self._files.cat_file(self._path(name))
+            return data
+
+    def read_pieces(self, name: str) -> Iterator[bytes]:
+        """Yield the bytes of a file; raises as `read`."""
+        with self.guarding(), self._files.open(self._path(name), "rb", block_size=PIECE) as file:
+            while piece := file.read(PIECE):
+                stop_if_cancelled()
+                yield piece
+
+    def size(self, name: str) -> int:
+        """Return the bytes of a file; -1 if there is none."""
+        try:
+            with self.guarding():
+                self._files.invalidate_cache()
+                return int(self._files.info(self._path(name))["size"])
+        except FileNotFoundError:
+            return -1
+
+    def mark(self, name: str) -> str:
+        """Return what changes if a file is written again, without reading it; empty if the store has no such thing."""
+        try:
+            with self.guarding():
+                self._files.invalidate_cache()
+                return str(self._files.checksum(self._path(name)))
+        except (FileNotFoundError, ExportError):
+            return ""
+
+    def write(self, name: str, data: bytes) -> None:
+        """Replace a small file. Raises ExportError."""
+        with self._making_folder():
+            self._files.pipe_file(self._path(name), data)
+
+    def create(self, name: str, data: bytes) -> bool:
+        """Write a small file that must not be there.
+
+        Returns:
+            Whether the store itself refuses to replace a file. Where it does not, two processes may both succeed.
+
+        Raises:
+            FileExistsError: It is there.
+            ExportError: It cannot be written.
+        """
+        path = self._path(name)
+        for attempt in range(2):  # the second has to be refused
+            try:
+                with self._making_folder():
+                    self._files.pipe_file(path, data, mode="create")
+            except (FileExistsError, ExportError) as error:
+                if isinstance(error.__cause__, TypeError):  # a backend without this mode
+                    if not attempt and self.size(name) >= 0:
+                        raise FileExistsError(path) from None
+                    self.write(name, data)
+                    continue
+                # A backend repeats a request whose answer was lost, and some have other errors for "it is there".
+                with suppress(FileNotFoundError):
+                    if self.read(name) != data:
+                        raise FileExistsError(path) from None
+                    return True
+                raise
+        return False
+
+    @contextmanager
+    def _making_folder(self) -> Iterator[None]:
+        """Convert errors of writing; make the folder where a store has folders. Making one may make a bucket."""
+        with self.guarding():
+            if self.protocol not in _OBJECTS:
+                self._files.makedirs(self._root, exist_ok=True)
+            try:
+                yield
+            except FileNotFoundError as error:
+                raise ExportError(f"{self.url} cannot be written: {_shown(error)}", hint=_HINT) from error
+
+    def put(self, file: Path, name: str) -> None:
+        """Upload a file, which appears when all of it is there; a failed or cancelled upload leaves nothing.
+
+        Raises:
+            ExportError: It cannot be read or written.
+        """
+        path = self._path(name)
+        with file.open("rb") as source, self._making_folder():
+            if self.protocol in _OBJECTS and (self.protocol == "memory" or file.stat().st_size <= PIECE):
+                self._files.pipe_file(path, source.read())
+                return
+            upload = self._files.open(path, "wb", block_size=PIECE, autocommit=False)
+            try:
+                while piece := source.read(PIECE):
+                    stop_if_cancelled()
+                    upload.write(piece)
+                upload.close()
+                upload.commit()
+            except BaseException:
+                with suppress(Exception):
+                    upload.discard()
+                upload.closed = True  # or it would be completed when it is collected
+                raise
+
+    def remove(self, name: str) -> None:
+        """Remove a file if it is there. Raises ExportError."""
+        with self.guarding(), suppress(FileNotFoundError):
+            self._files.rm_file(self._path(name))
+
+    def abort_uploads(self, names: set[str]) -> None:
+        """End the unfinished uploads of these files, which a killed process left, where the store can list them."""
+        listed = getattr(self._files, "list_multipart_uploads", None)
+        if listed is None:
+            return
+        with suppress(Exception):  # not everybody may list them; the store removes them by its own rules
+            bucket, _, _ = self._files.split_path(self._root)
+            keys = {self._files.split_path(self._path(name))[1] for name in names}
+            for upload in listed(bucket):
+                if upload["Key"] in keys:
+                    self._files.abort_mpu(bucket, upload["Key"], upload["UploadId"])
+
+
+def _missing(protocol: str, package: str) -> ConfigurationError:
+    wanted = "'dragoman[s3]'" if protocol in ("s3", "s3a") else package
+    return ConfigurationError(f"{protocol}:// needs the package {package}", hint=f"pip install {wanted}")
+
+
+def _shown(error: BaseException) -> str:
+    """Return an error's text without what could be a credential in a URL."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    return _USER.sub("://…@", _QUERY.sub(r"\1?…", text))[:500]
+
+
+def stop_if_cancelled() -> None:
+    """Raise the cancellation of the task that waits for this thread."""
+    with suppress(RuntimeError):  # in a thread of somebody else
+        anyio.from_thread.check_cancelled()
