@@ -91,15 +91,7 @@ $(VENV)/.page-tools: $(STAMP) plugins/workbench/build-requirements.txt
 page: $(VENV)/.page-tools ## build the workbench's page, unless it is up to date
 	@$(BIN)/python plugins/workbench/build.py
 
-workSTORE := versitygw-1.8.0
-stores: $(BUNDLE) ## exports from real engines to a real S3 server
-	@if command -v uv >/dev/null 2>&1; then uv pip install -q --python $(BIN)/python -r tests/stores/requirements.txt; \
-	  else $(BIN)/python -m pip install -q --disable-pip-version-check -r tests/stores/requirements.txt; fi
-	@$(BIN)/python tests/servers run elasticsearch-8.19.21-plain weaviate-1.38.11-open $(STORE) $(STORE)-full -- sh -c \
-	  't="$(BIN)/python -m pytest -q -m live tests/stores --live $$DRAGOMAN_LIVE"; \
-	  $$t || { [ $$? = 1 ] && echo "== what failed, once more" && $$t --last-failed --last-failed-no-failures none; }'
-
-bench: $(BUNDLE) page ## build the workbench's page, and serve it over the samples of both drivers until Ctrl-C
+workbench: $(BUNDLE) page ## build the workbench's page, and serve it over the samples of both drivers until Ctrl-C
 	@$(BIN)/python -m docs.demo.workbench $(if $(PORT),--port $(PORT)) $(if $(NO_BROWSER),--no-browser)
 
 servers: $(STAMP) ## start real engines and print where they are
@@ -107,6 +99,14 @@ servers: $(STAMP) ## start real engines and print where they are
 
 live: $(BUNDLE) ## the live tests on every real engine, one after another
 	@.ci/run live
+
+STORE := versitygw-1.8.0
+stores: $(BUNDLE) ## exports from real engines to a real S3 server
+	@if command -v uv >/dev/null 2>&1; then uv pip install -q --python $(BIN)/python -r tests/stores/requirements.txt; \
+	  else $(BIN)/python -m pip install -q --disable-pip-version-check -r tests/stores/requirements.txt; fi
+	@$(BIN)/python tests/servers run elasticsearch-8.19.21-plain weaviate-1.38.11-open $(STORE) $(STORE)-full -- sh -c \
+	  't="$(BIN)/python -m pytest -q -m live tests/stores --live $$DRAGOMAN_LIVE"; \
+	  $$t || { [ $$? = 1 ] && echo "== what failed, once more" && $$t --last-failed --last-failed-no-failures none; }'
 
 bench: $(BUNDLE) ## the benchmarks, each against its baseline
 	@for script in tests/benchmarks/bench_*.py; do $(BIN)/python $$script || exit 1; done

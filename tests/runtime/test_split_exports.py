@@ -246,6 +246,18 @@ async def test_a_full_disk_frees_the_snapshot(open_memory, tmp_path, monkeypatch
         assert not await session.hold(splits[0], seconds=60)
 
 
+async def test_a_folder_without_the_right_to_write_is_refused(open_memory, tmp_path):
+    if not os.geteuid():
+        pytest.skip("root may write everywhere")
+    (tmp_path / "d").mkdir(mode=0o500)
+    async with open_memory() as runtime, runtime.open("memory") as session:
+        for to in (tmp_path / "d", tmp_path / "d" / "deeper"):
+            with pytest.raises(ExportError, match="cannot be written: Permission denied") as caught:
+                await session.export_parts("books", to=to, parts=2)
+            assert caught.value.hint == "free some space, or choose a folder that you can write to"
+    assert list((tmp_path / "d").iterdir()) == []
+
+
 async def test_an_export_cannot_continue_without_its_snapshot(open_memory, tmp_path):
     folder = tmp_path / "d"
     async with open_memory() as runtime, runtime.open("memory") as session:

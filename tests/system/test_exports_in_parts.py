@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -157,11 +158,33 @@ def test_ctrl_c_ends_every_worker_and_frees_the_snapshot(shell, server):
     until(lambda: not [each for each in family if each.is_running() and each.status() != psutil.STATUS_ZOMBIE])
 
 
+FULL = """
+mkdir orders && mount -t tmpfs -o size=256k tmpfs orders || exit 99
+"$@"
+code=$?
+ls -A orders
+exit $code
+"""
+
+
+@pytest.mark.skipif(not shutil.which("unshare"), reason="a small disk cannot be mounted here")
+def test_a_full_folder_leaves_no_manifest(shell, server):
+    words = shell.words("export", "shop", "orders", "--parts", "6", "-o", "orders")
+    line = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", FULL, "sh", *words]
+    done = subprocess.run(line, env=shell.variables(), cwd=shell.cwd, capture_output=True, text=True, timeout=100)
+    if done.returncode in (1, 99) and "dragoman" not in done.stderr and "error[" not in done.stderr:
+        pytest.skip(f"a small disk cannot be mounted here: {done.stderr}")
+    assert done.returncode == 1, done
+    assert "cannot be written: No space left on device" in done.stderr
+    assert "manifest.json" not in done.stdout
+    assert not server.cluster.contexts or ".export.json" in done.stdout
+
+
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
         ("--parts 0 -o d", 2, "0 is not in the range 1<=x<=1024"),
-        ("--parts 2", 2, "an export in parts needs a folder: -o FOLDER"),
+        ("--parts 2", 2, "an export in parts needs a folder or a URL: -o FOLDER"),
         ("--cluster local -o d", 2, "say how many: --parts 64"),
         ("--max-requests 2 -o d", 2, "say how many: --parts 64"),
         ("--parts 2 -o d --no-manifest", 2, "always has a manifest"),
@@ -169,6 +192,9 @@ def test_ctrl_c_ends_every_worker_and_frees_the_snapshot(shell, server):
         ("--parts 2 -o d --cluster tcp://127.0.0.1:9", 2, "is not the address of an encrypted Dask scheduler"),
         ("--parts 2 -o d --cluster 127.0.0.1:9 --insecure-cluster", 2, "is not the address of an encrypted"),
         ("--parts 2 -o d --resume", 1, "holds no unfinished export"),
+        ("-o s3://bucket/d.ndjson", 2, "a single file cannot be a URL; add --parts 1"),
+        ("--parts 2 -o s3://key:secret@bucket/d", 2, "a s3:// target holds a password"),
+        ("--parts 2 -o memory://d --cluster local", 2, "is the memory of one process"),
     ],
 )
 def test_bad_input_is_refused_before_anything_is_written(shell, server, words, code, said):
