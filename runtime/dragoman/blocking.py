@@ -346,6 +346,7 @@ class BlockingSession:
     table = _waiting(Session.table)
     rows = _iterating(Session.rows, BlockingRows)
     batches = _iterating(Session.batches, BlockingBatches)
+    part_batches = _iterating(Session.part_batches, BlockingBatches)
 
 
 def _end(loop: LoopThread, opened: AbstractContextManager[Session]) -> None:

@@ -67,11 +67,13 @@ async def test_each_hook_can_be_refused_and_nothing_of_it_happens(make_runtime: 
     exports = [
         lambda session: session.export("books", to=tmp_path / "books.ndjson"),
         lambda session: session.export_part(split, number=0, to=tmp_path / "books.ndjson"),
+        lambda session: anext(session.part_batches(typed, number=0)),
         listed,
     ]
     async with make_runtime(driver, installed=True, use=[veto]) as runtime, runtime.open("memory") as session:
         assert await session.count("books") == 23
         split = await session.split("books", parts=2)
+        typed = await session.split("books", parts=2, format="arrow")
         for hook, act in [*calls.items(), *(("export_rows", act) for act in exports)]:
             veto.hook, veto.asked[:] = hook, []
             with pytest.raises(Refused, match=f"no {hook}"):

@@ -12,6 +12,7 @@ from itertools import product
 
 import anyio
 import msgspec
+import pyarrow as pa
 import pytest
 
 import dragoman.dask
@@ -205,6 +206,37 @@ async def test_the_plan_of_another_user_is_not_continued(open_memory, tmp_path):
             await session.export_parts("books", to=folder, parts=2, resume=True)
     assert caught.value.code == "resume-refused"
     assert [path.name for path in folder.iterdir()] == [".export.json"]
+
+
+async def test_the_batches_of_all_parts_are_the_table(open_memory):
+    async with open_memory() as runtime, runtime.open("memory") as session:
+        whole = await session.table("books")
+        split = await session.split("books", parts=3, format="arrow")
+        batches = [batch for number in (2, 0, 1) async for batch in session.part_batches(split, number=number)]
+        found = pa.Table.from_batches(batches)
+        assert found.schema.equals(whole.schema)
+        assert sorted(map(repr, found.to_pylist())) == sorted(map(repr, whole.to_pylist()))
+        documents = await session.split("books", parts=3)
+        with pytest.raises(ConfigurationError, match="the format documents has no columns with types"):
+            await anext(session.part_batches(documents, number=0))
+        with pytest.raises(ConfigurationError, match="parts 0 to 2, not 3"):
+            await anext(session.part_batches(split, number=3))
+
+
+async def test_a_part_read_as_batches_must_have_the_counted_rows(open_memory):
+    code = CODE.replace("            yield part\n", "            yield replace(part, total=99)\n")
+    code = code.replace("import anyio\n", "import anyio\nfrom msgspec.structs import replace\n")
+    async with open_memory(code) as runtime, runtime.open("memory") as session:
+        split = await session.split("books", parts=1, format="arrow")
+        with pytest.raises(ExportError, match="99 rows were counted beforehand, but 23 arrived") as caught:
+            [batch async for batch in session.part_batches(split, number=0)]
+        assert caught.value.code == "parts-differ"
+
+
+def test_a_dataframe_of_dask_takes_what_a_table_takes():
+    table, frame = (inspect.signature(each).parameters for each in (Session.table, dragoman.dask.read))
+    assert {*table} - {*frame} == {"self"}
+    assert {*frame} - {*table} == {"connection", "parts", "home", "insecure", "keep_alive"}
 
 
 def test_an_export_on_a_cluster_takes_what_one_in_this_process_takes():

@@ -44,6 +44,10 @@ async def one_part(session, to):
     await session.export_part(await session.split("books", parts=2), number=0, to=to)
 
 
+async def part_read(session):
+    await every(session.part_batches(await session.split("books", parts=2, format="arrow"), number=0))
+
+
 async def held(session):
     await session.hold(await session.split("books", parts=2), seconds=60)
 
@@ -73,9 +77,11 @@ SESSION = {
     "console": ("parse_console", lambda session, _: session.console("GET /books")),
     "ping": ("ping", lambda session, _: session.ping()),
     "rows": ("export_rows", lambda session, _: every(session.rows("books"))),
+    "batches": ("export_rows", lambda session, _: every(session.batches("books"))),
     "table": ("export_rows", lambda session, _: session.table("books")),
     "split": ("split_export", lambda session, _: session.split("books", parts=2)),
     "export_part": ("export_rows", lambda session, folder: one_part(session, folder / "part.ndjson")),
+    "part_batches": ("export_rows", lambda session, _: part_read(session)),
     "hold": ("hold_snapshot", lambda session, _: held(session)),
     "export_parts": ("split_export", lambda session, folder: session.export_parts("books", to=folder / "d", parts=2)),
     "export": ("export_rows", lambda session, folder: session.export("books", to=folder / "books.ndjson")),
@@ -140,7 +146,7 @@ def public_coroutines(kind):
 
 def _waits(function):
     waits = inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
-    return waits or inspect.signature(function).return_annotation == "Rows"
+    return waits or inspect.signature(function).return_annotation in ("Rows", "Batches")
 
 
 def test_no_operation_is_left_out():

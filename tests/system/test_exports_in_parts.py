@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import shutil
 import signal
 import subprocess
 import sys
-import time
 from contextlib import contextmanager
+from time import sleep
 
 import psutil
 import pytest
 from anyio.from_thread import start_blocking_portal
 from docs.demo import sample_cluster
 
+from dask_processes import scheduler, until, worker
 from dragoman.dask.clusters import check_address
 from dragoman_api.errors import ConfigurationError
 from fakes.elasticsearch import FakeElasticsearch
@@ -79,15 +79,6 @@ def started(shell, words, **more):
         process.communicate()
 
 
-def until(condition, process=None):
-    for _ in range(1200):
-        if found := condition():
-            return found
-        assert process is None or process.poll() is None, process.communicate()
-        time.sleep(0.05)
-    raise AssertionError("it never happened")
-
-
 def parts_begun(shell):
     return list(shell.cwd.glob("orders/.part-*.part"))
 
@@ -137,7 +128,7 @@ def test_no_more_parts_are_under_way_than_wanted(shell, server, whole):
     with started(shell, words) as process:
         while process.poll() is None:
             most = max(most, len(parts_begun(shell)))
-            time.sleep(0.01)
+            sleep(0.01)
         _, said = process.communicate()
     assert process.returncode == 0, said
     assert most == 1
@@ -260,54 +251,9 @@ def test_an_address_without_encryption_needs_insisting():
         check_address("tcp://cluster:8786", insecure=False)
 
 
-@contextmanager
-def scheduler(folder):
-    """Run a scheduler without encryption on the loopback, and yield its address."""
-    file = folder / "scheduler"
-    command = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0",
-               "--no-dashboard", "--dashboard-address", "127.0.0.1:0", "--scheduler-file", str(file)]  # fmt: skip
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        until(file.exists)
-        yield until(lambda: _address(file))
-    finally:
-        process.terminate()
-        process.wait(20)
-
-
-def _address(path):
-    try:
-        return json.loads(path.read_text())["address"]
-    except ValueError:
-        return ""
-
-
-@contextmanager
-def worker(address, home, folder):
-    """Run a worker whose home is another one."""
-    command = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--no-dashboard", "--nworkers", "1",
-               "--local-directory", str(folder), "--dashboard-address", "127.0.0.1:0"]  # fmt: skip
-    process = subprocess.Popen(
-        command,
-        env={**os.environ, "DRAGOMAN_HOME": str(home)},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        for line in process.stderr:
-            if "Starting established connection" in line:
-                break
-        yield
-    finally:
-        process.terminate()
-        process.wait(20)
-        process.stderr.close()
-
-
 def test_workers_have_their_own_homes_and_one_that_differs_stops_the_export_by_name(shell, server, whole, tmp_path):
     words = "dragoman export shop orders --format rows --parts 6 --insecure-cluster --cluster "
-    with scheduler(tmp_path) as address:
+    with scheduler(tmp_path) as (address, _):
         assert "the cluster has no worker" in shell(f"{words}{address} -o orders", code=2).err
         own = stranger(tmp_path / "own", port=shell.port)
         own("dragoman connections add shop --type elasticsearch --port $PORT --auth none --yes")

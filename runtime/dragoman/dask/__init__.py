@@ -1,4 +1,4 @@
-"""Exports on a Dask cluster: its workers export the parts of one split export. Needs ``dragoman[dask]``.
+"""Exports and dataframes on a Dask cluster, whose workers read the parts of one split. Needs ``dragoman[dask]``.
 
 A script that starts a local cluster needs ``if __name__ == "__main__":``, as every script that starts processes does.
 """
@@ -9,11 +9,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from .clusters import cluster
+    from .reading import close, read
     from .runner import export, on_cluster
 
-_HOME = {"export": "runner", "on_cluster": "runner"}
+_HOME = {"close": "reading", "cluster": "clusters", "export": "runner", "on_cluster": "runner", "read": "reading"}
 
-__all__ = ["export", "on_cluster"]
+__all__ = ["close", "cluster", "export", "on_cluster", "read"]
 
 
 def __getattr__(name: str) -> object:

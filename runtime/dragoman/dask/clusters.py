@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -12,7 +12,9 @@ import anyio
 from dragoman_api.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Iterator
+
+    from distributed import Client
 
 LOCAL = "local"
 """The address that stands for a cluster on this machine, which ends with the export."""
@@ -61,42 +63,89 @@ async def client_of(address: str, *, workers: int | None = None, insecure: bool 
     """
     check_address(address, insecure=insecure)
     import dask
-    from distributed import Client, LocalCluster, Security
+    from distributed import Client, LocalCluster
 
     if address != LOCAL:
         try:
             client = await Client(address, asynchronous=True, timeout=CONNECT_SECONDS)
-        except (OSError, TimeoutError, ValueError, TypeError) as error:
-            hint = "check the address, and the certificates in the configuration of Dask (distributed.comm.tls)"
-            raise ConfigurationError(f"no Dask scheduler answers at {address}: {error}", hint=hint) from error
+        except _NO_ANSWER as error:
+            raise _unreachable(address, error) from error
         try:
             yield client
         finally:
             await _closed(client)
         return
-    security = Security.temporary()
-    with dask.config.set({"distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []}):
-        cluster = await LocalCluster(
-            n_workers=workers or os.cpu_count() or 1,
-            threads_per_worker=1,
-            processes=True,
-            host="127.0.0.1",
-            protocol="tls://",
-            security=security,
-            dashboard_address=None,
-            # Dask starts a server for HTTP in any case: here it has no pages, and a port that is free.
-            scheduler_kwargs={"dashboard": False, "dashboard_address": "127.0.0.1:0"},
-            silence_logs=logging.ERROR,
-            asynchronous=True,
-        )
+    with dask.config.set(_NO_PAGES):
+        options = _local(workers)
+        cluster = await LocalCluster(**options, asynchronous=True)
         try:
-            client = await Client(cluster, asynchronous=True, security=security)
+            client = await Client(cluster, asynchronous=True, security=options["security"])
             try:
                 yield client
             finally:
                 await _closed(client)
         finally:
             await _closed(cluster)
+
+
+@contextmanager
+def cluster(address: str = LOCAL, *, workers: int | None = None, insecure: bool = False) -> Iterator[Client]:
+    """Connect to a cluster, or start a local one, for code without ``async``; dataframes are then computed there.
+
+    Args:
+        address: As for `on_cluster`.
+        workers: As for `on_cluster`.
+        insecure: As for `on_cluster`.
+
+    Yields:
+        The `distributed.Client`, which is the current one while the block runs.
+
+    Raises:
+        ConfigurationError: As for `on_cluster`, or no scheduler answers.
+    """
+    check_address(address, insecure=insecure)
+    import dask
+    from distributed import Client, LocalCluster
+
+    if address != LOCAL:
+        try:
+            client = Client(address, timeout=CONNECT_SECONDS)
+        except _NO_ANSWER as error:
+            raise _unreachable(address, error) from error
+        with client:
+            yield client
+        return
+    with dask.config.set(_NO_PAGES):
+        options = _local(workers)
+        with LocalCluster(**options) as started, Client(started, security=options["security"]) as client:
+            yield client
+
+
+_NO_PAGES: dict[str, list[str]] = {"distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []}
+_NO_ANSWER = (OSError, TimeoutError, ValueError, TypeError)
+
+
+def _unreachable(address: str, error: Exception) -> ConfigurationError:
+    hint = "check the address, and the certificates in the configuration of Dask (distributed.comm.tls)"
+    return ConfigurationError(f"no Dask scheduler answers at {address}: {error}", hint=hint)
+
+
+def _local(workers: int | None) -> dict[str, Any]:
+    """Return the arguments of a local cluster: on the loopback, with certificates of its own, without pages."""
+    from distributed import Security
+
+    return {
+        "n_workers": workers or os.cpu_count() or 1,
+        "threads_per_worker": 1,
+        "processes": True,
+        "host": "127.0.0.1",
+        "protocol": "tls://",
+        "security": Security.temporary(),
+        "dashboard_address": None,
+        # Dask starts a server for HTTP in any case: here it has no pages, and a port that is free.
+        "scheduler_kwargs": {"dashboard": False, "dashboard_address": "127.0.0.1:0"},
+        "silence_logs": logging.ERROR,
+    }
 
 
 async def _closed(thing: Any) -> None:

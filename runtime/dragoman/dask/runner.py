@@ -69,7 +69,7 @@ def on_cluster(
         async with client_of(address, workers=workers, insecure=insecure) as client:
             connection, futures = split.origin.connection, dict[Any, int]()
             try:
-                await _compare(client, split, of_workers, target)
+                await compare(client, split, of_workers, target)
                 key = secrets.token_hex(8)
 
                 def submit(number: int) -> Any:
@@ -95,8 +95,14 @@ def on_cluster(
     return run
 
 
-async def _compare(client: Any, split: Split, home: str, target: PartsTarget) -> None:
+async def compare(client: Any, split: Split, home: str, target: PartsTarget | None = None) -> None:
     """Let every worker compare its connection with that of the export, and try to write to the target.
+
+    Args:
+        client: The client, in the loop of the caller.
+        split: The export.
+        home: The home of the workers; empty for that of each.
+        target: The target of the export; None to read only.
 
     Raises:
         ConfigurationError: There is no worker, or one differs or lacks the connection or the target; the message names
@@ -107,7 +113,7 @@ async def _compare(client: Any, split: Split, home: str, target: PartsTarget) ->
         hint = "start one: dask worker tls://HOST:PORT"
         raise ConfigurationError("the cluster has no worker", hint=hint, code="worker-differs")
     plan = msgspec.json.encode(msgspec.structs.replace(split, shares=[]))
-    about = plan, home, target.address, target.claim
+    about = (plan, home) if target is None else (plan, home, target.address, target.claim)
     asked = {
         address: client.submit(tasks.compare, *about, workers=[address], allow_other_workers=False, pure=False)
         for address in addresses

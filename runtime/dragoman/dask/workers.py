@@ -1,4 +1,4 @@
-"""The tasks of a Dask worker: it opens the connection from its own home, compares it, and exports parts.
+"""The tasks of a Dask worker: it opens the connection from its own home, compares it, and exports or reads parts.
 
 Tasks take and return plain data. No secret travels: a worker has the connection by name, with its own credentials.
 """
@@ -6,7 +6,10 @@ Tasks take and return plain data. No secret travels: a worker has the connection
 from __future__ import annotations
 
 import threading
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -15,7 +18,24 @@ from dragoman.exports.parts.split import PartResult, Split
 from dragoman.exports.parts.targets import parts_target
 from dragoman_api.errors import DragomanError
 
-_sessions: dict[tuple[str, str], BlockingSession] = {}
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pandas import DataFrame
+    from pyarrow import Table
+
+IDLE_SECONDS = 120.0
+"""How long a process keeps a connection that it does not use."""
+
+
+@dataclass(slots=True)
+class _Lent:
+    session: BlockingSession
+    users: int = 0
+    timer: threading.Timer | None = None
+
+
+_open: dict[tuple[str, str], _Lent] = {}
 _opening = threading.Lock()
 
 
@@ -35,12 +55,41 @@ class TaskEnd(msgspec.Struct, frozen=True, kw_only=True):
     hint: str = ""
 
 
-def _session(connection: str, home: str) -> BlockingSession:
+@contextmanager
+def lend(connection: str, home: str) -> Iterator[BlockingSession]:
+    """Lend this process's connection of a name, which closes once it was not used for `IDLE_SECONDS`.
+
+    Args:
+        connection: The connection's name.
+        home: The home; empty for that of the process.
+
+    Raises:
+        DragomanError: As `connect`.
+    """
+    key = connection, home
     with _opening:
-        key = connection, home
-        if key not in _sessions:
-            _sessions[key] = connect(connection, home=Path(home) if home else None)
-        return _sessions[key]
+        if (lent := _open.get(key)) is None:
+            lent = _open[key] = _Lent(connect(connection, home=Path(home) if home else None))
+        lent.users += 1
+        if lent.timer is not None:
+            lent.timer.cancel()
+    try:
+        yield lent.session
+    finally:
+        with _opening:
+            lent.users -= 1
+            if not lent.users:
+                lent.timer = threading.Timer(IDLE_SECONDS, _close_idle, (key, lent))
+                lent.timer.daemon = True
+                lent.timer.start()
+
+
+def _close_idle(key: tuple[str, str], lent: _Lent) -> None:
+    with _opening:
+        if lent.users or _open.get(key) is not lent:
+            return
+        del _open[key]
+    lent.session.close()
 
 
 def compare(plan: bytes, home: str, target: str = "", claim: str = "") -> bytes:
@@ -57,7 +106,8 @@ def compare(plan: bytes, home: str, target: str = "", claim: str = "") -> bytes:
     """
     split = msgspec.json.decode(plan, type=Split)
     try:
-        split.origin.check(_session(split.origin.connection, home).origin())
+        with lend(split.origin.connection, home) as session:
+            split.origin.check(session.origin())
         if target:
             parts_target(target).probe(claim)
     except DragomanError as error:
@@ -69,18 +119,38 @@ def export_part(plan: bytes, file: str, home: str) -> bytes:
     """Export the only part of a plan to a file, a path or a URL. Returns a `TaskEnd`."""
     split = msgspec.json.decode(plan, type=Split)
     try:
-        part = _session(split.origin.connection, home).export_part(split, number=0, to=file)
+        with lend(split.origin.connection, home) as session:
+            part = session.export_part(split, number=0, to=file)
     except DragomanError as error:
         return _failed(error)
     return msgspec.json.encode(TaskEnd(part=part))
 
 
+def read_part(split: Split, home: str) -> DataFrame:
+    """Read the only part of a split into a dataframe of Arrow's types.
+
+    Raises:
+        DragomanError: As `Session.part_batches`.
+    """
+    import pyarrow as pa
+
+    with lend(split.origin.connection, home) as session:
+        return dataframe(pa.Table.from_batches(session.part_batches(split, number=0)))
+
+
+def dataframe(table: Table) -> DataFrame:
+    """Return a table of pyarrow as a dataframe of the same types."""
+    from pandas import ArrowDtype
+
+    return table.to_pandas(types_mapper=ArrowDtype)
+
+
 def stop(connection: str, home: str) -> None:
     """Close the connection, which cancels what still runs on it."""
     with _opening:
-        session = _sessions.pop((connection, home), None)
-    if session is not None:
-        session.close()
+        lent = _open.pop((connection, home), None)
+    if lent is not None:
+        lent.session.close()
 
 
 def _failed(error: DragomanError) -> bytes:

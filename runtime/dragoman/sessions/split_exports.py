@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -23,18 +23,20 @@ from dragoman_api.exports import MAX_SHARES, ExportRequest, SnapshotHold, SplitR
 from dragoman_api.hookspecs import DriverSpec
 
 from .prepared_reads import until_unchanged
-from .whole_reads import table_columns
+from .whole_reads import requested_batches, table_columns
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+    from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
     from pathlib import Path
 
     from anyio.streams.memory import MemoryObjectSendStream
+    from pyarrow import RecordBatch
 
     from dragoman.exports import Shape
     from dragoman.exports.parts.coordinator import Runner
     from dragoman.exports.parts.split import PartsResult
     from dragoman.exports.parts.target import PartsTarget
+    from dragoman_api.columns import Note
     from dragoman_api.events import Event
 
     from .driver_calls import Calls
@@ -149,12 +151,20 @@ class SplitExports:
             started=datetime.now(UTC).isoformat(timespec="seconds"),
         )
 
-    async def part(self, split: Split, number: int, *, to: Path | str, emit: Callable[[Event], None]) -> PartResult:
-        """Export one part to a file, or to a URL; see `Session.export_part`."""
+    async def _know(self, split: Split, number: int) -> None:
+        """Check that this connection can read a part.
+
+        Raises:
+            ConfigurationError: There is no such part, or the connection differs from that of the export.
+        """
         if not 0 <= number < len(split.shares):
             raise ConfigurationError(f"the export has parts 0 to {len(split.shares) - 1:,}, not {number:,}")
         split.origin.check(self.origin())
         await self._reads.know(split.request.object)
+
+    async def part(self, split: Split, number: int, *, to: Path | str, emit: Callable[[Event], None]) -> PartResult:
+        """Export one part to a file, or to a URL; see `Session.export_part`."""
+        await self._know(split, number)
         source = ExportSource(
             connection=split.origin.connection,
             object=split.request.object,
@@ -170,10 +180,22 @@ class SplitExports:
                 result = await export.run(request, **about, manifest=False, parts=self._calls.parts)
             told = {(note.code, note.reason) for note in split.notes}
             notes = [note for note in result.notes if (note.code, note.reason) not in told]
-            if split.snapshot and any(note.code == "rows-differ" for note in notes):
-                reason = next(note.reason for note in notes if note.code == "rows-differ")
-                raise ExportError(f"part {number:,}: {reason}", code="parts-differ")
+            _check_rows(split, number, notes)
         return PartResult(file=file.name, rows=result.rows, bytes=result.bytes, sha256=result.sha256, notes=notes)
+
+    async def batches(self, split: Split, number: int, notes: list[Note]) -> AsyncGenerator[RecordBatch, None]:
+        """Yield the rows of one part as record batches; see `Session.part_batches`."""
+        if split.format not in TYPED:
+            reason = f"a part of the format {split.format} has no columns with types"
+            raise ConfigurationError(reason, hint="split with format='arrow'")
+        await self._know(split, number)
+        from dragoman.exports.tables import TableReader
+
+        reader = TableReader(split.table, described=split.described, strict=split.strict)
+        async with aclosing(requested_batches(self._calls, split.of_part(number), reader, notes)) as batches:
+            async for batch in batches:
+                yield batch
+        _check_rows(split, number, notes)
 
     async def hold(self, split: Split, seconds: int) -> bool:
         """Keep the snapshot of a split export, or free it; see `Session.hold`."""
@@ -216,6 +238,12 @@ class SplitExports:
                 yield _results(take)
 
         return run
+
+
+def _check_rows(split: Split, number: int, notes: Sequence[Note]) -> None:
+    """Raise ExportError if a part of a snapshot has more or fewer rows than the server counted."""
+    if split.snapshot and (reason := next((note.reason for note in notes if note.code == "rows-differ"), "")):
+        raise ExportError(f"part {number:,}: {reason}", code="parts-differ")
 
 
 async def _results(

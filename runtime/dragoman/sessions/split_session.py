@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from anyio.to_thread import run_sync
 
+from .counts_and_rows import Batches
 from .prepared_reads import Scope
 from .time_spans import DEFAULT, whole_now
 
@@ -118,6 +119,23 @@ class SplitSession:
             QueryError: The server no longer holds the snapshot (``context-lost``).
         """
         return await self._split_exports.part(split, number, to=to, emit=self._emit)
+
+    def part_batches(self, split: Split, *, number: int) -> Batches:
+        """Iterate over the rows of one part of a split export as `pyarrow.RecordBatch`; there is at least one.
+
+        See `batches` for the types, the column ``_misfits``, and a caller that stops early.
+
+        Args:
+            split: From `split` with ``format="arrow"``, perhaps of another process.
+            number: The part's number, from 0.
+
+        Raises:
+            ConfigurationError: As for `export_part`, or the split is of a format without types.
+            ExportError: A value does not fit its type, if the split is strict (``values-misfit``); or the part is short
+                (``parts-differ``).
+            QueryError: The server no longer holds the snapshot (``context-lost``).
+        """
+        return Batches(partial(self._split_exports.batches, split, number))
 
     async def hold(self, split: Split, *, seconds: int) -> bool:
         """Keep the snapshot of a split export for so many seconds from now on; 0 frees it.

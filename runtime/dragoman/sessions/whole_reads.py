@@ -11,6 +11,7 @@ from anyio.to_thread import run_sync
 from msgspec.structs import replace
 
 from dragoman.exports import TYPED, add_notes, choose_columns, need, read_row
+from dragoman_api.columns import Note
 from dragoman_api.errors import ConfigurationError
 from dragoman_api.exports import ExportForm, ExportRequest
 
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
     from pyarrow import RecordBatch, Table
 
     from dragoman.exports import Export, ExportResult, Shape
-    from dragoman_api.columns import Column, Description, Note
+    from dragoman.exports.tables import TableReader
+    from dragoman_api.columns import Column, Description
 
     from .counts_and_rows import Batches
     from .driver_calls import Calls
@@ -107,16 +109,34 @@ async def read_batches(
     table = table_columns(description, columns, typed=True)
     made = await reads.prepare(scope)
     notes += made.notes
-    known, reader = len(notes), TableReader(table, described=description.columns, strict=strict)
+    reader = TableReader(table, described=description.columns, strict=strict)
     request = _request(scope, made, form=ExportForm.ROWS, columns=[column.name for column in table])
+    async with aclosing(requested_batches(calls, request, reader, notes)) as batches:
+        async for batch in batches:
+            yield batch
+
+
+async def requested_batches(
+    calls: Calls, request: ExportRequest, reader: TableReader, notes: list[Note]
+) -> AsyncGenerator[RecordBatch, None]:
+    """Yield the rows of a request as record batches, at least one, and add the notes on them to the list.
+
+    Raises:
+        ExportError: A value does not fit its column's type, code ``values-misfit``, if the reader is strict.
+    """
+    known, total = len(notes), None
     async with calls.parts(request) as parts:
         async for part in parts:
+            total = part.total
             add_notes(notes, part.notes, rows=reader.rows + part.rows, known=known)
             if part.rows:
                 yield await run_sync(reader.read, part.data)
     if not reader.rows:
         yield await run_sync(reader.read, b"")
     notes += reader.notes
+    if total is not None and total != reader.rows:
+        reason = f"{total:,} rows were counted beforehand, but {reader.rows:,} arrived"
+        notes.append(Note(code="rows-differ", reason=reason))
 
 
 async def collect_table(batches: Batches) -> Table:

@@ -102,14 +102,23 @@ class ShareReader(ExportReader):
         super().__init__(request, raw(self._share.query), scrolls=not self._share.pit)
 
     def open(self) -> Exchange[None]:
-        """Count the rows of the slice; an export that scrolls is opened as a whole."""
+        """Count the rows of the slice; an export that scrolls is opened as a whole.
+
+        Raises:
+            QueryError: The point in time is gone (code ``context-lost``), or a shard failed.
+        """
         if not self._share.pit:
             yield from super().open()
             return
         self._source.pit = self._share.pit
         part = Slice(self._source, self._share.number, self._share.of)
         self.slices, self._marks = [part], [False]
-        _, self._total = yield from self._count(part.share())
+        try:
+            _, self._total = yield from self._count(part.share())
+        except (ObjectNotFoundError, QueryError) as error:
+            if error.details.get("type") == error_answers.CONTEXT_LOST:
+                raise self._source.lost(error) from error
+            raise
 
     def part(self, page: SlicePage) -> ExportPart | None:
         """Turn a page into a part of the export; see `ExportReader.part`."""

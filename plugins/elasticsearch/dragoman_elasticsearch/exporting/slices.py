@@ -94,6 +94,15 @@ class ExportQuery(msgspec.Struct):
             raise QueryError(f"the export is incomplete: {found.partial()[0].reason}")
         self.pit = found.pit_id or self.pit
 
+    def lost(self, error: DragomanError) -> QueryError:
+        """Build the error for a search context that the server no longer holds."""
+        return QueryError(
+            f"the server no longer holds the state of '{self.name}' for this export (kept for {self.hold})",
+            hint="export again; if the output takes longer than that, raise the keep-alive",
+            code="context-lost",
+            details=error.details,
+        )
+
 
 class SlicePage(msgspec.Struct, frozen=True):
     """Some rows, in the order of their slice.
@@ -195,12 +204,7 @@ class Slice(msgspec.Struct):
         """Decide by the error whether to retry: with fewer rows, later, or not at all."""
         source, details = self.source, error.details
         if details.get("type") == error_answers.CONTEXT_LOST:
-            raise QueryError(
-                f"the server no longer holds the state of '{source.name}' for this export (kept for {source.hold})",
-                hint="export again; if the output takes longer than that, raise the keep-alive",
-                code="context-lost",
-                details=details,
-            ) from error
+            raise source.lost(error) from error
         if self.scroll:  # the server may have moved on: a retry could skip a page
             raise error
         if isinstance(error, WindowExceededError) and 0 < (window := int(str(details["window"]))) < asked:

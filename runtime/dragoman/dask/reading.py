@@ -1,0 +1,238 @@
+"""An object as a `dask.dataframe`, each partition one part of a split export."""
+
+from __future__ import annotations
+
+import secrets
+import sys
+import threading
+import warnings
+import weakref
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from dragoman.exports import need
+from dragoman.sessions.time_spans import DEFAULT
+from dragoman_api.errors import DragomanError, ExportError
+
+from . import workers as tasks
+from .clusters import check_address
+from .runner import compare
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from dask.dataframe import DataFrame
+
+    from dragoman.exports.parts.split import Split
+    from dragoman.sessions.time_spans import Span
+    from dragoman_api.filters import Filter, RawQuery
+
+RENEWALS = 3
+"""How often a snapshot is renewed within the time that the server keeps it."""
+
+
+class Snapshot:
+    """The snapshot that dataframes read, which this process renews as long as they exist."""
+
+    def __init__(self, split: Split, home: str) -> None:
+        """Begin to renew it."""
+        self._split, self._home = split, home
+        self._end = threading.Event()
+        renewing = threading.Thread(target=_renew, args=(self._end, split, home), name="dragoman-snapshot", daemon=True)
+        renewing.start()
+
+    def leave(self) -> None:
+        """Renew it no longer, so that it ends by itself: parts may still be read, which renew it, too."""
+        self._end.set()
+
+    def free(self) -> None:
+        """Free it on the server.
+
+        Raises:
+            DragomanError: The server did not answer; the snapshot ends by itself.
+        """
+        self._end.set()
+        with tasks.lend(self._split.origin.connection, self._home) as session:
+            session.hold(self._split, seconds=0)
+
+
+def _renew(end: threading.Event, split: Split, home: str) -> None:
+    """Renew a snapshot until the end, or until the server has lost it; a failed renewal is repeated."""
+    seconds = split.request.keep_alive
+    while not end.wait(seconds / RENEWALS):
+        with suppress(DragomanError), tasks.lend(split.origin.connection, home) as session:
+            if not session.hold(split, seconds=seconds):
+                return
+
+
+class PartReader:
+    """Reads a part of a split, in any process; neither the home nor the snapshot leaves this one."""
+
+    def __init__(self, plan: Split, home: str = "", snapshot: Snapshot | None = None) -> None:
+        """Prepare.
+
+        Args:
+            plan: The split, without its shares.
+            home: The home of this process; empty for the usual one.
+            snapshot: The snapshot, which is left when no dataframe needs this reader.
+        """
+        self.plan, self.home, self.snapshot = plan, home, snapshot
+        if snapshot is not None:
+            weakref.finalize(self, snapshot.leave)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _reader, (msgspec.json.encode(self.plan),)
+
+    def __dask_tokenize__(self) -> object:
+        return "dragoman", msgspec.json.encode(self.plan)
+
+    def __call__(self, share: str) -> Any:
+        """Read a part into a `pandas.DataFrame`.
+
+        Raises:
+            ExportError: The server no longer holds the snapshot (code ``snapshot-lost``).
+            DragomanError: As `Session.part_batches`.
+        """
+        try:
+            return tasks.read_part(msgspec.structs.replace(self.plan, shares=[share]), self.home)
+        except DragomanError as error:
+            if error.code != "context-lost":
+                raise
+            raise ExportError(
+                f"the server no longer holds the snapshot of {self.plan.request.object!r} of this dataframe",
+                hint="call dragoman.dask.read again, and keep the dataframe until everything is computed; "
+                f"keep_alive holds a snapshot without a dataframe, here for {self.plan.request.keep_alive} seconds",
+                code="snapshot-lost",
+            ) from error
+
+
+def _reader(plan: bytes) -> PartReader:
+    from dragoman.exports.parts.split import Split
+
+    return PartReader(msgspec.json.decode(plan, type=Split))
+
+
+def read(
+    connection: str,
+    object: str,  # noqa: A002 - the design's word
+    *,
+    parts: int,
+    home: Path | None = None,
+    insecure: bool = False,
+    filters: Sequence[Filter | RawQuery] = (),
+    match: str = "all",
+    columns: Sequence[str] | None = None,
+    tenant: str | None = None,
+    revision: str = "",
+    span: Span = DEFAULT,
+    keep_alive: int | None = None,
+    strict: bool = False,
+    now: str | None = None,
+) -> DataFrame:
+    """Return the rows of an object as a `dask.dataframe`, which reads each partition where it is needed.
+
+    Columns and types are those of `Session.table`, as Arrow's types in pandas; ``_misfits`` holds what does not fit.
+    The rows are split at once, into one snapshot if the driver has one, and read when something is computed. Every
+    worker opens the connection of the same name from its own home, and compares server, hosts and driver with those of
+    this process: now if a `distributed.Client` is open, and before each part.
+
+    This process renews the snapshot as long as the dataframe, or one made from it, exists here. Then the server keeps
+    it for `keep_alive` seconds after the last part that was read, so ``persist()`` needs no dataframe. `close` frees it
+    at once.
+
+    Args:
+        connection: The connection's name, here and on every worker.
+        object: The object's name.
+        parts: The wanted number of partitions; there are fewer if the object has fewer rows.
+        home: The home of this process, as for Runtime; other processes have their own.
+        insecure: Accept an open client whose connections are not encrypted.
+        filters: As for `Session.export`.
+        match: As for `Session.export`.
+        columns: As for `Session.batches`.
+        tenant: As for `Session.export`.
+        revision: As for `Session.export`.
+        span: As for `Session.export`.
+        keep_alive: As for `Session.split`.
+        strict: As for `Session.batches`.
+        now: As for `Session.split`.
+
+    Returns:
+        The dataframe. Notes on the rows, such as that there is no snapshot, come as warnings of Python.
+
+    Raises:
+        ConfigurationError: ``dragoman[dask]`` is not installed, the client is refused, or a worker lacks the connection
+            or differs (``worker-differs``).
+        DragomanError: As for `Session.split`.
+    """
+    for module in ("distributed", "pandas", "pyarrow"):
+        need(module, extra="dask")
+    client = _client()
+    if client is not None and not (address := client.scheduler.address).startswith("inproc://"):
+        check_address(address, insecure=insecure)
+    own = str(home) if home is not None else ""
+    with tasks.lend(connection, own) as session:
+        split = session.split(
+            object,
+            parts=parts,
+            format="arrow",
+            filters=filters,
+            match=match,
+            columns=columns,
+            tenant=tenant,
+            revision=revision,
+            span=span,
+            keep_alive=keep_alive,
+            strict=strict,
+            now=now,
+        )
+    snapshot = Snapshot(split, own) if split.snapshot else None
+    try:
+        if client is not None:
+            client.sync(compare, client, split, "")
+        return _dataframe(PartReader(msgspec.structs.replace(split, shares=[]), own, snapshot), split.shares)
+    except BaseException:
+        if snapshot is not None:
+            with suppress(DragomanError):
+                snapshot.free()
+        raise
+    finally:
+        for note in split.notes:
+            warnings.warn(f"{object}: {note.reason}", stacklevel=2)
+
+
+def close(frame: DataFrame) -> None:
+    """Free the snapshots that a dataframe reads; nothing more can be computed from them.
+
+    Raises:
+        DragomanError: The server did not answer; the snapshot ends by itself.
+    """
+    readers = (each for node in frame.expr.walk() for each in node.operands if isinstance(each, PartReader))
+    for snapshot in {reader.snapshot for reader in readers if reader.snapshot is not None}:
+        snapshot.free()
+
+
+def _client() -> Any:
+    """Return the client that dataframes are computed on; None if there is none, or if it belongs to an event loop."""
+    if "distributed" not in sys.modules:  # it makes the client, so it would be there
+        return None
+    from distributed.client import default_client
+
+    try:
+        client = default_client()
+    except ValueError:
+        return None
+    return None if client.asynchronous else client
+
+
+def _dataframe(reader: PartReader, shares: Sequence[str]) -> DataFrame:
+    from dask.dataframe import from_map
+
+    from dragoman.exports.tables import TableReader
+
+    plan = reader.plan
+    meta = tasks.dataframe(TableReader(plan.table, described=plan.described).schema.empty_table())
+    token = f"dragoman-{plan.origin.connection}-{secrets.token_hex(8)}"
+    return from_map(reader, shares, meta=meta, label=token, enforce_metadata=False)
