@@ -228,7 +228,7 @@ class Service:
         if len(part.notes) > wire.PART_NOTES:
             raise DriverFaultError(f"a part with {len(part.notes):,} notes; {wire.PART_NOTES} are allowed")
         await credit.acquire()
-        about = {name: getattr(part, name) for name in ("rows", "total", "checkpoint", "notes")}
+        about = {name: getattr(part, name) for name in ("rows", "total", "checkpoint", "notes", "turned_away")}
         self._channel.send(Chunk(id=call, size=size, **about))
         await _write(pipe, memoryview(part.data))
 

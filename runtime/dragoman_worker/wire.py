@@ -171,6 +171,7 @@ class Chunk(Message, frozen=True, tag="chunk", kw_only=True):
     total: Annotated[int, msgspec.Meta(ge=0)] | None = None
     checkpoint: Annotated[str, msgspec.Meta(max_length=65_536)] | None = None
     notes: Annotated[list[Note], msgspec.Meta(max_length=PART_NOTES)] = []
+    turned_away: Annotated[int, msgspec.Meta(ge=0)] = 0
 
 
 class Failure(Message, frozen=True, tag="err", kw_only=True):

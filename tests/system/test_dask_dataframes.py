@@ -239,7 +239,7 @@ def test_a_server_without_snapshots_is_warned_about(tmp_path):
 
 def test_a_connection_that_is_not_used_closes(home, monkeypatch):
     monkeypatch.setattr(workers, "IDLE_SECONDS", 0.2)
-    with workers.lend("shop", str(home)) as first, workers.lend("shop", str(home)) as second:
+    with workers.lend("shop", str(home)) as (first, _), workers.lend("shop", str(home)) as (second, _):
         assert first is second
         time.sleep(0.5)
         assert first.count("orders") >= ROWS

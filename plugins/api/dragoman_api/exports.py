@@ -66,6 +66,8 @@ class ExportPart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         total: Number of rows in the whole export, if known.
         checkpoint: How to continue after this part and all before it; None if the driver cannot.
         notes: Remarks on rows of this part, such as documents that could not be exported as they are stored.
+        turned_away: Number of requests that a busy server turned away since the previous part. A driver that reads a
+            share says so at once, in a part without rows, so that the other processes slow down, too.
     """
 
     data: bytes
@@ -73,6 +75,7 @@ class ExportPart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     total: int | None = None
     checkpoint: str | None = None
     notes: list[Note] = []
+    turned_away: int = 0
 
 
 MAX_SHARES = 1024

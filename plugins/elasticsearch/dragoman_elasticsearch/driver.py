@@ -340,6 +340,8 @@ class Driver:
         while each.mark is not True:
             page = await self._run(each.page(), pauses=(), limit=slices.LIMIT)
             if isinstance(page, float | int):
+                if each.turned_away:
+                    yield slices.SlicePage(each.number, (), each.mark, turned_away=True)
                 await anyio.sleep(retries.jittered(page))
             else:
                 yield page

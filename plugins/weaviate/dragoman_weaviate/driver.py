@@ -213,7 +213,8 @@ class Driver:
             await self._run(export.count())
             async with read_together([self._read_range(export, span) for span in export.ranges]) as pieces:
                 async for piece in pieces:
-                    yield export.part(piece)
+                    if (part := export.part(piece)) is not None:
+                        yield part
 
     @hookimpl
     async def split_export(self, request: SplitRequest) -> ExportSplit:
@@ -228,19 +229,20 @@ class Driver:
         return shares.split(request, export.total)
 
     async def _read_range(self, export: ExportReader, span: IdRange) -> AsyncGenerator[Piece, None]:
+        """Fetch the pages of a range, from a busy server after a pause."""
         ends = False
         while not ends:
-            for piece in await self._page(export, span):
+            try:
+                pieces = await self._run(export.pieces(span), pauses=())
+            except DragomanError as error:
+                pause = span.again(error)
+                if "retry_after" in error.details:
+                    yield span.turned_away()
+                await anyio.sleep(retries.jittered(pause))
+                continue
+            for piece in pieces:
                 ends = piece.ends
                 yield piece
-
-    async def _page(self, export: ExportReader, span: IdRange) -> list[Piece]:
-        """Fetch the next page of a range, from a busy server after a pause."""
-        while True:
-            try:
-                return await self._run(export.pieces(span), pauses=())
-            except DragomanError as error:
-                await anyio.sleep(retries.jittered(span.again(error)))
 
     # sending
 

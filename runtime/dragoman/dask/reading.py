@@ -18,7 +18,7 @@ from dragoman_api.errors import DragomanError, ExportError
 
 from . import workers as tasks
 from .clusters import check_address
-from .runner import compare
+from .runner import compare, share_pace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,7 +55,7 @@ class Snapshot:
             DragomanError: The server did not answer; the snapshot ends by itself.
         """
         self._end.set()
-        with tasks.lend(self._split.origin.connection, self._home) as session:
+        with tasks.lend(self._split.origin.connection, self._home) as (session, _):
             session.hold(self._split, seconds=0)
 
 
@@ -63,7 +63,7 @@ def _renew(end: threading.Event, split: Split, home: str) -> None:
     """Renew a snapshot until the end, or until the server has lost it; a failed renewal is repeated."""
     seconds = split.request.keep_alive
     while not end.wait(seconds / RENEWALS):
-        with suppress(DragomanError), tasks.lend(split.origin.connection, home) as session:
+        with suppress(DragomanError), tasks.lend(split.origin.connection, home) as (session, _):
             if not session.hold(split, seconds=seconds):
                 return
 
@@ -173,7 +173,7 @@ def read(
     if client is not None and not (address := client.scheduler.address).startswith("inproc://"):
         check_address(address, insecure=insecure)
     own = str(home) if home is not None else ""
-    with tasks.lend(connection, own) as session:
+    with tasks.lend(connection, own) as (session, _):
         split = session.split(
             object,
             parts=parts,
@@ -191,6 +191,7 @@ def read(
     snapshot = Snapshot(split, own) if split.snapshot else None
     try:
         if client is not None:
+            share_pace(client)
             client.sync(compare, client, split, "")
         return _dataframe(PartReader(msgspec.structs.replace(split, shares=[]), own, snapshot), split.shares)
     except BaseException:

@@ -69,6 +69,7 @@ def on_cluster(
         async with client_of(address, workers=workers, insecure=insecure) as client:
             connection, futures = split.origin.connection, dict[Any, int]()
             try:
+                share_pace(client)
                 await compare(client, split, of_workers, target)
                 key = secrets.token_hex(8)
 
@@ -93,6 +94,16 @@ def on_cluster(
                     await client.run(tasks.stop, connection, of_workers, on_error="ignore")
 
     return run
+
+
+def share_pace(client: Any) -> None:
+    """Let all workers of a client slow down when the server turns a request of one of them away."""
+
+    async def slow_down(event: tuple[float, list[str]]) -> None:
+        with suppress(Exception):  # the scheduler may be gone, a worker ending
+            await client.run(tasks.slow_down, *event[1], on_error="ignore")
+
+    client.subscribe_topic(tasks.BUSY, slow_down)
 
 
 async def compare(client: Any, split: Split, home: str, target: PartsTarget | None = None) -> None:

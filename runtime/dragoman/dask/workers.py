@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from dragoman.blocking import BlockingSession, connect
+from dragoman.exports.parts.pace import Pace
 from dragoman.exports.parts.split import PartResult, Split
 from dragoman.exports.parts.targets import parts_target
 from dragoman_api.errors import DragomanError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from pandas import DataFrame
     from pyarrow import Table
@@ -28,9 +29,14 @@ IDLE_SECONDS = 120.0
 """How long a process keeps a connection that it does not use."""
 
 
+BUSY = "dragoman-busy"
+"""The topic of Dask's events under which a worker tells that the server is busy: the connection and the home."""
+
+
 @dataclass(slots=True)
 class _Lent:
     session: BlockingSession
+    pace: Pace
     users: int = 0
     timer: threading.Timer | None = None
 
@@ -56,8 +62,8 @@ class TaskEnd(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @contextmanager
-def lend(connection: str, home: str) -> Iterator[BlockingSession]:
-    """Lend this process's connection of a name, which closes once it was not used for `IDLE_SECONDS`.
+def lend(connection: str, home: str) -> Iterator[tuple[BlockingSession, Pace]]:
+    """Lend this process's connection of a name, which closes once it was not used for `IDLE_SECONDS`, and its pace.
 
     Args:
         connection: The connection's name.
@@ -69,12 +75,13 @@ def lend(connection: str, home: str) -> Iterator[BlockingSession]:
     key = connection, home
     with _opening:
         if (lent := _open.get(key)) is None:
-            lent = _open[key] = _Lent(connect(connection, home=Path(home) if home else None))
+            session = connect(connection, home=Path(home) if home else None)
+            lent = _open[key] = _Lent(session, Pace(_teller(connection, home)))
         lent.users += 1
         if lent.timer is not None:
             lent.timer.cancel()
     try:
-        yield lent.session
+        yield lent.session, lent.pace
     finally:
         with _opening:
             lent.users -= 1
@@ -106,7 +113,7 @@ def compare(plan: bytes, home: str, target: str = "", claim: str = "") -> bytes:
     """
     split = msgspec.json.decode(plan, type=Split)
     try:
-        with lend(split.origin.connection, home) as session:
+        with lend(split.origin.connection, home) as (session, _):
             split.origin.check(session.origin())
         if target:
             parts_target(target).probe(claim)
@@ -119,8 +126,8 @@ def export_part(plan: bytes, file: str, home: str) -> bytes:
     """Export the only part of a plan to a file, a path or a URL. Returns a `TaskEnd`."""
     split = msgspec.json.decode(plan, type=Split)
     try:
-        with lend(split.origin.connection, home) as session:
-            part = session.export_part(split, number=0, to=file)
+        with lend(split.origin.connection, home) as (session, pace):
+            part = session.export_part(split, number=0, to=file, pace=pace)
     except DragomanError as error:
         return _failed(error)
     return msgspec.json.encode(TaskEnd(part=part))
@@ -134,8 +141,8 @@ def read_part(split: Split, home: str) -> DataFrame:
     """
     import pyarrow as pa
 
-    with lend(split.origin.connection, home) as session:
-        return dataframe(pa.Table.from_batches(session.part_batches(split, number=0)))
+    with lend(split.origin.connection, home) as (session, pace):
+        return dataframe(pa.Table.from_batches(session.part_batches(split, number=0, pace=pace)))
 
 
 def dataframe(table: Table) -> DataFrame:
@@ -143,6 +150,23 @@ def dataframe(table: Table) -> DataFrame:
     from pandas import ArrowDtype
 
     return table.to_pandas(types_mapper=ArrowDtype)
+
+
+def _teller(connection: str, home: str) -> Callable[[], None] | None:
+    """Return what tells the other workers through the scheduler that the server is busy; None outside of a worker."""
+    from distributed import get_worker
+
+    try:
+        worker = get_worker()
+    except ValueError:
+        return None
+    return lambda: worker.log_event(BUSY, [connection, home])
+
+
+def slow_down(connection: str, home: str) -> None:
+    """Slow down the parts that this process reads over a connection."""
+    if (lent := _open.get((connection, home))) is not None:
+        lent.pace.slow_down()
 
 
 def stop(connection: str, home: str) -> None:

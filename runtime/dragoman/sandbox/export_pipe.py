@@ -91,7 +91,7 @@ class ExportReply:
             pieces.append(piece)
             missing -= len(piece)
         self._credit += 1
-        about = {name: getattr(chunk, name) for name in ("rows", "total", "checkpoint", "notes")}
+        about = {name: getattr(chunk, name) for name in ("rows", "total", "checkpoint", "notes", "turned_away")}
         return ExportPart(data=b"".join(pieces), **about)
 
     async def _more(self) -> bool:

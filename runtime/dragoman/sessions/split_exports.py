@@ -14,6 +14,7 @@ from anyio.to_thread import run_sync
 from dragoman.background import background
 from dragoman.exports import TYPED, Export, ExportSource
 from dragoman.exports.parts.coordinator import Coordinator
+from dragoman.exports.parts.pace import Pace
 from dragoman.exports.parts.split import ExportOrigin, PartResult, Split
 from dragoman.exports.parts.targets import parts_target
 from dragoman.exports.uploads import local_file
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from pyarrow import RecordBatch
 
     from dragoman.exports import Shape
+    from dragoman.exports.export import Parts
     from dragoman.exports.parts.coordinator import Runner
     from dragoman.exports.parts.split import PartsResult
     from dragoman.exports.parts.target import PartsTarget
@@ -162,7 +164,9 @@ class SplitExports:
         split.origin.check(self.origin())
         await self._reads.know(split.request.object)
 
-    async def part(self, split: Split, number: int, *, to: Path | str, emit: Callable[[Event], None]) -> PartResult:
+    async def part(
+        self, split: Split, number: int, *, to: Path | str, emit: Callable[[Event], None], pace: Pace | None
+    ) -> PartResult:
         """Export one part to a file, or to a URL; see `Session.export_part`."""
         await self._know(split, number)
         source = ExportSource(
@@ -177,13 +181,19 @@ class SplitExports:
             with export.reporting():
                 request = split.of_part(number)
                 about: dict[str, Any] = {"columns": split.table, "described": split.described}
-                result = await export.run(request, **about, manifest=False, parts=self._calls.parts)
+                result = await export.run(request, **about, manifest=False, parts=self._at(pace))
             told = {(note.code, note.reason) for note in split.notes}
             notes = [note for note in result.notes if (note.code, note.reason) not in told]
             _check_rows(split, number, notes)
         return PartResult(file=file.name, rows=result.rows, bytes=result.bytes, sha256=result.sha256, notes=notes)
 
-    async def batches(self, split: Split, number: int, notes: list[Note]) -> AsyncGenerator[RecordBatch, None]:
+    def _at(self, pace: Pace | None) -> Parts:
+        """Return what streams the parts of a request, at a pace."""
+        return (lambda request: pace.parts(self._calls.parts(request))) if pace else self._calls.parts
+
+    async def batches(
+        self, split: Split, number: int, notes: list[Note], *, pace: Pace | None
+    ) -> AsyncGenerator[RecordBatch, None]:
         """Yield the rows of one part as record batches; see `Session.part_batches`."""
         if split.format not in TYPED:
             reason = f"a part of the format {split.format} has no columns with types"
@@ -192,7 +202,7 @@ class SplitExports:
         from dragoman.exports.tables import TableReader
 
         reader = TableReader(split.table, described=split.described, strict=split.strict)
-        async with aclosing(requested_batches(self._calls, split.of_part(number), reader, notes)) as batches:
+        async with aclosing(requested_batches(self._at(pace), split.of_part(number), reader, notes)) as batches:
             async for batch in batches:
                 yield batch
         _check_rows(split, number, notes)
@@ -212,7 +222,7 @@ class SplitExports:
             split: Split, numbers: Sequence[int], target: PartsTarget, progressed: Callable[[int, int, int], None]
         ) -> AsyncIterator[AsyncIterator[tuple[int, PartResult]]]:
             give, take = anyio.create_memory_object_stream[tuple[int, PartResult] | DragomanError](len(numbers))
-            waiting = list(reversed(numbers))
+            waiting, pace = list(reversed(numbers)), Pace()
 
             async def work(give: MemoryObjectSendStream[tuple[int, PartResult] | DragomanError]) -> None:
                 with give:
@@ -224,7 +234,8 @@ class SplitExports:
                                 progressed(number, event.rows, event.bytes)
 
                         try:
-                            part = await self.part(split, number, to=target.file(split.file(number)), emit=show)
+                            file = target.file(split.file(number))
+                            part = await self.part(split, number, to=file, emit=show, pace=pace)
                         except DragomanError as error:
                             waiting.clear()
                             await give.send(error)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from dragoman.exports import Shape
     from dragoman.exports.parts.coordinator import Runner
+    from dragoman.exports.parts.pace import Pace
     from dragoman.exports.parts.split import ExportOrigin, PartResult, PartsResult, Split
     from dragoman_api.events import Event
     from dragoman_api.filters import Filter, RawQuery
@@ -105,22 +106,25 @@ class SplitSession:
             scope, shape=shape, columns=columns, parts=parts, keep_alive=keep_alive or self._keep_alive
         )
 
-    async def export_part(self, split: Split, *, number: int, to: Path | str) -> PartResult:
+    async def export_part(
+        self, split: Split, *, number: int, to: Path | str, pace: Pace | None = None
+    ) -> PartResult:
         """Export one part of a split export to a file, which appears only when it is complete.
 
         Args:
             split: From `split`, perhaps of another process.
             number: The part's number, from 0.
             to: The file, or its URL, as for `export_parts`; `Split.file` is its usual name.
+            pace: Shared by all parts of this process, which slow down together while the server is busy.
 
         Raises:
             ConfigurationError: This connection leads to another server, or has another driver (``worker-differs``).
             ExportError: The file cannot be written, or the part is short (``parts-differ``).
             QueryError: The server no longer holds the snapshot (``context-lost``).
         """
-        return await self._split_exports.part(split, number, to=to, emit=self._emit)
+        return await self._split_exports.part(split, number, to=to, emit=self._emit, pace=pace)
 
-    def part_batches(self, split: Split, *, number: int) -> Batches:
+    def part_batches(self, split: Split, *, number: int, pace: Pace | None = None) -> Batches:
         """Iterate over the rows of one part of a split export as `pyarrow.RecordBatch`; there is at least one.
 
         See `batches` for the types, the column ``_misfits``, and a caller that stops early.
@@ -128,6 +132,7 @@ class SplitSession:
         Args:
             split: From `split` with ``format="arrow"``, perhaps of another process.
             number: The part's number, from 0.
+            pace: As for `export_part`.
 
         Raises:
             ConfigurationError: As for `export_part`, or the split is of a format without types.
@@ -135,7 +140,7 @@ class SplitSession:
                 (``parts-differ``).
             QueryError: The server no longer holds the snapshot (``context-lost``).
         """
-        return Batches(partial(self._split_exports.batches, split, number))
+        return Batches(partial(self._split_exports.batches, split, number, pace=pace))
 
     async def hold(self, split: Split, *, seconds: int) -> bool:
         """Keep the snapshot of a split export for so many seconds from now on; 0 frees it.

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pyarrow import RecordBatch, Table
 
     from dragoman.exports import Export, ExportResult, Shape
+    from dragoman.exports.export import Parts
     from dragoman.exports.tables import TableReader
     from dragoman_api.columns import Column, Description
 
@@ -111,13 +112,13 @@ async def read_batches(
     notes += made.notes
     reader = TableReader(table, described=description.columns, strict=strict)
     request = _request(scope, made, form=ExportForm.ROWS, columns=[column.name for column in table])
-    async with aclosing(requested_batches(calls, request, reader, notes)) as batches:
+    async with aclosing(requested_batches(calls.parts, request, reader, notes)) as batches:
         async for batch in batches:
             yield batch
 
 
 async def requested_batches(
-    calls: Calls, request: ExportRequest, reader: TableReader, notes: list[Note]
+    parts_of: Parts, request: ExportRequest, reader: TableReader, notes: list[Note]
 ) -> AsyncGenerator[RecordBatch, None]:
     """Yield the rows of a request as record batches, at least one, and add the notes on them to the list.
 
@@ -125,7 +126,7 @@ async def requested_batches(
         ExportError: A value does not fit its column's type, code ``values-misfit``, if the reader is strict.
     """
     known, total = len(notes), None
-    async with calls.parts(request) as parts:
+    async with parts_of(request) as parts:
         async for part in parts:
             total = part.total
             add_notes(notes, part.notes, rows=reader.rows + part.rows, known=known)

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from dragoman_api import Note
 from dragoman_api.errors import ObjectNotFoundError, QueryError
-from dragoman_api.exports import NO_SNAPSHOT, ExportSplit
+from dragoman_api.exports import NO_SNAPSHOT, ExportPart, ExportSplit
 from dragoman_api.kit import cursors
 from dragoman_elasticsearch import error_answers
 from dragoman_elasticsearch.http_requests import Exchange, post, raw
@@ -20,7 +20,7 @@ from .export import ExportReader
 from .slices import Slice
 
 if TYPE_CHECKING:
-    from dragoman_api import ExportPart, ExportRequest, HttpRequest
+    from dragoman_api import ExportRequest, HttpRequest
     from dragoman_api.exports import SnapshotHold, SplitRequest
 
     from .slices import SlicePage
@@ -122,6 +122,8 @@ class ShareReader(ExportReader):
 
     def part(self, page: SlicePage) -> ExportPart | None:
         """Turn a page into a part of the export; see `ExportReader.part`."""
+        if page.turned_away:
+            return ExportPart(data=b"", rows=0, turned_away=1)
         return super().part(replace(page, slice=0) if self._share.pit else page)
 
     def close(self) -> HttpRequest | None:

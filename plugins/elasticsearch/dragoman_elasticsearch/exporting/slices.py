@@ -113,6 +113,7 @@ class SlicePage(msgspec.Struct, frozen=True):
         mark: Where the slice continues; True at the end, False if unknown.
         odd: See `SearchAnswer.odd`.
         read: See `SearchAnswer.read`.
+        turned_away: A busy server turned the request for the page away, which is sent again.
     """
 
     slice: int
@@ -120,6 +121,7 @@ class SlicePage(msgspec.Struct, frozen=True):
     mark: Bookmark | bool
     odd: bytes = b""
     read: Reading = VERBATIM
+    turned_away: bool = False
 
 
 class Slice(msgspec.Struct):
@@ -132,6 +134,7 @@ class Slice(msgspec.Struct):
         mark: The bookmark of the last row read; False at the beginning, True at the end.
         scroll: The scroll's id; None with points in time.
         rows: Rows of the slice as the scroll counts them.
+        turned_away: A busy server turned the last request away.
     """
 
     source: ExportQuery
@@ -140,6 +143,7 @@ class Slice(msgspec.Struct):
     mark: Bookmark | bool = False
     scroll: str | None = None
     rows: int = 0
+    turned_away: bool = False
     _patience: Patience = msgspec.field(default_factory=Patience)
 
     def page(self) -> Exchange[SlicePage | float]:
@@ -148,7 +152,7 @@ class Slice(msgspec.Struct):
         Raises:
             DragomanError: The page cannot be fetched; code `context-lost` for a lost context.
         """
-        asked = self.source.size
+        asked, self.turned_away = self.source.size, False
         try:
             found = yield from self._search(asked) if self.scroll is None else self._scroll(asked)
         except (ConnectionFailedError, QueryError) as error:
@@ -218,6 +222,7 @@ class Slice(msgspec.Struct):
             if away or "retry_after" in details:
                 error.hint = f"export again later, or continue with --resume within {source.hold}"
             raise error
+        self.turned_away = "retry_after" in details
         source.size = max(1, min(source.size, asked // 2))
         return pause
 

@@ -120,6 +120,10 @@ class IdRange(msgspec.Struct):
         self.size = max(_LEAST, self.size // 2)
         return pause
 
+    def turned_away(self) -> Piece:
+        """Return a piece without rows: a busy server turned the request for it away."""
+        return Piece(self, b"", 0, self.position, turned_away=True)
+
 
 def _number(id_: str) -> int:
     """Return the place of an id among all. Raises ValueError if it is not written as the server writes ids."""
@@ -130,13 +134,17 @@ def _number(id_: str) -> int:
 
 
 class Piece(msgspec.Struct):
-    """Some lines of one range, their number, the id of the last, and whether the range ends with it."""
+    """Some lines of one range, their number, the id of the last, and whether the range ends with it.
+
+    Or none, because a busy server turned the request away.
+    """
 
     span: IdRange
     data: bytes
     rows: int
     last: str
     ends: bool = False
+    turned_away: bool = False
 
 
 class ExportReader(msgspec.Struct):
@@ -228,10 +236,15 @@ class ExportReader(msgspec.Struct):
         walk = Walk(key=attrgetter("id"), position=span.position, until=edge or None, what="export")
         return walk.accept(found, span.size, keys), walk.ended, edge
 
-    def part(self, piece: Piece) -> ExportPart:
-        """Build a part of the export; its checkpoint says where each range continues."""
+    def part(self, piece: Piece) -> ExportPart | None:
+        """Build a part of the export, whose checkpoint says where each range continues; None for nothing new.
+
+        Only the reader of a share tells others that the server is busy.
+        """
         if self.request.share is not None:  # its own number of rows is unknown
-            return ExportPart(data=piece.data, rows=piece.rows)
+            return ExportPart(data=piece.data, rows=piece.rows, turned_away=int(piece.turned_away))
+        if piece.turned_away:
+            return None
         piece.span.told, piece.span.ended = piece.last, piece.ends
         position: _Position = [(span.told, span.bound) for span in self.ranges if not span.ended]
         checkpoint = cursors.seal(cursors.query_of(self.request), position)

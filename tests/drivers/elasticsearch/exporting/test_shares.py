@@ -65,6 +65,7 @@ class ShareRules:
         with pytest.raises(QueryError) as caught:
             await read(es.driver, request, made.shares[0])
         assert caught.value.details["type"] == "search_context_missing_exception"
+        assert caught.value.code == "context-lost"
 
     async def test_the_shares_of_a_filter_need_no_columns_of_another_connection(self, es: Rig) -> None:
         """The query travels in the share, so a column that appears meanwhile changes nothing."""
@@ -105,3 +106,19 @@ async def test_a_split_that_fails_frees_its_point_in_time() -> None:
             await split(es, name, 2)
         es.fake.behave()
         assert not es.fake.cluster.contexts
+
+
+@pytest.mark.fake_only(reason="a server that is busy in the middle of an export")
+@pytest.mark.parametrize("kind", ["es_rejected_execution_exception", ""])
+async def test_the_reader_of_a_share_tells_at_once_that_the_server_is_busy(kind: str) -> None:
+    """E32; a whole export has no others to tell."""
+    async with on_fake("8.19.21") as es:
+        name = await es.index({"n": {"type": "long"}}, [{"n": at} for at in range(30)])
+        request, made = await split(es, name, 1)
+        assert es.fake is not None
+        body = {"error": {"type": kind, "reason": "the queue is full", "root_cause": []}} if kind else {}
+        for share, told in ((made.shares[0], [(0, 1), (0, 1), (30, 0)]), (None, [(30, 0)])):
+            es.fake.misbehave("answer", on="/_search", after=1, times=2, status=429, body=body)
+            async with aclosing(es.driver.export_rows(replace(request, share=share))) as parts:
+                assert [(part.rows, part.turned_away) async for part in parts] == told
+            assert es.fake.troubles.pop().times < 0

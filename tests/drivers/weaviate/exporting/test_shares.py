@@ -7,7 +7,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from drivers.weaviate.rig import OnFake, OnServer, Rig
+from drivers.weaviate.rig import OnFake, OnServer, Rig, on_fake
 from msgspec.structs import replace
 
 from dragoman_api import ExportRequest, Filter, FilterRequest
@@ -73,3 +73,20 @@ class TestSharesOnFake(ShareRules, OnFake):
 
 class TestSharesOnServer(ShareRules, OnServer):
     pass
+
+
+@pytest.mark.fake_only(reason="a server that is busy in the middle of an export")
+async def test_the_reader_of_a_share_tells_at_once_that_the_server_is_busy() -> None:
+    """A whole export has no others to tell."""
+    async with on_fake() as wv:
+        name = await wv.collection({"pages": "int"}, ({"pages": at} for at in range(30)))
+        await wv.driver.describe_object(name)
+        request, made = await split(wv, name, 1)
+        assert wv.fake is not None
+        for share in (made.shares[0], None):
+            wv.fake.misbehave("answer", on="/v1/objects", times=2, status=429, body={"error": [{"message": "busy"}]})
+            async with aclosing(wv.driver.export_rows(replace(request, share=share))) as parts:
+                found = [(part.rows, part.turned_away) async for part in parts]
+            assert wv.fake.troubles.pop().times < 0
+            assert sum(rows for rows, _ in found) == 30
+            assert [part for part in found if part[1]] == ([(0, 1), (0, 1)] if share else [])
