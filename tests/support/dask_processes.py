@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def until(condition: Callable[[], T], process: subprocess.Popen[str] | None = None) -> T:
-    """Wait until a condition holds, for a minute, while a process runs."""
-    for _ in range(1200):
+def until(condition: Callable[[], T], process: subprocess.Popen[Any] | None = None) -> T:
+    """Wait until a condition holds, for two minutes, while a process runs."""
+    for _ in range(2400):
         if found := condition():
             return found
         assert process is None or process.poll() is None, process.communicate()
@@ -43,8 +43,7 @@ def scheduler(
         until(file.exists)
         yield until(lambda: _address(file)), process
     finally:
-        process.terminate()
-        process.wait(20)
+        end(process)
 
 
 def _address(path: Path) -> str:
@@ -57,28 +56,34 @@ def _address(path: Path) -> str:
 @contextmanager
 def worker(
     address: str, home: Path, folder: Path, environment: Mapping[str, str] | None = None
-) -> Iterator[subprocess.Popen[str]]:
+) -> Iterator[subprocess.Popen[bytes]]:
     """Run a worker whose home is another one."""
     command = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--no-dashboard", "--nworkers", "1",
                "--local-directory", str(folder), "--dashboard-address", "127.0.0.1:0",
-               "--death-timeout", "5"]  # fmt: skip
-    process = subprocess.Popen(
-        command,
-        env={**os.environ, **(environment or {}), "DRAGOMAN_HOME": str(home)},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stderr is not None
+               "--death-timeout", "30"]  # fmt: skip
+    log = folder.with_suffix(".log")
+    with log.open("wb") as told:
+        process = subprocess.Popen(
+            command,
+            env={**os.environ, **(environment or {}), "DRAGOMAN_HOME": str(home)},
+            stdout=subprocess.DEVNULL,
+            stderr=told,
+        )
     try:
-        for line in process.stderr:
-            if "Starting established connection" in line:
-                break
+        until(lambda: "Registered to:" in log.read_text(), process)
         yield process
     finally:
-        process.terminate()
+        end(process)
+
+
+def end(process: subprocess.Popen[Any]) -> None:
+    """End a process, by force if it takes long."""
+    process.terminate()
+    try:
         process.wait(20)
-        process.stderr.close()
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def encryption(folder: Path) -> dict[str, str]:

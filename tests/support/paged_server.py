@@ -25,6 +25,7 @@ import anyio
 from dragoman_api import Description, Server, hookimpl
 from dragoman_api.columns import Column
 from dragoman_api.exports import ExportPart, ExportSplit
+from dragoman_api.kit.exchanges import read_together
 
 
 class Driver:
@@ -47,6 +48,11 @@ class Driver:
 
     @hookimpl
     async def export_rows(self, request):
+        async with read_together([self.pages(request)]) as parts:
+            async for part in parts:
+                yield part
+
+    async def pages(self, request):
         page = 0
         while page < PAGES:
             reply = await self.http.request("GET", f"/{request.share}/{page}", read=True)

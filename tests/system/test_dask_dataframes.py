@@ -24,7 +24,7 @@ from fakes.elasticsearch import FakeElasticsearch
 from fakes.weaviate import FakeWeaviate
 from stranger import stranger
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 ROWS = 12_003
 

@@ -22,7 +22,7 @@ from dragoman_api.errors import ConfigurationError
 from fakes.elasticsearch import FakeElasticsearch
 from stranger import stranger
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(150)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 ROWS = 12_003
 
@@ -271,4 +271,65 @@ def test_workers_have_their_own_homes_and_one_that_differs_stops_the_export_by_n
             assert "has another host or port for 'shop'" in done.err
     assert not list(shell.cwd.glob("second/*"))
     assert not list(shell.cwd.glob("third/*"))
+    assert not server.cluster.contexts
+
+
+def test_a_scheduler_that_dies_ends_the_export_which_another_run_continues(shell, server, whole, tmp_path):
+    words = "export shop orders --format rows --parts 6 -o orders"
+    with scheduler(tmp_path) as (address, process):
+        own = stranger(tmp_path / "own", port=shell.port)
+        own("dragoman connections add shop --type elasticsearch --port $PORT --auth none --yes")
+        with (
+            worker(address, own.home, tmp_path / "w1"),
+            started(shell, f"{words} --insecure-cluster --cluster {address}") as export,
+        ):
+            until(lambda: (shell.cwd / "orders/.export.done").exists(), export)
+            server.misbehave("slow", on="/_search", seconds=1)
+            process.kill()
+            _, said = export.communicate(timeout=120)
+        server.behave()
+    assert export.returncode == 1, said
+    assert "error[cluster-lost]: the connection to the Dask scheduler was lost" in said
+    assert "--resume" in said
+    assert not (shell.cwd / "orders/manifest.json").exists()
+    shell(f"dragoman {words} --resume")
+    assert digests(shell.cwd / "orders") == whole
+    assert not server.cluster.contexts
+
+
+def test_a_point_in_time_that_ends_in_the_middle_is_named_and_nothing_is_complete(shell, server):
+    server.misbehave("slow", on="/_search", after=6, seconds=0.5)
+    words = "export shop orders --parts 6 -o orders --cluster local --workers 1"
+    with started(shell, words) as process:
+        until(lambda: (shell.cwd / "orders/part-00000.ndjson").exists(), process)
+        server.cluster.contexts.clear()
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "error[context-lost]: part " in said
+    assert "the server no longer holds the state of 'orders' for this export" in said
+    assert not (shell.cwd / "orders/manifest.json").exists()
+    assert "--resume" not in said
+    assert "no longer holds the snapshot" in shell(f"dragoman {words} --resume", code=1).err
+
+
+def test_a_worker_with_other_credentials_is_named_before_any_part(tmp_path):
+    with start_blocking_portal() as portal:
+        server = FakeElasticsearch(version="8.19.21", users={"ann": "right", "elastic": "admin"})
+        with portal.wrap_async_context_manager(server), scheduler(tmp_path) as (address, _):
+            portal.call(sample_cluster.load, server.url.replace("//", "//elastic:admin@"))
+            machine = stranger(tmp_path / "own", cwd=tmp_path, port=server.port)
+            login = "--auth-method username-password --username ann --password env:SHOP_PASSWORD"
+            machine(
+                f"dragoman connections add shop --type elasticsearch --port $PORT {login} --yes", SHOP_PASSWORD="right"
+            )
+            right, wrong = ({"SHOP_PASSWORD": each} for each in ("right", "wrong"))
+            with (
+                worker(address, machine.home, tmp_path / "w1", right),
+                worker(address, machine.home, tmp_path / "w2", wrong),
+            ):
+                words = f"dragoman export shop orders --parts 2 -o orders --insecure-cluster --cluster {address}"
+                said = machine(words, code=None, SHOP_PASSWORD="right").err
+    assert "error[worker-differs]: worker tcp://127.0.0.1:" in said
+    assert "the user name or the password was rejected" in said
+    assert not list(tmp_path.glob("orders/*"))
     assert not server.cluster.contexts

@@ -66,14 +66,15 @@ async def client_of(address: str, *, workers: int | None = None, insecure: bool 
     from distributed import Client, LocalCluster
 
     if address != LOCAL:
-        try:
-            client = await Client(address, asynchronous=True, timeout=CONNECT_SECONDS)
-        except _NO_ANSWER as error:
-            raise _unreachable(address, error) from error
-        try:
-            yield client
-        finally:
-            await _closed(client)
+        with _quiet():
+            try:
+                client = await Client(address, asynchronous=True, timeout=CONNECT_SECONDS)
+            except _NO_ANSWER as error:
+                raise _unreachable(address, error) from error
+            try:
+                yield client
+            finally:
+                await _closed(client)
         return
     with dask.config.set(_NO_PAGES):
         options = _local(workers)
@@ -123,6 +124,18 @@ def cluster(address: str = LOCAL, *, workers: int | None = None, insecure: bool 
 
 _NO_PAGES: dict[str, list[str]] = {"distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []}
 _NO_ANSWER = (OSError, TimeoutError, ValueError, TypeError)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep a client from logging a lost connection with its traceback, which the caller reports."""
+    logger = logging.getLogger("distributed.client")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
 
 
 def _unreachable(address: str, error: Exception) -> ConfigurationError:

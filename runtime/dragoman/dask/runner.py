@@ -157,12 +157,17 @@ async def _done(future: Any) -> tasks.TaskEnd:
     """Return the end of a task.
 
     Raises:
-        ExportError: The worker died several times, or its environment cannot run the task (code ``worker-failed``).
+        ExportError: The worker died several times, or its environment cannot run the task (code ``worker-failed``);
+            or the scheduler is gone (``cluster-lost``).
     """
+    from distributed.client import FutureCancelledError
+
     try:
         return msgspec.json.decode(await future, type=tasks.TaskEnd)
     except DragomanError:
         raise
+    except FutureCancelledError as error:  # this process cancels a part only when it no longer waits for it
+        raise ExportError("the connection to the Dask scheduler was lost", code="cluster-lost") from error
     except Exception as error:
         reason = f"a worker could not run a part: {failure(error)}"
         hint = "look at the log of the worker; every worker needs the same version of dragoman and enough memory"
@@ -235,7 +240,7 @@ def export(
 
     Raises:
         DragomanError: As for `Session.export_parts`; a worker lacks the connection or differs (``worker-differs``), or
-            could not run a part (``worker-failed``).
+            could not run a part (``worker-failed``), or the scheduler is gone (``cluster-lost``).
     """
     runner = on_cluster(cluster, workers=workers, insecure=insecure, home=home, max_requests=max_requests)
     with connect(connection, home=home) as session:
