@@ -9,7 +9,7 @@ from contextlib import aclosing
 from functools import partial, wraps
 from itertools import chain
 from threading import Event, Thread
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, Concatenate, Generic, ParamSpec, Self, TypeVar
 
 import anyio
 from anyio.from_thread import BlockingPortal
@@ -20,7 +20,7 @@ from .runtime import open as open_session
 from .sessions.session import Session
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+    from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
     from pathlib import Path
     from types import TracebackType
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
     from .connections.curl_commands import CurlCommands
     from .exports.parts.split import ExportOrigin
+    from .imports.loads import LoadProgress
+    from .imports.reports import LoadReport
     from .sessions.counts_and_rows import Batches, Rows
 
 P = ParamSpec("P")
@@ -322,6 +324,46 @@ class BlockingSession:
     def origin(self) -> ExportOrigin:
         """Return the server and the driver of this connection, as the workers of an export in parts compare them."""
         return self._session.origin()
+
+    def load(
+        self,
+        object: str,  # noqa: A002 - the design's word
+        *,
+        file: Path | BinaryIO,
+        format: str | None = None,  # noqa: A002
+        id: str | None = None,  # noqa: A002
+        on_conflict: str = "fail",
+        renamed: Mapping[str, str] | None = None,
+        batch: int = 2_000,
+        tenant: str | None = None,
+        undo: Path | None = None,
+        resume: bool = False,
+        create: bool = False,
+        progress: Callable[[LoadProgress], None] | None = None,
+    ) -> LoadReport:
+        """Load the rows of a file into an object; see `dragoman.load`, whose arguments and errors it has.
+
+        `progress` is called in the thread of the connection.
+        """
+        from .imports import load
+
+        return self._loop.wait(
+            lambda: load(
+                self._session,
+                object,
+                file=file,
+                format=format,
+                id=id,
+                on_conflict=on_conflict,
+                renamed=renamed,
+                batch=batch,
+                tenant=tenant,
+                undo=undo,
+                resume=resume,
+                create=create,
+                progress=progress,
+            )
+        )
 
     objects = _waiting(Session.objects)
     describe = _waiting(Session.describe)

@@ -92,6 +92,21 @@ def test_each_method_has_the_signature_and_the_documentation_of_the_asynchronous
     assert inspect.getdoc(ours) == inspect.getdoc(theirs).replace("async with aclosing(", "with closing(")
 
 
+def test_a_blocking_load_has_the_signature_of_the_asynchronous_one():
+    ours, theirs = (list(inspect.signature(each).parameters.values()) for each in (BlockingSession.load, dragoman.load))
+    assert ours[1:] == theirs[1:]
+
+
+def test_a_file_is_loaded_and_a_failure_is_that_of_the_load(memory, tmp_path):
+    file = tmp_path / "more.csv"
+    file.write_text("title\na\nb\n")
+    seen = []
+    report = memory.load("scratch", file=file, progress=seen.append)
+    assert (report.counts["applied"], memory.count("scratch"), seen[-1].applied) == (2, 2, 2)
+    with pytest.raises(ConfigurationError, match="on_conflict"):
+        memory.load("scratch", file=file, on_conflict="perhaps")
+
+
 def test_connect_takes_what_open_takes():
     ours, theirs = inspect.signature(dragoman.connect), inspect.signature(dragoman.open)
     assert ours.parameters == theirs.parameters
