@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import threading
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,8 +32,7 @@ BUSY = "dragoman-busy"
 """The topic of Dask's events under which a worker tells that the server is busy: the connection and the home."""
 
 
-@dataclass(slots=True)
-class _Lent:
+class _Lent(msgspec.Struct):
     session: BlockingSession
     pace: Pace
     users: int = 0

@@ -52,8 +52,8 @@ CROSSING = frozenset({*tree(DriverError), ConfigurationError, UnsupportedOperati
 RESERVED = frozenset(kind.code for kind in tree(DragomanError) if kind not in CROSSING) | {
     "address-refused", "build-failed", "bundle-damaged", "certificate-changed", "certificate-untrusted",
     "change-file-invalid", "cluster-lost", "column-unknown", "conformance-failed", "connection-closed",
-    "dependency-missing", "expectation-syntax", "export-running", "extra-missing", "filter-syntax", "format-unknown", "import-running",
-    "import-unfinished", "inbox-full", "internal", "key-exposed", "key-missing", "length-required",
+    "dependency-missing", "expectation-syntax", "export-running", "extra-missing", "filter-syntax", "format-unknown",
+    "import-running", "import-unfinished", "inbox-full", "internal", "key-exposed", "key-missing", "length-required",
     "limit-exceeded", "link-broken", "not-signed", "parts-differ", "path-refused", "registry-not-written",
     "registry-stale", "registry-unreachable", "repair-needed", "resume-refused", "rollback", "root-mismatch",
     "root-unknown", "sandbox-insufficient", "script-failed", "server-busy", "server-ends", "sign-in-not-agreed",

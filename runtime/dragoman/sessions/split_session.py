@@ -106,9 +106,7 @@ class SplitSession:
             scope, shape=shape, columns=columns, parts=parts, keep_alive=keep_alive or self._keep_alive
         )
 
-    async def export_part(
-        self, split: Split, *, number: int, to: Path | str, pace: Pace | None = None
-    ) -> PartResult:
+    async def export_part(self, split: Split, *, number: int, to: Path | str, pace: Pace | None = None) -> PartResult:
         """Export one part of a split export to a file, which appears only when it is complete.
 
         Args:
