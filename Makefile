@@ -19,7 +19,7 @@ patiently = (n=0; while sleep $(TICK) >/dev/null 2>&1; do n=$$((n + $(TICK))); e
 tests = $(BIN)/python -m pytest -q -n auto --dist loadfile $(1) || { [ $$? = 1 ] && echo "== what failed, once more" && \
   $(BIN)/python -m pytest -q --maxfail 10 --last-failed --last-failed-no-failures none $(1); }
 
-.PHONY: help setup demo test slow some fuzz mutants check live sample page workbench servers stores bench release clean
+.PHONY: help setup demo test slow some fuzz mutants check live sample page workbench servers stores ray bench release clean
 
 help: ## what can be made
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -107,6 +107,11 @@ stores: $(BUNDLE) ## exports from real engines to a real S3 server
 	@$(BIN)/python tests/servers run elasticsearch-8.19.21-plain weaviate-1.38.11-open $(STORE) $(STORE)-full -- sh -c \
 	  't="$(BIN)/python -m pytest -q -m live tests/stores --live $$DRAGOMAN_LIVE"; \
 	  $$t || { [ $$? = 1 ] && echo "== what failed, once more" && $$t --last-failed --last-failed-no-failures none; }'
+
+ray: $(BUNDLE) ## the page on Ray, with Ray itself
+	@if command -v uv >/dev/null 2>&1; then uv pip install -q --python $(BIN)/python -r tests/ray/requirements.txt; \
+	  else $(BIN)/python -m pip install -q --disable-pip-version-check -r tests/ray/requirements.txt; fi
+	@$(call tests,-m slow tests/ray)
 
 bench: $(BUNDLE) ## the benchmarks, each against its baseline
 	@for script in tests/benchmarks/bench_*.py; do $(BIN)/python $$script || exit 1; done

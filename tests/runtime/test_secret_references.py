@@ -254,7 +254,8 @@ def test_what_was_changed_while_a_person_was_asked_stays_as_it_is(connections, f
     file.write_text('[shop]\ntype = "t"\nkey = "env:A"\n')
     found = find_texts(connections.get("shop"), form(key=SECRET), connections)
     file.write_text('[shop]\ntype = "t"\nkey = "env:B"\n')
-    record(found, connections)
+    with pytest.raises(ConfigurationError, match="edited elsewhere before you answered"):
+        record(found, connections)
     assert connections.get("shop").values == {"key": "env:B"}
 
 

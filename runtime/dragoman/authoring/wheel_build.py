@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import os
 import shlex
 import subprocess
 import sys
 from contextlib import contextmanager
-from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -200,7 +200,9 @@ def finished(wheel: Path, *, wheels: Path | None = None) -> Iterator[Built]:
         raise ConfigurationError(f"{wheel} is not a regular file", hint="name the path of a .whl file")
     with TemporaryDirectory(prefix="dragoman-") as temporary:
         beside = wheels or wheel.parent
-        yield replace(_judged(wheel, [], project=wheel.parent, wheels=beside, folder=Path(temporary)), own=False)
+        yield msgspec.structs.replace(
+            _judged(wheel, [], project=wheel.parent, wheels=beside, folder=Path(temporary)), own=False
+        )
 
 
 def _judged(wheel: Path, faults: list[Fault], *, project: Path, wheels: Path, folder: Path) -> Built:
@@ -271,7 +273,7 @@ def _dependencies(report: WheelReport, folder: Path) -> tuple[list[Path], list[F
             faults.append(Fault("dependency-mismatch", reason))
             continue
         found.append(wheel)
-        faults += [replace(fault, where=each.file) for fault in inspected.faults]
+        faults += [dataclasses.replace(fault, where=each.file) for fault in inspected.faults]
     return found, faults
 
 

@@ -8,10 +8,10 @@ import shutil
 import sys
 import threading
 from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
-from msgspec.structs import replace
 
 from dragoman.near_names import did_you_mean, near_names
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import sys
 from contextlib import ExitStack, closing
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal
-
-import msgspec
 
 from . import output
 from .command_files import CommandFile
@@ -23,7 +22,8 @@ if TYPE_CHECKING:
     from dragoman.runtime import Runtime
 
 
-class Options(msgspec.Struct):
+@dataclass
+class Options:
     """The global options of one command line.
 
     Attributes:
@@ -59,7 +59,7 @@ class Options(msgspec.Struct):
     vertical: bool | None = None
     wide: bool = False
     escape_formulas: bool = False
-    cleanup: ExitStack = msgspec.field(default_factory=ExitStack)
+    cleanup: ExitStack = field(default_factory=ExitStack)
 
     def runtime(self, *, spare: bool = False, asks: bool = True) -> Runtime:
         """Make the runtime of this command, with its event sinks; without `asks`, it refuses instead of asking."""

@@ -25,6 +25,7 @@ from dragoman_api import (
 )
 from dragoman_api import Operator as Op
 from dragoman_api.errors import RowNotFoundError
+from dragoman_api.wording import quoted
 from dragoman_elasticsearch import search
 from dragoman_elasticsearch.connect import Features
 from dragoman_elasticsearch.grid import pages
@@ -191,7 +192,7 @@ def test_E34_an_unsigned_number_has_64_bits() -> None:
 
 @pytest.mark.parametrize("value", [True, False, "abc", "0x10", "1_000", "½"])
 def test_E34_what_is_no_number_is_refused(value: Any) -> None:
-    assert refused(Filter("long", "=", value)) == f"{value!r} is not a number"
+    assert refused(Filter("long", "=", value)) == f"{quoted(value)} is not a number"
 
 
 def test_E34_white_space_around_a_number_does_not_matter() -> None:
