@@ -14,7 +14,8 @@ from dragoman.exports.parts.store import PartsStore
 from dragoman.exports.stores import StoreFolder
 from dragoman_api.errors import ExportError
 
-pytestmark = [pytest.mark.live("s3"), pytest.mark.timeout(120)]
+pytestmark = pytest.mark.timeout(120)
+ROOMY, FULL = pytest.mark.live("s3"), pytest.mark.live("s3-full")
 
 
 @pytest.fixture
@@ -30,6 +31,7 @@ def store(bucket):
     return StoreFolder("s3", f"{bucket.name}/orders")
 
 
+@ROOMY
 def test_a_large_part_goes_up_in_pieces_and_appears_whole(store, bucket, tmp_path):
     data = os.urandom(20 << 20)
     (tmp_path / "part").write_bytes(data)
@@ -39,6 +41,15 @@ def test_a_large_part_goes_up_in_pieces_and_appears_whole(store, bucket, tmp_pat
     assert bucket.uploads() == []
 
 
+@FULL
+def test_an_upload_to_a_full_store_leaves_nothing(store, bucket, tmp_path):
+    (tmp_path / "part").write_bytes(bytes(20 << 20))
+    with pytest.raises(ExportError, match="No space left on device"):
+        store.put(tmp_path / "part", "part")
+    assert (bucket.names(), bucket.uploads()) == ([], [])
+
+
+@ROOMY
 async def test_a_cancelled_upload_leaves_nothing(store, bucket, tmp_path, monkeypatch):
     (tmp_path / "part").write_bytes(bytes(40 << 20))
     seen = []
@@ -57,6 +68,7 @@ async def test_a_cancelled_upload_leaves_nothing(store, bucket, tmp_path, monkey
     assert (bucket.names(), bucket.uploads()) == ([], [])
 
 
+@ROOMY
 def test_what_a_killed_process_left_is_removed_with_the_export(store, bucket):
     for name in ("part-00000.ndjson", "of-others"):
         file = bucket.files.open(f"{bucket.name}/orders/{name}", "wb", autocommit=False, block_size=5 << 20)
@@ -67,6 +79,7 @@ def test_what_a_killed_process_left_is_removed_with_the_export(store, bucket):
     assert [upload["Key"] for upload in bucket.uploads()] == ["orders/of-others"]
 
 
+@ROOMY
 def test_one_of_many_claims_at_the_same_moment_is_granted(bucket):
     targets = [PartsStore(StoreFolder("s3", f"{bucket.name}/orders")) for _ in range(6)]
     granted, refused = [], []
@@ -89,6 +102,7 @@ def test_one_of_many_claims_at_the_same_moment_is_granted(bucket):
     assert bucket.names() == []
 
 
+@ROOMY
 def test_a_folder_that_a_browser_made_is_empty(store, bucket):
     bucket.files.call_s3("put_object", Bucket=bucket.name, Key="orders/", Body=b"")
     assert store.names() == []
