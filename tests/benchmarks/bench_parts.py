@@ -1,9 +1,12 @@
-"""How an export in parts scales with Dask workers: python tests/benchmarks/bench_parts.py [WORKERS …]
+"""How an export in parts scales with Dask workers: python tests/benchmarks/bench_parts.py [WORKERS … | URL]
 
 A stand-in server, in a process of its own, answers each page of 1,000 documents of 580 bytes after 200 ms, however many
 are asked for at once, so that the server's cores do not limit what is measured. It prints, for 1, 2, 4 and 8 local
 workers, the seconds from the first part to the last, the part of linear, the processor time of the workers for a part,
 and the memory of a worker beside a bare Dask worker.
+
+With the URL of a real Elasticsearch without security, it exports 200,000 documents there: as a whole in one process,
+and in 16 parts by one and by two workers, in turn; printed are medians of three rounds.
 """
 
 from __future__ import annotations
@@ -14,24 +17,30 @@ import os
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import anyio
 import psutil
+from bench_export import call, load
 from compare import introduce
 
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT / "tests/support")]
 
-from dragoman import Runtime
+from dragoman import Runtime, SavedConnection
 from dragoman.dask import on_cluster
 from dragoman.dask.clusters import client_of
+from dragoman.exports.parts.targets import parts_target
 from paged_server import PagedServer
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
+INDEX = "dragoman-bench-parts"
 PARTS, PAGES, ROWS, SECONDS = 32, 5, 1_000, 0.2
 
 
@@ -88,7 +97,7 @@ async def measure(home: Path, workers: int, folder: Path) -> tuple[float, float,
         split = await session.split("docs", parts=PARTS)
         runner = on_cluster("local", workers=workers, home=home)
         async with anyio.create_task_group() as tasks:
-            async with runner(split, range(PARTS), folder, lambda *_: None) as parts:
+            async with runner(split, range(PARTS), parts_target(folder), lambda *_: None) as parts:
                 before, began = await asyncio.to_thread(look), time.perf_counter()
                 tasks.start_soon(watch)
                 rows = sum([part.rows async for _, part in parts])
@@ -97,6 +106,41 @@ async def measure(home: Path, workers: int, folder: Path) -> tuple[float, float,
             tasks.cancel_scope.cancel()
     assert rows == PARTS * PAGES * ROWS
     return seconds, spent, memory
+
+
+async def on_a_server(url: str) -> None:
+    """Compare one process with workers on a real server."""
+    where, rows, shards = urlsplit(url), 200_000, 4
+    await asyncio.to_thread(partial(load, url, INDEX, shards=shards, rows=rows))
+    times: dict[str, list[float]] = {}
+    try:
+        with tempfile.TemporaryDirectory() as name:
+            home = Path(name) / "home"
+            async with Runtime(home, spare=False) as runtime:
+                values = {"host": where.hostname, "port": where.port}
+                runtime.connections.save(SavedConnection(name="shop", type="elasticsearch", values=values))
+                async with runtime.open("shop") as session:
+                    for turn in range(3):
+                        began = time.perf_counter()
+                        await session.export(INDEX, to=Path(name) / f"whole-{turn}.ndjson")
+                        times.setdefault("one process", []).append(time.perf_counter() - began)
+                        for workers in (1, 2):
+                            target = Path(name) / f"{turn}-{workers}"
+                            target.mkdir()
+                            split = await session.split(INDEX, parts=16)
+                            runner = on_cluster("local", workers=workers, home=home)
+                            async with runner(split, range(16), parts_target(target), lambda *_: None) as parts:
+                                began = time.perf_counter()
+                                assert sum([part.rows async for _, part in parts]) == rows
+                                seconds = time.perf_counter() - began
+                            times.setdefault(f"{workers} workers", []).append(seconds)
+                            await session.hold(split, seconds=0)
+    finally:
+        await asyncio.to_thread(call, "DELETE", f"{url}/{INDEX}")
+    first = median(times["one process"])
+    for side, seconds in times.items():
+        middle = median(seconds)
+        print(f"{side}: {middle:6.2f} s, {rows / middle:8,.0f} rows/s, {first / middle:.2f} of one process")
 
 
 async def main(numbers: list[int]) -> None:
@@ -128,4 +172,7 @@ async def main(numbers: list[int]) -> None:
 
 if __name__ == "__main__":
     introduce()
-    asyncio.run(main([int(each) for each in sys.argv[1:]] or [1, 2, 4, 8]))
+    if sys.argv[1:] and "://" in sys.argv[1]:
+        asyncio.run(on_a_server(sys.argv[1]))
+    else:
+        asyncio.run(main([int(each) for each in sys.argv[1:]] or [1, 2, 4, 8]))
