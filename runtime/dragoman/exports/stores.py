@@ -259,7 +259,7 @@ class StoreFolder:
         listed = getattr(self._files, "list_multipart_uploads", None)
         if listed is None:
             return
-        with suppress(Exception):  # not everybody may list them; the store removes them by its own rules
+        with suppress(Exception):  # not every account may list them; the store removes them by its own rules
             bucket, _, _ = self._files.split_path(self._root)
             keys = {self._files.split_path(self._path(name))[1] for name in names}
             for upload in listed(bucket):
@@ -280,5 +280,5 @@ def _shown(error: BaseException) -> str:
 
 def stop_if_cancelled() -> None:
     """Raise the cancellation of the task that waits for this thread."""
-    with suppress(RuntimeError):  # in a thread of somebody else
+    with suppress(RuntimeError):  # in a thread that no task waits for
         anyio.from_thread.check_cancelled()

@@ -239,7 +239,7 @@ class PartsStore(PartsTarget):
             raise ExportError(
                 f"{self.name} holds a complete export", hint="choose another folder", code="target-occupied"
             ) from None
-        with suppress(DragomanError):  # it is complete; what is left harms nobody
+        with suppress(DragomanError):  # it is complete; what is left does no harm
             self._tidy({part.file for part in result.parts})
 
     def digest(self) -> str:

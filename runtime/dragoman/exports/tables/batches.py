@@ -187,14 +187,16 @@ class TableReader:
         if self._strict:
             at, number = min((min(misfits[number]), number) for number in numbers)
             raise self._refusal(self.rows + at, number, misfits[number][at])
-        texts: list[bytes | None] = [None] * rows
+        members: dict[int, list[bytes]] = {}
         for number in numbers:
             found = misfits[number]
             self.misfits[number] += len(found)
             name = self._names[number] + b":"
             for at, raw in found.items():
-                before = texts[at]
-                texts[at] = b"{" + name + raw + b"}" if before is None else before[:-1] + b"," + name + raw + b"}"
+                members.setdefault(at, []).append(name + raw)
+        texts: list[bytes | None] = [None] * rows
+        for at, each in members.items():
+            texts[at] = b"{" + b",".join(each) + b"}"
         return array_of(texts, pa.string())
 
     def _refusal(self, row: int, number: int, raw: bytes) -> ExportError:
