@@ -109,9 +109,9 @@ stores: $(BUNDLE) ## exports from real engines to a real S3 server
 	  $$t || { [ $$? = 1 ] && echo "== what failed, once more" && $$t --last-failed --last-failed-no-failures none; }'
 
 ray: $(BUNDLE) ## the page on Ray, with Ray itself
-	@if command -v uv >/dev/null 2>&1; then uv pip install -q --python $(BIN)/python -r tests/ray/requirements.txt; \
-	  else $(BIN)/python -m pip install -q --disable-pip-version-check -r tests/ray/requirements.txt; fi
-	@$(call tests,-m slow tests/ray)
+	@if command -v uv >/dev/null 2>&1; then uv pip install -q --python $(BIN)/python -r tests/ray_data/requirements.txt; \
+	  else $(BIN)/python -m pip install -q --disable-pip-version-check -r tests/ray_data/requirements.txt; fi
+	@$(call tests,-m slow tests/ray_data)
 
 bench: $(BUNDLE) ## the benchmarks, each against its baseline
 	@for script in tests/benchmarks/bench_*.py; do $(BIN)/python $$script || exit 1; done

@@ -112,6 +112,23 @@ def imports_of(path: Path) -> set[str]:
     return found
 
 
+def test_no_folder_of_the_tests_has_the_name_of_a_package():
+    """A folder on the import path is a namespace package: find_spec would find it where the real package is missing."""
+    pins = (ROOT / "tests/constraints.txt").read_text(encoding="utf-8").splitlines()
+    packages = {line.partition("==")[0].replace("-", "_").lower() for line in pins if "==" in line}
+    paths = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["pytest"]["ini_options"][
+        "pythonpath"
+    ]
+    folders = {
+        path.relative_to(ROOT / root).parts[0]
+        for root in paths
+        for path in tracked()
+        if path.is_relative_to(ROOT / root)
+    }
+    assert packages >= {"ray", "pytest", "aiohttp"}
+    assert not packages & folders
+
+
 def test_exactly_one_module_of_the_host_knows_pluggy():
     knowing = [path.name for path in modules("dragoman") if any(name.startswith("pluggy") for name in imports_of(path))]
     assert knowing == ["hook_manager.py"]
