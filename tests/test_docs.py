@@ -205,6 +205,7 @@ def test_the_size_of_a_driver_in_the_readme_is_about_right():
     assert int(size) == pytest.approx(wheel.stat().st_size / 1000, rel=0.15)
 
 
+@pytest.mark.slow
 def test_setting_up_says_every_few_seconds_that_it_still_runs_and_keeps_the_exit_code():
     words = [
         "make",

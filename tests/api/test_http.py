@@ -455,6 +455,7 @@ async def test_a_write_is_never_sent_twice(method, read):
     assert caught.value.details == {"sent": True}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["GET", "PUT"])
 async def test_an_answer_that_nobody_asked_for_is_never_taken_for_that_of_the_next_request(method):
     """It came after another answer on a kept connection: every answer after it would be that of the request before."""

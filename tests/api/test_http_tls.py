@@ -240,6 +240,7 @@ async def test_an_answer_over_tls_that_stops_within_its_body_is_never_taken_for_
             await client.request("GET", "/")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("answer", "limit"),
     [
@@ -260,6 +261,7 @@ def test_no_socket_outlives_the_client_where_a_server_leaves_the_tls_farewell_un
         assert left_open(ask(port)) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("client_too", [False, True])
 def test_no_socket_outlives_the_client_wherever_on_its_way_a_request_is_given_up(certs, client_too):
     async def ask(port: int, seconds: float) -> None:

@@ -158,6 +158,7 @@ async def test_a_handshake_that_stalls_ends_in_time(wording, begun):
         wording(caught.value.message)
 
 
+@pytest.mark.slow
 async def test_a_handshake_that_is_trickled_ends_in_time():
     async def trickle(reader, writer):
         writer.write(b"\x16\x03\x03\x40\x00\x02\x00\x3f\xfc")  # a greeting of 16 kB

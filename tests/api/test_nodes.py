@@ -123,6 +123,7 @@ def shares(error: ConnectionFailedError) -> list[float]:
     return [float(each) for each in re.findall(r"within ([0-9.]+) s", error.message)]
 
 
+@pytest.mark.slow
 async def test_each_node_gets_an_equal_share_of_the_deadline():
     async with three(HANG, HANG, HANG) as (client, nodes):
         began = anyio.current_time()
@@ -137,6 +138,7 @@ async def test_each_node_gets_an_equal_share_of_the_deadline():
         assert [0.5 < each <= 0.75 for each in shares(caught.value)] == [True] * 2
 
 
+@pytest.mark.slow
 async def test_the_deadline_of_the_call_counts_if_it_is_nearer():
     async with three(HANG, GOOD, GOOD) as (client, _):
         token = CALL_ENDS.set(anyio.current_time() + 3)
@@ -196,6 +198,7 @@ async def test_a_stream_begins_on_another_node_and_is_not_repeated_once_it_has_b
         assert asked(nodes) == [1, 0, 0]
 
 
+@pytest.mark.slow
 async def test_a_node_dies_while_many_requests_are_under_way():
     """Reads all succeed; writes succeed or are reported as perhaps applied, never sent twice."""
     served: list[str] = []

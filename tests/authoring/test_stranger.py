@@ -79,6 +79,7 @@ def test_a_build_system_that_makes_no_sense_or_lies_outside_is_named(tmp_path, t
         pass
 
 
+@pytest.mark.slow
 def test_a_backend_that_does_not_end_is_ended_and_named(tmp_path, monkeypatch):
     monkeypatch.setattr("dragoman.authoring.wheel_build.BUILD_SECONDS", 0.5)
     (tmp_path / "pyproject.toml").write_text("[build-system]\nbuild-backend = 'endless'\nbackend-path = ['.']\n")

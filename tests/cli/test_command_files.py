@@ -62,6 +62,7 @@ def test_events_are_not_written_into_what_a_command_reads_or_writes(shop, tmp_pa
     assert file.read_text() == "kept\n"
 
 
+@pytest.mark.slow
 def test_a_line_of_the_shell_does_not_write_where_its_events_go(furnished, tmp_path):
     events = tmp_path / "events"
     line = f"export books -o {events}\n"

@@ -36,6 +36,7 @@ def saved(greeted):
     return (greeted.home / "config" / "connections.toml").read_text()
 
 
+@pytest.mark.slow
 def test_a_connection_is_saved_and_opened_through_a_proxy_with_credentials(greeted, proxy, port):
     proxy.user = "me:hunter2"
     words = ("--proxy", proxy.url, "--proxy-user", "me", "--proxy-password", "env:PROXY_PASSWORD")

@@ -85,6 +85,7 @@ def test_what_the_first_claims_does_not_come_from_the_second_and_the_rest_does(k
     assert installed(house) == {"alone": ("9.0.0", "other")}
 
 
+@pytest.mark.slow
 def test_a_registry_that_is_away_is_passed_over_and_that_is_said(house, team, tmp_path):
     team.rename(tmp_path / "away")
     done = house("objects", "shop", "--yes")
@@ -92,6 +93,7 @@ def test_a_registry_that_is_away_is_passed_over_and_that_is_said(house, team, tm
     assert installed(house) == {"demo": ("9.0.0", "other")}
 
 
+@pytest.mark.slow
 def test_a_registry_that_was_never_trusted_here_may_claim_anything(house, team):
     shutil.rmtree(house.home / "data/tuf")
     tamper(team)
@@ -101,6 +103,7 @@ def test_a_registry_that_was_never_trusted_here_may_claim_anything(house, team):
     assert house("objects", "single", "--yes").out
 
 
+@pytest.mark.slow
 def test_an_update_does_not_come_from_the_second_either(house, team):
     house("objects", "shop", "--yes")
     assert installed(house) == {"demo": ("1.0.0", "team")}

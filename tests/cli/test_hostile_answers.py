@@ -75,6 +75,7 @@ def test_any_cell_is_shown_or_refused_clearly_and_the_connection_lives_on(evil, 
     assert lives(evil)
 
 
+@pytest.mark.slow
 def test_an_integer_that_nobody_can_print_is_the_drivers_fault(evil):
     assert "error[driver-fault]" in evil("page", "evil", "toolong", code=1).err
     assert lives(evil)

@@ -96,6 +96,7 @@ def test_events_are_appended_to_a_file_as_json_lines(shop, tmp_path):
     assert names == ["connection.opened", "page.fetched", "connection.closed"] * 2
 
 
+@pytest.mark.slow
 def test_an_automation_of_a_file_vetoes_a_write_and_not_a_read(shop, tmp_path):
     guard = tmp_path / "guard.py"
     guard.write_text(GUARD)

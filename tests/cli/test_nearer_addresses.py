@@ -29,6 +29,7 @@ def house(greeted, names, port):
     return greeted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("consent", [(), ("--yes",)])
 def test_a_script_is_refused_with_a_command_that_agrees_and_yes_is_no_such_word(house, names, consent):
     names.answers[HOST] = ["127.0.0.1"]

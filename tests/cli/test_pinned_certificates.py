@@ -164,6 +164,7 @@ def test_a_pin_trusts_no_authority_besides_not_even_a_configured_one(house, serv
     assert "certificate-changed" in house("objects", "shop", code=3).err
 
 
+@pytest.mark.slow
 def test_E14_a_pinned_certificate_of_another_name_is_refused_under_verify_identity(house, server):
     fake, shown = server
     fingerprint = shown.show("misnamed")
@@ -220,6 +221,7 @@ def test_at_a_terminal_the_certificate_is_shown_and_a_yes_pins_it(house, server)
     assert (code, "certificate-changed" in rest) == (3, True)
 
 
+@pytest.mark.slow
 def test_a_yes_is_saved_beside_other_consents_and_never_lost_silently_to_an_edit(house, server):
     fake, shown = server
     fingerprint = shown.show("self")

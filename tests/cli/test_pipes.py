@@ -24,6 +24,7 @@ def pipe(tmp_path):
     return tmp_path / "pipe"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "number", "code"),
     mostly_slow(
@@ -48,6 +49,7 @@ def test_what_waits_for_a_pipe_ends_when_it_is_asked_to(own, pipe, words, number
         process.communicate()
 
 
+@pytest.mark.slow
 def test_a_pipe_beside_an_export_is_no_checkpoint_of_it(own, tmp_path):
     os.mkfifo(tmp_path / ".books.ndjson.checkpoint")
     done = own.process("export", "shop", "books", "-o", tmp_path / "books.ndjson", "--resume", code=1)
@@ -55,6 +57,7 @@ def test_a_pipe_beside_an_export_is_no_checkpoint_of_it(own, tmp_path):
     assert "no readable checkpoint" in done.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["pipe", "device"])
 def test_a_lock_that_is_a_pipe_or_a_device_is_named_and_not_read(own, what):
     lock = own.home / "data/plugins.lock"

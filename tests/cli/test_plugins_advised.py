@@ -33,6 +33,7 @@ def asked(tmp_path):
         server.shutdown()
 
 
+@pytest.mark.slow
 def test_a_registry_on_the_web_is_asked_now_and_then_and_remembered(asked, tmp_path, monkeypatch):
     address, team, paths, server = asked
     house = Machine(tmp_path / "home")

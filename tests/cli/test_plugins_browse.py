@@ -78,6 +78,7 @@ def test_what_no_version_of_fits_is_listed_as_such_and_left_out_on_request(known
     assert "meili" not in ids(known, "--compatible")
 
 
+@pytest.mark.slow
 def test_an_installed_driver_says_so_and_whether_there_is_a_newer_one(empty):
     empty("plugins", "install", "demo", "--version", "1.0.0")
     states = {one["id"]: (one["state"], one["version"]) for one in empty("plugins", "browse", "--json").json["plugins"]}

@@ -192,6 +192,7 @@ def test_offline_missing_names_the_place(house, team, tmp_path):
     assert opened(house).out
 
 
+@pytest.mark.slow
 def test_ask_for_permissions_beyond_the_baseline(house, team, tmp_path):
     wheelhouse.registry(team, [wheelhouse.Driver(version="2.0.0", permissions=GREEDY).write(tmp_path / "wheels")])
     assert "demo asks for net:host=example.org; nothing was installed" in opened(house, code=1).err

@@ -105,6 +105,7 @@ def test_what_nobody_goes_back_to_is_collected(old, team, tmp_path):  # noqa: F8
     assert old("plugins", "rollback", "demo").out == "rolled back to demo 1.1.0\n"
 
 
+@pytest.mark.slow
 def test_why_a_version_is_here(house, team, tmp_path):  # noqa: F811
     driver = wheelhouse.Driver(version="2.0.0", host_api="~=9.0")
     driver.requires = ["dragoman-api~=9.0"]
@@ -126,6 +127,7 @@ def test_why_a_version_is_here(house, team, tmp_path):  # noqa: F811
     assert "error[plugin-not-found]: other is not installed" in house("plugins", "why", "other", code=1).err
 
 
+@pytest.mark.slow
 def test_a_fresh_machine_follows_the_lock(old, team, tmp_path):  # noqa: F811
     fresh = Machine(tmp_path / "fresh")
     fresh("registry", "add", team)

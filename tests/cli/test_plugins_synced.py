@@ -36,6 +36,7 @@ def skipped(house, *words):  # noqa: F811
     return {plugin: error["message"] for plugin, error in done["skipped"].items()}
 
 
+@pytest.mark.slow
 def test_one_entry_that_no_registry_knows_stops_no_other(house, team):  # noqa: F811
     known = entry(team, "demo", "1.1.0")
     write(house, {"aaa": known, "demo": known, "zzz": known})
@@ -133,6 +134,7 @@ def test_wider_permissions_wait_for_consent_and_nothing_else_does(house, team, t
     assert installed(house) == {"demo": "2.0.0", "other": "1.0.0"}
 
 
+@pytest.mark.slow
 def test_a_lock_from_elsewhere_grants_no_more_than_opening_does(house, team, tmp_path):  # noqa: F811
     wide = wheelhouse.Driver("wide", permissions=GREEDY).write(tmp_path / "wheels")
     wheelhouse.registry(team, [wide])
@@ -143,6 +145,7 @@ def test_a_lock_from_elsewhere_grants_no_more_than_opening_does(house, team, tmp
     assert house("plugins", "sync", "--json").json == {"installed": [], "differences": [], "skipped": {}}
 
 
+@pytest.mark.slow
 def test_two_drivers_of_one_type_are_not_both_installed(house, team, tmp_path):  # noqa: F811
     rival = wheelhouse.Driver("rival", types=[{"name": "demo", "label": "Demo"}])
     others = wheelhouse.registry(tmp_path / "others", [rival.write(tmp_path / "wheels")])

@@ -32,6 +32,7 @@ def test_a_saved_query_is_a_page_a_count_an_export_and_a_summary(saved):
     assert "note" not in saved("page", "shop", "@dear").err
 
 
+@pytest.mark.slow
 def test_options_of_the_command_line_add_filters_and_replace_the_rest(saved):
     assert saved("count", "shop", "@dear", "--filter", "price >= 100").out == "1\n"
     done = saved("page", "shop", "@dear", "--sort", "price", "--columns", "id")
@@ -77,6 +78,7 @@ def test_an_unknown_query_has_near_misses_and_a_name_is_taken_once(saved):
     assert "error[filter-syntax]" in saved("queries", "save", "shop", "x", "books", "--filter", "price>=1", code=2).err
 
 
+@pytest.mark.slow
 def test_a_page_is_saved_as_it_was_asked_for_unless_it_fails(own):
     done = own("page", "shop", "books", "--filter", "price >= 10", "--sort", "price", "--save-as", "cheap")
     assert "saved as @cheap" in done.err
@@ -101,6 +103,7 @@ def test_comments_and_other_entries_of_the_file_survive_and_so_do_queries(saved)
     assert (file.stat().st_mode & 0o777) == 0o600
 
 
+@pytest.mark.slow
 def test_default_columns_and_sort_of_an_object_are_told_and_can_be_ignored(own):
     file = connections(own)
     file.write_text(file.read_text() + '\n[shop.objects.books]\ncolumns = ["id", "price"]\nsort = ["-price"]\n')

@@ -73,6 +73,7 @@ def test_connections_objects_columns_operators_and_choices_are_completed(seen):
     assert asked(seen, "dragoman page nobody ") == [""]
 
 
+@pytest.mark.slow
 def test_a_page_keeps_the_columns_too_and_completion_opens_no_connection(own):
     own("page", "shop", "books")
     before = [path.stat().st_mtime_ns for path in files(own)]
@@ -102,6 +103,7 @@ def test_names_of_a_connection_that_leads_elsewhere_now_are_forgotten(seen):
     assert asked(seen, "dragoman page shop ") == [""]
 
 
+@pytest.mark.slow
 def test_what_cannot_be_typed_is_not_offered_and_the_rest_is_one_word(own):
     own("connections", "add", "strange", "--type", "demo", "--port", "3", "--yes")
     own("objects", "strange")

@@ -41,6 +41,7 @@ def test_a_column_is_drawn_and_its_figures_are_json(machine):
     assert {"value", "rows"} == {*told["values"][0]}
 
 
+@pytest.mark.slow
 def test_a_column_that_is_not_there_has_a_near_name(machine):
     assert "stock" in machine("summarize", "shop", "books", "stok", code=1).err
     assert machine("summarize", "shop", "books", "stock", "--values", "101", code=2).out == ""

@@ -97,6 +97,7 @@ def test_a_span_is_exact_or_relative_to_now(timed):
         assert relative["until"] is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", mostly_slow(["page", "count", "export"], fast=["count"]))
 def test_no_instant_is_a_refusal_that_says_what_to_write(timed, command):
     done = timed(command, "shop", "db/cpu", "--since", "yesterday", code=2)
@@ -124,6 +125,7 @@ def test_all_pages_of_the_shell_show_one_revision_and_keep_span_and_residual(tim
         assert f'"offset":{offset},' in page
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", mostly_slow(["", "--since -1h", "--since -2h --until now-1h"], fast=["--since -1h"]))
 def test_the_pages_of_the_shell_keep_the_instants_of_the_first(timed, words):
     done = timed("open", "shop", typed=f"page db/mem --json {words}\nnext --json\n")
@@ -163,6 +165,7 @@ def test_the_pages_of_a_walk_count_relative_times_from_one_instant(timed):
     assert last["now"] == last["rows"][0]["filter"].partition("/")[2].removesuffix("']")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", mostly_slow(["page", "count", "export"], fast=["page"]))
 def test_an_instant_to_count_from_is_taken_by_every_command_that_reads(timed, command):
     done = timed(command, "shop", "db/cpu", *shlex.split(RELATIVE), "--now", "2026-11-23T12:00:00Z")
@@ -185,6 +188,7 @@ def test_a_printed_cursor_can_be_pasted_into_a_shell(timed):
     assert words[-2:] == ["--cursor", 'a "b" $(c)']
 
 
+@pytest.mark.slow
 def test_the_last_rows_are_those_that_were_counted(timed):
     found = timed("page", "shop", "db/mem", "--last", "--limit", "1", "--json").json
     assert [note["code"] for note in found["notes"]] == ["time-window"]
@@ -194,6 +198,7 @@ def test_a_revision_of_an_earlier_page_is_read_again(timed):
     assert row(timed("page", "shop", "db/cpu", "--revision", "r3", "--json"))["revision"] == "r3"
 
 
+@pytest.mark.slow
 def test_a_cursor_of_no_page_fails_and_says_what_to_do(timed):
     done = timed("page", "shop", "db/cpu", "--cursor", "abc", code=1)
     assert done.out == ""
@@ -212,6 +217,7 @@ def test_objects_are_a_tree_and_a_branch_or_a_part_of_a_name_can_be_asked_for(ti
     assert [one["name"] for one in timed("objects", "shop", "--contains", "LOG", "--json").json["objects"]] == ["logs"]
 
 
+@pytest.mark.slow
 def test_a_description_shows_what_is_written_roles_reasons_and_the_time_column(timed):
     lines = timed("describe", "shop", "db/cpu").out.splitlines()
     assert lines[1].split() == ["time", "timestamp", "time", "insert-only"]

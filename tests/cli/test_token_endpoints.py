@@ -98,6 +98,7 @@ def test_an_agreement_holds_for_one_server_alone(house, gate, endpoint, kind):
         assert other.forms == []
 
 
+@pytest.mark.slow
 def test_the_agreement_does_not_lead_a_driver_there_with_another_auth_method(house, gate, endpoint, kind):
     add(house, kind, gate.port, endpoint, "--sign-in-at", endpoint.server)
     before = len(endpoint.forms)
@@ -105,6 +106,7 @@ def test_the_agreement_does_not_lead_a_driver_there_with_another_auth_method(hou
     assert len(endpoint.forms) == before
 
 
+@pytest.mark.slow
 def test_at_a_terminal_a_yes_agrees(house, gate, endpoint, kind):
     add(house, kind, gate.port, endpoint, "--no-connect")
     shell = Terminal(house, "connections", "test", "shop", CLIENT_SECRET=SECRET)

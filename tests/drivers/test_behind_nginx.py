@@ -16,6 +16,7 @@ from fakes.certificates import Certificates, make_certificates
 from fakes.elasticsearch import FakeElasticsearch
 from fakes.weaviate import FakeWeaviate
 from nginx_server import find_nginx, serving
+from slow_cases import mostly_slow
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -67,7 +68,7 @@ async def test_E6_W5_everything_works_below_a_path_of_nginx_with_a_client_certif
         assert all(line.split()[1].startswith("/db/one/") for line in nginx.log)
 
 
-@pytest.mark.parametrize("protocols", ["TLSv1.2", "TLSv1.3"])
+@pytest.mark.parametrize("protocols", mostly_slow(["TLSv1.2", "TLSv1.3"], fast=["TLSv1.3"]))
 @pytest.mark.parametrize("driver", ["elasticsearch", "weaviate"])
 @pytest.mark.parametrize("given", ["none", "foreign"])
 async def test_E40_W37_the_error_says_that_nginx_turns_a_client_away_for_its_certificate(

@@ -240,6 +240,7 @@ def test_an_ssh_tunnel_is_said_to_be_what_curl_cannot_use() -> None:
     )
 
 
+@pytest.mark.slow
 @needs_curl
 async def test_bodies_arrive_byte_for_byte_however_long_and_paths_unchanged(tmp_path: Path) -> None:
     async with FakeElasticsearch() as fake:

@@ -43,6 +43,7 @@ async def into_weaviate(rig: Any) -> None:
         assert reply.status == 200, reply.text[:500]
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 @pytest.mark.parametrize(
     ("on_fake", "fill", "name"),

@@ -94,6 +94,7 @@ async def test_an_expired_point_in_time_is_404_with_one_cause_per_shard(server):
     assert [cause["type"] for cause in body["error"]["root_cause"]] == ["search_context_missing_exception"] * 3
 
 
+@pytest.mark.slow
 async def test_a_page_keeps_its_point_in_time_alive(server):
     await fill(server)
     pit = (await ask(server, "POST", "/x/_pit?keep_alive=1s"))[1]["id"]

@@ -124,6 +124,7 @@ async def test_it_can_break_off_and_hang_up():
             await get(server)
 
 
+@pytest.mark.slow
 async def test_it_can_be_slow_and_never_answer():
     async with FakeWeaviate() as server:
         server.misbehave("slow", times=1, seconds=0.2)

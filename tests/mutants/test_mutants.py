@@ -169,6 +169,7 @@ def test_a_line_is_in_the_function_that_python_names():
     assert [function_at(source, line) for line in (1, 3, 5)] == ["", "B.c", "B.c"]
 
 
+@pytest.mark.slow
 def test_every_accepted_survivor_is_still_a_mutant_and_has_a_reason():
     sources = {each.module: (ROOT / file_of(each.module)).read_text(encoding="utf-8") for each in accepted()}
     found = {module: mutants(module, source) for module, source in sources.items()}

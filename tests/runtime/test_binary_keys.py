@@ -110,6 +110,7 @@ async def test_the_command_line_reads_and_writes_binary_keys(dragoman_at, store,
     assert len(path.read_text().splitlines()) == len(KEYS)
 
 
+@pytest.mark.slow
 async def test_a_page_whose_values_exceed_the_budgets_is_cut(runtime, store):
     """Bytes count like texts, and a page shows the beginning of their base64 text."""
     for number in range(40):

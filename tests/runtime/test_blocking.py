@@ -202,6 +202,7 @@ def test_a_closed_connection_says_so_however_it_is_used(connect):
     assert "closed" in repr(session)
 
 
+@pytest.mark.slow
 def test_a_call_that_waits_while_another_thread_closes_ends(connect):
     session = connect()
     with ThreadPoolExecutor(1) as pool:

@@ -8,6 +8,7 @@ import wheelhouse
 from dragoman.connections.saved_connections import SavedConnection
 from dragoman.runtime import Runtime
 from dragoman_api.errors import ConnectionFailedError
+from slow_cases import mostly_slow
 
 CODE = """
 from dragoman_api import hookimpl
@@ -29,7 +30,7 @@ FORM = [
 
 
 @pytest.mark.parametrize("code", ["connection-failed", "certificate-untrusted", "certificate-changed"])
-@pytest.mark.parametrize("mode", ["disabled", "verify-identity"])
+@pytest.mark.parametrize("mode", mostly_slow(["disabled", "verify-identity"], fast=["verify-identity"]))
 async def test_a_drivers_claim_about_a_certificate_asks_nothing_and_pins_nothing(make_runtime, mode, code):
     driver = wheelhouse.Driver(code=CODE.replace("CODE", code), hooks=["connect"], form=FORM)
     values = {"host": "127.0.0.1", "port": 9, "ssl_mode": mode}

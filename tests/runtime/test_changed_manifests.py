@@ -141,6 +141,7 @@ async def test_a_text_that_a_person_owns_to_is_recorded_and_not_asked_about_agai
     assert asked.count("reference") == 1
 
 
+@pytest.mark.slow
 async def test_an_edit_while_a_person_is_asked_about_texts_is_kept_and_the_person_is_told(make_runtime):
     async def agree(question):
         if question.about == "reference":
@@ -180,6 +181,7 @@ def slow(*case):
     return pytest.param(*case, marks=pytest.mark.slow)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("before", "after", "reference", "option"),
     [

@@ -70,6 +70,7 @@ async def test_a_driver_without_completion_says_so(open_driver):
             await session.complete("GET")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["behind", "backwards", "before", "long", "many"])
 async def test_suggestions_that_cannot_be_are_a_fault_of_the_driver(open_driver, text):
     async with open_driver(ODD) as runtime, runtime.open("memory") as session:

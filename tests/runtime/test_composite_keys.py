@@ -73,6 +73,7 @@ async def test_changes_of_points_have_outcomes(runtime, points):
         assert len(points.points["cpu"]) == 4_005
 
 
+@pytest.mark.slow
 async def test_the_command_line_reads_and_writes_composite_keys(dragoman_at, points, tmp_path):
     page = (await dragoman_at("--json --yes page series metrics/cpu --all-time --limit 3")).json
     assert page["rows"][0]["host"] == "h0"

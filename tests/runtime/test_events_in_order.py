@@ -123,6 +123,7 @@ async def test_a_page_is_told_once_after_its_request(place):
         server.behave()
 
 
+@pytest.mark.slow
 async def test_changes_are_told_once_each_after_their_request(place):
     runtime, server, timeline = place
     async with runtime.open("shop") as session:
@@ -141,6 +142,7 @@ async def test_changes_are_told_once_each_after_their_request(place):
         assert [each for each in timeline.since(mark) if each.startswith("row.")] == ["row.skipped"]
 
 
+@pytest.mark.slow
 async def test_an_export_is_finished_when_its_file_is_there_and_not_before(place, tmp_path):
     runtime, server, timeline = place
     target = tmp_path / "books.ndjson"
@@ -165,6 +167,7 @@ async def test_an_export_is_finished_when_its_file_is_there_and_not_before(place
         assert timeline.found["export.failed"] is False
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
 async def test_a_connection_is_closed_once_and_then_its_process_is_gone(place):
     runtime, server, timeline = place

@@ -197,6 +197,7 @@ def test_no_secret_goes_where_a_file_says_that_others_can_write(connections, hom
     assert caught.value.hint == f"check it, then: chmod go-w {file}"
 
 
+@pytest.mark.slow
 def test_nothing_is_taken_over_out_of_a_file_that_others_can_write(connections, home):
     file = home / "config/connections.toml"
     file.chmod(0o666)

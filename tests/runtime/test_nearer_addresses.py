@@ -122,6 +122,7 @@ async def test_a_name_that_leads_nearer_than_at_first_is_refused_before_anything
     assert denied == (HOST, later)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("first", "later"),
     mostly_slow(
@@ -170,6 +171,7 @@ async def test_another_spelling_of_it_is_not_entering_it(place, host):
     assert place.names.tried == []
 
 
+@pytest.mark.slow
 async def test_of_a_mixed_answer_only_what_is_not_nearer_is_used(place):
     await place.open(PUBLIC)
     place.names.dead.add(OTHER_PUBLIC)
@@ -179,6 +181,7 @@ async def test_of_a_mixed_answer_only_what_is_not_nearer_is_used(place):
     assert await place.open(LOOPBACK, PUBLIC) == [PUBLIC]
 
 
+@pytest.mark.slow
 async def test_a_person_who_agrees_is_not_asked_again(place):
     await place.open(PUBLIC)
     place.answer = True
@@ -190,6 +193,7 @@ async def test_a_person_who_agrees_is_not_asked_again(place):
     assert len(place.asked) == 1
 
 
+@pytest.mark.slow
 async def test_a_person_who_does_not_agree_is_told_and_nothing_changes(place):
     await place.open(PUBLIC)
     place.answer = False

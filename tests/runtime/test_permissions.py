@@ -144,6 +144,7 @@ async def test_without_the_permissions_the_same_is_refused(opened, greeting, tmp
         assert await attempt("limits") == [2 << 30, -1]
 
 
+@pytest.mark.slow
 async def test_a_folder_chosen_as_a_file_opens_nothing(opened, tmp_path):
     with pytest.raises(ConfigurationError, match=r"key_file: .* is a folder"):
         async with opened("fs:read=key_file", values={"key_file": Reference("path", str(tmp_path))}):

@@ -63,6 +63,7 @@ def request(path):
     return ConsoleRequest(request=HttpRequest("GET", path), writes=False)
 
 
+@pytest.mark.slow
 async def test_reconnects_leave_one_process_with_one_http_client(make_runtime):
     driver = wheelhouse.Driver("counting", code=CODE, hooks=list(HOOKS))
     async with Server() as server, make_runtime(driver, installed=True) as runtime:

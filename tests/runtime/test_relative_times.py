@@ -212,6 +212,7 @@ async def test_all_of_a_call_and_of_a_walk_count_from_one_instant(open_said):
             await session.page("cpu", now="soon")
 
 
+@pytest.mark.slow
 async def test_a_resumed_export_counts_from_its_first_run(open_said, tmp_path):
     rows, file = [Filter("at", "=", "last 1h")], tmp_path / "broken.ndjson"
     async with open_said as runtime, runtime.open("said") as session:

@@ -106,6 +106,7 @@ async def test_a_tenant_reaches_every_request_that_knows_one(open_echo, tmp_path
         assert (await session.plan(Insert("books", {"title": "x"}, tenant="acme"))).planned
 
 
+@pytest.mark.slow
 async def test_a_tenant_is_refused_before_anything_is_asked_where_the_manifest_claims_none(open_echo, tmp_path):
     async with open_echo() as runtime, runtime.open("echo") as session:
         calls = [
@@ -120,6 +121,7 @@ async def test_a_tenant_is_refused_before_anything_is_asked_where_the_manifest_c
                 await call
 
 
+@pytest.mark.slow
 async def test_the_server_keeps_something_only_for_what_can_be_resumed(open_echo, tmp_path, home):
     async def asked(session, **more):
         await session.export("books", to=tmp_path / "b", **more)
@@ -188,6 +190,7 @@ async def test_W35_a_change_of_health_has_the_code_of_its_error(open_echo):
         ]  # fmt: skip
 
 
+@pytest.mark.slow
 async def test_leave_to_evaluate_rows_here_reaches_pages_alone(make_runtime):
     driver = wheelhouse.Driver("echo", code=RESIDUAL, hooks=[*HOOKS], capabilities=["browse", "export"])
     rows = [Filter("title", "=", "x")]

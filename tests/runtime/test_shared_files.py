@@ -64,6 +64,7 @@ def test_a_format_of_thousands_of_digits_is_only_a_later_one(paths):
         Connections(paths).list()
 
 
+@pytest.mark.slow
 def test_an_unknown_name_is_told_with_some_of_thousands(paths):
     paths.connections.write_text("".join(f"[c{n}]\ntype = 'x'\n" for n in range(20_000)))
     with pytest.raises(ConfigurationError, match="19,980 more") as caught:

@@ -229,6 +229,7 @@ def state(runtime):
     return [*store.installed(), *store.generations("memory")], store.lock_file.exists() and store.lock_file.read_text()
 
 
+@pytest.mark.slow
 async def test_a_session_whose_user_is_cancelled_leaves_no_descriptor_and_no_process(make_runtime):
     kept = []  # so that nothing is tidied up only because nothing refers to it any more
     async with make_runtime() as runtime:

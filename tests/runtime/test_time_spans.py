@@ -18,8 +18,10 @@ from dragoman.sessions.time_spans import resolve
 from dragoman_api.columns import TimeColumn
 from dragoman_api.errors import ConfigurationError, ExportError, QueryError, UnsupportedOperationError
 from dragoman_api.filters import TimeRange
+from slow_cases import mostly_slow
 
 NOW = datetime(2026, 11, 23, 12, 0, 0, tzinfo=UTC)
+SPANS = [Span(), Span(since="-1h"), Span(since="-2h", until="now-1m")]
 HOOKS = ["connect", "list_objects", "describe_object", "fetch_page", "count_rows", "export_rows"]
 CODE = """
 import msgspec
@@ -173,7 +175,7 @@ async def test_the_default_window_is_applied_to_every_read_and_said(open_timed, 
         assert (everything.cells, everything.notes) == ([["None"]], [])
 
 
-@pytest.mark.parametrize("span", [Span(), Span(since="-1h"), Span(since="-2h", until="now-1m")])
+@pytest.mark.parametrize("span", mostly_slow(SPANS, fast=[Span(since="-2h", until="now-1m")]))
 async def test_the_pages_behind_a_cursor_keep_the_instants_of_the_first(open_timed, span):
     async with open_timed("time-range") as runtime, runtime.open("timed") as session:
         first = await session.page("cpu", span=span)
@@ -203,7 +205,7 @@ async def test_rows_carry_what_the_driver_noted_on_them(open_timed):
         assert [note.code for note in rows.notes] == ["documents-rewritten"]
 
 
-@pytest.mark.parametrize("span", [Span(), Span(since="-1h"), Span(since="-2h", until="now-1m")])
+@pytest.mark.parametrize("span", mostly_slow(SPANS, fast=[Span(since="-2h", until="now-1m")]))
 async def test_a_resumed_export_continues_with_the_instants_of_its_first_run(open_timed, tmp_path, span):
     file = tmp_path / "broken.ndjson"
     async with open_timed("export", "time-range") as runtime, runtime.open("timed") as session:

@@ -7,10 +7,10 @@ import time
 import urllib.request
 from collections import Counter
 
-import anyio
 import pytest
 from anyio.from_thread import start_blocking_portal
 
+from cancelling import cancelled
 from dragoman import Runtime, SavedConnection
 from dragoman.changes import ChangeSet, files
 from fakes.elasticsearch import FakeElasticsearch
@@ -125,8 +125,11 @@ class Rules:
         before = place.stored()
         path, undo = place.write(), place.folder / "u.ndjson"
         place.proxy.misbehave("hang", on=f"/{place.name}/_bulk", after=2)
-        with anyio.move_on_after(3):
-            await place.run(path, undo=undo)
+        sets = f"/{place.name}/_bulk"
+        await cancelled(
+            place.run(path, undo=undo),
+            when=lambda: sum(each.path == sets for each in place.proxy.requests) >= 3,
+        )
         place.proxy.behave()
         assert place.stored() != before
         await place.run(undo)

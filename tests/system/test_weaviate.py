@@ -76,6 +76,7 @@ async def test_opening_installs_the_driver_and_the_grid_works(runtime, fake, tmp
         assert (tmp_path / "books.csv").read_text().splitlines()[0].startswith("uuid,title,pages")
 
 
+@pytest.mark.slow
 async def test_an_undo_file_takes_a_change_file_back_and_its_own_undo_makes_it_again(runtime, fake, tmp_path):
     """Each row comes back with its vector; the plan says that the server guards none of it."""
     await post(fake, "/v1/schema", BOOK)
@@ -106,6 +107,7 @@ async def test_an_undo_file_takes_a_change_file_back_and_its_own_undo_makes_it_a
     assert len(undo.read_bytes().splitlines()) == 3
 
 
+@pytest.mark.slow
 async def test_the_driver_is_offered_by_name_with_its_form(runtime):
     """P2, P4, P5, P6: before anything is installed; not on phones and tablets."""
     async with runtime:
@@ -118,6 +120,7 @@ async def test_the_driver_is_offered_by_name_with_its_form(runtime):
         assert (await runtime.plugins.install("weaviate")).version == "1.0.0"
 
 
+@pytest.mark.slow
 async def test_a_revoked_key_is_an_event_and_the_new_one_opens_again(runtime, fake, monkeypatch):
     """W35: the next health check fails with its code; the new key has to be entered."""
     seen = []

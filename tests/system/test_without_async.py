@@ -37,6 +37,7 @@ def test_a_page_is_filtered_and_counted(run):
     assert count == "12003"
 
 
+@pytest.mark.slow
 def test_all_rows_are_read_in_a_loop(run):
     [total] = run(ROWS)
     assert int(total) > 12_003
@@ -48,6 +49,7 @@ def test_an_object_is_a_table(run):
     assert sum(map(int, batches)) == 12_003
 
 
+@pytest.mark.slow
 def test_a_change_is_planned_and_applied(run):
     request, status = run(CHANGES)
     assert request.startswith("POST /orders/_update/")

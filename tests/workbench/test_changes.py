@@ -65,6 +65,7 @@ async def test_a_conflict_is_told_with_the_row_as_it_is_now(shop_tab, made):
     assert (await shop_tab("changes/apply", connection="shop", plan=plan))["outcomes"][0]["status"] == "applied"
 
 
+@pytest.mark.slow
 async def test_an_undo_file_takes_the_changes_back(shop_tab, shop_home, made, tmp_path, dragoman):
     change = {"kind": "update", "key": made, "values": {"title": "Wrong"}}
     plan = (await shop_tab("changes/plan", connection="shop", changes=[change]))["plan"]

@@ -37,6 +37,7 @@ def started(dragoman, *words, **more):
         process.stderr.close()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are POSIX's")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_it_ends_within_a_second(dragoman, home, number):

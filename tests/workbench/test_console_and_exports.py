@@ -75,6 +75,7 @@ async def test_the_history_survives_a_restart_and_holds_no_secrets(shop_home):
         assert not path.is_file() or secret not in path.read_text()
 
 
+@pytest.mark.slow
 async def test_an_export_is_downloaded_once_by_its_ticket(shop_tab):
     asked = {"connection": "shop", "object": "orders", "to": "download", "file": "orders.csv", "format": "csv"}
     export = await shop_tab("exports/start", **asked, columns=["_id", "total"])

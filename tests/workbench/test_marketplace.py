@@ -63,6 +63,7 @@ async def test_the_life_of_a_driver(shop_home):
         assert (await tab("open", connection="shop"))["product"] == "Elasticsearch"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("yes", [True, False])
 async def test_wider_permissions_are_asked_about_in_the_page(market, yes):
     async with signed_in(market) as tab, anyio.create_task_group() as tasks:

@@ -69,6 +69,7 @@ async def as_another_user(*arguments: str) -> dict:
     return json.loads(done.stdout)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32" or os.geteuid() != 0, reason="only root can act as another user")
 async def test_another_user_gets_neither_the_token_nor_an_answer(shop_home):
     for folder in (shop_home, *shop_home.parents[:3]):

@@ -91,6 +91,7 @@ async def test_notes_on_a_part_arrive_harmless_and_bounded(workshop: Workshop) -
             await anext(parts)
 
 
+@pytest.mark.slow
 async def test_a_slow_taker_holds_the_driver_back(workshop: Workshop) -> None:
     from dragoman_api.grid import CountRequest
 
@@ -187,6 +188,7 @@ async def test_small_parts_wait_for_credit_although_the_pipe_would_hold_them(wor
         assert taken == [2] * 100
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("lie", "reason"), [("close", "10 bytes of a part of 1,000"), ("credit", "without credit")])
 async def test_a_driver_that_lies_about_its_bytes_is_ended(workshop: Workshop, lie: str, reason: str) -> None:
     source = f"""
@@ -206,6 +208,7 @@ async def test_a_driver_that_lies_about_its_bytes_is_ended(workshop: Workshop, l
             await take(worker, "x", [], pause=0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("writes", "ending", "kind", "reason"),
     [

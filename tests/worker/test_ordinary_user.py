@@ -120,6 +120,7 @@ def test_an_ordinary_users_driver_is_confined_fully(house: Path, full_level: Non
     assert set(answer.values()) <= {1, 13}, "EPERM or EACCES for every attempt"
 
 
+@pytest.mark.slow
 def test_without_landlock_the_hosts_memory_stays_closed_because_the_host_hides_it(
     house: Path, full_level: None
 ) -> None:
@@ -130,6 +131,7 @@ def test_without_landlock_the_hosts_memory_stays_closed_because_the_host_hides_i
     assert {answer[name] for name in ("write", "signal", "fork")} <= {1, 13}
 
 
+@pytest.mark.slow
 def test_where_proc_hides_processes_the_level_is_unverified_and_not_full(house: Path, full_level: None) -> None:
     answer = run_as_nobody(house, "limits,capabilities,landlock,seccomp", "mount -t proc -o hidepid=2 proc /proc")
     assert answer["level"] == "partial: unverified: the child's status cannot be read"

@@ -102,6 +102,7 @@ class Driver:
 """
 
 
+@pytest.mark.slow
 def test_off_linux_a_driver_works_in_a_process_and_nothing_more_is_claimed(tmp_path: Path) -> None:
     (tmp_path / "tiny.py").write_text(DRIVER)
     program = f"ELSEWHERE = {ELSEWHERE!r}\nexec(ELSEWHERE)\n{HOST}"

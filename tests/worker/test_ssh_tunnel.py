@@ -111,6 +111,7 @@ async def gone(seconds: float = 10) -> None:
             await anyio.sleep(0.05)
 
 
+@pytest.mark.slow
 async def test_a_server_is_reached_through_a_tunnel_and_the_process_ends_with_the_socket(sshd: SshServer) -> None:
     async with listening(echo=True) as port, way(tunnel(sshd)) as made:
         sock = await made.connect("127.0.0.1", port)
@@ -122,6 +123,7 @@ async def test_a_server_is_reached_through_a_tunnel_and_the_process_ends_with_th
         await gone()
 
 
+@pytest.mark.slow
 async def test_a_tunnel_ends_with_its_socket_even_if_the_server_keeps_its_own_end_open(sshd: SshServer) -> None:
     async with listening(echo=False) as port, way(tunnel(sshd)) as made:
         (await made.connect("127.0.0.1", port)).close()
@@ -202,6 +204,7 @@ async def test_a_host_that_forbids_forwarding_is_told(
         assert "ends at a host that forbids forwarding" in (await failure(tunnel(strict))).reason
 
 
+@pytest.mark.slow
 async def test_a_tunnel_that_does_not_open_is_given_up(monkeypatch: pytest.MonkeyPatch, sshd: SshServer) -> None:
     monkeypatch.setattr(ssh_tunnel, "SECONDS", 0.5)
     async with listening(echo=False) as port:
@@ -210,6 +213,7 @@ async def test_a_tunnel_that_does_not_open_is_given_up(monkeypatch: pytest.Monke
     await gone()
 
 
+@pytest.mark.slow
 async def test_there_are_so_many_tunnels_at_once_and_no_more(monkeypatch: pytest.MonkeyPatch, sshd: SshServer) -> None:
     monkeypatch.setattr(ssh_tunnel, "MOST", 1)
     async with listening(echo=True) as port, way(tunnel(sshd)) as made:

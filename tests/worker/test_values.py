@@ -51,6 +51,7 @@ def exact(value: Any) -> Any:
     return type(value), repr(value) if isinstance(value, bytes) else str(value), value
 
 
+@pytest.mark.slow
 @given(st.integers(1, 5).flatmap(lambda n: st.lists(st.lists(cells, min_size=n, max_size=n), max_size=6)))
 def test_cells_arrive_with_their_value_and_their_type(rows: list[list[Cell]]) -> None:
     page = Page(columns=columns(len(rows[0]) if rows else 1), cells=rows)

@@ -248,6 +248,7 @@ for attempt in range(5):
 """
 
 
+@pytest.mark.slow
 def test_ten_processes_may_open_a_fresh_store_at_once(tmp_path: Path):
     done = python(OPEN, tmp_path)
     assert done.stdout == f"{' '.join('0' * 10)}\n" * 5, done.stderr

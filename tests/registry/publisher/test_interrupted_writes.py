@@ -56,6 +56,7 @@ def build(root: Path, driver: Path) -> list[object]:
     return publish.build([driver], to=root, beside={driver.name: papers})
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     ("sweeper", "stride"),

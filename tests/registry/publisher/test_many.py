@@ -46,6 +46,7 @@ def test_publishing_many_looks_at_each_publisher_once_and_not_once_for_each(tmp_
     assert looks[1] <= looks[0], "the owner is one publisher, whatever they publish"
 
 
+@pytest.mark.slow
 def test_accepting_many_reads_each_submission_a_fixed_number_of_times(tmp_path: Path, monkeypatch):
     reads = []
     for count in (3, 9):
@@ -66,6 +67,7 @@ def test_accepting_many_reads_each_submission_a_fixed_number_of_times(tmp_path: 
     assert reads[1] < 9 * 5 + 20, reads
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(120)
 def test_a_catalog_of_sixty_thousand_takes_a_further_driver_at_once(tmp_path: Path):
     report = inspect(wheelhouse.Driver().write(tmp_path), native=True)

@@ -88,6 +88,7 @@ def test_a_mirror_keeps_the_signatures_and_installs(http: bool, case: Case):
     )
 
 
+@pytest.mark.slow
 def test_a_mirror_follows_the_original_and_its_new_keys(case: Case):
     root = copied(case)
     case.release("1.1.0")

@@ -250,6 +250,7 @@ def broken() -> None:
     os._exit(3)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(60)
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows bounds no memory here")
 def test_work_apart_ends_at_its_bounds_and_the_next_piece_goes_on(monkeypatch):

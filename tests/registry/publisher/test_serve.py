@@ -498,6 +498,7 @@ def test_a_project_that_nobody_may_publish_yet_waits_for_its_publisher(tmp_path,
     assert {fault.code for fault in Inbox(signed).faults()[stranger.name]} == {"no-publisher", "type-not-bound"}
 
 
+@pytest.mark.slow
 def test_the_command_serves_until_it_is_interrupted_and_tells_events(tmp_path, root, dragoman):
     with command(root, tmp_path, "--events", tmp_path / "events") as (process, said):
         assert said["simple"] == f"{said['url']}/targets/simple/"

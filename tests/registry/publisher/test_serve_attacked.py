@@ -121,6 +121,7 @@ def dialled(url: str) -> socket.socket:
     return socket.create_connection((parts.hostname, parts.port), timeout=30)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(60)
 def test_a_client_that_trickles_is_cut_off_and_holds_no_other(tmp_path, root, told, monkeypatch):
     monkeypatch.setattr(upload_requests, "STALL", 1.0)
@@ -135,6 +136,7 @@ def test_a_client_that_trickles_is_cut_off_and_holds_no_other(tmp_path, root, to
         assert {event.name for event in told} == {"registry.upload_refused", "registry.upload_received"}
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(60)
 def test_a_body_slower_than_its_rate_is_cut_off(tmp_path, root, told, monkeypatch):
     monkeypatch.setattr(upload_requests, "STALL", 1.0)
@@ -150,6 +152,7 @@ def test_a_body_slower_than_its_rate_is_cut_off(tmp_path, root, told, monkeypatc
     assert told[0].codes == ["upload-too-slow"]
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(60)
 def test_a_header_that_does_not_end_is_cut_off(root, monkeypatch):
     monkeypatch.setattr(serve, "HEADER", 0.5)
@@ -166,6 +169,7 @@ def test_a_header_that_does_not_end_is_cut_off(root, monkeypatch):
             assert said.startswith(b"HTTP/1.1 200")
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(60)
 def test_connections_that_say_nothing_make_way_for_those_that_ask(root, monkeypatch):
     monkeypatch.setattr(serve, "CONNECTIONS", 8)

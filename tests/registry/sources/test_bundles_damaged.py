@@ -156,6 +156,7 @@ def test_a_bomb_is_read_no_further_than_its_limit(whole: Path, tmp_path: Path):
     assert all(len(chunk) <= CHUNK for chunk in source.chunks("targets/bomb"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA], ids=["bzip2", "LZMA"])
 @pytest.mark.parametrize("damage", [0, 8], ids=["whole", "damaged"])
 def test_a_member_packed_in_a_way_that_cannot_be_bounded_is_refused(method: int, damage: int, tmp_path: Path):

@@ -139,6 +139,7 @@ def in_redirects(talk: Talk) -> None:
     talk.trickle()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("hurried")
 @pytest.mark.parametrize("part", [in_head, in_interim, in_body, in_chunks, in_trailers])
 def test_a_server_that_trickles_is_given_up_at_the_deadline(part: Answer):
@@ -146,6 +147,7 @@ def test_a_server_that_trickles_is_given_up_at_the_deadline(part: Answer):
         assert gave_up(f"http://127.0.0.1:{port}")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("hurried")
 def test_one_deadline_holds_over_all_redirects():
     def again(talk: Talk) -> None:
@@ -189,6 +191,7 @@ def test_a_tls_handshake_that_does_not_end_is_given_up():
         assert "127.0.0.1" in ended(f"https://127.0.0.1:{port}").message
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("hurried")
 def test_a_proxy_that_trickles_its_answer_is_given_up(monkeypatch: pytest.MonkeyPatch):
     def tunnel(talk: Talk) -> None:

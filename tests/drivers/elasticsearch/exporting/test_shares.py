@@ -108,6 +108,7 @@ async def test_a_split_that_fails_frees_its_point_in_time() -> None:
         assert not es.fake.cluster.contexts
 
 
+@pytest.mark.slow
 @pytest.mark.fake_only(reason="a server that is busy in the middle of an export")
 @pytest.mark.parametrize("kind", ["es_rejected_execution_exception", ""])
 async def test_the_reader_of_a_share_tells_at_once_that_the_server_is_busy(kind: str) -> None:

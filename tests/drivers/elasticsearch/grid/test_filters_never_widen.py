@@ -221,6 +221,7 @@ def check(connection: AbstractAsyncContextManager[Rig], *, examples: int) -> Non
     assert min(outcomes.values()) > examples / 5, outcomes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["8.19.21", "7.10.2"])
 def test_a_filter_never_widens(version: str) -> None:
     """Any rows over any documents find what plain Python finds, or are refused with a reason."""

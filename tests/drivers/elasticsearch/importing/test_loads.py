@@ -12,6 +12,7 @@ from anyio import to_thread
 from drivers.elasticsearch.rig import OnFake, OnServer, Rig, on_fake
 from pyarrow import parquet
 
+from cancelling import cancelled
 from dragoman.changes import ChangeSet
 from dragoman.imports import LoadReport, load, unfinished
 from dragoman_api.changes import OutcomeStatus
@@ -402,6 +403,7 @@ async def test_a_damaged_file_is_loaded_up_to_the_damage_and_resumed_once_it_is_
     assert counts(await load(session(es), name, file=file, id="n", resume=True)) == {"applied": 4_000}
 
 
+@pytest.mark.slow
 async def test_a_cancelled_load_leaves_a_checkpoint_and_no_lock(es, tmp_path, monkeypatch):
     name = await es.index(COLUMNS)
     file = lines(tmp_path / "a.ndjson", *({"n": at} for at in range(50)))
@@ -414,8 +416,7 @@ async def test_a_cancelled_load_leaves_a_checkpoint_and_no_lock(es, tmp_path, mo
         return await real(plan)
 
     monkeypatch.setattr(es.driver, "apply_change", hookimpl(hangs))
-    with anyio.move_on_after(1.5):
-        await load(session(es), name, file=file, id="n", batch=10)
+    await cancelled(load(session(es), name, file=file, id="n", batch=10), when=lambda: len(sent) > 2)
     monkeypatch.setattr(es.driver, "apply_change", real)
     assert await is_unfinished(file)
     assert counts(await load(session(es), name, file=file, id="n", batch=10, resume=True)) == {"applied": 50}

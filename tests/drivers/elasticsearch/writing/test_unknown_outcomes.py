@@ -205,6 +205,7 @@ class LostAnswerRules:
         assert done.status == FAILED, done
         assert "deleted" not in done.reason
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(("status", "unknown"), [(502, True), (504, True), (429, False)])
     async def test_a_write_of_the_console_is_unknown_by_the_same_table(
         self, es: Rig, status: int, unknown: bool

@@ -75,6 +75,7 @@ class TestSharesOnServer(ShareRules, OnServer):
     pass
 
 
+@pytest.mark.slow
 @pytest.mark.fake_only(reason="a server that is busy in the middle of an export")
 async def test_the_reader_of_a_share_tells_at_once_that_the_server_is_busy() -> None:
     """A whole export has no others to tell."""

@@ -166,6 +166,7 @@ def far(text: str) -> str:
 
 
 class Lone:
+    @pytest.mark.slow
     @pytest.mark.parametrize("shards", [1, 3])
     async def test_pages_of_a_lone_clause_hold_each_row_once(self, wv: Rig, shards: int) -> None:
         """W21: read to its end by offset, with any size of page, a filter gives every matching row exactly once."""
@@ -198,6 +199,7 @@ class TestLoneOnServer(OnServer, Lone):
     pass
 
 
+@pytest.mark.slow
 def test_every_page_holds_the_oracle() -> None:
     """W21: on a fake that gives the wrong pages a real server gives."""
     check(on_fake(), rows=40, shards=(1, 3), examples=100, page=4)

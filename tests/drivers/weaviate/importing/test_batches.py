@@ -95,6 +95,7 @@ class TestOnFake(Rules, OnFake):
         assert (await loaded(wv, name, file)).counts["applied"] == 300
         assert [len(each) for each in sent(wv)] == [300]
 
+    @pytest.mark.slow
     async def test_a_lost_answer_is_settled_by_reading_the_rows(self, wv: Rig, tmp_path):
         assert wv.fake is not None
         name = await wv.collection(TYPES)
@@ -114,6 +115,7 @@ class TestOnFake(Rules, OnFake):
         assert (report.counts["applied"], report.counts["unknown"]) == (2, 0)
         assert len(await stored(wv, name)) == 2
 
+    @pytest.mark.slow
     async def test_a_batch_that_a_busy_server_turned_away_is_sent_again(self, wv: Rig, tmp_path):
         assert wv.fake is not None
         name = await wv.collection(TYPES)

@@ -113,6 +113,7 @@ class LostAnswerRules:
         if kind == "lost":
             assert (await wv.raw("GET", f"/v1/schema/{name}")).status == 404
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(("status", "unknown"), [(502, True), (504, True), (429, False)])
     async def test_a_write_of_the_console_is_in_doubt_by_the_same_table(
         self, wv: Rig, status: int, unknown: bool
