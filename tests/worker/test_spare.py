@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from subprocess import DEVNULL
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import pytest
 
 from dragoman.sandbox import Spare, find_host_imports
+from dragoman.sandbox.bare_process import Child
 from dragoman_api.connections import Health
 
 if TYPE_CHECKING:
@@ -79,3 +82,35 @@ async def test_a_child_leaves_the_hosts_terminal_folder_and_descriptors() -> Non
     finally:
         os.close(reading)
         os.close(writing)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux shows another process's descriptors")
+def test_a_program_that_starts_beside_a_child_inherits_none_of_its_sockets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other code of the host may start one at any moment, from any thread."""
+    listing = "import os; print(*(os.path.realpath(f'/proc/self/fd/{name}') for name in os.listdir('/proc/self/fd')))"
+    inherited: list[str] = []
+    spawn = os.posix_spawn
+
+    def beside(*arguments: Any, **options: Any) -> int:
+        monkeypatch.undo()
+        told = subprocess.check_output([sys.executable, "-c", listing], close_fds=False, stdin=DEVNULL)
+        inherited.extend(told.decode().split())
+        return spawn(*arguments, **options)
+
+    monkeypatch.setattr(os, "posix_spawn", beside)
+    child = Child()
+    child.discard()
+    assert inherited
+    assert not [each for each in inherited if "socket:" in each]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a process of Windows inherits nothing")
+def test_a_host_without_standard_streams_starts_a_child() -> None:
+    """Its sockets and its pipe then have their numbers."""
+    program = (
+        "import os; [os.close(each) for each in (0, 1, 2)]\n"
+        "from dragoman.sandbox.bare_process import Child\n"
+        "child = Child()\n"
+        "import time; time.sleep(0.5); alive = child.alive; child.discard(); os._exit(0 if alive else 3)"
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

@@ -12,7 +12,7 @@ from contextlib import suppress
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from dragoman_worker.wire import BrokerReply, Lockdown
 
@@ -35,7 +35,9 @@ class Process:
         returncode: Its exit status, or the negated number of the signal that ended it; None until it is reaped.
     """
 
-    def __init__(self, program: str, *arguments: str, environment: dict[str, str], output: int) -> None:
+    def __init__(
+        self, program: str, *arguments: str, environment: dict[str, str], output: int, passed: Mapping[int, int]
+    ) -> None:
         """Start a program with this process's inheritable descriptors.
 
         Args:
@@ -43,11 +45,14 @@ class Process:
             arguments: What follows the program's name.
             environment: All its variables.
             output: The descriptor that it prints to.
+            passed: Descriptors that this program alone gets, and their numbers there, which are others.
 
         Raises:
             OSError: It cannot be started.
         """
+        # They are never inheritable here, where another thread may start a program at the same moment.
         streams = [
+            *((os.POSIX_SPAWN_DUP2, here, there) for here, there in passed.items()),
             *((os.POSIX_SPAWN_DUP2, output, stream) for stream in (1, 2)),
             (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
         ]
@@ -121,11 +126,10 @@ def start(boot: str, *arguments: str) -> tuple[Process, socket.socket, socket.so
     (control, its_control), (broker, its_broker) = socket.socketpair(), socket.socketpair()
     reading, writing = os.pipe()
     ends = (its_control.fileno(), its_broker.fileno())
+    passed = dict(zip(ends, sorted({*range(3, 8)}.difference(ends, (writing,)))))  # noqa: B905 - the first two
     try:
-        for end in ends:
-            os.set_inheritable(end, True)  # noqa: FBT003 - it takes no names
-        words = ("-I", "-S", "-B", "-c", boot, *map(str, ends), *arguments)
-        process = Process(sys.executable, *words, environment={"LANG": "C.UTF-8"}, output=writing)
+        words = ("-I", "-S", "-B", "-c", boot, *map(str, passed.values()), *arguments)
+        process = Process(sys.executable, *words, environment={"LANG": "C.UTF-8"}, output=writing, passed=passed)
     except BaseException:
         control.close()
         broker.close()
