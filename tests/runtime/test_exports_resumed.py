@@ -15,14 +15,17 @@ import pyarrow as pa
 import pytest
 from backports import zstd
 from msgspec import to_builtins
+from msgspec.structs import replace
 from pyarrow import parquet
 
 from cancelling import cancelled
 from dragoman import Filter
 from dragoman.exports.checkpoints import read_checkpoint, unfinished
+from dragoman_api import hookimpl
 from dragoman_api.columns import Note
 from dragoman_api.errors import ExportError, QueryError
 from dragoman_api.kit import cursors
+from dragoman_api.testing.memory_driver import MemoryDriver
 from exporting import Line, breaks_before
 
 UNPACK = {".gz": gzip.decompress, ".bz2": bz2.decompress, ".zst": zstd.decompress}
@@ -513,3 +516,26 @@ async def test_a_last_write_that_fails_before_any_checkpoint_leaves_nothing(tmp_
     with pytest.raises(ExportError, match="File too large"):
         await line(tmp_path / name)
     assert contents(tmp_path) == {}
+
+
+class Broken(MemoryDriver):
+    """The last row of its third part cannot be read."""
+
+    @hookimpl
+    async def export_rows(self, request):
+        number = 0
+        async for part in super().export_rows(request):
+            number += 1
+            before = part.data[:-1].rpartition(b"\n")[0]
+            yield replace(part, data=before + b"\n[]\n") if number == 3 else part
+
+
+@pytest.mark.parametrize("name", ["b.csv", "b.arrow"])
+async def test_a_part_that_breaks_in_its_last_block_is_read_again_whole(tmp_path, monkeypatch, name):
+    """Its first rows are in the file when the export fails."""
+    monkeypatch.setattr("dragoman.exports.blocks.CELLS", 1)
+    await Line()(tmp_path / f"whole.{name}")
+    with pytest.raises(ExportError, match="cannot be read"):
+        await Line(Broken(part_rows=5))(tmp_path / name)
+    await Line()(tmp_path / name, resume=True)
+    assert read(tmp_path / name) == read(tmp_path / f"whole.{name}")

@@ -77,6 +77,15 @@ async def test_batches_come_while_the_rows_arrive(session):
         assert sum([batch.num_rows async for batch in batches]) == len(BOOKS) - 5
 
 
+async def test_a_batch_has_no_more_cells_than_fit_the_memory_whatever_a_part_holds(session, monkeypatch):
+    whole = await session.table("books")
+    monkeypatch.setattr("dragoman.exports.blocks.CELLS", 2 * (whole.num_columns - 1) + 1)
+    async with aclosing(session.batches("books")) as batches:
+        found = [batch async for batch in batches]
+    assert {batch.num_rows for batch in found} == {1, 2}
+    assert pa.Table.from_batches(found).to_pylist() == whole.to_pylist()
+
+
 async def test_filters_and_columns_are_those_of_an_export(session):
     table = await session.table("books", filters=[Filter("stock", "=", 1)], columns=["title", "id"])
     assert table.schema.names == ["title", "id", "_misfits"]

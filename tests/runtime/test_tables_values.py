@@ -11,6 +11,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
+from dragoman.exports import values as values_module
 from dragoman.exports.tables import TableReader, batches, without_leaves
 from dragoman_api.columns import Column, ColumnKind
 from dragoman_api.errors import ExportError
@@ -339,6 +340,54 @@ def test_rows_that_fit_are_not_read_one_by_one(monkeypatch):
     assert asked == []
     found.read(rows(*[good] * 50, '{"a":{"b":"x"}}', *[good] * 50))
     assert len(asked) == 1
+
+
+# what a server can make it cost --------------------------------------------------------------------------------------
+
+
+def test_misfits_in_ever_other_columns_change_the_decoder_a_few_times_only(monkeypatch):
+    made = []
+    real = batches.RowDecoder
+    monkeypatch.setattr(batches, "RowDecoder", lambda *args, **more: made.append(1) or real(*args, **more))
+    columns = [column(f"c{at}", K.INTEGER) for at in range(400)]
+    found = reader(*columns)
+    in_one = found.read(rows(*({f"c{at}": f"text {at}"} for at in range(400))))
+    assert misfits(in_one) == [{f"c{at}": f"text {at}"} for at in range(400)]
+    for at in range(400):
+        assert misfits(found.read(rows({f"c{at}": True}))) == [{f"c{at}": True}]
+    assert len(made) <= batches._CHANGES + 1
+
+
+def test_a_block_after_another_may_each_change_the_decoder_up_to_a_limit(monkeypatch):
+    made = []
+    real = batches.RowDecoder
+    monkeypatch.setattr(batches, "RowDecoder", lambda *args, **more: made.append(1) or real(*args, **more))
+    found = reader(*(column(f"c{at}", K.INTEGER) for at in range(100)))
+    for at in range(100):
+        assert misfits(found.read(rows({f"c{at}": True}))) == [{f"c{at}": True}]
+        assert misfits(found.read(rows({f"c{at}": at}))) == [None]
+    assert len(made) <= batches._CHANGES + 1
+
+
+@pytest.mark.parametrize("wary", [False, True])
+def test_an_object_with_many_columns_is_read_once_for_all_of_them(monkeypatch, wary):
+    read_objects = []
+    real = values_module._members
+    monkeypatch.setattr(values_module, "_members", lambda text: read_objects.append(1) or real(text))
+    found = reader(*(column(f"a.c{at}", K.INTEGER) for at in range(200)))
+    good, bad = {"a": {f"c{at}": at for at in range(200)}}, {"a": {f"c{at}": f"{at}" for at in range(200)}}
+    for _ in range(2 if wary else 1):
+        read_objects.clear()
+        assert misfits(found.read(rows(bad, good)))[1] is None
+    assert len(read_objects) < 20
+
+
+def test_two_values_on_one_line_are_an_error_and_shift_no_row():
+    lines = b'{"_source":{"f":1}} {"_source":{"f":0.12345678901234567890123}}\n'
+    with pytest.raises(ExportError, match="cannot be read"):
+        reader(column("f", K.FLOAT)).read(lines)
+    with pytest.raises(ExportError, match="cannot be read"):
+        reader(column("f", K.FLOAT)).read(b'{"_source":\n{"f":1}}\n')
 
 
 # everything at once -------------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from dragoman_api.errors import DragomanError, ExportError
 from dragoman_api.exports import ExportPart
 from dragoman_api.wording import failure
 
+from .blocks import blocks
 from .checkpoints import Checkpoint, checkpoint_due
 from .csv_lines import Csv
 from .driver_notes import add_notes
@@ -150,6 +151,7 @@ class Export:
             DragomanError: The driver failed; no file exists under the final name.
         """
         self._given = list(notes)
+        self._width = len(columns)
         self._converter = self._make_converter(columns, described or columns)
         body = request.filter.body if request.filter else None
         about = {"filter": body, "driver": self._source.plugin, "escaping": self._shape.escape or None}
@@ -253,7 +255,13 @@ class Export:
         """Write one part; return a checkpoint when one is due."""
         self._begin()
         try:
-            self._write(self._converter.convert(part.data) if self._converter else part.data)
+            if self._converter:
+                for block in blocks(part.data, rows=part.rows, columns=self._width):
+                    self._write(self._converter.convert(block))
+                    self._torn = True  # until the whole part is written
+                self._torn = False
+            else:
+                self._write(part.data)
         except UNREADABLE as error:
             raise unreadable(f"a row after the first {self._rows:,}", error) from error
         self._rows += part.rows

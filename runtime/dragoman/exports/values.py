@@ -21,6 +21,10 @@ _text = msgspec.json.Decoder(str).decode
 _row = msgspec.json.Decoder(dict[str, Any], float_hook=exact_number).decode
 
 _Members = Mapping[str, msgspec.Raw]
+_Inner = dict[str, msgspec.Raw] | list[msgspec.Raw] | None
+
+Opened = dict[tuple[int, str | int], _Inner]
+"""Objects and arrays of one row that were read, by the `id` of what holds them and their place there."""
 
 UNREADABLE = (ValueError, RecursionError, ArithmeticError)
 """All that reading a row may raise; a driver gave it."""
@@ -56,9 +60,10 @@ class ValueReader:
             for key in prefix:
                 value = bytes(members.get(key, b""))
                 members = _members(value) if value[:1] == b"{" else {}
+            opened: Opened = {}
             for at, name, arrays in names:
                 raw = members.get(name)
-                text = bytes(raw) if raw is not None else follow(members, name, arrays) if "." in name else None
+                text = bytes(raw) if raw is not None else follow(members, name, arrays, opened) if "." in name else None
                 found[at] = None if text == b"null" else text
         return found
 
@@ -88,38 +93,56 @@ def items_of(value: bytes) -> list[bytes]:
     return [bytes(item) for item in _items(value)]
 
 
-def follow(members: _Members, name: str, arrays: Sequence[str], before: str = "") -> bytes | None:
+def follow(members: _Members, name: str, arrays: Sequence[str], opened: Opened, before: str = "") -> bytes | None:
     """Find the JSON text of a dotted name; a literal key wins over a nested path.
 
     Args:
         members: The JSON texts of an object's members.
         name: The name.
         arrays: As in `Column.arrays`.
+        opened: What was read for other names of the same row, empty for the first: nothing is read once for each name.
         before: What leads to the object, for `arrays`.
     """
     if (raw := members.get(name)) is not None:
         return bytes(raw)
     end = name.rfind(".")
     while end > 0:
-        value = bytes(members.get(name[:end], b""))
-        if value[:1] in (b"[", b"{"):
+        inner = _open(members, name[:end], opened)
+        if inner is not None:
             here, rest = before + name[:end], name[end + 1 :]
-            if value[:1] == b"[" or here in arrays:
-                return _gather(value if value[:1] == b"[" else b"[%b]" % value, rest, arrays, here)
-            if (found := follow(_members(value), rest, arrays, f"{here}.")) is not None:
+            if isinstance(inner, list):
+                return _gather(inner, rest, arrays, opened, here)
+            if here in arrays:
+                found = follow(inner, rest, arrays, opened, f"{here}.")
+                return b"[%b]" % (found or b"null")
+            if (found := follow(inner, rest, arrays, opened, f"{here}.")) is not None:
                 return found
         end = name.rfind(".", 0, end)
     return None
 
 
-def _gather(array: bytes, name: str, arrays: Sequence[str], before: str) -> bytes:
+def _gather(array: list[msgspec.Raw], name: str, arrays: Sequence[str], opened: Opened, before: str) -> bytes:
     """Return one entry per element, null for a missing value."""
     found = []
-    for value in items_of(array):
-        inner = None
-        if value[:1] == b"{":
-            inner = follow(_members(value), name, arrays, f"{before}.")
-        elif value[:1] == b"[":
-            inner = _gather(value, name, arrays, before)
+    for at in range(len(array)):
+        value, inner = _open(array, at, opened), None
+        if isinstance(value, list):
+            inner = _gather(value, name, arrays, opened, before)
+        elif value is not None:
+            inner = follow(value, name, arrays, opened, f"{before}.")
         found.append(inner or b"null")
     return b"[" + b",".join(found) + b"]"
+
+
+def _open(holder: Any, key: str | int, opened: Opened) -> _Inner:
+    """Read an object or an array in another one; None if the value is neither."""
+    known = id(holder), key  # those of a row stay as long as `opened`
+    if known in opened:
+        return opened[known]
+    try:
+        value = bytes(holder[key])
+    except KeyError:
+        value = b""
+    inner = _members(value) if value[:1] == b"{" else _items(value) if value[:1] == b"[" else None
+    opened[known] = inner
+    return inner

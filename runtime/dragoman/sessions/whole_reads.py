@@ -11,6 +11,7 @@ from anyio.to_thread import run_sync
 from msgspec.structs import replace
 
 from dragoman.exports import TYPED, add_notes, choose_columns, need, read_row
+from dragoman.exports.blocks import blocks
 from dragoman_api.columns import Note
 from dragoman_api.errors import ConfigurationError
 from dragoman_api.exports import ExportForm, ExportRequest
@@ -131,7 +132,8 @@ async def requested_batches(
             total = part.total
             add_notes(notes, part.notes, rows=reader.rows + part.rows, known=known)
             if part.rows:
-                yield await run_sync(reader.read, part.data)
+                for block in blocks(part.data, rows=part.rows, columns=len(reader.misfits)):
+                    yield await run_sync(reader.read, block)
     if not reader.rows:
         yield await run_sync(reader.read, b"")
     notes += reader.notes

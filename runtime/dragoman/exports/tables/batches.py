@@ -16,7 +16,7 @@ from dragoman_api.errors import ExportError
 from .rows import RowDecoder
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Sequence
+    from collections.abc import Container, Iterable, Sequence
 
     from dragoman_api.columns import Column
 
@@ -27,6 +27,9 @@ _SHOWN = 60  # characters of a value in an error
 
 _FEW = 32
 """A block that has one misfit in fewer rows is worth a change of the decoder."""
+
+_LOOKS, _CHANGES = 64, 8
+"""So many of these rows are looked at for a change, and with the last of so many changes all columns become text."""
 
 
 Misfits = list[dict[int, bytes]]
@@ -58,6 +61,7 @@ class TableReader:
         self._names = [msgspec.json.encode(column.name) for column in columns]
         self.misfits = [0] * len(columns)
         self._wary: set[int] = set()
+        self._changes = 0
         self._decoder = self._compile()
         self.schema = schema_of(self._columns)
         self.rows = 0
@@ -133,15 +137,21 @@ class TableReader:
             values, left = self._decoder.decode(lines.block)
             if len(left) <= len(values[0]) // _FEW:
                 return values, left
-            misfits: Misfits = [{} for _ in self._columns]
-            for number, raw in enumerate(self._reader.read(lines.all[left[0]])):
-                self._value(number, raw, 0, misfits)
-            found = {number for number, each in enumerate(misfits) if each}
+            found = self._misfitting(lines.all[at] for at in left[:: len(left) // _LOOKS + 1])
             if found <= self._wary:
                 return values, left
-            self._wary |= found
+            self._changes += 1
+            self._wary |= found if self._changes < _CHANGES else {*range(len(self._columns))}
             self._decoder = self._compile()
         return [[None] * lines.count for _ in self._columns], list(range(lines.count))
+
+    def _misfitting(self, lines: Iterable[bytes]) -> set[int]:
+        """Return the numbers of the columns that hold what does not fit."""
+        misfits: Misfits = [{} for _ in self._columns]
+        for line in lines:
+            for number, raw in enumerate(self._reader.read(line)):
+                self._value(number, raw, 0, misfits)
+        return {number for number, each in enumerate(misfits) if each}
 
     def _value(self, number: int, raw: bytes | None, at: int, misfits: Misfits) -> Any:
         """Return one JSON text as `ArrowKind.build` takes it; if it does not fit, None, and add it to the misfits."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 from msgspec import Raw
 
-from dragoman.exports.values import follow
+from dragoman.exports.values import Opened, follow
 from dragoman_api.arrow.kinds import optional, texts_of
 
 if TYPE_CHECKING:
@@ -30,12 +30,15 @@ class _Whole:
     def find(self, texts: list[Any], found: list[list[Any]]) -> None:
         """Add the columns' JSON texts to `found`, null and missing ones as None."""
         whole = texts_of(texts)
-        for number, name, arrays in self.columns:
-            if name == self.name:
-                found[number] = [*whole]
-                continue
-            inner = [None if text is None else follow({self.name: Raw(text)}, name, arrays) for text in whole]
-            found[number] = [None if text == b"null" else text for text in inner]
+        inner = [(number, name, arrays) for number, name, arrays in self.columns if name != self.name]
+        for number, name, _ in self.columns:
+            found[number] = [*whole] if name == self.name else []
+        for text in whole if inner else ():
+            members: dict[str, Raw] = {} if text is None else {self.name: Raw(text)}
+            opened: Opened = {}
+            for number, name, arrays in inner:
+                value = follow(members, name, arrays, opened)
+                found[number].append(None if value == b"null" else value)
 
 
 class _Node:
@@ -187,6 +190,8 @@ class RowDecoder:
         try:
             rows = decoder.decode_lines(block)
         except (ValueError, RecursionError):
+            rows = []
+        if len(rows) != block.count(b"\n"):  # or a line holds no whole value, or two of them
             rows = []
             for at, line in enumerate(block.split(b"\n")[:-1]):
                 try:
