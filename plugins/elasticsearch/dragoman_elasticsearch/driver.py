@@ -288,10 +288,13 @@ class Driver:
             query = await self._exported(request)
             export = ExportReader(request, query, scrolls=not self._features.point_in_time)
         try:
-            await self._run(export.open())
-            # The open context keeps to the indices that were searched.
             if request.share is None:
+                await self._run(export.open())
+                # The open context keeps to the indices that were searched.
                 await self._check_time_column(request, query)
+            else:
+                async for part in self._open_share(export):
+                    yield part
             readers = [self._read_slice(each) for each in export.slices]
             async with read_together(readers, beside=partial(self._renew, export)) as fetched:
                 async for page in fetched:
@@ -333,6 +336,21 @@ class Driver:
         if request.filter is None and request.time is None:
             return query
         return time_ranges.within(query, request.time, await self._views.check(request.object, request.filter))
+
+    async def _open_share(self, export: ExportReader) -> AsyncGenerator[ExportPart, None]:
+        """Open the reader of a share, from a busy server after a pause; yield a part without rows for each."""
+        patience = retries.Patience()
+        while True:
+            try:
+                await self._run(export.open(), pauses=())
+            except DragomanError as error:
+                if (pause := patience.pause(error, away=isinstance(error, ConnectionFailedError))) is None:
+                    raise
+                if "retry_after" in error.details:
+                    yield ExportPart(data=b"", rows=0, turned_away=1)
+                await anyio.sleep(retries.jittered(pause))
+            else:
+                return
 
     async def _read_slice(self, each: slices.Slice) -> AsyncGenerator[slices.SlicePage, None]:
         from .exporting import slices

@@ -111,15 +111,16 @@ async def test_a_split_that_fails_frees_its_point_in_time() -> None:
 @pytest.mark.slow
 @pytest.mark.fake_only(reason="a server that is busy in the middle of an export")
 @pytest.mark.parametrize("kind", ["es_rejected_execution_exception", ""])
-async def test_the_reader_of_a_share_tells_at_once_that_the_server_is_busy(kind: str) -> None:
-    """E32; a whole export has no others to tell."""
+@pytest.mark.parametrize("after", [0, 1])
+async def test_the_reader_of_a_share_tells_at_once_that_the_server_is_busy(kind: str, after: int) -> None:
+    """E32, whether it counts the share or reads it; a whole export has no others to tell."""
     async with on_fake("8.19.21") as es:
         name = await es.index({"n": {"type": "long"}}, [{"n": at} for at in range(30)])
         request, made = await split(es, name, 1)
         assert es.fake is not None
         body = {"error": {"type": kind, "reason": "the queue is full", "root_cause": []}} if kind else {}
         for share, told in ((made.shares[0], [(0, 1), (0, 1), (30, 0)]), (None, [(30, 0)])):
-            es.fake.misbehave("answer", on="/_search", after=1, times=2, status=429, body=body)
+            es.fake.misbehave("answer", on="/_search", after=after, times=2, status=429, body=body)
             async with aclosing(es.driver.export_rows(replace(request, share=share))) as parts:
                 assert [(part.rows, part.turned_away) async for part in parts] == told
             assert es.fake.troubles.pop().times < 0
