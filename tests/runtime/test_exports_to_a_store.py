@@ -5,10 +5,12 @@ from __future__ import annotations
 import gzip
 import json
 import threading
+from functools import partial
 
 import fsspec
 import msgspec
 import pytest
+from anyio.to_thread import run_sync as in_thread
 from fsspec.implementations.memory import MemoryFileSystem
 
 import wheelhouse
@@ -145,7 +147,7 @@ async def test_nothing_private_is_left_on_this_machine(open_memory, tmp_path, mo
 async def test_a_failed_export_continues_with_the_missing_parts_only(open_memory, monkeypatch):
     put = []
     uploaded = StoreFolder.put
-    monkeypatch.setattr(StoreFolder, "put", lambda self, file, name: (put.append(name), uploaded(self, file, name)))
+    monkeypatch.setattr(StoreFolder, "put", lambda *args, **more: (put.append(args[2]), uploaded(*args, **more)))
     async with open_memory() as runtime, runtime.open("memory") as session:
         await fill(session, 12)
         with pytest.raises(QueryError, match="a shard failed"):
@@ -331,8 +333,62 @@ def test_a_worker_that_has_another_place_under_this_name_is_told(quick, tmp_path
     assert names() == []
     with pytest.raises(ExportError, match="is not here"):
         parts_target(tmp_path / "missing").probe("")
-    parts_target(tmp_path).probe("")
+    with pytest.raises(ExportError, match="is another folder here"):
+        parts_target(tmp_path).probe("t")
+    own = parts_target(tmp_path / "d")
+    own.open(resume=False)
+    parts_target(tmp_path / "d").probe(own.claim)
+    with pytest.raises(ExportError, match="is another folder here"):
+        parts_target(tmp_path / "d").probe("another")
+    own.leave()
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("place", ["memory://d", "file://{}/d", "{}/d"])
+async def test_a_worker_that_an_ended_export_left_behind_replaces_no_part(open_memory, quick, tmp_path, place):
+    """Its coordinator was killed, and the export was done again, while it read its part."""
+    to = place.format(tmp_path)
+    async with open_memory() as runtime, runtime.open("memory") as session:
+        await fill(session, 6)
+        split = await session.split("scratch", parts=1)
+        lost = await in_thread(parts_target, to)
+        await in_thread(partial(lost.open, resume=False))
+        confirm = partial((await in_thread(parts_target, to)).confirm, lost.claim)
+        worker = partial(session.export_part, split, number=0, to=lost.file(split.file(0)), confirm=confirm)
+        await worker()
+        await in_thread(lost.discard, split)
+        await in_thread(lost.leave)
+        with pytest.raises(ExportError, match="no longer needs this part|cannot be written"):  # the folder is gone
+            await worker()
+        await fill(session, 3)
+        result = await session.export_parts("scratch", to=to, parts=1)
+        with pytest.raises(ExportError, match="no longer needs this part"):
+            await worker()
+        assert result.rows == 9
+        assert await in_thread(lost.size, split.file(0)) == result.bytes
+        assert sorted(await in_thread(lost._others)) == ["manifest.json", split.file(0)]
+
+
+@pytest.mark.parametrize("name", ["", "x", "9" * 5000, "-1", "00001.bak", "²²²²²"])
+def test_a_name_that_only_begins_as_a_claim_does_is_something_else_in_the_target(quick, name):
+    MemoryFileSystem().pipe_file(f"/d/.export.claim-{name}", b"")
+    with pytest.raises(ExportError, match="holds") as caught:
+        parts_target("memory://d").open(resume=False)
+    assert caught.value.code == "target-occupied"
+    assert names() == [f".export.claim-{name}"]
+
+
+@pytest.mark.timeout(20)
+def test_a_long_error_of_a_store_is_cut_before_it_is_read_and_shows_no_secret(monkeypatch):
+    said = "a://" * 500_000 + " https://who:word@host/key?sig=hidden"
+    monkeypatch.setattr(Closed, "pipe_file", lambda *_, **__: (_ for _ in ()).throw(PermissionError(said)))
+    with pytest.raises(ExportError, match="cannot be read or written") as caught:
+        StoreFolder("closed", "d").write("x", b"")
+    assert len(str(caught.value)) < 1000
+    said = "x" * 3_970 + " https://who:word@host/key"
+    with pytest.raises(ExportError) as caught:
+        StoreFolder("closed", "d").write("x", b"")
+    assert "word" not in str(caught.value)
 
 
 async def test_the_memory_of_one_process_is_no_target_of_a_cluster(open_memory):

@@ -7,6 +7,7 @@ import hashlib
 import inspect
 import json
 import os
+import sys
 from contextlib import asynccontextmanager
 from itertools import product
 
@@ -18,8 +19,10 @@ import pytest
 import dragoman.dask
 import wheelhouse
 from dragoman import Filter, Insert, Session
+from dragoman.exports.parts.folder import PartsFolder
 from dragoman.exports.parts.split import Split
 from dragoman_api.errors import ConfigurationError, ExportError, QueryError
+from dragoman_registry import files
 from dragoman_worker.hook_types import HOOKS
 from slow_cases import mostly_slow
 
@@ -419,3 +422,42 @@ async def test_another_server_or_driver_is_refused_before_a_part_is_read(open_me
         with pytest.raises(ConfigurationError, match="parts 0 to 1, not 2"):
             await session.export_part(split, number=2, to=tmp_path / "p")
     assert not (tmp_path / "p").exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no links without a privilege")
+async def test_what_is_recorded_goes_through_no_link(open_memory, tmp_path, monkeypatch):
+    """Another user of the folder could lay one while the export begins."""
+    (tmp_path / "other").write_bytes(b"other")
+    begin = PartsFolder.begin
+
+    def lay(self, split):
+        begin(self, split)
+        (self.path / ".export.done").symlink_to(tmp_path / "other")
+
+    monkeypatch.setattr(PartsFolder, "begin", lay)
+    async with open_memory() as runtime, runtime.open("memory") as session:
+        with pytest.raises(ExportError, match="cannot be written"):
+            await session.export_parts("books", to=tmp_path / "d", parts=2)
+    assert (tmp_path / "other").read_bytes() == b"other"
+
+
+def test_a_lock_that_its_owner_removes_at_this_moment_claims_nothing(tmp_path, monkeypatch):
+    """Else a third export would make a new one, and write the same folder."""
+    taken = []
+    real = files.try_lock
+
+    def removed(path, **more):
+        lock = real(path, **more)
+        taken.append(lock)
+        if len(taken) == 1:
+            path.unlink()
+        return lock
+
+    monkeypatch.setattr(files, "try_lock", removed)
+    first, second = PartsFolder(tmp_path), PartsFolder(tmp_path)
+    first.open(resume=False)
+    assert len(taken) == 2
+    with pytest.raises(ExportError, match="another export is writing"):
+        second.open(resume=False)
+    first.leave()
+    assert list(tmp_path.iterdir()) == []

@@ -78,7 +78,9 @@ def on_cluster(
                     future = client.submit(
                         tasks.export_part,
                         msgspec.json.encode(one),
-                        f"{target.address}/{split.file(number)}",
+                        target.address,
+                        split.file(number),
+                        target.claim,
                         of_workers,
                         key=f"dragoman-{key}-{number}",
                         pure=False,

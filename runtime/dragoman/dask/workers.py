@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -120,12 +121,14 @@ def compare(plan: bytes, home: str, target: str = "", claim: str = "") -> bytes:
     return msgspec.json.encode(TaskEnd())
 
 
-def export_part(plan: bytes, file: str, home: str) -> bytes:
-    """Export the only part of a plan to a file, a path or a URL. Returns a `TaskEnd`."""
+def export_part(plan: bytes, target: str, file: str, claim: str, home: str) -> bytes:
+    """Export the only part of a plan to a file of its target, as long as the claim is there. Returns a `TaskEnd`."""
     split = msgspec.json.decode(plan, type=Split)
     try:
         with lend(split.origin.connection, home) as (session, pace):
-            part = session.export_part(split, number=0, to=file, pace=pace)
+            place = parts_target(target)
+            confirm = partial(place.confirm, claim)
+            part = session.export_part(split, number=0, to=place.file(file), pace=pace, confirm=confirm)
     except DragomanError as error:
         return _failed(error)
     return msgspec.json.encode(TaskEnd(part=part))

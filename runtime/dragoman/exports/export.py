@@ -135,6 +135,7 @@ class Export:
         manifest: bool,
         parts: Parts,
         notes: Sequence[Note] = (),
+        confirm: Callable[[], object] = lambda: None,
     ) -> ExportResult:
         """Export.
 
@@ -145,6 +146,7 @@ class Export:
             manifest: Write a manifest beside the file.
             parts: Streams the parts of a request.
             notes: Notes on the request.
+            confirm: Called before the file gets its final name, which it prevents by raising an error.
 
         Raises:
             ExportError: The target cannot be written or resumed.
@@ -165,6 +167,7 @@ class Export:
                     await self._stream(msgspec.structs.replace(request, checkpoint=self._driver), parts)
                 await run_sync(self._begin)
                 await run_sync(self._make)
+                await run_sync(confirm)
                 await run_sync(self._target.place)
             except BaseException as error:
                 with anyio.CancelScope(shield=True):  # a cancelled export must still clean up

@@ -12,12 +12,14 @@ import anyio.from_thread
 from dragoman_api.errors import ConfigurationError, DragomanError, ExportError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 _PROTOCOL = re.compile(r"[a-z][a-z0-9+.-]+(::[^/]+)?://", re.IGNORECASE)
 _BROKEN = re.compile(r"[a-z][a-z0-9+.-]+:", re.IGNORECASE)  # what is left of a URL's beginning in a path
 _DRIVE = re.compile(r"/[a-z]:/", re.IGNORECASE)
 _QUERY = re.compile(r"(\w://[^\s?\"']*)\?[^\s\"']*")  # it may be a signature
+_READ = 4_000
+"""Characters of an error's text that are read: a store can answer with any number of them."""
 _USER = re.compile(r"://[^/\s@]*@")
 
 _OBJECTS = frozenset({"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl", "oss", "memory"})
@@ -225,8 +227,13 @@ class StoreFolder:
             except FileNotFoundError as error:
                 raise ExportError(f"{self.url} cannot be written: {_shown(error)}", hint=_HINT) from error
 
-    def put(self, file: Path, name: str) -> None:
+    def put(self, file: Path, name: str, *, confirm: Callable[[], object] = lambda: None) -> None:
         """Upload a file, which appears when all of it is there; a failed or cancelled upload leaves nothing.
+
+        Args:
+            file: The file.
+            name: Its name in the store.
+            confirm: Called before it appears; if it raises, nothing appears.
 
         Raises:
             ExportError: It cannot be read or written.
@@ -234,6 +241,7 @@ class StoreFolder:
         path = self._path(name)
         with file.open("rb") as source, self._making_folder():
             if self.protocol in _OBJECTS and (self.protocol == "memory" or file.stat().st_size <= PIECE):
+                confirm()
                 self._files.pipe_file(path, source.read())
                 return
             upload = self._files.open(path, "wb", block_size=PIECE, autocommit=False)
@@ -242,6 +250,7 @@ class StoreFolder:
                     stop_if_cancelled()
                     upload.write(piece)
                 upload.close()
+                confirm()
                 upload.commit()
             except BaseException:
                 with suppress(Exception):
@@ -274,7 +283,10 @@ def _missing(protocol: str, package: str) -> ConfigurationError:
 
 def _shown(error: BaseException) -> str:
     """Return an error's text without what could be a credential in a URL."""
-    text = " ".join(str(error).split()) or type(error).__name__
+    text = str(error)
+    if len(text) > _READ:  # the words at its end may be cut: their beginning could be a credential
+        text = text[:_READ].rpartition(" ")[0]
+    text = " ".join(text.split()) or type(error).__name__
     return _USER.sub("://…@", _QUERY.sub(r"\1?…", text))[:500]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,12 +14,20 @@ from anyio.to_thread import run_sync
 from .stores import parse_target
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
 
 
 @asynccontextmanager
-async def local_file(to: Path | str) -> AsyncIterator[Path]:
-    """Yield the path to write; that of a URL is private, and is uploaded if the block ends without an error.
+async def local_file(
+    to: Path | str, *, confirm: Callable[[], object]
+) -> AsyncIterator[tuple[Path, Callable[[], object]]]:
+    """Yield the path to write, and what to call before its file is complete.
+
+    That of a URL is private, and is uploaded if the block ends without an error.
+
+    Args:
+        to: The path or URL.
+        confirm: Called before the file is complete at its place; if it raises, nothing of it is left.
 
     Raises:
         ConfigurationError: As `parse_target`.
@@ -26,13 +35,13 @@ async def local_file(to: Path | str) -> AsyncIterator[Path]:
     """
     place = await run_sync(parse_target, to)
     if isinstance(place, Path):
-        yield place
+        yield place, confirm
         return
     folder = await run_sync(lambda: tempfile.TemporaryDirectory(prefix="dragoman-part-"))
     try:
         parent, name = place.split()
-        yield Path(folder.name, name)
-        await run_sync(parent.put, Path(folder.name, name), name)
+        yield Path(folder.name, name), lambda: None
+        await run_sync(partial(parent.put, Path(folder.name, name), name, confirm=confirm))
     finally:
         with anyio.CancelScope(shield=True):
             await run_sync(folder.cleanup)

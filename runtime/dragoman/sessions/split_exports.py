@@ -165,7 +165,14 @@ class SplitExports:
         await self._reads.know(split.request.object)
 
     async def part(
-        self, split: Split, number: int, *, to: Path | str, emit: Callable[[Event], None], pace: Pace | None
+        self,
+        split: Split,
+        number: int,
+        *,
+        to: Path | str,
+        emit: Callable[[Event], None],
+        pace: Pace | None,
+        confirm: Callable[[], object] = lambda: None,
     ) -> PartResult:
         """Export one part to a file, or to a URL; see `Session.export_part`."""
         await self._know(split, number)
@@ -176,12 +183,12 @@ class SplitExports:
             plugin=split.origin.plugin,
             version=split.origin.version,
         )
-        async with local_file(to) as file:
+        async with local_file(to, confirm=confirm) as (file, ready):
             export = Export(source, to=file, shape=split.shape, resume=False, emit=emit)
             with export.reporting():
                 request = split.of_part(number)
                 about: dict[str, Any] = {"columns": split.table, "described": split.described}
-                result = await export.run(request, **about, manifest=False, parts=self._at(pace))
+                result = await export.run(request, **about, manifest=False, parts=self._at(pace), confirm=ready)
             told = {(note.code, note.reason) for note in split.notes}
             notes = [note for note in result.notes if (note.code, note.reason) not in told]
             _check_rows(split, number, notes)

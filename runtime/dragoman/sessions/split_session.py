@@ -106,7 +106,15 @@ class SplitSession:
             scope, shape=shape, columns=columns, parts=parts, keep_alive=keep_alive or self._keep_alive
         )
 
-    async def export_part(self, split: Split, *, number: int, to: Path | str, pace: Pace | None = None) -> PartResult:
+    async def export_part(
+        self,
+        split: Split,
+        *,
+        number: int,
+        to: Path | str,
+        pace: Pace | None = None,
+        confirm: Callable[[], object] = lambda: None,
+    ) -> PartResult:
         """Export one part of a split export to a file, which appears only when it is complete.
 
         Args:
@@ -114,13 +122,14 @@ class SplitSession:
             number: The part's number, from 0.
             to: The file, or its URL, as for `export_parts`; `Split.file` is its usual name.
             pace: Shared by all parts of this process, which slow down together while the server is busy.
+            confirm: Called in a thread before the complete file appears, which it prevents by raising an error.
 
         Raises:
             ConfigurationError: This connection leads to another server, or has another driver (``worker-differs``).
             ExportError: The file cannot be written, or the part is short (``parts-differ``).
             QueryError: The server no longer holds the snapshot (``context-lost``).
         """
-        return await self._split_exports.part(split, number, to=to, emit=self._emit, pace=pace)
+        return await self._split_exports.part(split, number, to=to, emit=self._emit, pace=pace, confirm=confirm)
 
     def part_batches(self, split: Split, *, number: int, pace: Pace | None = None) -> Batches:
         """Iterate over the rows of one part of a split export as `pyarrow.RecordBatch`; there is at least one.

@@ -12,16 +12,19 @@ import msgspec
 
 from dragoman_api.errors import ExportError
 from dragoman_registry import files
+from dragoman_registry.filelocks import holds
 
 from .target import DONE, MANIFEST, OWN, PLAN, PROBE, PartsTarget
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+    from typing import BinaryIO
 
     from .split import PartResult, PartsResult, Split
 
 _LOCK = f"{OWN}lock"
+_CLAIM = 32  # characters of a claim
 _MOST = 256 << 20  # bytes of a plan: 1,024 shares of at most 64,000 characters, and a filter
 
 
@@ -57,10 +60,18 @@ class PartsFolder(PartsTarget):
             if resume and self._made:
                 raise self.nothing()
             self.path.mkdir(parents=True, exist_ok=True)
-            self._lock = files.try_lock(self.path / _LOCK)
-        if self._lock is None:
+            lock = files.try_lock(self.path / _LOCK)
+            while lock is not None and not holds(lock, self.path / _LOCK):  # its last owner removed it meanwhile
+                os.close(lock)
+                lock = files.try_lock(self.path / _LOCK)
+        if lock is None:
             hint = "wait for it, or choose another folder"
             raise ExportError(f"another export is writing {self.path}", hint=hint, code="export-running")
+        self._lock, self.claim = lock, secrets.token_hex(16)
+        with self.guarding():
+            os.ftruncate(lock, 0)
+            os.write(lock, self.claim.encode())
+            os.fsync(lock)  # a worker may be another machine
 
     def _others(self) -> list[str]:
         with self.guarding():
@@ -99,7 +110,7 @@ class PartsFolder(PartsTarget):
 
     def record(self, part: PartResult) -> None:
         """Record a complete part."""
-        with self.guarding(), (self.path / DONE).open("ab") as file:
+        with self.guarding(), _to_append(self.path / DONE) as file:
             file.write(b"\n" + msgspec.json.encode(part))
             file.flush()
             os.fsync(file.fileno())
@@ -145,12 +156,33 @@ class PartsFolder(PartsTarget):
         """Return whether the folder holds an export in parts that may be continued."""
         return (self.path / PLAN).is_file() and not (self.path / MANIFEST).exists()
 
+    def confirm(self, claim: str) -> None:
+        """Check in a worker that the export still goes on. Raises ExportError."""
+        if not self._holds(claim):
+            raise self.ended()
+
+    def _holds(self, claim: str) -> bool:
+        try:
+            return files.read_plain(self.path / _LOCK, limit=_CLAIM) == claim.encode()
+        except PermissionError:  # the worker is another user
+            return True
+        except OSError:
+            return False
+
     def probe(self, claim: str) -> None:
         """Write a file and remove it, in a worker. Raises ExportError, also if the folder is not here."""
         path = self.path / f"{PROBE}{secrets.token_hex(6)}"
+        hint = "export into a folder that this machine and all workers have under the same path"
         if not self.path.is_dir():
-            hint = "export into a folder that this machine and all workers have under the same path"
             raise ExportError(f"{self.path} is not here", hint=hint)
+        if not self._holds(claim):
+            raise ExportError(f"{self.path} is another folder here: the export does not write to it", hint=hint)
         with self.guarding():
             path.touch()
             path.unlink()
+
+
+def _to_append(path: Path) -> BinaryIO:
+    """Open a file of this folder to append to it, never through a link that another user may have put there."""
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+    return open(path, "ab", opener=lambda name, _: os.open(name, flags, 0o600))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import secrets
 import socket
 import threading
@@ -21,6 +22,8 @@ from .split import PartResult
 from .target import DONE, MANIFEST, OWN, PLAN, PROBE, PartsTarget
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from dragoman.exports.stores import StoreFolder
 
     from .split import PartsResult, Split
@@ -34,6 +37,14 @@ LEASE_SECONDS = 40.0
 
 UNCLAIMED = "target-not-claimed"
 """The code of the note that the store lets two exports into one target."""
+
+
+_NAME = re.compile(rf"{re.escape(_CLAIM)}\d{{5,9}}", re.ASCII)
+
+
+def _claims(names: Iterable[str]) -> list[str]:
+    """Return the names of claims, the newest last."""
+    return sorted(filter(_NAME.fullmatch, names), key=lambda name: int(name.removeprefix(_CLAIM)))
 
 
 class _Claim(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,7 +83,7 @@ class PartsStore(PartsTarget):
 
     def _take(self, *, resume: bool) -> None:
         names = self._store.names()
-        claims = [name for name in names if name.startswith(_CLAIM)]
+        claims = _claims(names)
         if resume and PLAN not in names:
             raise self.nothing(complete=MANIFEST in names)
         if claims:
@@ -93,6 +104,10 @@ class PartsStore(PartsTarget):
     @property
     def _claim_name(self) -> str:
         return f"{_CLAIM}{self._number:05}"
+
+    def _newest_claim(self) -> _Claim | None:
+        claims = _claims(self._store.names())
+        return self._read_claim(claims[-1]) if claims else None
 
     def _read_claim(self, name: str) -> _Claim | None:
         try:
@@ -141,8 +156,7 @@ class PartsStore(PartsTarget):
         """Raise ExportError if another process took over."""
         if self._lost is not None:
             raise self._lost
-        claims = [name for name in self._store.names() if name.startswith(_CLAIM)]
-        found = self._read_claim(claims[-1]) if claims else None
+        found = self._newest_claim()
         if self._own is None or found is None or found.token != self._own.token:
             raise self._running(found)
 
@@ -165,11 +179,14 @@ class PartsStore(PartsTarget):
             self._store.remove(self._claim_name)
         self._own = None
 
+    def confirm(self, claim: str) -> None:
+        """Check in a worker that the export still goes on. Raises ExportError."""
+        if (found := self._newest_claim()) is None or found.token != claim:
+            raise self.ended()
+
     def probe(self, claim: str) -> None:
         """Write a file and remove it, in a worker. Raises ExportError, also if the coordinator's claim is not there."""
-        claims = [name for name in self._store.names() if name.startswith(_CLAIM)]
-        found = self._read_claim(claims[-1]) if claims else None
-        if found is None or found.token != claim:
+        if (found := self._newest_claim()) is None or found.token != claim:
             hint = "give every worker the same endpoint and account, as AWS_ENDPOINT_URL or in a configuration file"
             raise ExportError(f"{self.name} is another place here: the claim of the export is not in it", hint=hint)
         name = f"{PROBE}{secrets.token_hex(6)}"
@@ -179,7 +196,9 @@ class PartsStore(PartsTarget):
     # the parts --------------------------------------------------------------------------------------------------------
 
     def _others(self) -> list[str]:
-        return [name for name in self._store.names() if not name.startswith(_CLAIM)]
+        names = self._store.names()
+        claims = _claims(names)
+        return [name for name in names if name not in claims]
 
     def _read_plan(self) -> bytes:
         return self._store.read(PLAN)

@@ -39,7 +39,7 @@ class PartsTarget(ABC):
     Attributes:
         name: Its path or URL.
         address: The same for other processes: a path is absolute.
-        claim: What a worker finds in the target if it has the same one; empty if that need not be compared.
+        claim: What a worker finds in the target as long as this process has it.
         everywhere: Whether other processes can write to it.
     """
 
@@ -87,6 +87,11 @@ class PartsTarget(ABC):
         """Return the error that there is nothing to continue."""
         reason = f"the export in {self.name} is complete" if complete else f"{self.name} holds no unfinished export"
         return ExportError(reason, hint="export without --resume, into another folder", code="resume-refused")
+
+    def ended(self) -> ExportError:
+        """Return the error of a worker whose export has ended, or was continued by another process."""
+        hint = "nothing is to be done: what replaced this part, or removed it, is as it should be"
+        return ExportError(f"the export in {self.name} no longer needs this part", hint=hint, code="export-running")
 
     def known(self, split: Split, lines: Iterable[bytes]) -> dict[int, PartResult]:
         """Return the recorded parts of an export by number; a later record of a part replaces an earlier one."""
@@ -154,6 +159,19 @@ class PartsTarget(ABC):
     @abstractmethod
     def unfinished(self) -> bool:
         """Return whether the target holds an export in parts that may be continued."""
+
+    @abstractmethod
+    def confirm(self, claim: str) -> None:
+        """Check in a worker that the export goes on, before a part gets its name.
+
+        A worker that a lost or killed coordinator left behind would else replace a part of a later export.
+
+        Args:
+            claim: That of the coordinator.
+
+        Raises:
+            ExportError: The export has ended, or another process has the target.
+        """
 
     @abstractmethod
     def probe(self, claim: str) -> None:
