@@ -358,7 +358,7 @@ async def test_a_worker_that_an_ended_export_left_behind_replaces_no_part(open_m
         await worker()
         await in_thread(lost.discard, split)
         await in_thread(lost.leave)
-        with pytest.raises(ExportError, match="no longer needs this part|cannot be written"):  # the folder is gone
+        with pytest.raises(ExportError, match=r"no longer needs this part|cannot be written"):  # the folder is gone
             await worker()
         await fill(session, 3)
         result = await session.export_parts("scratch", to=to, parts=1)

@@ -6,17 +6,22 @@ import bz2
 import gzip
 import io
 import json
+import os
+import tracemalloc
 
+import msgspec
 import pytest
 from backports.zstd import compress as zstd
 
 from dragoman.imports import records, sources
-from dragoman.imports.checkpoints import Places, merged, ranges
+from dragoman.imports.checkpoints import LoadCheckpoint, Places, checkpoint_path, merged, ranges, read_checkpoint
 from dragoman.imports.formats import choose
+from dragoman.imports.ledgers import Ledger
 from dragoman.imports.records import read_array, read_lines, read_pairs
 from dragoman.imports.separated import SeparatedRows
 from dragoman.imports.sources import ImportSource
 from dragoman_api.errors import ConfigurationError
+from dragoman_registry import filelocks
 
 PACKERS = {"gzip": gzip.compress, "bzip2": bz2.compress, "zstd": zstd}
 
@@ -163,8 +168,109 @@ def test_a_bad_line_of_a_table_is_one_row_with_its_reason():
             SeparatedRows(source(head), tabs=False)
 
 
+@pytest.mark.timeout(20)
+def test_a_row_of_very_many_lines_is_read_once(monkeypatch):
+    monkeypatch.setattr(sources, "BLOCK", 1 << 18)
+    lines = 200_000
+    data = b'a,b\n1,"' + b'""x\n' * lines + b'"\n2,3\n'
+    assert told(SeparatedRows(source(data), tabs=False)) == [(1, ["1", '"x\n' * lines], ""), (2, ["2", "3"], "")]
+
+
+@pytest.mark.timeout(20)
+def test_a_table_may_have_very_many_columns(monkeypatch):
+    monkeypatch.setattr(sources, "BLOCK", 1 << 18)
+    names = [f"c{at}" for at in range(200_000)]
+    assert SeparatedRows(source(",".join(names).encode()), tabs=False).names == names
+    with pytest.raises(ConfigurationError, match="the column 'c7' occurs twice"):
+        SeparatedRows(source(",".join([*names, "c7"]).encode()), tabs=False)
+
+
+def test_what_is_not_utf_8_is_named_by_its_place_in_the_row():
+    rows = SeparatedRows(source(b'a,b\n1,"\xc3\xa4\n""\n\xff\n\xff"\n2,3\n'), tabs=False)
+    assert [fault for _, _, fault in told(rows)] == [
+        "it is not UTF-8: 'utf-8' codec can't decode byte 0xff in position 9: invalid start byte", "",
+    ]  # fmt: skip
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("long", [b'"%s"', b'{"a":"%s","b":[1]}', b"%s", b"[[[%s]]]"])
+def test_an_element_of_any_size_takes_the_memory_of_a_row(monkeypatch, long):
+    monkeypatch.setattr(sources, "BLOCK", 1 << 16)
+    monkeypatch.setattr(records, "RECORD_BYTES", 1 << 16)
+    size = 16 << 20
+    data = b'[{"n":1}, ' + long % (b"7" * size) + b' ,{"n":2}]'
+    file = source(data)
+    tracemalloc.start()
+    rows = [(row.number, len(row.data), row.fault) for row in read_array(file)]
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    whole = size + len(long) - 2
+    fault = f"the row has {whole:,} bytes, and a row has 65,536 at most"
+    assert rows == [(1, 7, ""), (2, 1 << 16, fault), (3, 7, "")]
+    assert peak < 2 << 20
+
+
+@pytest.mark.parametrize(
+    "text", ['[ "a\\\\" , "' + "x" * 40 + '" ,"b"]', "[1" + " " * 40 + ',\n{"a":' + " " * 40 + "2}]"]
+)
+def test_blanks_and_escapes_around_the_limit_change_no_element(monkeypatch, text):
+    whole = [row.data for row in read_array(source(text.encode()))]
+    monkeypatch.setattr(records, "RECORD_BYTES", 12)
+    cut = [(row.data, row.fault) for row in read_array(source(text.encode()))]
+    assert len(cut) == len(whole)
+    for (data, fault), before in zip(cut, whole, strict=True):
+        assert fault or json.loads(data) == json.loads(before)
+
+
 def test_places_are_found_in_order():
     assert ranges([1, 2, 5, 6, 9]) == [(1, 2), (5, 6), (9, 9)]
     assert merged([(5, 6), (1, 2), (3, 4), (9, 9)]) == [(1, 6), (9, 9)]
     places = Places([(8, 9), (2, 3)])
     assert [number for number in range(12) if number in places] == [2, 3, 8, 9]
+
+
+def test_the_checkpoint_of_another_user_is_none(tmp_path):
+    """It could have rows left out as done."""
+    if os.geteuid():
+        pytest.skip("only root can give a file away")
+    file = tmp_path / "books.ndjson"
+    checkpoint = LoadCheckpoint(
+        identity={},
+        read=5,
+        doubt=[],
+        waiting=[],
+        bytes=0,
+        sha256="",
+        counts={},
+        rejected=0,
+        undo=0,
+        started="",
+        resumed=0,
+    )
+    checkpoint_path(file).write_bytes(msgspec.json.encode(checkpoint))
+    assert read_checkpoint(file) == checkpoint
+    os.chown(checkpoint_path(file), 65534, -1)
+    assert read_checkpoint(file) is None
+
+
+def test_a_lock_that_its_owner_removes_at_this_moment_keeps_no_other_load_out(tmp_path, monkeypatch):
+    """Else a third load would make a new one, and write the same rows."""
+    taken = []
+    acquire = filelocks.acquire
+
+    def removed(descriptor, **more):
+        taken.append(descriptor)
+        found = acquire(descriptor, **more)
+        if len(taken) == 1:
+            (tmp_path / ".books.ndjson.import.lock").unlink()
+        return found
+
+    monkeypatch.setattr(filelocks, "acquire", removed)
+    monkeypatch.setattr("dragoman_registry.files.acquire", removed)
+    first, second = (Ledger(tmp_path / "books.ndjson", keeps=True, undo=None) for _ in range(2))
+    first.open({}, resume=False)
+    with pytest.raises(ConfigurationError, match="is being loaded by another process"):
+        second.open({}, resume=False)
+    second.close()
+    first.close()
+    assert list(tmp_path.iterdir()) == []

@@ -56,9 +56,12 @@ def checkpoint_path(file: Path) -> Path:
 
 
 def read_checkpoint(file: Path) -> LoadCheckpoint | None:
-    """Read the checkpoint of a file's load; None if it is missing or unreadable."""
+    """Read the checkpoint of a file's load; None if it is missing, unreadable, or of another user.
+
+    Another user could have rows left out as done.
+    """
     try:
-        return decode(files.read_plain(checkpoint_path(file), limit=_MOST), LoadCheckpoint)
+        return decode(files.read_plain(checkpoint_path(file), limit=_MOST, own=True), LoadCheckpoint)
     except (OSError, ValueError):
         return None
 

@@ -96,13 +96,17 @@ class Ledger:
     def _take_lock(self) -> None:
         path = self._file.with_name(f".{self._file.name}.import.lock")
         try:
-            self._lock = filelocks.open_file(path, mode=0o600)
+            lock = files.try_lock(path, mode=0o600)
+            while lock is not None and not filelocks.holds(lock, path):  # its last owner removed it meanwhile
+                os.close(lock)
+                lock = files.try_lock(path, mode=0o600)
         except OSError as error:
             hint = f"put the file into a folder that you can write to, or pipe it: … - < {self._file}"
             text = f"a load keeps its place beside the file, and {path} cannot be written: {error.strerror}"
             raise ConfigurationError(text, hint=hint) from error
-        if not filelocks.acquire(self._lock, wait=False):
+        if lock is None:
             raise ConfigurationError(f"{self._file} is being loaded by another process", code="import-running")
+        self._lock = lock
 
     def _checked(self, found: LoadCheckpoint | None) -> LoadCheckpoint:
         if found is None:

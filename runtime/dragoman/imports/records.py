@@ -22,6 +22,7 @@ RECORD_BYTES = 3 << 20
 _BOM = b"\xef\xbb\xbf"
 _BLANK = b" \t\r\n"
 _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+("|\\?\Z)|[\[\]{},]', re.DOTALL)
+_REST = re.compile(rb'(?:[^"\\]++|\\.)*+("|\\?\Z)', re.DOTALL)
 
 
 class Record(msgspec.Struct):
@@ -106,25 +107,37 @@ def read_array(source: ImportSource) -> Iterator[Record]:
         yield from read_lines(_Again(source, data))  # type: ignore[arg-type]
         return
     number, depth, begin, at = 0, 0, 1, 0
+    dropped, inside = 0, False  # bytes of a long element; at the end of a block, a text may go on in the next one
     while True:
-        for token in _TOKEN.finditer(data, at):
+        if inside and (rest := _REST.match(data, at)) is not None:
+            inside = rest[1] != b'"'
+            at = rest.end() if not inside else rest.start(1)
+        for token in _TOKEN.finditer(data, at) if not inside else ():
+            at = token.end()
             if token[1] is not None:
-                if token[1] != b'"':  # the text goes on in the next block
-                    break
-                at = token.end()
+                if token[1] != b'"':
+                    at, inside = token.start(1), True
                 continue
-            at, sign = token.end(), token[0]
+            sign = token[0]
             depth += (sign in b"[{") - (sign in b"]}")
             if depth == 0 or (depth == 1 and sign == b","):
                 element = data[begin : token.start()].strip(_BLANK)
                 begin = at
                 if element or sign == b",":
                     number += 1
-                    size = len(element)
+                    size = dropped + len(element)
                     yield Record(number, element[:RECORD_BYTES], _long(size) if size > RECORD_BYTES else "")
+                dropped = 0
             if depth == 0:
                 return
+        at = at if inside else len(data)
         data, at, begin = data[begin:], at - begin, 0
+        if at > RECORD_BYTES:  # only its size is counted from now on
+            known = data[:at].lstrip(_BLANK)
+            whole = known if inside else known.rstrip(_BLANK)
+            dropped += max(0, len(whole) - RECORD_BYTES)
+            known, after = whole[:RECORD_BYTES] + known[len(whole) : len(whole) + 1], data[at:]
+            data, at = known + after, len(known)
         block = source.read()
         if not block:
             raise ConfigurationError(f"{source.name} is damaged: its JSON array is not closed", code=DAMAGED)

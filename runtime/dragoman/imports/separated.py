@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from dragoman_api.errors import ConfigurationError
@@ -14,11 +15,7 @@ if TYPE_CHECKING:
 
     from .sources import ImportSource
 
-_QUOTED = re.compile(r'"((?:[^"]++|"")*+)"')
-
-
-class _OpenError(Exception):
-    """A quoted field is not closed yet."""
+_INSIDE = re.compile(r'(?:[^"]++|"")*+')
 
 
 class SeparatedRows:
@@ -40,7 +37,7 @@ class SeparatedRows:
         head = next(self._read(), None)
         fault = head.fault if head else "it is empty"
         self.names = ["" if name is None else str(name) for name in head.data] if head and not fault else []
-        if not fault and (twice := {name for name in self.names if self.names.count(name) > 1}):
+        if not fault and (twice := [name for name, count in Counter(self.names).items() if count > 1]):
             fault = f"the column {min(twice)!r} occurs twice in its first line"
         if fault:
             raise ConfigurationError(f"{source.name} has no line of column names: {fault}")
@@ -55,7 +52,8 @@ class SeparatedRows:
 
     def _read(self) -> Iterator[Record]:
         begun: list[bytes] = []
-        size = 0
+        size = read = 0
+        row = _Row(self._comma)
         for line, fault in self._lines:
             if not begun and not line.strip(b"\r"):
                 continue
@@ -67,10 +65,21 @@ class SeparatedRows:
                 continue  # the field is still open
             else:
                 try:
-                    yield self._parsed(b"\n".join(begun))
-                except _OpenError:
-                    continue
-            begun, size = [], 0
+                    closed = row.add(b"\n".join(begun[read:]).decode())
+                except UnicodeDecodeError as error:
+                    data = b"\n".join(begun)
+                    before = len(data) - len(error.object)
+                    error.object, error.start, error.end = data, error.start + before, error.end + before
+                    yield self._record(data, f"it is not UTF-8: {error}")
+                except ValueError as error:
+                    yield self._record(b"\n".join(begun), str(error))
+                else:
+                    if not closed:
+                        read = len(begun)
+                        continue
+                    self._number += 1
+                    yield Record(self._number, row.fields)
+            begun, size, read, row = [], 0, 0, _Row(self._comma)
         if begun:
             yield self._record(b"\n".join(begun), "a quoted field is not closed")
 
@@ -78,35 +87,51 @@ class SeparatedRows:
         self._number += 1
         return Record(self._number, data, fault)
 
-    def _parsed(self, data: bytes) -> Record:
-        try:
-            text = data.decode()
-        except UnicodeDecodeError as error:
-            return self._record(data, f"it is not UTF-8: {error}")
-        text = text.removesuffix("\r")
-        self._number += 1
-        if '"' not in text:
-            return Record(self._number, [field or None for field in text.split(self._comma)])
-        fields: list[str | None] = []
-        at = 0
+
+class _Row:
+    """The fields of one row, whose lines are read one after another, each once.
+
+    Attributes:
+        fields: The fields so far.
+    """
+
+    def __init__(self, comma: str) -> None:
+        self._comma = comma
+        self.fields: list[str | None] = []
+        self._open: list[str] = []  # what a quoted field holds so far, by line
+
+    def add(self, lines: str) -> bool:
+        """Read further lines; return whether the row ends with them: a quoted field may go on in the next one.
+
+        Raises:
+            ValueError: A quoted field is followed by more than a separator.
+        """
+        text, at = lines.removesuffix("\r"), 0
+        if not self._open and '"' not in text:
+            self.fields = [field or None for field in text.split(self._comma)]
+            return True
         while True:
-            if text[at : at + 1] == '"':
-                found = _QUOTED.match(text, at)
-                if found is None:
-                    self._number -= 1
-                    raise _OpenError
-                fields.append(found[1].replace('""', '"'))
+            if self._open or text[at : at + 1] == '"':
+                begin = at if self._open else at + 1
+                found = _INSIDE.match(text, begin)
+                assert found is not None
                 at = found.end()
+                if at == len(text):
+                    self._open.append(lines[begin:])
+                    return False
+                self.fields.append("\n".join([*self._open, found[0]]).replace('""', '"'))
+                self._open = []
+                at += 1
                 if text[at : at + 1] not in ("", self._comma):
-                    return Record(self._number, data, "a quoted field is followed by more than a separator")
+                    raise ValueError("a quoted field is followed by more than a separator")
             else:
                 end = text.find(self._comma, at)
                 end = len(text) if end < 0 else end
-                fields.append(text[at:end] or None)
+                self.fields.append(text[at:end] or None)
                 at = end
             if at >= len(text):
-                return Record(self._number, fields)
+                return True
             at += 1
             if at == len(text):  # the line ends with a separator
-                fields.append(None)
-                return Record(self._number, fields)
+                self.fields.append(None)
+                return True
