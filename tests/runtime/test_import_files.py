@@ -10,13 +10,16 @@ import os
 import tracemalloc
 
 import msgspec
+import pyarrow as pa
 import pytest
 from backports.zstd import compress as zstd
+from pyarrow import parquet
 
 from dragoman.imports import records, sources
 from dragoman.imports.checkpoints import LoadCheckpoint, Places, checkpoint_path, merged, ranges, read_checkpoint
 from dragoman.imports.formats import choose
 from dragoman.imports.ledgers import Ledger
+from dragoman.imports.parquet import ParquetRows
 from dragoman.imports.records import read_array, read_lines, read_pairs
 from dragoman.imports.separated import SeparatedRows
 from dragoman.imports.sources import ImportSource
@@ -274,3 +277,45 @@ def test_a_lock_that_its_owner_removes_at_this_moment_keeps_no_other_load_out(tm
     second.close()
     first.close()
     assert list(tmp_path.iterdir()) == []
+
+
+def parquet_rows(tmp_path, table):
+    parquet.write_table(table, tmp_path / "a.parquet")
+    return ParquetRows(tmp_path / "a.parquet")
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        (pa.array([316_398_960_000_000_000, 0]).cast(pa.timestamp("us")), "an instant before the year 1 or after 9999"),
+        (pa.array([[316_398_960_000_000], None]).cast(pa.list_(pa.timestamp("ms"))), "an instant before the year 1"),
+        (pa.array([10_000_000, 0], pa.int32()).cast(pa.date32()), "date value out of range"),
+        (pa.array([[float("nan"), 1.0], [1.0]]), "nan in an array or object, and JSON has no such number"),
+    ],
+)
+def test_a_value_of_parquet_that_no_change_can_hold_is_a_fault_of_its_row_and_no_other_value(tmp_path, values, reason):
+    """A year that no text spells was a bare number, which a server takes for another instant; NaN was null."""
+    table = pa.table({"n": pa.array([1, 2]), "v": values})
+    first, second = parquet_rows(tmp_path, table)
+    assert reason in first.fault
+    assert (first.number, second.number, second.fault) == (1, 2, "")
+    assert second.data[0] == 2
+
+
+@pytest.mark.parametrize("aside", ["[1]", "{", '{"n":NaN}', '{"n":' + "[" * 100_000 + "]" * 100_000 + "}"])
+def test_misfits_of_parquet_that_are_no_object_are_a_fault_of_their_row(tmp_path, aside):
+    misfits = pa.field("_misfits", pa.string(), metadata={"role": "misfits", "values": "json"})
+    schema = pa.schema([pa.field("n", pa.int64()), misfits])
+    table = pa.table([pa.array([None, None, 3]), pa.array([aside, '{"n":"x"}', None])], schema=schema)
+    first, *others = parquet_rows(tmp_path, table)
+    assert first.fault
+    assert told(others) == [(2, ["x"], ""), (3, [3], "")]
+
+
+def test_a_strange_schema_of_parquet_is_refused(tmp_path):
+    twice = pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"])
+    with pytest.raises(ConfigurationError, match="the column 'a' occurs twice"):
+        parquet_rows(tmp_path, twice)
+    schema = pa.schema([pa.field("_misfits", pa.int64(), metadata={"role": "misfits"})])
+    with pytest.raises(ConfigurationError, match="the column of misfits"):
+        parquet_rows(tmp_path, pa.table([pa.array([1])], schema=schema))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from base64 import b64encode
+from collections import Counter
 from datetime import UTC, date, datetime, timedelta
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Raw
@@ -17,7 +19,7 @@ from .records import Record
 from .sources import DAMAGED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
 _ROWS = 2_000  # rows that are read at a time
@@ -50,30 +52,49 @@ class ParquetRows:
         except (OSError, ArrowException) as error:
             raise self._damaged(error) from error
         self._schema = self._file.schema_arrow
+        if twice := [name for name, count in Counter(self._schema.names).items() if count > 1]:
+            raise ConfigurationError(f"the column {min(twice)!r} occurs twice in {path}")
         roles = [(field.metadata or {}).get(b"role") for field in self._schema]
         self._aside = roles.index(b"misfits") if b"misfits" in roles else None
+        aside = [self._aside] if self._aside is not None else []
+        if any(str(self._schema.field(at).type) != "string" for at in aside):
+            raise ConfigurationError(f"the column of misfits in {path} holds no text", hint="export the rows again")
         self.names = [name for at, name in enumerate(self._schema.names) if at != self._aside]
+        self._places = {name: at for at, name in enumerate(self.names)}
 
     def __iter__(self) -> Iterator[Record]:
         convert = [_converter(field) for field in self._schema]
         number = 0
         try:
             for batch in self._file.iter_batches(batch_size=_ROWS):
-                columns = [make(column) for make, column in zip(convert, batch.columns, strict=True)]
-                for row in zip(*columns, strict=True):
+                for record in self._records(batch, convert):
                     number += 1
-                    values = list(row)
-                    if self._aside is not None:
-                        self._restore(values, values.pop(self._aside))
-                    yield Record(number, values)
+                    record.number += number - 1
+                    yield record
         except (OSError, self._error) as error:
             raise self._damaged(error) from error
+
+    def _records(self, batch: Any, convert: Sequence[Callable[[Any], list[Any]]]) -> list[Record]:
+        """Return the rows of a batch, all numbered 1; one with a value that no change can hold has a fault."""
+        try:
+            columns = [make(column) for make, column in zip(convert, batch.columns, strict=True)]
+            rows = [list(row) for row in zip(*columns, strict=True)]
+            if self._aside is not None:
+                for values in rows:
+                    self._restore(values, values.pop(self._aside))
+        except (ValueError, OverflowError) as error:
+            if isinstance(error, self._error):
+                raise
+            if batch.num_rows > 1:
+                return [each for at in range(batch.num_rows) for each in self._records(batch.take([at]), convert)]
+            return [Record(1, [None] * len(self.names), str(error))]
+        return [Record(1, values) for values in rows]
 
     def _restore(self, values: list[Any], aside: str | None) -> None:
         """Put the values that did not fit their columns back; the last column of an export's table holds them."""
         for name, raw in decode(aside.encode(), dict[str, Raw]).items() if aside else ():
-            if name in self.names:
-                values[self.names.index(name)] = value_of(bytes(raw))
+            if (at := self._places.get(name)) is not None:
+                values[at] = value_of(bytes(raw))
 
     def close(self) -> None:
         """Close the file."""
@@ -86,7 +107,10 @@ class ParquetRows:
 def _converter(field: Any) -> Callable[[Any], list[Any]]:
     import pyarrow as pa
 
-    make, plain = _scalar(field.type, json=(field.metadata or {}).get(b"values") == b"json")
+    about = field.metadata or {}
+    make, plain = _scalar(field.type, json=about.get(b"values") == b"json")
+    if about.get(b"role") == b"misfits":
+        make = str
 
     def convert(column: Any) -> list[Any]:
         if pa.types.is_nested(field.type):
@@ -122,6 +146,8 @@ def _plain(value: Any, make: Callable[[Any], Any]) -> Any:
     if value is None or isinstance(value, str):
         return value
     made = make(value)
+    if isinstance(made, float) and not isfinite(made):
+        raise ValueError(f"it holds {made} in an array or object, and JSON has no such number")
     return b64encode(made).decode() if isinstance(made, bytes) else made
 
 
@@ -142,11 +168,15 @@ def _scalar(kind: Any, *, json: bool) -> tuple[Callable[[Any], Any], Any]:
 
 
 def _instant(value: int, unit: str) -> str:
-    """Return an instant as ISO text with as many digits of its second as it needs."""
+    """Return an instant as ISO text with as many digits of its second as it needs.
+
+    Raises:
+        ValueError: No text spells its year; as a bare number it could be another instant.
+    """
     seconds, part = divmod(value, _PER_SECOND[unit])
     try:
         text = (_EPOCH + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%S")
-    except OverflowError:  # a year that no text spells
-        return str(value)
+    except OverflowError:
+        raise ValueError(f"it holds an instant before the year 1 or after 9999: {value:,} {unit} from 1970") from None
     digits = str(part).zfill(len(str(_PER_SECOND[unit])) - 1).rstrip("0") if part else ""
     return f"{text.zfill(19)}{'.' if digits else ''}{digits}Z"
