@@ -293,8 +293,8 @@ class Driver:
                 # The open context keeps to the indices that were searched.
                 await self._check_time_column(request, query)
             else:
-                async for part in self._open_share(export):
-                    yield part
+                async for told in self._open_share(export):
+                    yield told
             readers = [self._read_slice(each) for each in export.slices]
             async with read_together(readers, beside=partial(self._renew, export)) as fetched:
                 async for page in fetched:

@@ -113,7 +113,7 @@ class SplitSession:
         number: int,
         to: Path | str,
         pace: Pace | None = None,
-        confirm: Callable[[], object] = lambda: None,
+        confirm: Callable[[], object] | None = None,
     ) -> PartResult:
         """Export one part of a split export to a file, which appears only when it is complete.
 
@@ -129,7 +129,9 @@ class SplitSession:
             ExportError: The file cannot be written, or the part is short (``parts-differ``).
             QueryError: The server no longer holds the snapshot (``context-lost``).
         """
-        return await self._split_exports.part(split, number, to=to, emit=self._emit, pace=pace, confirm=confirm)
+        return await self._split_exports.part(
+            split, number, to=to, emit=self._emit, pace=pace, confirm=confirm or (lambda: None)
+        )
 
     def part_batches(self, split: Split, *, number: int, pace: Pace | None = None) -> Batches:
         """Iterate over the rows of one part of a split export as `pyarrow.RecordBatch`; there is at least one.
