@@ -9,10 +9,11 @@ BUNDLE := runtime/dragoman/bundled/pins.json
 # Bytecode is kept: pytest rewrites every test module where it is not, in each process and run.
 unexport PYTHONDONTWRITEBYTECODE
 
-# A command that prints nothing for minutes is said to run, every TICK seconds; its exit code stays.
+# A command that prints nothing for minutes is said to run, every TICK seconds; its exit code stays. The ticker and its
+# sleep end with the command, and with Ctrl-C, which a process in the background does not get.
 TICK ?= 10
-patiently = (n=0; while sleep $(TICK) >/dev/null 2>&1; do n=$$((n + $(TICK))); echo "  $(1): $$n s so far"; done) & ticker=$$!; \
-  $(2); code=$$?; kill $$ticker; exit $$code
+patiently = (trap 'kill $$! 2>/dev/null; exit' TERM; n=0; while sleep $(TICK) >/dev/null 2>&1 & wait $$!; do n=$$((n + $(TICK))); \
+  echo "  $(1): $$n s so far"; done) & ticker=$$!; trap 'kill $$ticker' EXIT; trap 'exit 130' INT; trap 'exit 143' TERM; $(2)
 
 # What failed runs once more, one test after another: a machine that stops for a while fails any test that has a deadline.
 # Both runs print their failures, so a test that passes only then is seen. Status 1 alone means that tests failed.

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import ast
 import importlib
+import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
+import time
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -205,19 +209,45 @@ def test_the_size_of_a_driver_in_the_readme_is_about_right():
     assert int(size) == pytest.approx(wheel.stat().st_size / 1000, rel=0.15)
 
 
+PROBE = [
+    "make", "--no-print-directory", "-s", "--eval", "probe: ; @$(call patiently,doing it,sleep 2.5; (exit 3))", "probe",
+]  # fmt: skip
+
+
 @pytest.mark.slow
 def test_setting_up_says_every_few_seconds_that_it_still_runs_and_keeps_the_exit_code():
-    words = [
-        "make",
-        "--no-print-directory",
-        "-s",
-        "TICK=1",
-        "--eval",
-        "probe: ; @$(call patiently,doing it,sleep 2.5; (exit 3))",
-    ]
-    done = subprocess.run([*words, "probe"], cwd=ROOT, capture_output=True, text=True, timeout=30, check=False)
+    done = subprocess.run([*PROBE, "TICK=1"], cwd=ROOT, capture_output=True, text=True, timeout=30, check=False)
     assert done.stdout.splitlines() == ["  doing it: 1 s so far", "  doing it: 2 s so far"]
     assert (done.returncode, "Error 3" in done.stderr) == (2, True)  # make ends with 2 whatever failed
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.parametrize("stop", [None, signal.SIGINT, signal.SIGTERM])
+def test_what_says_that_setting_up_still_runs_ends_with_it(stop):
+    heeded = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job would ignore it
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    run = subprocess.Popen([*PROBE, "TICK=7"], cwd=ROOT, process_group=0, **pipes)
+    signal.signal(signal.SIGINT, heeded)
+    if stop:
+        time.sleep(1.0)
+        os.killpg(run.pid, stop)
+    run.communicate(timeout=30)
+    deadline = time.monotonic() + 2.0
+    while (left := alive_in(run.pid)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert left == []
+
+
+def alive_in(group: int) -> list[str]:
+    """Return the names of the processes of a group that are no zombies."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            name, _, rest = entry.read_text().rpartition(")")
+            state, _, its = rest.split()[:3]
+            if int(its) == group and state != "Z":
+                found.append(name.partition("(")[2])
+    return found
 
 
 def test_decision_records_are_numbered_without_gaps_and_short():
