@@ -9,7 +9,7 @@ import json
 import os
 import re
 import sys
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager, suppress
 from decimal import Decimal
 
 import msgspec
@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from dragoman.cli import output, streams
 from dragoman.cli.progress import Progress
+from dragoman.cli.status_line import StatusLine
 from dragoman_api import events
 from dragoman_api.cells import MISSING, CutBytes, CutJson, Json
 from dragoman_api.columns import Column, Note
@@ -247,22 +248,93 @@ def test_exports_side_by_side_are_each_told_by_their_own_name(capsys):
     assert capsys.readouterr().err == "  books  8/8  8 rows/s  done\n  orders  failed\n"
 
 
-@pytest.mark.parametrize("piped", [True, False])
-def test_no_bar_moves_where_the_reader_of_a_pipe_writes(monkeypatch, piped):
+@pytest.fixture
+def on_terminal(monkeypatch, tmp_path):
+    """Return a function that makes stderr a real terminal for a block, and says what it has shown."""
     pty = pytest.importorskip("pty")
-    reader, writer = os.pipe() if piped else pty.openpty()
-    shown = io.StringIO()
-    shown.isatty = lambda: True
     monkeypatch.setenv("TERM", "xterm")
-    with os.fdopen(writer, "w") as out, monkeypatch.context() as patch:
-        patch.setattr(sys, "stdout", out)
-        patch.setattr(sys, "stderr", shown)
+    monkeypatch.setattr("dragoman.cli.progress._PATIENCE", 0.0)
+
+    @contextmanager
+    def begin(stdout):
+        ours, theirs = pty.openpty()
+        shown = []
+        with monkeypatch.context() as patch, os.fdopen(theirs, "w") as terminal:
+            patch.setattr(sys, "stderr", terminal)
+            patch.setattr(sys, "stdout", stdout)
+            yield shown
+        with suppress(OSError), os.fdopen(ours, "rb", buffering=0) as screen:  # so a closed terminal answers
+            while part := screen.read(65536):
+                shown.append(part.decode())
+
+    return begin
+
+
+@pytest.fixture
+def pipe():
+    reader, writer = os.pipe()
+    with os.fdopen(reader), os.fdopen(writer, "w") as out:
+        yield out
+
+
+def export_of_books(*, reason="gone"):
+    progress = Progress()
+    about = {"connection": "shop", "object": "books", "target": "-"}
+    progress.show(events.ExportStarted(**about))
+    progress.show(events.ExportProgressed(rows=70, bytes=1, total=480, **about))
+    progress.show(events.ExportFailed(code="x", reason=reason, **about))
+    progress.close()
+
+
+def test_beside_the_reader_of_a_pipe_a_line_moves_and_no_bar(on_terminal, pipe):
+    with on_terminal(pipe) as shown:
+        export_of_books()
+    line = r"\r\x1b\[K  books  70/480  [\d,]+ rows/s\r\x1b\[K  books  failed\r\n"
+    assert re.fullmatch(line, "".join(shown))
+
+
+def test_a_reader_that_ends_early_leaves_no_line_behind(on_terminal, pipe):
+    with on_terminal(pipe) as shown:
+        export_of_books(reason="BrokenPipeError")
+    assert "".join(shown).endswith("rows/s\r\x1b[K")
+
+
+def test_a_short_export_into_a_pipe_shows_no_moving_line(on_terminal, pipe, monkeypatch):
+    monkeypatch.setattr("dragoman.cli.progress._PATIENCE", 60.0)
+    with on_terminal(pipe) as shown:
+        export_of_books()
+    assert "".join(shown) == "  books  failed\r\n"
+
+
+def test_no_line_moves_over_a_pager_that_has_the_terminal(on_terminal, pipe):
+    tty = pytest.importorskip("tty")
+    with on_terminal(pipe) as shown:
+        tty.setcbreak(sys.stderr.fileno())
+        export_of_books()
+    assert "".join(shown) == "  books  failed\r\n"
+
+
+def test_a_bar_moves_where_stdout_is_a_file_and_what_is_printed_meanwhile_stays_in_the_file(on_terminal, tmp_path):
+    with (tmp_path / "out").open("w") as out, on_terminal(out) as shown:
         progress = Progress()
-        progress.show(events.ExportStarted(connection="shop", object="books", target="-"))
-        progress.show(events.ExportFailed(connection="shop", object="books", target="-", code="x", reason="gone"))
-    os.close(reader)
-    assert ("━" in shown.getvalue()) is not piped
-    assert "books  failed" in shown.getvalue()
+        progress.show(events.ExportStarted(connection="shop", object="books", target="x"))
+        print("a script's line")
+        progress.close()
+    assert "━" in "".join(shown)
+    assert "a script's line" not in "".join(shown)
+    assert (tmp_path / "out").read_text() == "a script's line\n"
+
+
+def test_a_line_of_progress_is_cut_to_the_terminal_and_shown_nowhere_else(on_terminal, pipe, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "10")
+    with on_terminal(pipe) as shown:
+        line = StatusLine()
+        line.show("  orders  1,000 rows")
+        line.clear()
+        line.clear()
+    assert "".join(shown) == "\r\x1b[K  orders \r\x1b[K"
+    StatusLine().show("  orders")
+    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no limit for the size of a file")

@@ -15,6 +15,7 @@ from .errors import NOT_APPLIED
 from .global_options import Command
 from .opening import opens
 from .output import dumps, plain, request_document, say, say_notes, write_json, write_request, write_table
+from .status_line import StatusLine
 from .streams import attended
 
 if TYPE_CHECKING:
@@ -60,17 +61,15 @@ async def apply(options: Options, session: Session, *, file: str, undo: str | No
 @contextmanager
 def _progress(options: Options) -> Iterator[Callable[[str, int, int], None]]:
     """Show progress on a terminal, in a line that disappears at the end."""
-    live = sys.stderr.isatty() and not options.quiet
+    line = StatusLine(quiet=options.quiet)
 
     def show(what: str, done: int, total: int) -> None:
-        if live:
-            sys.stderr.write("\r\x1b[K" + (f"  {what} {done:,}/{total:,}" if done < total else ""))
-            sys.stderr.flush()
+        line.show(f"  {what} {done:,}/{total:,}") if done < total else line.clear()
 
     try:
         yield show
     finally:
-        show("", 0, 0)
+        line.clear()
 
 
 async def _preview(options: Options, changes: ChangeSet) -> None:

@@ -18,6 +18,7 @@ from .global_options import Command
 from .opening import opens
 from .output import dumps, plain, request_document, say, say_notes, show_count, write_json, write_request
 from .read_options import TENANT
+from .status_line import StatusLine
 from .streams import attended
 
 if TYPE_CHECKING:
@@ -133,22 +134,17 @@ def progress_line(options: Options, name: str) -> Iterator[Callable[[Any], None]
     """Show progress on a terminal, in a line that disappears at the end."""
     import time
 
-    live, began = sys.stderr.isatty() and not options.quiet, time.monotonic()
-
-    def line(text: str) -> None:
-        if live:
-            sys.stderr.write(f"\r\x1b[K{text}")
-            sys.stderr.flush()
+    line, began = StatusLine(quiet=options.quiet), time.monotonic()
 
     def show(done: Any) -> None:
         rate = float(f"{done.applied / max(time.monotonic() - began, 1e-6):.2g}")
         part = "" if done.part is None else f"  {done.part:.0%}"
-        line(f"  {plain(name)}  {show_count(done.read)} rows{part}  {rate:,.0f} rows/s")
+        line.show(f"  {plain(name)}  {show_count(done.read)} rows{part}  {rate:,.0f} rows/s")
 
     try:
         yield show
     finally:
-        line("")
+        line.clear()
 
 
 @contextmanager

@@ -1,4 +1,8 @@
-"""The progress of installations and exports, from events: live on a terminal, one line elsewhere."""
+"""The progress of installations and exports, from events: live on a terminal, one line elsewhere.
+
+If stdout is a pipe, its reader may write to the same terminal. A line that changes with the events then takes the
+place of the bar, which is drawn ten times a second.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +17,13 @@ import msgspec
 from dragoman_api import events
 
 from .output import plain, show_count
+from .status_line import StatusLine
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
+
+_PATIENCE = 1.0
+"""Seconds after which a line of progress stands beside what the reader of a pipe writes."""
 
 
 class _Task(msgspec.Struct):
@@ -38,6 +46,7 @@ class Progress:
 
     def __init__(self) -> None:
         self._bar: Bar | None = None
+        self._line: StatusLine | None = None
         self._tasks: dict[tuple[str, ...], _Task] = {}
 
     def show(self, event: events.Event) -> None:
@@ -81,7 +90,10 @@ class Progress:
                 self._end(key, f"{self._task(key).what}  failed" if "BrokenPipe" not in event.reason else "")
 
     def close(self) -> None:
-        """Remove an unfinished bar from the terminal: its task was interrupted."""
+        """Remove an unfinished bar or line from the terminal: its task was interrupted."""
+        if self._line is not None:
+            self._line.clear()
+            self._line = None
         if self._bar is not None:
             self._bar.stop()
             self._bar = None
@@ -91,7 +103,10 @@ class Progress:
 
     def _begin(self, key: tuple[str, ...], what: str, *, resumed: int | None = None) -> None:
         task = self._tasks[key] = _Task(what, time.monotonic(), resumed or 0)
-        if not sys.stderr.isatty() or _piped():
+        if not sys.stderr.isatty():
+            return
+        if _piped():
+            self._line = self._line or StatusLine(patience=_PATIENCE)
             return
         if self._bar is None:
             from rich.console import Console
@@ -100,13 +115,16 @@ class Progress:
 
             clock = TimeElapsedColumn() if resumed is None else TimeRemainingColumn()
             columns = (TextColumn("  {task.description}", markup=False), BarColumn(), clock)
-            self._bar = Bar(*columns, console=Console(stderr=True), transient=True)
+            # What a script prints while the bar moves goes above it, but to stdout where that is a file.
+            self._bar = Bar(*columns, console=Console(stderr=True), transient=True, redirect_stdout=sys.stdout.isatty())
             self._bar.start()
         task.shown = self._bar.add_task(what, total=None, completed=resumed or 0)
 
     def _advance(self, task: _Task, what: str, done: int, total: int | None) -> None:
         if self._bar is not None and task.shown is not None:
             self._bar.update(task.shown, description=what, completed=done, total=total)
+        elif self._line is not None:
+            self._line.show(f"  {what}")
 
     def _end(self, key: tuple[str, ...], line: str) -> None:
         task = self._tasks.pop(key, None)
@@ -119,6 +137,8 @@ class Progress:
     def _say(self, line: str) -> None:
         if not line:
             return
+        if self._line is not None:
+            self._line.clear()
         if self._bar is not None:  # above the moving bar
             self._bar.console.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)
         else:
@@ -127,7 +147,7 @@ class Progress:
 
 
 def _piped() -> bool:
-    """Return whether stdout is a pipe: its reader may write to this terminal, into the moving bar."""
+    """Return whether stdout is a pipe."""
     try:
         return stat.S_ISFIFO(os.fstat(sys.stdout.fileno()).st_mode)
     except (OSError, ValueError):  # it is closed, or has no descriptor
