@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 import time
+from contextlib import suppress
 
 _PAUSE = 0.1
 """Seconds between two texts."""
@@ -44,11 +45,9 @@ class StatusLine:
 
 def _taken() -> bool:
     """Return whether another program reads single keys from the terminal, as a pager does, and so draws on it."""
-    if sys.platform == "win32":
-        return False
-    import termios
+    if sys.platform != "win32":
+        import termios
 
-    try:
-        return not termios.tcgetattr(sys.stderr.fileno())[3] & termios.ICANON
-    except (OSError, ValueError, termios.error):  # it is closed, or has no descriptor
-        return False
+        with suppress(OSError, ValueError, termios.error):  # it is closed, or has no descriptor
+            return not termios.tcgetattr(sys.stderr.fileno())[3] & termios.ICANON
+    return False
