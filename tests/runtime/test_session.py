@@ -165,13 +165,33 @@ async def test_a_filter_that_cannot_run_is_an_event_and_an_error_and_nothing_els
         assert "page.fetched" not in [event.name for event in runtime.seen]
 
 
+@pytest.mark.parametrize(
+    ("call", "reason", "hint"),
+    [
+        (lambda session: session.page("books", filters=["stock > 1"]), "'stock > 1' is not a filter row", "Filter("),
+        (lambda session: session.count("books", filters="stock > 1"), "'stock > 1' is not a filter row", "Filter("),
+        (lambda session: session.page("books", sort=["stock"]), "'stock' is not a sort", "Sort("),
+        (lambda session: session.page("books", sort="stock"), "'stock' is not a sort", "Sort("),
+        (lambda session: session.plan(Update("1", {"stock": 2})), "'1' is not the key of a row", "row.key"),
+        (lambda session: session.cell("1", "stock"), "'1' is not the key of a row", "row.key"),
+        (lambda session: session.plan({"stock": 2}), "is not a change", "Update("),
+    ],
+)
+async def test_an_argument_of_another_kind_is_the_callers_fault_and_not_the_drivers(open_memory, call, reason, hint):
+    async with open_memory() as runtime, runtime.open("memory") as session:
+        with pytest.raises(ConfigurationError) as caught:
+            await call(session)
+    assert reason in str(caught.value)
+    assert hint in caught.value.hint
+
+
 async def test_an_empty_raw_row_is_no_filter_and_match_is_checked(open_memory):
     async with open_memory() as runtime, runtime.open("memory") as session:
         assert await session.count("books", filters=[RawQuery("  ")]) == 23
         with pytest.raises(ConfigurationError, match=r"match is 'some'; .* all or any"):
             await session.count("books", filters=[Filter("stock", "=", 1)], match="some")
-        for offset, limit in ((-1, 1), (0, 0), (0, 10_001)):
-            with pytest.raises(ConfigurationError, match="10,000"):
+        for offset, limit, reason in ((-1, 1, "offset of 0"), (0, 0, "10,000"), (0, 10_001, "10,000")):
+            with pytest.raises(ConfigurationError, match=reason):
                 await session.page("books", offset=offset, limit=limit)
 
 

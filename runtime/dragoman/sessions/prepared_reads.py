@@ -24,6 +24,7 @@ from dragoman_api.filters import CompiledFilter, Filter, FilterRequest, RawQuery
 from dragoman_api.grid import MAX_ROWS
 from dragoman_api.hookspecs import DriverSpec
 
+from .arguments import check_filters
 from .instants import show_instant
 from .match_any import check_any, excluded
 from .relative_times import resolve_rows
@@ -66,6 +67,9 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
     revision: str = ""
     residual: int | None = None
     now: datetime = msgspec.field(default_factory=lambda: whole(datetime.now(UTC)))
+
+    def __post_init__(self) -> None:
+        check_filters(self.filters)
 
 
 class Prepared(msgspec.Struct, frozen=True):

@@ -24,6 +24,7 @@ from dragoman_api.previews import PreviewRequest
 from dragoman_api.summaries import SummaryRequest
 from dragoman_worker.oversized_results import MAX_ANSWERS
 
+from .arguments import check_changes, check_key, check_sort
 from .change_events import event_of, total_of, untold
 from .counts_and_rows import Count, Rows
 from .driver_calls import Calls
@@ -217,12 +218,13 @@ class Session(SplitSession, TableSession):
             WindowExceededError: The page is beyond the server's result window.
         """
         if offset < 0 or not 1 <= limit <= MAX_ROWS:
-            text = f"a page has 1 to {MAX_ROWS:,} rows from an offset of 0 or more, not {limit} from {offset}"
-            raise ConfigurationError(text)
+            begins = f"a page begins at an offset of 0 or more, not {offset:,}"
+            raise ConfigurationError(begins if offset < 0 else f"a page has 1 to {MAX_ROWS:,} rows, not {limit:,}")
         self._reads.check(tenant=tenant, revision=revision, residual=residual)
         scope = Scope(
             object=object, filters=filters, match=match, span=span, residual=residual, now=whole_now(now)
         )  # fmt: skip
+        check_sort(sort)
         request = PageRequest(
             object=object,
             sort=list(sort),
@@ -381,6 +383,7 @@ class Session(SplitSession, TableSession):
 
     async def cell(self, key: RowKey, column: str, *, revision: str = "") -> Cell:
         """Fetch the whole value of one cell, uncut; `MISSING` if the row does not hold the field."""
+        check_key(key)
         self._reads.check(revision=revision)
         await self._reads.know(key.object)
         request = CellRequest(key=key, column=column, revision=revision)
@@ -403,6 +406,7 @@ class Session(SplitSession, TableSession):
             new: An object that is to be made, without changes. `execute` sends the request; none means that the driver
                 makes no objects.
         """
+        check_changes(changes)
         for tenant in {change.tenant for change in changes if isinstance(change, Insert)}:
             self._reads.check(tenant=tenant)
         for name in sorted({object_of(change) for change in changes if not isinstance(change, Drop)}):

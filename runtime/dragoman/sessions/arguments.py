@@ -1,0 +1,48 @@
+"""Arguments of another kind than a method takes, refused before they reach a driver, whose fault they would seem."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dragoman_api.changes import Delete, Drop, Insert, Update
+from dragoman_api.errors import ConfigurationError
+from dragoman_api.filters import Filter, RawQuery
+from dragoman_api.grid import RowKey, Sort
+from dragoman_api.wording import quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+_FILTER = 'Filter("total", ">=", 100), in a list'
+_SORT = 'Sort("total", descending=True), in a list'
+_KEY = "row.key of a row of a page"
+_CHANGE = 'Update(row.key, {"total": 12.5}), Insert(…), Delete(…) or Drop(…)'
+
+
+def check_filters(filters: Sequence[Any]) -> None:
+    """Refuse what is no list of filter rows. Raises ConfigurationError."""
+    _check(filters, (Filter, RawQuery), what="a filter row", hint=_FILTER)
+
+
+def check_sort(sort: Sequence[Any]) -> None:
+    """Refuse what is no list of sorts. Raises ConfigurationError."""
+    _check(sort, (Sort,), what="a sort", hint=_SORT)
+
+
+def check_key(key: Any) -> None:
+    """Refuse what is no key of a row, such as its id. Raises ConfigurationError."""
+    _check((key,), (RowKey,), what="the key of a row", hint=_KEY)
+
+
+def check_changes(changes: Sequence[Any]) -> None:
+    """Refuse what is no change, or has no key. Raises ConfigurationError."""
+    _check(changes, (Insert, Update, Delete, Drop), what="a change", hint=_CHANGE)
+    for change in changes:
+        if isinstance(change, Update | Delete):
+            check_key(change.key)
+
+
+def _check(given: Iterable[Any], kinds: tuple[type, ...], *, what: str, hint: str) -> None:
+    for each in [given] if isinstance(given, str | bytes) else given:
+        if not isinstance(each, kinds):
+            raise ConfigurationError(f"{quoted(each)} is not {what}", hint=hint)
