@@ -274,7 +274,7 @@ class Runtime:
                 its name is taken, or the file cannot be written.
         """
         form = await self.plugins.form(connection.type)
-        values = to_save(form, connection.values, name=connection.name)
+        values = to_save(form, connection.values, name=connection.name, new=not replace)
         saved = msgspec.structs.replace(connection, values=values)
         await anyio.to_thread.run_sync(partial(self.connections.save, saved, replace=replace))
         for field, secret in (secrets or {}).items():

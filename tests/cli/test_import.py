@@ -62,6 +62,12 @@ def test_what_cannot_be_right_is_refused_with_2_before_anything_is_sent(shop, ro
     assert "error[column-unknown]: 'books' has no column 'titel' (did you mean title?)" in done.err
     done = shop("import", "shop", "books", tmp_path / "nowhere.csv", code=2)
     assert "nowhere.csv cannot be read: No such file" in done.err
+    done = shop("import", "shop", "books", tmp_path / "nowhere.xlsx", code=2)
+    assert "nowhere.xlsx cannot be read: No such file" in done.err
+    done = shop("import", "shop", "books", rows("x", name="b.arrow"), code=2)
+    assert "the ending '.arrow' names no format of an import" in done.err
+    assert ".parquet" in done.err
+    assert ".arrows" not in done.err
     done = shop("import", "shop", "books", rows("x", name="b.xlsx"), code=2)
     assert "error[format-unknown]: the ending '.xlsx' names no format of an import" in done.err
     done = shop("import", "shop", "boks", rows({"a": 1}), code=1)

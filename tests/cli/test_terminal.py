@@ -201,6 +201,15 @@ def test_an_export_to_a_terminal_is_shown_safely_and_json_is_indented(furnished,
     assert '\n  "columns": [' in terminal(furnished, "page", "shop", "books", "--json").end()[1]
 
 
+@pytest.mark.parametrize("binary", [("--format", "arrow"), ("--compress", "gzip")])
+def test_an_export_of_bytes_does_not_fill_a_terminal(furnished, terminal, binary):
+    code, shown = terminal(furnished, "export", "shop", "books", *binary).end()
+    assert code == 2
+    assert "a terminal cannot show Arrow or compressed data; name a file, -o FILE, or use a pipe" in shown
+    assert "try: dragoman" in shown
+    assert "export --help" in shown
+
+
 def test_a_reader_turns_the_pages_of_a_result(furnished):
     first, last = "page books --limit 2 --columns id", "page books --last --limit 1 --columns id"
     lines = [first, "next", "next", "prev", "prev", last, "count books", "prev", "next"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import csv
+import errno
 import gzip
 import hashlib
 import io
@@ -21,6 +22,7 @@ from dragoman import Filter
 from dragoman.cli.export import export
 from dragoman.exports import ExportResult, choose, choose_columns
 from dragoman.exports.formats import FORMS, SEPARATED
+from dragoman.exports.targets import unwritable
 from dragoman_api.columns import Column, ColumnKind, Description
 from dragoman_api.errors import ConfigurationError, ExportError, QueryError
 from dragoman_api.testing.memory_driver import MemoryDriver
@@ -136,6 +138,22 @@ def test_what_no_file_can_be_is_refused(tmp_path, to, given, reason):
     with pytest.raises(ConfigurationError, match=reason) as caught:
         choose(tmp_path / to if to else io.BytesIO(), format=given.get("format"), compress=given.get("compress"))
     assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("number", "hint"),
+    [
+        (errno.ENOSPC, "free some space"),
+        (errno.EDQUOT, "free some space"),
+        (errno.ENOENT, "create the folder first"),
+        (errno.EACCES, "choose a folder that you can write to"),
+        (None, "choose a folder that you can write to"),
+    ],
+)
+def test_the_hint_of_a_target_that_cannot_be_written_fits_the_reason(number, hint):
+    error = unwritable("out.csv", OSError(number, "the reason") if number else OSError("the reason"))
+    assert str(error).startswith("out.csv cannot be written: the reason")
+    assert error.hint.startswith(hint)
 
 
 @pytest.mark.parametrize("form", ["documents", "ndjson", "json", "rows", "bulk", "parquet"])

@@ -137,7 +137,7 @@ def _execute(words: list[str], options: Options, wait: Callable[[Work], int | No
         from .errors import report
         from .signals import explain
 
-        return report(explain(error), as_json=options.json or "--json" in words)
+        return report(explain(error), as_json=options.json or "--json" in words, command=options.command_path)
     return code or 0
 
 

@@ -100,7 +100,8 @@ async def _review(options: Options, changes: ChangeSet) -> None:
     if (more := len(changes.refused) - 10) > 0:
         say(f"not sent: {more:,} more lines; --dry-run shows all")
     say_notes(list(changes.notes.values()))
-    await options.agree(f"Apply {changes.file.lines - len(changes.refused):,} changes?", instead="--yes")
+    count = changes.file.lines - len(changes.refused)
+    await options.agree(f"Apply {count:,} change{'s' if count > 1 else ''}?", instead="--yes")
 
 
 def _tell(options: Options, session: Session, report: ChangeReport) -> None:

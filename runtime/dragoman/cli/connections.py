@@ -99,7 +99,7 @@ async def add(
         values, typed = match_fields(form, given), Secrets()
         if kind is None:
             values = await _ask_form(typed, name, form, values, current={})
-        saved = _saved(name, chosen, form, values, via=via, sign_in_at=sign_in_at or "")
+        saved = _saved(name, chosen, form, values, via=via, sign_in_at=sign_in_at or "", new=True)
         runtime.connections.save(saved)
         _keep(typed, runtime.connections, name)
         await _connect(options, runtime, saved, only_save=no_connect, pins=pins)
@@ -351,12 +351,13 @@ def _keep(typed: Secrets, store: Connections, name: str) -> None:
 
 
 def _saved(
-    name: str, kind: str, form: Sequence[FormField], values: Values, *, via: Via | None, sign_in_at: str
-) -> SavedConnection:
+    name: str, kind: str, form: Sequence[FormField], values: Values, *, via: Via | None, sign_in_at: str,
+    new: bool = False,
+) -> SavedConnection:  # fmt: skip
     from dragoman.connections.form_values import to_save
     from dragoman.connections.saved_connections import SavedConnection
 
-    saved = to_save(form, values, name=name)
+    saved = to_save(form, values, name=name, new=new)
     if saved.get("cloud_id"):
         say(plain(f"the Cloud ID means https://{saved['host']}:{saved['port']}, SSL Mode {saved['ssl_mode']}"))
     return SavedConnection(name=name, type=kind, values=saved, via=via, sign_in_at=sign_in_at)

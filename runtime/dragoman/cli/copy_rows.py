@@ -11,6 +11,7 @@ import click
 from .common_arguments import complete_connection
 from .global_options import Command
 from .import_rows import announced, code_of, counts_of, progress_line, tell
+from .near_misses import suggesting_names
 from .opening import tell_warnings, warm_runtime
 from .output import plain, say
 from .read_options import filtered
@@ -63,11 +64,16 @@ async def _copy(
         other = one if source == target else await held.enter_async_context(runtime.open(target))
         for session in {id(each): each for each in (one, other)}.values():
             tell_warnings(session)
+        async with suggesting_names(one, object):
+            description = await one.describe(object)
+        if not create:
+            async with suggesting_names(other, to):
+                await other.describe(to)
         if attended() and not options.yes:
             question = f"Copy {plain(object)} of {plain(source)} into {plain(to)} of {plain(target)}?"
             await options.agree(question, instead="--yes")
         pipe = make_pipe()
-        like = (await one.describe(object)).structure if create else ""
+        like = description.structure if create else ""
         wishes = LoadOptions(
             format="rows", on_conflict=on_conflict, batch=batch, tenant=to_tenant, create=create, like=like
         )

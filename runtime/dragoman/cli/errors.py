@@ -34,8 +34,13 @@ def exit_code(error: DragomanError) -> int:
     return USAGE if isinstance(error, ConfigurationError) else FAILED
 
 
-def report(error: BaseException, *, as_json: bool) -> int:
+def report(error: BaseException, *, as_json: bool, command: str = "dragoman") -> int:
     """Report an error on stderr, without a traceback, and return the exit code.
+
+    Args:
+        error: The error.
+        as_json: Write it as JSON.
+        command: The command whose help a usage error names.
 
     Raises:
         BaseException: The error itself, if DRAGOMAN_DEBUG asks for the traceback.
@@ -54,7 +59,7 @@ def report(error: BaseException, *, as_json: bool) -> int:
         return OK
     if os.environ.get("DRAGOMAN_DEBUG") == "1":
         raise error
-    known = error if isinstance(error, DragomanError) else _translate(error)
+    known = error if isinstance(error, DragomanError) else _translate(error, command)
     if as_json:
         write_json({"error": known.to_dict()}, out=sys.stderr)
     else:
@@ -84,11 +89,11 @@ def _leaves(error: BaseException) -> Iterator[BaseException]:
         yield error
 
 
-def _translate(error: BaseException) -> DragomanError:
+def _translate(error: BaseException, command: str) -> DragomanError:
     import click
 
     if isinstance(error, click.UsageError):
-        hint = f"{error.ctx.command_path} --help" if error.ctx else "dragoman --help"
+        hint = f"{error.ctx.command_path if error.ctx else command} --help"
         return DragomanError(error.format_message(), hint=hint, code="usage")
     if isinstance(error, click.ClickException):
         return DragomanError(error.format_message(), code="usage")

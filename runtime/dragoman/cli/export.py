@@ -105,6 +105,8 @@ async def export(
         return
     if output and is_url(output):
         raise click.UsageError("a single file cannot be a URL; add --parts 1 for a folder there with one file")
+    if not output and sys.stdout.isatty() and (format == "arrow" or compress):
+        raise click.UsageError("a terminal cannot show Arrow or compressed data; name a file, -o FILE, or use a pipe")
     stream = cast("BinaryIO", _SafeStream() if sys.stdout.isatty() else sys.stdout.buffer)
     async with _resumable(options, Path(output) if output else None):
         result = await session.export(

@@ -79,6 +79,11 @@ class Command(click.Command):
             args = args[:-1]
         return super().parse_args(ctx, args)
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command, whose name a later usage error tells."""
+        ctx.obj.command_path = ctx.command_path
+        return super().invoke(ctx)
+
 
 class Group(click.Group):
     """A group of commands that also accept the global options."""

@@ -49,6 +49,7 @@ class Options:
     home: str | None = None
     sandbox: Literal["auto", "require", "off"] | None = None
     words: tuple[str, ...] = ()
+    command_path: str = "dragoman"
     shared: Any = None
     current: Any = None
     early: Any = None

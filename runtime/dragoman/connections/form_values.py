@@ -39,7 +39,9 @@ def effective(field: FormField) -> FormField:
     return replace(field, default=usual(field), visible_if={} if field.name in ACTED_ON else field.visible_if)
 
 
-def to_save(fields: Sequence[FormField], values: Mapping[str, Saved], *, name: str) -> dict[str, Saved]:
+def to_save(
+    fields: Sequence[FormField], values: Mapping[str, Saved], *, name: str, new: bool = False
+) -> dict[str, Saved]:
     """Check a connection's values, and return those that are saved.
 
     A driver update may change the defaults of advanced fields, but not where a connection leads, or how.
@@ -47,7 +49,7 @@ def to_save(fields: Sequence[FormField], values: Mapping[str, Saved], *, name: s
     Raises:
         ConfigurationError: As `check_values`.
     """
-    checked = check_values(fields, values, name=name)
+    checked = check_values(fields, values, name=name, new=new)
     left_out = {field.name for field in fields if field.advanced} - values.keys() - ACTED_ON.keys()
     return {key: value for key, value in checked.items() if key not in left_out and value is not None}
 
@@ -64,13 +66,16 @@ def misfit(field: FormField, value: Saved) -> str:
     return f"is saved as {was}, and the form's field is of kind {field.kind}; it was not used"
 
 
-def check_values(fields: Sequence[FormField], values: Mapping[str, Saved], *, name: str) -> dict[str, Saved]:
+def check_values(
+    fields: Sequence[FormField], values: Mapping[str, Saved], *, name: str, new: bool = False
+) -> dict[str, Saved]:
     """Check a connection's values against its driver's form and fill in the defaults.
 
     Args:
         fields: The form.
         values: As saved or typed.
         name: The connection's name, for messages.
+        new: There is no such connection yet, so the hint cannot be to edit it.
 
     Returns:
         A value for every visible field.
@@ -102,6 +107,7 @@ def check_values(fields: Sequence[FormField], values: Mapping[str, Saved], *, na
         result[field.name] = value
     if faults:
         hint = " ".join(["dragoman connections edit", name, *again])
+        hint = "nothing was saved; correct it and try again" if new else hint
         told = "; ".join(f"{field}: {fault}" for field, fault in faults.items())
         raise ConfigurationError(f"connection {name!r}: {told}", hint=hint, details={"field": next(iter(faults))})
     return result

@@ -102,7 +102,7 @@ def choose(
     if not compress and suffixes and suffixes[-1] in PACKED:
         text = f"an export cannot be compressed as {suffixes[-1]!r} says"
         raise ConfigurationError(text, hint=f"end the file's name in {' or '.join(COMPRESSED)}", code="format-unknown")
-    chosen = format or format_of_ending(inner, what="an export")
+    chosen = format or format_of_ending(inner, FORMATS, what="an export")
     chosen = "documents" if chosen == "ndjson" else chosen
     if chosen not in FORMS:
         raise ConfigurationError(f"unknown format {chosen!r}", hint=f"use one of: {', '.join(FORMATS)}")
@@ -129,11 +129,12 @@ def choose(
     return shape
 
 
-def format_of_ending(suffixes: Sequence[str], *, what: str) -> str:
+def format_of_ending(suffixes: Sequence[str], formats: Sequence[str], *, what: str) -> str:
     """Return the format that the endings of a file's name say; documents if there is none.
 
     Args:
         suffixes: The endings in lower case, without that of a compression.
+        formats: Those that are possible.
         what: The subject of the refusal: ``an export``.
 
     Raises:
@@ -141,10 +142,11 @@ def format_of_ending(suffixes: Sequence[str], *, what: str) -> str:
     """
     if not suffixes:
         return "documents"
-    if (found := ENDINGS.get(suffixes[-1])) is None:
-        known = f"{', '.join(ENDINGS)} and {', '.join(COMPRESSED)} after them"
+    endings = {ending: each for ending, each in ENDINGS.items() if each in formats}
+    if (found := endings.get(suffixes[-1])) is None:
+        known = f"{', '.join(endings)} and {', '.join(COMPRESSED)} after them"
         text = f"the ending {suffixes[-1]!r} names no format of {what}; known are {known}"
-        raise ConfigurationError(text, hint="say the format, as --format documents does", code="format-unknown")
+        raise ConfigurationError(text, hint="choose the format: --format documents", code="format-unknown")
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import stat
@@ -30,6 +31,14 @@ PIECE = 1 << 20
 OPEN = 0o666
 """The mode of a new file, which the umask narrows."""
 PRIVATE = 0o600
+
+
+def unwritable(name: str, error: OSError) -> ExportError:
+    """Return the error of a target that the system refuses to write."""
+    full = "free some space, or choose another folder"
+    hints = {errno.ENOSPC: full, errno.EDQUOT: full, errno.ENOENT: "create the folder first"}
+    hint = hints.get(error.errno or 0, "choose a folder that you can write to")
+    return ExportError(f"{name} cannot be written: {error.strerror or error}", hint=hint)
 
 
 class StreamTarget:
@@ -78,8 +87,7 @@ class StreamTarget:
         except BrokenPipeError:
             raise
         except OSError as error:
-            hint = "free some space, or choose an existing folder that you can write to"
-            raise ExportError(f"{self.name} cannot be written: {error.strerror or error}", hint=hint) from error
+            raise unwritable(self.name, error) from error
 
     def open(self) -> None:
         """Open the target."""

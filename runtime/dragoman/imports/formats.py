@@ -46,7 +46,7 @@ def choose(path: Path | None, *, format: str | None) -> tuple[str, str | None]: 
         hint = f"unpack it first, or pack it again as one of {', '.join(COMPRESSED)}"
         text = f"{path} is packed in a way that an import does not read: {suffixes[-1]}"
         raise ConfigurationError(text, hint=hint, code="format-unknown")
-    found = format or (path and _of_manifest(path)) or format_of_ending(inner, what="an import")
+    found = format or (path and _of_manifest(path)) or format_of_ending(inner, FORMATS, what="an import")
     found = "documents" if found == "ndjson" else found
     if found == "parquet" and (outer or path is None):
         text = "a Parquet file has internal compression and cannot be streamed"

@@ -158,6 +158,11 @@ class Load:
     def _open(self) -> None:
         """Open the file."""
         options, streamed = self._options, self._stdin is not None
+        if not streamed:
+            try:
+                self._file.stat()
+            except OSError as error:
+                raise ConfigurationError(f"{self._file} cannot be read: {error.strerror}") from error
         chosen, compression = choose(None if streamed else self._file, format=options.format)
         self.report.format = chosen
         self._wishes = Wishes(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from dragoman.exports.targets import unwritable
 from dragoman_api.errors import ExportError
 from dragoman_registry import files
 from dragoman_registry.filelocks import holds
@@ -47,9 +48,7 @@ class PartsFolder(PartsTarget):
         try:
             yield
         except OSError as error:
-            hint = "free some space, or choose a folder that you can write to"
-            reason = f"{self.path} cannot be written: {error.strerror or error}"
-            raise ExportError(reason, hint=hint) from error
+            raise unwritable(str(self.path), error) from error
 
     def _take(self, *, resume: bool) -> None:
         with self.guarding():
