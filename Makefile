@@ -15,6 +15,9 @@ TICK ?= 10
 patiently = (trap 'kill $$! 2>/dev/null; exit' TERM; n=0; while sleep $(TICK) >/dev/null 2>&1 & wait $$!; do n=$$((n + $(TICK))); \
   echo "  $(1): $$n s so far"; done) & ticker=$$!; trap 'kill $$ticker' EXIT; trap 'exit 130' INT; trap 'exit 143' TERM; $(2)
 
+install = $(call patiently,installing packages,if command -v uv >/dev/null 2>&1; then uv pip install -q --python $(BIN)/python -r $(1); \
+  else $(BIN)/python -m pip install -q --disable-pip-version-check -r $(1); fi)
+
 # What failed runs once more, one test after another: a machine that stops for a while fails any test that has a deadline.
 # Both runs print their failures, so a test that passes only then is seen. Status 1 alone means that tests failed.
 tests = $(BIN)/python -m pytest -q -n auto --dist loadfile $(1) || { [ $$? = 1 ] && echo "== what failed, once more" && \
@@ -85,12 +88,11 @@ sample: $(BUNDLE) ## serve the sample cluster until Ctrl-C
 	@$(BIN)/python -m docs.demo.sample_cluster
 
 $(VENV)/.page-tools: $(STAMP) plugins/workbench/build-requirements.txt
-	@if command -v uv >/dev/null 2>&1; then uv pip install -q --python $(BIN)/python -r plugins/workbench/build-requirements.txt; \
-	else $(BIN)/python -m pip install -q --disable-pip-version-check -r plugins/workbench/build-requirements.txt; fi
+	@$(call install,plugins/workbench/build-requirements.txt)
 	@touch $@
 
 page: $(VENV)/.page-tools ## build the workbench's page, unless it is up to date
-	@$(BIN)/python plugins/workbench/build.py
+	@$(call patiently,building the page,$(BIN)/python plugins/workbench/build.py)
 
 workbench: $(BUNDLE) page ## build the workbench's page, and serve it over the samples of both drivers until Ctrl-C
 	@$(BIN)/python -m docs.demo.workbench $(if $(PORT),--port $(PORT)) $(if $(NO_BROWSER),--no-browser)
@@ -103,15 +105,13 @@ live: $(BUNDLE) ## the live tests on every real engine, one after another
 
 STORE := versitygw-1.8.0
 stores: $(BUNDLE) ## exports from real engines to a real S3 server
-	@if command -v uv >/dev/null 2>&1; then uv pip install -q --python $(BIN)/python -r tests/stores/requirements.txt; \
-	  else $(BIN)/python -m pip install -q --disable-pip-version-check -r tests/stores/requirements.txt; fi
+	@$(call install,tests/stores/requirements.txt)
 	@$(BIN)/python tests/servers run elasticsearch-8.19.21-plain weaviate-1.38.11-open $(STORE) $(STORE)-full -- sh -c \
 	  't="$(BIN)/python -m pytest -q -m live tests/stores --live $$DRAGOMAN_LIVE"; \
 	  $$t || { [ $$? = 1 ] && echo "== what failed, once more" && $$t --last-failed --last-failed-no-failures none; }'
 
 ray: $(BUNDLE) ## the page on Ray, with Ray itself
-	@if command -v uv >/dev/null 2>&1; then uv pip install -q --python $(BIN)/python -r tests/ray_data/requirements.txt; \
-	  else $(BIN)/python -m pip install -q --disable-pip-version-check -r tests/ray_data/requirements.txt; fi
+	@$(call install,tests/ray_data/requirements.txt)
 	@$(call tests,-m slow tests/ray_data)
 
 bench: $(BUNDLE) ## the benchmarks, each against its baseline

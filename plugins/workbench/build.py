@@ -67,7 +67,7 @@ def prepare() -> None:
     stamp = SOURCE / "node_modules" / STAMP
     if stamp.is_file() and stamp.read_text() == locked:
         return
-    npm("ci", "--no-audit", "--no-fund", "--loglevel=error")
+    npm("ci", "--no-audit", "--no-fund", "--no-update-notifier", "--loglevel=error")
     stamp.write_text(locked)
 
 
