@@ -97,7 +97,8 @@ def test_what_cannot_be_served_is_refused_at_once(dragoman, words, said):
 def test_a_port_that_is_taken_is_told(dragoman):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         ended = dragoman.process("workbench", "--no-browser", "--port", taken.getsockname()[1], code=2)
-        assert "cannot listen on port" in ended.err
+        port = taken.getsockname()[1]
+        assert f"the workbench cannot listen on port {port}: Address already in use\n" in ended.err
         assert "--port 0" in ended.err
 
 

@@ -213,7 +213,9 @@ def document(index: str, key: str, routing: str | None = None) -> Exchange[Store
         hit, _ = yield from documents(get(path), _stored)
     except QueryError as error:
         if error.details == {"status": 404, "type": ""}:  # not an error answer: `found` is false
-            raise RowNotFoundError(f"'{index}' holds no document '{key}'", hint="reload the page") from error
+            raise RowNotFoundError(
+                f"'{index}' holds no document '{key}'", hint="it may have been deleted: read the page again"
+            ) from error
         raise
     if hit.id != key:
         raise QueryError(f"the server returned the document {hit.id!r} instead of {key!r}")

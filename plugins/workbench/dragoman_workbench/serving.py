@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -159,7 +160,8 @@ async def _listening(app: web.Application, port: int) -> AsyncIterator[str]:
         try:
             await site.start()
         except (OSError, OverflowError) as error:
-            reason = f"the workbench cannot listen on port {port}: {error}"
+            why = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
+            reason = f"the workbench cannot listen on port {port}: {why}"
             raise ConfigurationError(reason, hint="--port 0 picks a free port") from error
         yield f"http://127.0.0.1:{runner.addresses[0][1]}"
     finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from asyncio import Protocol, get_running_loop
 from contextlib import asynccontextmanager
 from ipaddress import ip_address
@@ -96,7 +97,9 @@ async def serving(
         try:
             listening = await get_running_loop().create_server(doors.open, host, port, backlog=CONNECTIONS)
         except (OSError, OverflowError) as error:
-            reason = f"the server cannot listen on {host}:{port}: {error.__cause__ or error}"
+            number = getattr(error, "errno", None) or 0  # the text of asyncio's error repeats the address
+            why = os.strerror(number) if number > 0 else getattr(error, "strerror", None) or error
+            reason = f"the server cannot listen on {host}:{port}: {why}"
             raise ConfigurationError(reason, hint="--port 0 picks a free port") from error
         try:
             shown = f"[{host}]" if ":" in host else host

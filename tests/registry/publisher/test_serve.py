@@ -580,7 +580,7 @@ def test_a_folder_that_is_no_registry_and_a_port_that_is_taken_are_told(tmp_path
     assert caught.value.hint == f"dragoman registry init {tmp_path}"
     port = urlsplit(url).port
     with (
-        pytest.raises(ConfigurationError, match=rf"127\.0\.0\.1:{port}\b"),
+        pytest.raises(ConfigurationError, match=rf"127\.0\.0\.1:{port}: Address already in use$"),
         served(root, port=port),
     ):
         pass

@@ -126,7 +126,7 @@ class PointInTimePager(_Result):
             if not skipping:
                 rows += hits
             if len(hits) < size:
-                raise QueryError(f"the result ended at row {at:,} of {self.total:,}", hint="reload the page")
+                raise QueryError(f"the result ended at row {at:,} of {self.total:,}", hint="read the page again")
         return rows[::-1] if backward else rows
 
     def _start(self, offset: int, limit: int) -> tuple[bool, int]:
@@ -148,7 +148,7 @@ class PointInTimePager(_Result):
             found = yield from self._ask(keys, size, after, options)
             edges = [(at + number + 1, hit) for number, hit in enumerate(found.hits.hits)]
         if edges and edges[-1][1].sort == after:
-            raise QueryError("the pages end here: the server repeated rows", hint="reload the page")
+            raise QueryError("the pages end here: the server repeated rows", hint="read the page again")
         for place, hit in (edges[0], edges[-1]) if edges else ():
             self._remember(place, hit.sort)
         return found.hits.hits

@@ -93,7 +93,9 @@ def _read(name: str, key: str, doc: _Found, *, exact: bool) -> tuple[StoredHit, 
     if doc.error is not None:
         return error_answers.exception(error_answers.describe(400, doc.error))
     if not doc.found:
-        return RowNotFoundError(f"'{name}' holds no document '{doc.id}'", hint="reload the page")
+        return RowNotFoundError(
+            f"'{name}' holds no document '{doc.id}'", hint="it may have been deleted: read the page again"
+        )
     if bytes(doc.source)[:1] not in (b"", b"{"):
         return QueryError(f"the document '{key}' in the answer is not a JSON object")
     return doc, exact

@@ -302,5 +302,7 @@ def fetch_cell(request: CellRequest, view: View) -> Exchange[Cell]:
     reply = yield from ask(get(path, include=include, tenant=request.key.routing))
     item = stored_objects.read_one(reply, view.target, request.key.text)
     if item is None:
-        raise RowNotFoundError(f"'{view.name}' holds no object '{request.key.text}'", hint="reload the page")
+        raise RowNotFoundError(
+            f"'{view.name}' holds no object '{request.key.text}'", hint="it may have been deleted: read the page again"
+        )
     return cell(item.value(field), structured=vector)
