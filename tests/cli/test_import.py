@@ -106,10 +106,17 @@ def test_a_read_only_connection_is_never_written_to(own, rows):
 
 def test_a_load_that_was_stopped_names_the_command_that_goes_on(shop, rows, tmp_path, monkeypatch):
     """The disk is full after the first batch; once it has room, the command that is named finishes the load."""
+    from dragoman.cli.status_line import StatusLine
     from dragoman.imports.reports import AppendedFile
     from dragoman_api.errors import ConfigurationError
 
     file = rows(*({"title": str(at)} for at in range(25)), "bad", name="my rows.ndjson")
+    begin = StatusLine.__init__
+
+    def on_a_terminal(line, **options):
+        begin(line, **options)
+        line._live = True
+
     with monkeypatch.context() as patch:
 
         def full(_self, data):
@@ -117,8 +124,10 @@ def test_a_load_that_was_stopped_names_the_command_that_goes_on(shop, rows, tmp_
                 raise ConfigurationError("no space left")
 
         patch.setattr(AppendedFile, "append", full)
+        patch.setattr(StatusLine, "__init__", on_a_terminal)
         done = shop("import", "shop", "books", file, "--batch", "10", code=2)
-    assert "stopped after 20 rows: applied 20" in done.err
+    assert "\r\x1b[K  books  " in done.err
+    assert "\r\x1b[K  stopped after 20 rows: applied 20" in done.err
     [hint] = re.findall(r"  try: (.*)\n", done.err)
     words = shlex.split(hint)
     assert words == ["dragoman", "import", "shop", "books", str(file), "--batch", "10", "--resume"]

@@ -277,12 +277,12 @@ def pipe():
         yield out
 
 
-def export_of_books(*, reason="gone"):
+def export_of_books(*, code="x", reason="gone"):
     progress = Progress()
     about = {"connection": "shop", "object": "books", "target": "-"}
     progress.show(events.ExportStarted(**about))
     progress.show(events.ExportProgressed(rows=70, bytes=1, total=480, **about))
-    progress.show(events.ExportFailed(code="x", reason=reason, **about))
+    progress.show(events.ExportFailed(code=code, reason=reason, **about))
     progress.close()
 
 
@@ -297,6 +297,11 @@ def test_a_reader_that_ends_early_leaves_no_line_behind(on_terminal, pipe):
     with on_terminal(pipe) as shown:
         export_of_books(reason="BrokenPipeError")
     assert "".join(shown).endswith("rows/s\r\x1b[K")
+
+
+def test_an_export_that_was_interrupted_is_stopped_and_has_not_failed(capsys):
+    export_of_books(code="stopped", reason="KeyboardInterrupt")
+    assert capsys.readouterr().err == "  books  stopped\n"
 
 
 def test_a_short_export_into_a_pipe_shows_no_moving_line(on_terminal, pipe, monkeypatch):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +18,7 @@ from .status_line import StatusLine
 from .streams import attended
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from dragoman.changes import ChangeReport, ChangeSet, LineOutcome
     from dragoman.sessions.session import Session
@@ -46,7 +45,8 @@ async def apply(options: Options, session: Session, *, file: str, undo: str | No
 
     stdin = sys.stdin.buffer if file == "-" else None
     target = Path(undo) if undo and not dry_run else None
-    with _progress(options) as progress:
+    with StatusLine(quiet=options.quiet) as line:
+        progress = _progress_in(line)
         async with ChangeSet(session, Path(file), stdin=stdin, undo=target, progress=progress) as changes:
             await changes.plan()
             if dry_run:
@@ -58,18 +58,13 @@ async def apply(options: Options, session: Session, *, file: str, undo: str | No
     return NOT_APPLIED if report.left else None
 
 
-@contextmanager
-def _progress(options: Options) -> Iterator[Callable[[str, int, int], None]]:
-    """Show progress on a terminal, in a line that disappears at the end."""
-    line = StatusLine(quiet=options.quiet)
+def _progress_in(line: StatusLine) -> Callable[[str, int, int], None]:
+    """Return what shows progress in a line, which disappears at the end."""
 
     def show(what: str, done: int, total: int) -> None:
         line.show(f"  {what} {done:,}/{total:,}") if done < total else line.clear()
 
-    try:
-        yield show
-    finally:
-        line.clear()
+    return show
 
 
 async def _preview(options: Options, changes: ChangeSet) -> None:

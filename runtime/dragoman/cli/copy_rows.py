@@ -10,11 +10,12 @@ import click
 
 from .common_arguments import complete_connection
 from .global_options import Command
-from .import_rows import announced, code_of, counts_of, progress_line, tell
+from .import_rows import announced, code_of, counts_of, progress_in, tell
 from .near_misses import suggesting_names
 from .opening import tell_warnings, warm_runtime
 from .output import plain, say
 from .read_options import filtered
+from .status_line import StatusLine
 from .streams import attended
 
 if TYPE_CHECKING:
@@ -77,18 +78,19 @@ async def _copy(
         wishes = LoadOptions(
             format="rows", on_conflict=on_conflict, batch=batch, tenant=to_tenant, create=create, like=like
         )
-        with progress_line(options, to) as progress:
-            name = Path(to.replace("/", "_").replace("\\", "_"))
-            told = announced(options, to)
-            load = Load(other, to, name, options=wishes, stdin=pipe[0], progress=progress, announce=told)
-            try:
+        line = StatusLine(quiet=options.quiet)
+        name = Path(to.replace("/", "_").replace("\\", "_"))
+        told = announced(options, to)
+        load = Load(other, to, name, options=wishes, stdin=pipe[0], progress=progress_in(line, to), announce=told)
+        try:
+            with line:
                 await copy_rows(
                     load, pipe, source=one, object=object, target=other, filters=rows, match=match, tenant=tenant
                 )
-            except BaseException:
-                if any(load.report.counts.values()):
-                    say(f"stopped after {load.report.rows:,} rows: {counts_of(load.report)}")
-                    say("to copy the rest, run the same command with --on-conflict skip")
-                raise
+        except BaseException:
+            if any(load.report.counts.values()):
+                say(f"stopped after {load.report.rows:,} rows: {counts_of(load.report)}")
+                say("to copy the rest, run the same command with --on-conflict skip")
+            raise
     tell(options, other, load.report, sent=True)
     return code_of(load.report, on_conflict)

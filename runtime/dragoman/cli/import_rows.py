@@ -92,14 +92,14 @@ async def import_(
         format=format, id=id_, on_conflict=on_conflict, renamed=renamed, batch=batch, tenant=tenant,
         undo=Path(undo) if undo and not dry_run else None, resume=resume, dry_run=dry_run, create=create,
     )  # fmt: skip
-    with progress_line(options, object) as progress:
-        load = Load(
-            session, object, Path("stdin" if streamed else file), options=wishes,
-            stdin=sys.stdin.buffer if streamed else None, progress=progress, preview=previewed(options),
-            announce=announced(options, object),
-        )  # fmt: skip
-        with _resumable(options, load):
-            await load.run()
+    line = StatusLine(quiet=options.quiet)
+    load = Load(
+        session, object, Path("stdin" if streamed else file), options=wishes,
+        stdin=sys.stdin.buffer if streamed else None, progress=progress_in(line, object), preview=previewed(options),
+        announce=announced(options, object),
+    )  # fmt: skip
+    with _resumable(options, load), line:
+        await load.run()
     tell(options, session, load.report, sent=not dry_run)
     return code_of(load.report, on_conflict)
 
@@ -129,22 +129,18 @@ def announced(options: Options, name: str) -> Callable[[Any], None]:
     return tell_of
 
 
-@contextmanager
-def progress_line(options: Options, name: str) -> Iterator[Callable[[Any], None]]:
-    """Show progress on a terminal, in a line that disappears at the end."""
+def progress_in(line: StatusLine, name: str) -> Callable[[Any], None]:
+    """Return what shows the progress of a load into an object in a line."""
     import time
 
-    line, began = StatusLine(quiet=options.quiet), time.monotonic()
+    began = time.monotonic()
 
     def show(done: Any) -> None:
         rate = float(f"{done.applied / max(time.monotonic() - began, 1e-6):.2g}")
         part = "" if done.part is None else f"  {done.part:.0%}"
         line.show(f"  {plain(name)}  {show_count(done.read)} rows{part}  {rate:,.0f} rows/s")
 
-    try:
-        yield show
-    finally:
-        line.clear()
+    return show
 
 
 @contextmanager

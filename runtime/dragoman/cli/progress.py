@@ -87,7 +87,8 @@ class Progress:
             case events.ExportFinished():
                 self._end(key, f"{self._task(key).rows(event.rows, event.seconds)}  done")
             case events.ExportFailed():
-                self._end(key, f"{self._task(key).what}  failed" if "BrokenPipe" not in event.reason else "")
+                became = "stopped" if event.code == "stopped" else "failed"
+                self._end(key, f"{self._task(key).what}  {became}" if "BrokenPipe" not in event.reason else "")
 
     def close(self) -> None:
         """Remove an unfinished bar or line from the terminal: its task was interrupted."""

@@ -6,13 +6,17 @@ import shutil
 import sys
 import time
 from contextlib import suppress
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import Self
 
 _PAUSE = 0.1
 """Seconds between two texts."""
 
 
 class StatusLine:
-    """A line on stderr that each text replaces, if stderr is a terminal that shows lines.
+    """A line on stderr that each text replaces, if stderr is a terminal that shows lines; a context clears it.
 
     Args:
         quiet: Show nothing.
@@ -23,6 +27,12 @@ class StatusLine:
         self._live = sys.stderr.isatty() and not quiet
         self._next = time.monotonic() + patience
         self._shown = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.clear()
 
     def show(self, text: str) -> None:
         """Show a text, unless the last one is too new to be replaced."""
