@@ -128,7 +128,7 @@ async def _main(options: argparse.Namespace) -> None:
 
 _WELCOME = """sample cluster (Elasticsearch {version}, books and orders): http://127.0.0.1:{port}   Ctrl-C stops it
 
-  dragoman connections add shop --type elasticsearch --host 127.0.0.1 --port {port} --auth none --yes
+  dragoman connections add shop --type elasticsearch --host 127.0.0.1 --port {port} --auth-method none --yes
   dragoman objects shop
   dragoman page shop orders --filter 'total >= 100' --sort -total --limit 2 --columns _id,total,items.sku"""
 

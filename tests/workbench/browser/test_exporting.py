@@ -57,6 +57,19 @@ def state(card: Locator, name: str) -> None:
         raise AssertionError(f"not {name}; the card says: {card.inner_text()}") from late
 
 
+@pytest.mark.parametrize("into_a_folder", [True, False])
+def test_a_page_without_exports_says_where_they_go(
+    chromium: Browser, home: Path, tmp_path: Path, into_a_folder: bool
+) -> None:
+    words = ("--export-to", tmp_path) if into_a_folder else ()
+    with serving(home, *words) as file, browsing(chromium, read_address(file)) as page:
+        page.get_by_role("link", name="Exports").click()
+        page.get_by_text("Nothing has been exported yet").wait_for()
+        told = page.locator(".page").inner_text()
+    assert (f"into the folder {tmp_path}" in told) is into_a_folder
+    assert ("--export-to DIR" in told) is not into_a_folder
+
+
 @pytest.mark.parametrize("again", ["at once", "after a reload"])
 def test_an_export_is_cancelled_and_resumed(
     chromium: Browser, far: Path, line: SlowLine, tmp_path: Path, again: str

@@ -1,7 +1,7 @@
 /** Exports since the start: progress, cancel, what became of each. */
 
 import type { Export } from "../messages.ts";
-import { exports } from "../shell/store.ts";
+import { exports, state } from "../shell/store.ts";
 import { Badge, Button, CopyCommand, Empty, ErrorBox, Notes, asFailure } from "../ui/controls.tsx";
 import { fileSize, whole } from "../ui/figures.ts";
 import { toast } from "../ui/toasts.tsx";
@@ -9,13 +9,20 @@ import { call } from "../wire/client.ts";
 
 export function ExportsView() {
   const all = [...exports.value].reverse();
+  const folder = state.value?.export_folder ?? "";
   return (
     <div class="page">
       <h1>Exports</h1>
       {!all.length && (
         <Empty icon="export" title="Nothing has been exported yet">
-          <p>A grid exports its rows with its filter. To write into a folder instead of a download:</p>
-          <CopyCommand command="dragoman workbench --export-to DIR" />
+          {folder ? (
+            <p>A grid exports its rows with its filter, into the folder {folder} or as a download.</p>
+          ) : (
+            <>
+              <p>A grid exports its rows with its filter. To write into a folder instead of a download:</p>
+              <CopyCommand command="dragoman workbench --export-to DIR" />
+            </>
+          )}
         </Empty>
       )}
       <ul class="cards single">
