@@ -228,6 +228,11 @@ def test_sizes_are_shown_in_powers_of_a_thousand(size, shown):
     assert output.show_size(size) == shown
 
 
+@pytest.mark.parametrize(("count", "shown"), [(0, "0 rows"), (1, "1 row"), (2, "2 rows"), (12_003, "12,003 rows")])
+def test_one_row_is_singular(count, shown):
+    assert output.show_rows(count) == shown
+
+
 def test_a_struct_is_written_by_its_fields():
     class Thing(msgspec.Struct):
         a: int

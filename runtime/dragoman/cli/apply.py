@@ -96,7 +96,7 @@ async def _review(options: Options, changes: ChangeSet) -> None:
         say(f"not sent: {more:,} more lines; --dry-run shows all")
     say_notes(list(changes.notes.values()))
     count = changes.file.lines - len(changes.refused)
-    await options.agree(f"Apply {count:,} change{'s' if count > 1 else ''}?", instead="--yes")
+    await options.agree(f"Apply {count:,} change{'' if count == 1 else 's'}?", instead="--yes")
 
 
 def _tell(options: Options, session: Session, report: ChangeReport) -> None:

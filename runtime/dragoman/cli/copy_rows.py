@@ -13,7 +13,7 @@ from .global_options import Command
 from .import_rows import announced, code_of, counts_of, progress_in, tell
 from .near_misses import suggesting_names
 from .opening import tell_warnings, warm_runtime
-from .output import plain, say
+from .output import plain, say, show_rows
 from .read_options import filtered
 from .status_line import StatusLine
 from .streams import attended
@@ -89,7 +89,7 @@ async def _copy(
                 )
         except BaseException:
             if any(load.report.counts.values()):
-                say(f"stopped after {load.report.rows:,} rows: {counts_of(load.report)}")
+                say(f"stopped after {show_rows(load.report.rows)}: {counts_of(load.report)}")
                 say("to copy the rest, run the same command with --on-conflict skip")
             raise
     tell(options, other, load.report, sent=True)

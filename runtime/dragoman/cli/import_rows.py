@@ -16,7 +16,7 @@ from .common_arguments import CONNECTION, OBJECT
 from .errors import NOT_APPLIED
 from .global_options import Command
 from .opening import opens
-from .output import dumps, plain, request_document, say, say_notes, show_count, write_json, write_request
+from .output import dumps, plain, request_document, say, say_notes, show_rows, write_json, write_request
 from .read_options import TENANT
 from .status_line import StatusLine
 from .streams import attended
@@ -138,7 +138,7 @@ def progress_in(line: StatusLine, name: str) -> Callable[[Any], None]:
     def show(done: Any) -> None:
         rate = float(f"{done.applied / max(time.monotonic() - began, 1e-6):.2g}")
         part = "" if done.part is None else f"  {done.part:.0%}"
-        line.show(f"  {plain(name)}  {show_count(done.read)} rows{part}  {rate:,.0f} rows/s")
+        line.show(f"  {plain(name)}  {show_rows(done.read)}{part}  {rate:,.0f} rows/s")
 
     return show
 
@@ -154,7 +154,7 @@ def _resumable(options: Options, load: Load) -> Iterator[None]:
         known = error if isinstance(error, DragomanError) else None
         report = load.report
         if any(report.counts.values()):
-            say(f"stopped after {report.rows:,} rows: {counts_of(report)}")
+            say(f"stopped after {show_rows(report.rows)}: {counts_of(report)}")
         if not load.resumable or (known and known.code in FINAL):
             raise
         words = ["dragoman", *options.words, *(["--resume"] if "--resume" not in options.words else [])]
@@ -178,10 +178,10 @@ def tell(options: Options, session: Session, report: LoadReport, *, sent: bool) 
         return write_json(report)
     if not sent:
         refused = report.counts["refused"] + report.counts["conflict"] + report.counts["skipped"]
-        options.say(f"{report.rows:,} rows, {refused:,} of them not to be sent; nothing was sent (--dry-run)")
+        options.say(f"{show_rows(report.rows)}, {refused:,} of them not to be sent; nothing was sent (--dry-run)")
         return say_notes(report.notes)
     rate = float(f"{report.counts['applied'] / max(report.seconds, 1e-6):.2g}")
-    options.say(f"{plain(report.object)}  {report.rows:,} rows  {rate:,.0f} rows/s  {counts_of(report)}")
+    options.say(f"{plain(report.object)}  {show_rows(report.rows)}  {rate:,.0f} rows/s  {counts_of(report)}")
     say_notes(report.notes)
     if report.rejected is not None:
         say(f"not written, each with its reason: {plain(report.rejected)}")

@@ -131,6 +131,11 @@ def show_count(count: int | None) -> str:
     return "-" if count is None else f"{count:,}"
 
 
+def show_rows(count: int) -> str:
+    """Format a number of rows with the noun."""
+    return f"{count:,} row{'' if count == 1 else 's'}"
+
+
 def _is_json(value: object, *also: str) -> bool:
     # By name, so that plain listings need not import the API's models.
     return type(value).__name__ in ("Json", *also)

@@ -16,7 +16,7 @@ import msgspec
 
 from dragoman_api import events
 
-from .output import plain, show_count
+from .output import plain, show_count, show_rows
 from .status_line import StatusLine
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class Progress:
         match event:
             case events.ExportStarted():
                 if event.replaced is not None:
-                    rows = f" of {show_count(event.replaced)} rows" if event.replaced else ""
+                    rows = f" of {show_rows(event.replaced)}" if event.replaced else ""
                     self._say(f"this replaces an unfinished export{rows}")
                 self._begin(key, plain(event.object), resumed=event.resumed)
             case events.ExportProgressed():

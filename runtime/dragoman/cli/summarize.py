@@ -99,7 +99,7 @@ def _figures(found: ColumnSummary) -> list[str]:
     def about(name: str) -> str:
         return "~" if name in found.approximate else ""
 
-    shown = [f"{about('rows')}{found.rows:,} rows"]
+    shown = [f"{about('rows')}{output.show_rows(found.rows)}"]
     if found.missing is not None:
         shown.append(f"{about('missing')}{found.missing:,} without a value")
     if found.distinct is not None:
