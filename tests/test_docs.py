@@ -221,6 +221,7 @@ def test_setting_up_says_every_few_seconds_that_it_still_runs_and_keeps_the_exit
     assert (done.returncode, "Error 3" in done.stderr) == (2, True)  # make ends with 2 whatever failed
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 @pytest.mark.parametrize("stop", [None, signal.SIGINT, signal.SIGTERM])
 def test_what_says_that_setting_up_still_runs_ends_with_it(stop):
