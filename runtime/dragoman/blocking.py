@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Concatenate, Generic, ParamSpec
 import anyio
 from anyio.from_thread import BlockingPortal
 
-from dragoman_api.errors import ConfigurationError
+from dragoman_api.errors import ConfigurationError, DragomanError
 
 from .runtime import open as open_session
 from .sessions.session import Session
@@ -46,7 +46,13 @@ STOP_SECONDS = 5.0
 
 
 class LoopThread:
-    """An event loop in a thread of its own, which does not keep the interpreter running."""
+    """An event loop in a thread of its own, which does not keep the interpreter running.
+
+    Attributes:
+        ending: The connection closes, and its driver with it: a call says that, whatever it meets on the way.
+    """
+
+    ending = False
 
     def __init__(self) -> None:
         """Start it."""
@@ -81,6 +87,8 @@ class LoopThread:
     def _check(self) -> None:
         if self.is_current:
             raise ConfigurationError("code in the connection's own event loop cannot wait for it", hint="use Session")
+        if self.ending:
+            raise closed()
 
     def wait(self, call: Callable[[], Awaitable[T]]) -> T:
         """Run a coroutine there and return its result; Ctrl-C cancels it first.
@@ -105,6 +113,10 @@ class LoopThread:
             return future.result()
         except CancelledError:  # by another thread that closed the connection
             raise closed() from None
+        except DragomanError as error:
+            if self.ending:
+                raise closed() from error
+            raise
         except KeyboardInterrupt:
             future.cancel()
             done.wait(STOP_SECONDS)
@@ -395,6 +407,7 @@ def _end(loop: LoopThread, opened: AbstractContextManager[Session]) -> None:
     if loop.is_current:  # the garbage collector came there, where nothing can wait for the end
         Thread(target=_end, args=(loop, opened), name="dragoman-end").start()
         return
+    loop.ending = True
     try:
         opened.__exit__(None, None, None)
     finally:

@@ -31,17 +31,33 @@ from dragoman_api.testing.memory_driver import MemoryDriver
 
 class Driver(MemoryDriver):
     ended = ""
+    closed = late = False
 
     @hookimpl
     async def list_objects(self, request):
         if request.contains == "ended":
             raise QueryError(self.ended or "no call was cancelled")
+        if request.contains == "late":
+            self.late = True
+            await anyio.sleep(0.4)
+            assert not self.closed, "the client is not open"
         if request.contains == "hang":
             try:
                 await anyio.sleep(60)
             finally:
                 self.ended = "the call was cancelled"
         return await super().list_objects(request)
+
+    @hookimpl
+    async def close(self):
+        self.closed = True
+        if self.late:
+            await anyio.sleep(0.6)
+
+    @hookimpl
+    async def count_rows(self, request):
+        assert not self.closed, "the client is not open"
+        return await super().count_rows(request)
 
     @hookimpl
     async def export_rows(self, request):
@@ -200,6 +216,20 @@ def test_a_closed_connection_says_so_however_it_is_used(connect):
             call()
         assert caught.value.code == "connection-closed"
     assert "closed" in repr(session)
+
+
+def test_a_call_while_another_thread_closes_says_so_instead_of_blaming_the_driver(connect):
+    session = connect()
+    with ThreadPoolExecutor(2) as pool:
+        before = pool.submit(session.objects, contains="late")
+        time.sleep(0.2)
+        closing = pool.submit(session.close)
+        time.sleep(0.2)
+        for call in (lambda: session.count("books"), lambda: next(session.rows("books")), before.result):
+            with pytest.raises(ConfigurationError) as caught:
+                call()
+            assert caught.value.code == "connection-closed"
+        closing.result(20)
 
 
 @pytest.mark.slow
