@@ -182,6 +182,10 @@ async def test_a_failed_export_continues_with_the_missing_parts_only(open_memory
         with pytest.raises(QueryError, match="a shard failed") as caught:
             await session.export_parts("scratch", to=folder, parts=4, at_once=1)
         assert "resume=True" in caught.value.hint
+        failed = runtime.seen[-1]
+        assert (failed.name, failed.code, failed.object, failed.target) == (
+            "export.failed", caught.value.code, "scratch", str(folder)
+        )  # fmt: skip
         assert names(folder) == [".export.done", ".export.json", "part-00000.ndjson", "part-00001.ndjson"]
         kept = {path.name: path.stat().st_mtime_ns for path in folder.glob("part-*")}
         (folder / "part-00001.ndjson").write_bytes(b"damaged")

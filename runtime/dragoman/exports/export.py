@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -17,12 +17,12 @@ from dragoman_api import events
 from dragoman_api.columns import Note
 from dragoman_api.errors import DragomanError, ExportError
 from dragoman_api.exports import ExportPart
-from dragoman_api.wording import failure
 
 from .blocks import blocks
 from .checkpoints import Checkpoint, checkpoint_due
 from .csv_lines import Csv
 from .driver_notes import add_notes
+from .failures import reporting
 from .formats import SEPARATED, TYPED, Compressor
 from .json_array import JsonArray
 from .results import ExportResult
@@ -31,8 +31,8 @@ from .targets import FileTarget, StreamTarget
 from .values import UNREADABLE, unreadable
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-    from contextlib import AbstractAsyncContextManager
+    from collections.abc import AsyncIterator, Callable, Sequence
+    from contextlib import AbstractAsyncContextManager, AbstractContextManager
 
     from anyio.abc import TaskGroup
     from anyio.streams.memory import MemoryObjectReceiveStream
@@ -111,17 +111,10 @@ class Export:
         begun = self._target.begun() if self._resume and isinstance(self._target, FileTarget) else None
         return begun or datetime.fromisoformat(self._started)
 
-    @contextmanager
-    def reporting(self) -> Iterator[None]:
+    def reporting(self) -> AbstractContextManager[None]:
         """Emit an event for any failure."""
-        try:
-            yield
-        except BaseException as error:
-            code, reason = "stopped", failure(error)
-            if isinstance(error, DragomanError):
-                code, reason = error.code, error.message
-            self._tell(events.ExportFailed, target=self._target.name, code=code, reason=reason)
-            raise
+        source = self._source
+        return reporting(self._emit, connection=source.connection, object=source.object, target=self._target.name)
 
     def _tell(self, kind: Callable[..., Event], **fields: Any) -> None:
         self._emit(kind(connection=self._source.connection, object=self._source.object, **fields))

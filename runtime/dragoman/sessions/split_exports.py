@@ -13,6 +13,7 @@ from anyio.to_thread import run_sync
 
 from dragoman.background import background
 from dragoman.exports import TYPED, Export, ExportSource
+from dragoman.exports.failures import reporting
 from dragoman.exports.parts.coordinator import Coordinator
 from dragoman.exports.parts.pace import Pace
 from dragoman.exports.parts.split import ExportOrigin, PartResult, Split
@@ -345,12 +346,13 @@ async def in_target(
 ) -> PartsResult:
     """Export in parts into a folder or a store; see `Session.export_parts`."""
     target = await run_sync(parts_target, to)
-    found = await run_sync(lambda: target.open(resume=resume))
-    try:
-        split = await split_or_continue(
-            exports, found, scope, shape=shape, columns=columns, parts=parts, keep_alive=keep_alive, now=now
-        )
-        return await Coordinator(target, hold=exports.hold, emit=emit).run(split, runner, resumed=resume)
-    finally:
-        with anyio.CancelScope(shield=True):
-            await run_sync(target.leave)
+    with reporting(emit, connection=exports.origin().connection, object=scope.object, target=target.name):
+        found = await run_sync(lambda: target.open(resume=resume))
+        try:
+            split = await split_or_continue(
+                exports, found, scope, shape=shape, columns=columns, parts=parts, keep_alive=keep_alive, now=now
+            )
+            return await Coordinator(target, hold=exports.hold, emit=emit).run(split, runner, resumed=resume)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await run_sync(target.leave)

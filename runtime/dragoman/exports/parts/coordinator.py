@@ -62,7 +62,8 @@ class Coordinator:
 
         Args:
             target: Its target, open.
-            hold: Keeps the snapshot for so many seconds from now on, or frees it (0); returns whether it was held.
+            hold: Keeps the snapshot for so many seconds from now on, or frees it (0); returns whether it was held, or
+                true if there is none.
             emit: Receives events.
         """
         self._target, self._hold, self._emit = target, hold, emit
@@ -144,7 +145,7 @@ class Coordinator:
         self._emit(events.ExportProgressed(rows=self._rows, bytes=size, total=self._total, **self._about))
 
     async def _keep(self, split: Split) -> None:
-        if split.snapshot and not await self._hold(split, split.request.keep_alive):
+        if not await self._hold(split, split.request.keep_alive):
             raise ExportError(
                 f"the server no longer holds the snapshot of the export in {self._target.name}",
                 hint="remove the folder and export again; --keep-alive TIME keeps a snapshot longer",
