@@ -16,7 +16,9 @@ from command_line import Machine
 from dragoman.connections.saved_connections import SavedConnection
 from dragoman.runtime import Runtime
 from dragoman_registry.trust.keys import beside
+from dragoman_worker.hook_types import HOOKS
 from fakes.lossy import serving
+from memory_in_parts import CODE
 
 
 @pytest.fixture(scope="session")
@@ -109,6 +111,12 @@ def make_runtime(registry, published, furnished, home, tmp_path):
         return runtime
 
     return make
+
+
+@pytest.fixture
+def open_memory(make_runtime):
+    """Make a runtime whose one connection leads to memory, by a driver that is installed."""
+    return lambda code=CODE: make_runtime(wheelhouse.Driver("memory", code=code, hooks=[*HOOKS]), installed=True)
 
 
 @pytest.fixture

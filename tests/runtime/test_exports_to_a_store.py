@@ -13,33 +13,11 @@ import pytest
 from anyio.to_thread import run_sync as in_thread
 from fsspec.implementations.memory import MemoryFileSystem
 
-import wheelhouse
-from dragoman import Insert
 from dragoman.exports.parts import store
 from dragoman.exports.parts.targets import parts_target
 from dragoman.exports.stores import StoreFolder, parse_target
 from dragoman_api.errors import ConfigurationError, ExportError, QueryError
-from dragoman_worker.hook_types import HOOKS
-
-CODE = """
-from dragoman_api import QueryError, hookimpl
-from dragoman_api.testing.memory_driver import MemoryDriver
-
-
-class Driver(MemoryDriver):
-    reads = 0
-
-    def __init__(self):
-        super().__init__(part_rows=3)
-
-    @hookimpl
-    async def export_rows(self, request):
-        type(self).reads += 1
-        if len(self.server.objects["scratch"]) == 12 and type(self).reads == 3:
-            raise QueryError("a shard failed")
-        async for part in super().export_rows(request):
-            yield part
-"""
+from memory_in_parts import fill
 
 
 class Memory(MemoryFileSystem):
@@ -91,11 +69,6 @@ def empty():
 
 
 @pytest.fixture
-def open_memory(make_runtime):
-    return lambda: make_runtime(wheelhouse.Driver("memory", code=CODE, hooks=[*HOOKS]), installed=True)
-
-
-@pytest.fixture
 def quick(monkeypatch):
     monkeypatch.setattr(store, "RENEW_SECONDS", 0.05)
     monkeypatch.setattr(store, "LEASE_SECONDS", 1.0)
@@ -107,10 +80,6 @@ def names(path="/d", kind=MemoryFileSystem):
 
 def read(name):
     return MemoryFileSystem.store[name].getvalue()
-
-
-async def fill(session, rows):
-    await session.apply(await session.plan(*(Insert("scratch", {"title": f"{at}"}) for at in range(rows))))
 
 
 @pytest.mark.parametrize("compress", [None, "gzip", "zstd"])

@@ -15,42 +15,10 @@ from anyio.to_thread import run_sync
 from dragoman.exports.parts import coordinator
 from dragoman.exports.parts.coordinator import Coordinator
 from dragoman.exports.parts.folder import PartsFolder
-from dragoman.exports.parts.split import ExportOrigin, PartResult, Split
+from dragoman.exports.parts.split import Split
 from dragoman_api.columns import Note
 from dragoman_api.errors import ConfigurationError, ConnectionFailedError, ExportError, QueryError
-from dragoman_api.exports import ExportForm, ExportRequest
-from dragoman_api.filters import CompiledFilter, Explanation, TimeRange
-
-ROW = b'{"a":1}\n'
-ORIGIN = ExportOrigin(connection="shop", server="Memory 1", endpoints="e0", plugin="memory", version="1.2", wheel="w0")
-REQUEST = ExportRequest(
-    object="books",
-    filter=CompiledFilter(object="books", body="body", rows=[]),
-    time=TimeRange(column="at", since="2026-11-23T12:00:00Z"),
-    form=ExportForm.ROWS,
-    columns=["a"],
-    tenant="north",
-    revision="r1",
-    keep_alive=60,
-)
-SPLIT = Split(
-    origin=ORIGIN,
-    request=REQUEST,
-    shares=["0", "1", "2"],
-    snapshot="held",
-    total=3,
-    notes=[Note(code="of-split", reason="from the split")],
-    filter=[Explanation(row=0, clause="a = 1")],
-    wanted=5,
-    format="rows",
-    compression=None,
-    escape=False,
-    strict=False,
-    table=[],
-    described=[],
-    now=datetime(2026, 11, 23, tzinfo=UTC),
-    started="2026-11-23T12:00:00+00:00",
-)
+from splits import ORIGIN, REQUEST, ROW, SPLIT, part
 
 
 class Server:
@@ -78,8 +46,7 @@ class Server:
 def written(target, split, number, notes=()):
     """Write a part of one row as a worker does; return what it says."""
     target.file(split.file(number)).write_bytes(ROW)
-    digest = hashlib.sha256(ROW).hexdigest()
-    return PartResult(file=split.file(number), rows=1, bytes=len(ROW), sha256=digest, notes=[*notes])
+    return part(split, number, notes=notes)
 
 
 def runner(*, fail=None, after=3, notes=(), progress=False, order=reversed, wait=False):

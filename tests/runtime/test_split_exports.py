@@ -17,40 +17,15 @@ import pyarrow as pa
 import pytest
 
 import dragoman.dask
-import wheelhouse
-from dragoman import Filter, Insert, Session
+from dragoman import Filter, Session
 from dragoman.exports.parts.folder import PartsFolder
 from dragoman.exports.parts.split import Split
 from dragoman_api.errors import ConfigurationError, ExportError, QueryError
 from dragoman_registry import files
 from dragoman_worker.hook_types import HOOKS
+from memory_in_parts import CODE, fill
 from slow_cases import mostly_slow
 
-CODE = """
-import os
-
-import anyio
-
-from dragoman_api import QueryError, hookimpl
-from dragoman_api.testing.memory_driver import MemoryDriver
-
-
-class Driver(MemoryDriver):
-    reads = 0
-
-    def __init__(self):
-        super().__init__(part_rows=3)
-
-    @hookimpl
-    async def export_rows(self, request):
-        type(self).reads += 1
-        if request.share and len(self.server.objects["scratch"]) in (12, 15) and type(self).reads == 3:
-            raise QueryError("a shard failed")
-        async for part in super().export_rows(request):
-            if request.object == "scratch" and type(self).reads == 90:
-                await anyio.sleep(60)
-            yield part
-"""
 NO_SNAPSHOT = """
 from dragoman_api import Note, hookimpl
 from dragoman_api.exports import NO_SNAPSHOT
@@ -67,15 +42,6 @@ class Driver(MemoryDriver):
 """
 
 
-def driver(code=CODE):
-    return wheelhouse.Driver("memory", code=code, hooks=[*HOOKS])
-
-
-@pytest.fixture
-def open_memory(make_runtime):
-    return lambda code=CODE: make_runtime(driver(code), installed=True)
-
-
 def names(folder):
     return sorted(path.name for path in folder.iterdir())
 
@@ -86,10 +52,6 @@ def lines(folder):
 
 def manifest(folder):
     return json.loads((folder / "manifest.json").read_text())
-
-
-async def fill(session, rows):
-    await session.apply(await session.plan(*(Insert("scratch", {"title": f"{at}"}) for at in range(rows))))
 
 
 async def test_the_parts_are_the_whole_and_the_manifest_describes_them(open_memory, tmp_path):

@@ -12,7 +12,6 @@ import pyarrow as pa
 import pytest
 from aiohttp import web
 from anyio.from_thread import start_blocking_portal
-from docs.demo import sample_cluster
 
 import dragoman.dask
 from clusters import send
@@ -30,26 +29,13 @@ ROWS = 12_003
 
 
 @pytest.fixture(scope="module")
-def server():
-    with start_blocking_portal() as portal:
-        server = FakeElasticsearch(version="8.19.21")
-        with portal.wrap_async_context_manager(server):
-            portal.call(sample_cluster.load, server.url)
-            yield server
-
-
-@pytest.fixture(scope="module")
-def home(server, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("reader")
-    shell = stranger(folder / "home", cwd=folder, port=server.port)
-    shell("dragoman connections add shop --type elasticsearch --port $PORT --auth none --yes")
-    return shell.home
+def home(machine):
+    return machine.home
 
 
 @pytest.fixture(autouse=True)
 def tidy(server):
     yield
-    server.behave()
     for connection, home in list(workers._open):
         workers.stop(connection, home)
     server.cluster.contexts.clear()

@@ -13,40 +13,11 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from anyio.from_thread import start_blocking_portal
-from docs.demo import sample_cluster
 from pyarrow import parquet
-
-from fakes.elasticsearch import FakeElasticsearch
-from stranger import stranger
 
 pytestmark = pytest.mark.slow
 
 ROWS = 12_003
-
-
-@pytest.fixture(scope="module")
-def cluster():
-    """Serve the sample from a thread of this process, so that a test can make it misbehave."""
-    with start_blocking_portal() as portal:
-        server = FakeElasticsearch(version="8.19.21")
-        with portal.wrap_async_context_manager(server):
-            portal.call(sample_cluster.load, server.url)
-            yield server
-
-
-@pytest.fixture(scope="module")
-def machine(cluster, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("exporter")
-    shell = stranger(folder / "home", cwd=folder, port=cluster.port)
-    shell("dragoman connections add shop --type elasticsearch --port $PORT --auth none --yes")
-    return shell
-
-
-@pytest.fixture
-def server(cluster):
-    yield cluster
-    cluster.behave()
 
 
 @pytest.fixture

@@ -27,29 +27,6 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 ROWS = 12_003
 
 
-@pytest.fixture(scope="module")
-def cluster():
-    with start_blocking_portal() as portal:
-        server = FakeElasticsearch(version="8.19.21")
-        with portal.wrap_async_context_manager(server):
-            portal.call(sample_cluster.load, server.url)
-            yield server
-
-
-@pytest.fixture(scope="module")
-def machine(cluster, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("exporter")
-    shell = stranger(folder / "home", cwd=folder, port=cluster.port)
-    shell("dragoman connections add shop --type elasticsearch --port $PORT --auth none --yes")
-    return shell
-
-
-@pytest.fixture
-def server(cluster):
-    yield cluster
-    cluster.behave()
-
-
 @pytest.fixture
 def shell(machine, tmp_path):
     return machine.beside(cwd=tmp_path)

@@ -255,7 +255,8 @@ class StoreFolder:
             except BaseException:
                 with suppress(Exception):
                     upload.discard()
-                upload.closed = True  # or it would be completed when it is collected
+                with suppress(AttributeError):  # some backends compute it, and complete nothing
+                    upload.closed = True  # or it would be completed when it is collected
                 raise
 
     def remove(self, name: str) -> None:
