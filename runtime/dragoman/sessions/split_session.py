@@ -92,7 +92,7 @@ class SplitSession:
             now: The instant that relative times count from; by default the present one.
 
         Returns:
-            Plain data, which msgspec encodes. It holds no secret.
+            Plain data, which pickle and msgspec encode. It holds no secret.
 
         Raises:
             UnsupportedOperationError: The driver splits no exports.
