@@ -207,10 +207,15 @@ def test_a_file_of_a_store_is_read_only_if_its_mark_changed(bucket, monkeypatch)
     target, found = bucket.opened(resume=True)
     assert sorted(target.done(found)) == [0, 1]
     assert read == [SPLIT.file(1)]
-    monkeypatch.setattr(StoreFolder, "mark", lambda self, name: "")  # a store that has none
-    read.clear()
-    assert sorted(target.done(found)) == [0, 1]
-    assert sorted(read) == [SPLIT.file(0), SPLIT.file(1)]
+    target.leave()
+
+
+def test_a_store_that_has_no_marks_is_read(bucket, monkeypatch):
+    monkeypatch.setattr(StoreFolder, "mark", lambda self, name: "")
+    begun(bucket, 0, 1)
+    bucket.write(SPLIT.file(1), b"changed\n")
+    target, found = bucket.opened(resume=True)
+    assert sorted(target.done(found)) == [0]
     target.leave()
 
 
@@ -289,6 +294,21 @@ def test_a_worker_finds_the_target_and_leaves_nothing(place):
     target.leave()
 
 
+def test_a_worker_that_cannot_write_says_so(place, monkeypatch):
+    target, _ = place.opened()
+
+    def refuse(*words, **options):
+        raise PermissionError(13, "Permission denied")
+
+    method = (
+        "pathlib.Path.touch" if place.kind == "file" else f"{type(place.files).__module__}.MemoryFileSystem.pipe_file"
+    )
+    monkeypatch.setattr(method, refuse)
+    with pytest.raises(ExportError, match="Permission denied"):
+        place.target().probe(target.claim)
+    target.leave()
+
+
 # the claim of a store -------------------------------------------------------------------------------------------------
 
 
@@ -308,6 +328,26 @@ def test_an_export_that_lost_its_claim_removes_nothing(bucket):
     assert bucket.names == [PLAN, SPLIT.file(0)]
     target.leave()
     assert claims(bucket) == [".export.claim-00002"]
+
+
+def test_a_lost_claim_stays_lost_when_the_other_export_has_ended(bucket):
+    target, _ = bucket.opened()
+    bucket.write(".export.claim-00002", b'{"token":"t","host":"h","pid":1}')
+    target._renewing.join(10)
+    MemoryFileSystem.store.pop("/d/.export.claim-00002")
+    for act in (lambda: target.discard(SPLIT), lambda: target.finish(RESULT), lambda: target.record(part(SPLIT, 0))):
+        with pytest.raises(ExportError, match="process 1 on h"):
+            act()
+    target.leave()
+
+
+def test_where_nothing_can_be_continued_nothing_is_claimed(bucket, monkeypatch):
+    def refuse(*words):
+        raise AssertionError("it was claimed")
+
+    monkeypatch.setattr(StoreFolder, "create", refuse)
+    with pytest.raises(ExportError, match="holds no unfinished export"):
+        bucket.opened(resume=True)
 
 
 def test_a_claim_that_someone_removed_is_lost(bucket):
