@@ -201,22 +201,49 @@ async def test_a_request_that_a_server_turned_away_slows_every_worker(memory, he
     workers.slow_down("memory", "another home")
 
 
+class Timer:
+    """A timer that runs out when the test says so."""
+
+    made = None
+
+    def __init__(self, seconds, act, args):
+        self.seconds, self.act, self.args, self.cancelled, self.started = seconds, act, args, False, False
+        Timer.made.append(self)
+
+    def start(self):
+        self.started = self.daemon
+
+    def cancel(self):
+        self.cancelled = True
+
+    def run_out(self):
+        assert self.started
+        self.act(*self.args)
+
+
 def test_a_connection_is_kept_while_it_is_used_and_for_a_while_longer(memory, monkeypatch):
-    monkeypatch.setattr(workers, "IDLE_SECONDS", 0.3)
+    monkeypatch.setattr(workers.threading, "Timer", Timer)
+    monkeypatch.setattr(Timer, "made", [])
     with workers.lend("memory", "") as (first, _):
         with workers.lend("memory", "") as (second, _):
             assert first is second
-        time.sleep(0.5)
-        assert first.count("books") == 23
+        assert not Timer.made  # it is still used
+    [idle] = Timer.made
+    assert idle.seconds == workers.IDLE_SECONDS
     with workers.lend("memory", "") as (third, _):
-        time.sleep(0.5)  # the end of the first use does not close it
         assert third is first
+        assert idle.cancelled
+        idle.run_out()  # it was too late to cancel it
         assert third.count("books") == 23
-    for _ in range(200):
-        if not workers._open:
-            break
-        time.sleep(0.05)
+    [_, idle] = Timer.made
+    idle.run_out()
     assert not workers._open
+    with pytest.raises(ConfigurationError, match="the connection is closed"):
+        third.count("books")
+    with workers.lend("memory", "") as (fourth, _):
+        pass
+    idle.run_out()  # that of a connection that is closed leaves the next one alone
+    assert fourth.count("books") == 23
 
 
 def test_a_reader_takes_neither_home_nor_snapshot_along():

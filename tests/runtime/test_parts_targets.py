@@ -369,6 +369,21 @@ def test_a_second_manifest_is_refused_and_the_first_one_stays(bucket):
     target.leave()
 
 
+def test_an_export_is_complete_also_if_what_is_left_cannot_be_removed(bucket, monkeypatch):
+    target, _ = bucket.opened()
+    target.begin(SPLIT)
+
+    def remove(self, name):
+        raise ExportError("for a moment")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(StoreFolder, "remove", remove)
+        target.finish(RESULT)
+    target.leave()
+    assert bucket.names == [PLAN, MANIFEST]
+    assert not unfinished(bucket.to)
+
+
 def test_a_renewal_that_failed_is_repeated(bucket, monkeypatch):
     target, _ = bucket.opened()
     fails, written = [True, True], StoreFolder.write

@@ -240,6 +240,14 @@ def test_a_vector_that_is_none_stands_aside_and_blanks_in_one_do_not_matter(size
     assert [each and "v" in each for each in misfits(batch)] == ([True] * 3 if size else [None] * 3) + [None] * 2
 
 
+@pytest.mark.parametrize("text", ["{}", '"1"', '"1,2"', "12", "true", "[[1]]"])
+@pytest.mark.parametrize("size", [1, 2, 0])
+def test_what_is_no_vector_stands_aside_also_where_no_other_row_is_beside_it(text, size):
+    batch = reader(column("v", K.OTHER, dimensions=size)).read(rows(f'{{"v":{text}}}'))
+    assert values(batch) == [None]
+    assert [each["v"] for each in misfits(batch)] == [json.loads(text, parse_float=str, parse_int=str)]
+
+
 def test_named_vectors_are_an_object_of_lists():
     texts = ['{"a":[0.5,1],"b":[1]}', '{"b":[2]}', "null", '{"a":[1],"c":[1]}', '{"a":[1e300]}', "[1]"]
     named = column("v", K.JSON, dimensions=0, members=("a", "b"))

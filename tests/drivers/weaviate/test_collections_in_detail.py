@@ -18,6 +18,7 @@ from dragoman_weaviate import objects
 from dragoman_weaviate.columns.schema import Collection, is_collection
 from dragoman_weaviate.connect import Features
 from dragoman_weaviate.grid import pages
+from dragoman_weaviate.stored_objects import StoredObject
 
 
 def counted(*names: str, count: int = 1) -> Any:
@@ -216,6 +217,25 @@ def test_vectors_of_which_an_object_has_several_under_one_name_stay_json(many):
     index = {"vectorIndexConfig": {"distance": "dot", "multivector": {"enabled": many, "aggregation": "maxSim"}}}
     [last] = view(vectorConfig={"front": {}, "words": index}).describe().columns[-1:]
     assert (last.members, last.dimensions) == (((), None) if many else (("front", "words"), 0))
+
+
+@pytest.mark.parametrize(
+    ("vector", "vectors", "found"),
+    [
+        (b"[0.5]", b"", b"[0.5]"),
+        (b"", b'{"front":[0.5]}', b'{"front":[0.5]}'),
+        (b"[]", b'{"front":[0.5]}', b'{"front":[0.5]}'),
+        (b"[0.5]", b"{}", b"[0.5]"),
+        (b"[0.5]", b"null", b"[0.5]"),
+        (b"[]", b"{}", None),
+        (b"null", b"null", None),
+        (b"", b"", None),
+    ],
+)
+def test_a_cell_holds_the_vectors_that_an_object_has(vector, vectors, found):
+    [field] = [each for each in view(vectorConfig={"front": {}}).fields.values() if each.name == "vector"]
+    item = StoredObject(collection="Book", id="1", vector=msgspec.Raw(vector), vectors=msgspec.Raw(vectors))
+    assert item.value(field) == (None if found is None else msgspec.Raw(found))
 
 
 def test_a_column_says_where_its_value_lies_in_a_row():

@@ -92,6 +92,33 @@ def test_a_line_is_a_document_a_row_or_what_the_batch_endpoint_takes(form, line)
     assert [json.loads(each) for each in piece.data.splitlines()] == [line]
 
 
+@pytest.mark.parametrize("columns", [["pages"], ["pages", "vector"]])
+@pytest.mark.parametrize(
+    ("config", "asked", "sent", "exported"),
+    [
+        ({}, " vector}", {"vector": [0.5]}, {"vector": [0.5]}),
+        ({}, " vector}", {"vector": None}, {}),
+        (
+            {"vectorConfig": {"front": {}, "back": {}}},
+            " vectors{front back}}",
+            {"vectors": {"front": [0.5, 1], "back": []}},
+            {"vectors": {"front": [0.5, 1]}},
+        ),
+        ({"vectorConfig": {"front": {}}}, " vectors{front}}", {"vectors": {"front": None}}, {}),
+    ],
+)
+def test_a_filtered_export_reads_vectors_by_their_names_if_they_are_asked_for(config, asked, sent, exported, columns):
+    shown, wanted = view(**config), "vector" in columns
+    compiled = compile_filter(FilterRequest(object="Book", rows=[Filter("pages", ">", 1)]), shown, connection="shop")
+    made = ExportReader(ExportRequest(object="Book", filter=compiled, form=ExportForm.ROWS, columns=columns), shown)
+    additional = {"id": key(7), "creationTimeUnix": "1", "lastUpdateTimeUnix": "2"} | (sent if wanted else {})
+    answers = Answers(reply({"data": {"Get": {"Book": [{"pages": 7, "_additional": additional}]}}}))
+    [piece] = answers.run(made.pieces(made.ranges[1]))
+    assert (asked in json.loads(answers.asked[0].body or "")["query"]) is wanted
+    line = json.loads(piece.data)
+    assert {name: line[name] for name in ("vector", "vectors") if name in line} == (exported if wanted else {})
+
+
 @pytest.mark.parametrize("name", ["title", "uuid", "vector"])
 def test_columns_say_where_an_exported_row_holds_them(name):
     found = {column.name: column.path for column in view().describe().columns}
