@@ -14,6 +14,7 @@ from anyio.to_thread import run_sync
 from distributed import Client
 
 from dragoman.dask import clusters, on_cluster, reading, runner, workers
+from dragoman.exports.parts.pace import Pace
 from dragoman.exports.parts.targets import parts_target
 from dragoman_api.errors import ConfigurationError, ConnectionFailedError, ExportError
 from splits import SPLIT, part
@@ -156,6 +157,29 @@ async def test_the_failure_of_a_part_is_told_with_its_number_code_and_hint(memor
     end = decoded(await run_sync(workers.export_part, msgspec.json.encode(split), str(tmp_path / "p"), ""))
     assert (end.part, end.code, end.hint) == (None, caught.value.code, caught.value.hint)
     assert caught.value.message == f"part 0: {end.message}"
+
+
+def test_what_a_worker_cannot_write_is_told_with_what_to_do(memory, tmp_path):
+    (tmp_path / "file").touch()
+    end = decoded(workers.export_part(msgspec.json.encode(split_of()), str(tmp_path / "file" / "part"), ""))
+    assert end.part is None
+    assert end.hint == "free some space, or choose an existing folder that you can write to"
+
+
+def test_a_worker_exports_and_reads_at_the_pace_of_its_connection(memory, tmp_path):
+    paced = []
+
+    class Counted(Pace):
+        def parts(self, stream):
+            paced.append(stream)
+            return super().parts(stream)
+
+    with workers.lend("memory", ""):
+        workers._open["memory", ""].pace = Counted()
+    assert not decoded(workers.export_part(msgspec.json.encode(split_of()), str(tmp_path / "part"), "")).code
+    assert len(paced) == 1
+    workers.read_part(split_of(format="arrow"), "")
+    assert len(paced) == 2
 
 
 async def test_a_file_that_only_the_worker_sees_is_no_part(memory, here, tmp_path, monkeypatch):

@@ -153,6 +153,25 @@ def test_a_small_object_goes_up_in_one_request_and_a_large_one_in_pieces(tmp_pat
     assert (objects.size("small"), objects.read("large")) == (PIECE, bytes(PIECE) + b"1")
 
 
+def test_an_upload_in_pieces_appears_when_it_is_closed_and_committed(place, tmp_path, monkeypatch):
+    (tmp_path / "part").write_bytes(bytes(PIECE) + b"1")
+    done = []
+
+    class Upload:
+        def write(self, data):
+            done.append(len(data))
+
+        def close(self):
+            done.append("close")
+
+        def commit(self):
+            done.append("commit")
+
+    monkeypatch.setattr(Recording, "open", lambda self, path, mode, **options: Upload())
+    place.put(tmp_path / "part", "part")
+    assert done == [PIECE, 1, "close", "commit"]
+
+
 def test_a_file_goes_to_a_store_of_files_under_another_name_until_it_is_complete(place, tmp_path):
     (tmp_path / "small").write_bytes(b"1")
     place.put(tmp_path / "small", "small")

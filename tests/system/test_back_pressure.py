@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import time
+from contextlib import asynccontextmanager
 
 import pytest
 from anyio.from_thread import start_blocking_portal
@@ -12,6 +13,7 @@ from anyio.from_thread import start_blocking_portal
 from dask_processes import until
 from dragoman.exports.parts import pace as pacing
 from dragoman.exports.parts.pace import Pace
+from dragoman_api.exports import ExportPart
 from paged_server import PagedServer
 
 WORKERS = 3
@@ -68,3 +70,31 @@ def test_the_pace_doubles_with_each_overload_and_recovers(monkeypatch):
     assert pace.pause == pacing.MOST / 2
     now += 100_000 * pacing.EASED
     assert pace.pause == 0
+
+
+async def test_a_request_that_was_turned_away_is_told_and_pauses_before_the_next_page(monkeypatch):
+    slept, told = [], []
+
+    async def sleep(seconds):
+        slept.append(seconds)
+
+    async def stream():
+        yield ExportPart(data=b"1\n", rows=1)
+        yield ExportPart(data=b"", rows=0, turned_away=2)
+        yield ExportPart(data=b"2\n3\n", rows=2, turned_away=1)
+        yield ExportPart(data=b"", rows=0)
+
+    @asynccontextmanager
+    async def parts():
+        yield stream()
+
+    monkeypatch.setattr(pacing.anyio, "sleep", sleep)
+    pace = Pace(lambda: told.append(pace.pause))
+    async with pace.parts(parts()) as paced:
+        found = [part.rows async for part in paced]
+    assert found == [1, 2, 0]  # a part that tells of a busy server alone has no rows for anyone
+    assert told == [pacing.FIRST] * 2  # of one overload
+    assert len(slept) == 3
+    slept.clear()
+    async with pace.parts(parts()):
+        assert len(slept) == 1  # a part that begins meanwhile waits, too
