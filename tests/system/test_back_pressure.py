@@ -68,6 +68,10 @@ def test_the_pace_doubles_with_each_overload_and_recovers(monkeypatch):
     assert pace.pause == pacing.MOST
     now += pacing.EASED
     assert pace.pause == pacing.MOST / 2
+    now += 5 * pacing.EASED
+    assert pace.pause == pacing.MOST / 64 > pacing.LEAST
+    now += pacing.EASED
+    assert pace.pause == 0  # half of it is not worth while
     now += 100_000 * pacing.EASED
     assert pace.pause == 0
 
