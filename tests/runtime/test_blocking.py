@@ -39,8 +39,9 @@ class Driver(MemoryDriver):
             raise QueryError(self.ended or "no call was cancelled")
         if request.contains == "late":
             self.late = True
-            await anyio.sleep(0.4)
-            assert not self.closed, "the client is not open"
+            while not self.closed:
+                await anyio.sleep(0.01)
+            raise AssertionError("the client is not open")
         if request.contains == "hang":
             try:
                 await anyio.sleep(60)
