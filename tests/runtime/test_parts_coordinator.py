@@ -140,6 +140,7 @@ async def test_the_compression_is_in_the_manifest_and_in_the_names(case):
     assert result.parts[0].file == "part-00000.ndjson.gz"
     columnar = msgspec.structs.replace(SPLIT, format="parquet", compression="gzip")  # compressed inside
     assert columnar.file(12_345) == "part-12345.parquet"
+    assert msgspec.structs.replace(SPLIT, format="bulk").file(0) == "part-00000.ndjson"
 
 
 async def test_notes_of_a_driver_are_bounded_and_those_of_the_split_take_no_room(case):
