@@ -22,7 +22,6 @@ from dragoman.exports.parts.folder import PartsFolder
 from dragoman.exports.parts.split import Split
 from dragoman_api.errors import ConfigurationError, ExportError, QueryError
 from dragoman_registry import files
-from dragoman_worker.hook_types import HOOKS
 from memory_in_parts import CODE, fill
 from slow_cases import mostly_slow
 
