@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import pickle
+import shutil
 import time
 from contextlib import asynccontextmanager
 
@@ -60,6 +61,12 @@ async def run_all(split, target, **options):
     run = on_cluster("local", **options)
     async with run(split, range(len(split.shares)), target, lambda *_: None) as parts:
         return dict([each async for each in parts])
+
+
+def export(split, target, *, claim=None):
+    """Export a part as a task on a worker does."""
+    words = (str(target.address), split.file(0), target.claim if claim is None else claim, "")
+    return decoded(workers.export_part(msgspec.json.encode(split), *words))
 
 
 async def opened(folder):
@@ -153,17 +160,33 @@ async def test_a_worker_that_has_another_server_or_no_such_folder_is_named(memor
 async def test_the_failure_of_a_part_is_told_with_its_number_code_and_hint(memory, here, tmp_path):
     split = msgspec.structs.replace(await run_sync(split_of), shares=["damaged"])
     with pytest.raises(ExportError, match=r"^part 0: ") as caught:
-        await run_all(split, await opened(tmp_path / "d"))
-    end = decoded(await run_sync(workers.export_part, msgspec.json.encode(split), str(tmp_path / "p"), ""))
+        await run_all(split, target := await opened(tmp_path / "d"))
+    end = await run_sync(export, split, target)
     assert (end.part, end.code, end.hint) == (None, caught.value.code, caught.value.hint)
     assert caught.value.message == f"part 0: {end.message}"
 
 
 def test_what_a_worker_cannot_write_is_told_with_what_to_do(memory, tmp_path):
     (tmp_path / "file").touch()
-    end = decoded(workers.export_part(msgspec.json.encode(split_of()), str(tmp_path / "file" / "part"), ""))
+    end = export(split_of(), parts_target(tmp_path / "file"))
     assert end.part is None
-    assert end.hint == "free some space, or choose an existing folder that you can write to"
+    assert end.hint == "choose a folder that you can write to"
+
+
+async def test_a_worker_that_an_ended_export_left_behind_writes_no_part(memory, tmp_path):
+    target, split = await opened(tmp_path / "d"), await run_sync(split_of)
+    assert (await run_sync(export, split, target)).part is not None
+    before = target.claim
+    target.leave()
+    shutil.rmtree(tmp_path / "d")
+    later = await opened(tmp_path / "d")
+    (tmp_path / "d" / split.file(0)).write_bytes(b"of a later export")
+    end = await run_sync(lambda: export(split, later, claim=before))
+    assert (end.part, end.code) == (None, "export-running")
+    assert (tmp_path / "d" / split.file(0)).read_bytes() == b"of a later export"
+    assert (await run_sync(export, split, later)).part is not None
+    later.leave()
+    assert (await run_sync(export, split, later)).code == "export-running"
 
 
 def test_a_worker_exports_and_reads_at_the_pace_of_its_connection(memory, tmp_path):
@@ -176,7 +199,9 @@ def test_a_worker_exports_and_reads_at_the_pace_of_its_connection(memory, tmp_pa
 
     with workers.lend("memory", ""):
         workers._open["memory", ""].pace = Counted()
-    assert not decoded(workers.export_part(msgspec.json.encode(split_of()), str(tmp_path / "part"), "")).code
+    target = parts_target(tmp_path / "d")
+    target.open(resume=False)
+    assert not export(split_of(), target).code
     assert len(paced) == 1
     workers.read_part(split_of(format="arrow"), "")
     assert len(paced) == 2

@@ -219,7 +219,8 @@ async def test_a_page_has_one_to_ten_thousand_rows():
         assert (await place.session.page("books", offset=offset, limit=limit)).cells
     place.asked.calls.clear()
     for offset, limit in ((-1, 1), (0, 0), (0, -5), (0, 10_001)):
-        with pytest.raises(ConfigurationError, match="1 to 10,000"):
+        said = "offset of 0 or more, not -1" if offset else "1 to 10,000 rows"
+        with pytest.raises(ConfigurationError, match=said):
             await place.session.page("books", offset=offset, limit=limit)
     assert place.asked.hooks() == []
 

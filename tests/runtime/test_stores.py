@@ -250,16 +250,22 @@ def test_an_error_of_a_backend_is_told_in_one_line_without_secrets(place, secret
 
 
 async def test_a_part_for_a_url_is_written_here_and_uploaded_when_it_is_complete(place, tmp_path):
-    async with local_file(tmp_path / "part") as path:
-        assert path == tmp_path / "part"
-    async with local_file("recording://d/part") as path:
+    confirmed = []
+
+    def confirm():
+        confirmed.append("part")
+
+    async with local_file(tmp_path / "part", confirm=confirm) as (path, ready):
+        assert (path, ready) == (tmp_path / "part", confirm)
+    async with local_file("recording://d/part", confirm=confirm) as (path, ready):
         folder = path.parent
         await run_sync(path.write_bytes, b"1")
-        assert await run_sync(place.names) == []
-    assert (place.names(), folder.exists()) == (["part"], False)
+        ready()
+        assert (await run_sync(place.names), confirmed) == ([], [])
+    assert (place.names(), folder.exists(), confirmed) == (["part"], False, ["part"])
 
     async def fail():
-        async with local_file("recording://d/other") as path:
+        async with local_file("recording://d/other", confirm=confirm) as (path, _):
             await run_sync(path.write_bytes, b"1")
             raise ZeroDivisionError
 
@@ -267,4 +273,4 @@ async def test_a_part_for_a_url_is_written_here_and_uploaded_when_it_is_complete
         await fail()
     assert place.names() == ["part"]
     with pytest.raises(ConfigurationError, match="names no file"):
-        await local_file("recording://d").__aenter__()
+        await local_file("recording://d", confirm=confirm).__aenter__()
