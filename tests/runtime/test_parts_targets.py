@@ -139,7 +139,11 @@ def test_a_complete_export_whose_plan_was_left_is_complete(place):
     assert "--resume" not in caught.value.hint
 
 
-@pytest.mark.parametrize("data", [b"{", b"[]", msgspec.json.encode({**msgspec.to_builtins(SPLIT), "version": 2})])
+def plan(**changed):
+    return msgspec.json.encode({**msgspec.to_builtins(SPLIT), **changed})
+
+
+@pytest.mark.parametrize("data", [b"{", b"[]", plan(version=2), plan(format="exe"), plan(compression="lzma")])
 def test_a_plan_that_cannot_be_read_is_refused_and_the_target_released(place, data):
     place.write(PLAN, data)
     for _ in range(2):

@@ -146,15 +146,21 @@ class StoreFolder:
                 raise ExportError(f"{self.url} is a file", hint="name a folder for an export in parts")
         return sorted(found)
 
-    def read(self, name: str) -> bytes:
+    def read(self, name: str, *, limit: int) -> bytes:
         """Return the bytes of a file.
 
         Raises:
             FileNotFoundError: There is none.
-            ExportError: It cannot be read.
+            ExportError: It cannot be read, or is longer than `limit` bytes.
         """
+        data = self._start(name, limit + 1)
+        if len(data) > limit:
+            raise ExportError(f"{self.url}/{name} has more than {limit:,} bytes", hint="choose another folder")
+        return data
+
+    def _start(self, name: str, most: int) -> bytes:
         with self.guarding():
-            data: bytes = self._files.cat_file(self._path(name))
+            data: bytes = self._files.cat_file(self._path(name), start=0, end=most)
             return data
 
     def read_pieces(self, name: str) -> Iterator[bytes]:
@@ -210,7 +216,7 @@ class StoreFolder:
                     continue
                 # A backend repeats a request whose answer was lost, and some have other errors for "it is there".
                 with suppress(FileNotFoundError):
-                    if self.read(name) != data:
+                    if self._start(name, len(data) + 1) != data:
                         raise FileExistsError(path) from None
                     return True
                 raise

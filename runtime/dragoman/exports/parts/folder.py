@@ -15,7 +15,7 @@ from dragoman_api.errors import ExportError
 from dragoman_registry import files
 from dragoman_registry.filelocks import holds
 
-from .target import DONE, MANIFEST, OWN, PLAN, PROBE, PartsTarget
+from .target import DONE, MANIFEST, MOST, OWN, PLAN, PROBE, PartsTarget
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 _LOCK = f"{OWN}lock"
 _CLAIM = 32  # characters of a claim
-_MOST = 256 << 20  # bytes of a plan: 1,024 shares of at most 64,000 characters, and a filter
 
 
 class PartsFolder(PartsTarget):
@@ -78,7 +77,7 @@ class PartsFolder(PartsTarget):
 
     def _read_plan(self) -> bytes:
         # One that another user wrote could ask for other rows.
-        return files.read_plain(self.path / PLAN, limit=_MOST, own=True)
+        return files.read_plain(self.path / PLAN, limit=MOST, own=True)
 
     def begin(self, split: Split) -> None:
         """Record a new export."""
@@ -100,7 +99,7 @@ class PartsFolder(PartsTarget):
         """Return the parts of an unfinished export that are complete, by number; a file that was changed is not."""
         found: dict[int, PartResult] = {}
         with suppress(FileNotFoundError):
-            lines = files.read_plain(self.path / DONE, limit=_MOST).splitlines()
+            lines = files.read_plain(self.path / DONE, limit=MOST).splitlines()
             for number, part in self.known(split, lines).items():
                 with suppress(OSError), files.open_plain(self.path / part.file) as file:  # it may be gone
                     if hashlib.file_digest(file, "sha256").hexdigest() == part.sha256:

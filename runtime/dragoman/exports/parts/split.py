@@ -104,6 +104,11 @@ class Split(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     now: datetime
     started: str
 
+    def __post_init__(self) -> None:
+        """Refuse a plan that was damaged, or made by a later dragoman. Raises ValueError."""
+        if self.format not in _MEMBERS or self.compression not in (None, *_OUTER):
+            raise ValueError(f"unknown format or compression: {self.format!r}, {self.compression!r}")
+
     @property
     def shape(self) -> Shape:
         """Format and compression of each part."""

@@ -19,7 +19,7 @@ from dragoman_api.columns import Note
 from dragoman_api.errors import DragomanError, ExportError
 
 from .split import PartResult
-from .target import DONE, MANIFEST, OWN, PLAN, PROBE, PartsTarget
+from .target import DONE, MANIFEST, MOST, OWN, PLAN, PROBE, PartsTarget
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -39,6 +39,7 @@ UNCLAIMED = "target-not-claimed"
 """The code of the note that the store lets two exports into one target."""
 
 
+_MOST_OF_A_CLAIM = 64 << 10  # bytes
 _NAME = re.compile(rf"{re.escape(_CLAIM)}\d{{5,9}}", re.ASCII)
 
 
@@ -111,7 +112,7 @@ class PartsStore(PartsTarget):
 
     def _read_claim(self, name: str) -> _Claim | None:
         try:
-            return msgspec.json.decode(self._store.read(name), type=_Claim)
+            return msgspec.json.decode(self._store.read(name, limit=_MOST_OF_A_CLAIM), type=_Claim)
         except FileNotFoundError:
             return None
         except msgspec.MsgspecError:  # a store of files shows it while it is written
@@ -201,7 +202,7 @@ class PartsStore(PartsTarget):
         return [name for name in names if name not in claims]
 
     def _read_plan(self) -> bytes:
-        return self._store.read(PLAN)
+        return self._store.read(PLAN, limit=MOST)
 
     def begin(self, split: Split) -> None:
         """Record a new export."""
@@ -222,7 +223,7 @@ class PartsStore(PartsTarget):
         """
         found: dict[int, PartResult] = {}
         with suppress(FileNotFoundError, msgspec.MsgspecError):
-            recorded = msgspec.json.decode(self._store.read(DONE), type=list[_Done])
+            recorded = msgspec.json.decode(self._store.read(DONE, limit=MOST), type=list[_Done])
             marks = {each.part.file: each.mark for each in recorded}
             lines = [msgspec.json.encode(each.part) for each in recorded]
             for number, part in self.known(split, lines).items():

@@ -29,6 +29,9 @@ OWN = ".export."
 """The beginning of the names that are not for readers: they are gone when the export is complete."""
 
 PLAN, DONE = f"{OWN}json", f"{OWN}done"
+MOST = 256 << 20
+"""Maximum bytes of each: 1,024 shares of at most 64,000 characters, and a filter."""
+
 PROBE = f"{OWN}worker-"
 """The beginning of the name of a file that a worker writes to see whether it can."""
 
