@@ -179,7 +179,8 @@ def test_a_table_holds_what_an_export_holds_and_nothing_twice():
     assert [column.name for column in choose_columns(books, None)] == ["id", "a"]
     assert [column.name for column in choose_columns(books, ["a", "id"])] == ["a", "id"]
     for names, reason in (
-        (["score"], "an export does not hold the column 'score'"), (["id", "no"], "books has no column 'no'"),
+        (["score"], "an export does not hold the column 'score'"),
+        (["id", "idd"], r"'books' has no column 'idd' \(did you mean id\?\)"),
         (["a", "id", "a"], "the column 'a' is named twice"),
     ):  # fmt: skip
         with pytest.raises(ConfigurationError, match=reason) as caught:
@@ -444,7 +445,7 @@ async def test_a_column_that_cannot_be_exported_is_said_before_anything_is_writt
         await line(tmp_path / "b.csv", columns=names)
     assert caught.value.details["column"] == names[0]
     assert files(tmp_path) == []
-    assert line.last("export.failed").code == "configuration-invalid"
+    assert line.last("export.failed").code == caught.value.code
 
 
 async def test_csv_keeps_every_digit_and_tells_null_from_an_empty_text(tmp_path):
