@@ -128,6 +128,8 @@ _REGISTRY = {
     "wheels.zip_structure": "wheels/test_zip_structure.py",
 }
 _EXPORTS = "runtime/test_exports.py runtime/test_exports_values.py runtime/test_exports_resumed.py"
+_PARTS = "runtime/test_parts_coordinator.py runtime/test_parts_targets.py"
+_TABLES = "runtime/test_tables.py runtime/test_tables_values.py"
 _HOST = {
     "automations.audit": "runtime/test_guards.py runtime/test_automations.py runtime/test_every_call_is_asked.py",
     "automations.call_limits": "runtime/test_call_limits.py",
@@ -148,8 +150,19 @@ _HOST = {
     "exports.formats": _EXPORTS,
     "exports.json_array": "runtime/test_exports.py runtime/test_exports_resumed.py",
     "exports.part_checks": "runtime/test_exports_checked.py",
+    "exports.parts.coordinator": _PARTS,
+    "exports.parts.folder": _PARTS,
+    "exports.parts.split": _PARTS,
+    "exports.parts.store": _PARTS,
+    "exports.parts.target": _PARTS,
+    "exports.stores": "runtime/test_stores.py runtime/test_exports_to_a_store.py",
+    "exports.tables.batches": _TABLES,
+    "exports.tables.rows": _TABLES,
     "exports.targets": _EXPORTS,
     "exports.values": "runtime/test_exports_values.py runtime/test_exports.py runtime/test_tables_values.py",
+    "imports.parquet": "runtime/test_import_files.py",
+    "imports.records": "runtime/test_import_files.py",
+    "imports.separated": "runtime/test_import_files.py",
     "hook_manager": "runtime/test_hook_manager.py",
     "sessions.match_any": "runtime/test_match_any.py",
     "sessions.object_lists": "runtime/test_object_lists.py",

@@ -211,6 +211,8 @@ def test_an_element_of_any_size_takes_the_memory_of_a_row(monkeypatch, long):
     fault = f"the row has {whole:,} bytes, and a row has 65,536 at most"
     assert rows == [(1, 7, ""), (2, 1 << 16, fault), (3, 7, "")]
     assert peak < 2 << 20
+    [alone] = read_array(source(b"[%s]" % (b"7" * 100_000)))
+    assert alone.fault == "the row has 100,000 bytes, and a row has 65,536 at most"
 
 
 @pytest.mark.parametrize(
@@ -300,6 +302,23 @@ def test_a_value_of_parquet_that_no_change_can_hold_is_a_fault_of_its_row_and_no
     assert reason in first.fault
     assert (first.number, second.number, second.fault) == (1, 2, "")
     assert second.data[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("column", "found"),
+    [
+        (pa.array([[1, 2], None, [3, 4]], pa.list_(pa.int64(), 2)), ["[1,2]", None, "[3,4]"]),
+        (pa.array([["a", None], None, []], pa.list_(pa.string())), ['["a",null]', None, "[]"]),
+        (pa.array([{"a": 1, "b": None}, None]), ['{"a":1}', None]),
+        (pa.array([1_500, -1], pa.timestamp("ms")), ["1970-01-01T00:00:01.5Z", "1969-12-31T23:59:59.999Z"]),
+        (pa.array([10_000_020, None], pa.timestamp("us")), ["1970-01-01T00:00:10.00002Z", None]),
+        (pa.array([1, 10**9], pa.timestamp("ns")), ["1970-01-01T00:00:00.000000001Z", "1970-01-01T00:00:01Z"]),
+        (pa.array([3_600_500], pa.time32("ms")), ["01:00:00.5"]),
+        (pa.array([86_399_000_000_001], pa.time64("ns")), ["23:59:59.000000001"]),
+    ],
+)  # fmt: skip
+def test_a_value_of_parquet_arrives_as_json_takes_it(tmp_path, column, found):
+    assert [row.data for row in parquet_rows(tmp_path, pa.table({"v": column}))] == [[each] for each in found]
 
 
 @pytest.mark.parametrize("aside", ["[1]", "{", '{"n":NaN}', '{"n":' + "[" * 100_000 + "]" * 100_000 + "}"])

@@ -195,6 +195,16 @@ async def test_a_failure_before_any_part_frees_the_snapshot_and_leaves_nothing(c
     assert case.names == []
 
 
+async def test_a_plan_that_cannot_be_written_frees_the_snapshot(case, monkeypatch):
+    def full(self, split):
+        raise ExportError("no space")
+
+    monkeypatch.setattr(PartsFolder, "begin", full)
+    with pytest.raises(ExportError, match="no space"):
+        await case.run()
+    assert (case.server.asked, case.names) == ([0], [])
+
+
 async def test_a_snapshot_that_is_gone_refuses_to_continue(case):
     with pytest.raises(QueryError):
         await case.run(run=runner(fail=QueryError("no"), after=1))

@@ -298,6 +298,43 @@ def test_a_worker_finds_the_target_and_leaves_nothing(place):
     target.leave()
 
 
+def test_a_worker_confirms_only_the_export_that_has_the_target(place):
+    target, _ = place.opened()
+    claim = target.claim
+    place.target().confirm(claim)
+    for other in ("", "0" * 32):
+        with pytest.raises(ExportError, match="no longer needs this part") as caught:
+            place.target().confirm(other)
+        assert caught.value.code == "export-running"
+    target.leave()
+    with pytest.raises(ExportError, match="no longer needs this part"):
+        place.target().confirm(claim)
+
+
+def test_a_worker_that_finds_another_target_says_so(place):
+    target, _ = place.opened()
+    with pytest.raises(ExportError, match=r"is another (folder|place) here"):
+        place.target().probe("0" * 32)
+    target.leave()
+
+
+def test_a_lock_that_a_killed_export_left_is_written_anew(tmp_path):
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d/.export.lock").write_bytes(b"0" * 100)
+    target = parts_target(tmp_path / "d")
+    target.open(resume=False)
+    target.confirm(target.claim)
+    target.leave()
+
+
+def test_a_worker_that_may_not_read_the_lock_goes_on(tmp_path, monkeypatch):
+    def denied(*words, **options):
+        raise PermissionError
+
+    monkeypatch.setattr("dragoman_registry.files.read_plain", denied)
+    assert parts_target(tmp_path).confirm("0" * 32) is None
+
+
 def test_a_worker_that_cannot_write_says_so(place, monkeypatch):
     target, _ = place.opened()
 
@@ -417,6 +454,15 @@ def test_a_claim_is_waited_for_as_long_as_it_may_still_be_renewed(bucket, data):
     assert claims(bucket) == [".export.claim-00008"]
     target.leave()
     assert claims(bucket) == []
+
+
+def test_a_claim_that_cannot_be_read_is_of_no_process(bucket):
+    target, _ = bucket.opened()
+    bucket.write(target._claim_name, b"")
+    with pytest.raises(ExportError, match="another export") as caught:
+        target._check_claim()
+    assert "process" not in caught.value.message
+    target.leave()
 
 
 def test_a_claim_that_is_removed_meanwhile_is_not_waited_for(bucket, monkeypatch):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import anyio
@@ -135,6 +136,35 @@ def test_a_store_that_replaces_files_is_told_apart_from_one_that_refuses(place, 
     with pytest.raises(FileExistsError):
         old.create("a", b"2")
     assert old.read("a", limit=9) == b"1"
+
+
+def test_an_empty_file_is_a_file_also_for_a_store_that_replaces_files(place):
+    class Old(Recording):
+        protocol = "older"
+
+        def pipe_file(self, path, value):
+            MemoryFileSystem.pipe_file(self, path, value)
+
+    fsspec.register_implementation("older", Old, clobber=True)
+    old = parse_target("older://d")
+    old.write("a", b"")
+    with pytest.raises(FileExistsError):
+        old.create("a", b"1")
+    assert old.size("a") == 0
+
+
+def test_the_package_for_stores_is_named_where_it_is_missing(monkeypatch):
+    monkeypatch.setitem(sys.modules, "fsspec.core", None)
+    with pytest.raises(ConfigurationError, match="recording:// needs the package fsspec"):
+        parse_target("recording://d")
+
+
+def test_a_path_that_was_a_url_is_refused(tmp_path):
+    with pytest.raises(ConfigurationError, match="is no path, but what is left of a URL") as caught:
+        parse_target(Path("s3://bucket/d"))
+    assert "pass the URL as text" in caught.value.hint
+    for path in (Path("C:/d"), Path("/s3:/d"), tmp_path):
+        assert parse_target(path) == path
 
 
 def test_a_file_that_is_not_there_is_removed_without_an_error(place):

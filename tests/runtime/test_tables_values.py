@@ -186,6 +186,50 @@ def test_a_leaf_of_an_array_is_a_list_when_it_is_named():
     assert misfits(batch) == [None, None, {"items.price": ["x"]}, None]
 
 
+LEAVES = (NESTED[1], NESTED[2], NESTED[4], column("z", K.INTEGER))
+
+
+def test_the_leaves_of_arrays_are_decoded_as_they_lie():
+    found = reader(*LEAVES, described=NESTED)
+    one = {"price": 1, "product": {"name": "x"}, "parts": [{"n": 1}, {"n": 2}]}
+    items = [None, [], [one, {"price": 2.5}, None, {"parts": [], "product": None}, {"parts": [{"n": 6}]}], [one]]
+    lines = rows(*({"items": each, "z": at} for at, each in enumerate(items)), {})
+    assert found._decoder.decode(lines)[1] == [], "no row is read value by value"
+    batch = found.read(lines)
+    assert values(batch) == [None, [], [1.0, 2.5, None, None, None], [1.0], None]
+    assert values(batch, 1) == [None, [], ["x", None, None, None, None], ["x"], None]
+    assert values(batch, 2) == [None, [], [[1, 2], None, None, [], [6]], [[1, 2]], None]
+    assert values(batch, 3) == [0, 1, 2, 3, None]
+
+
+def test_the_leaves_of_arrays_are_the_same_decoded_and_one_by_one():
+    chosen = random.Random(7)
+
+    def some(*made):
+        return chosen.choice(made)()
+
+    def part():
+        return some(dict, lambda: {"n": some(lambda: 1, lambda: None, lambda: 2**53 + 1, lambda: 1.5, lambda: "x")})
+
+    def parts():
+        return some(lambda: None, list, part, lambda: [part(), part()], lambda: [None, part()])
+
+    def item():
+        price = some(lambda: 1, lambda: 0.5, lambda: "1.5", lambda: None, lambda: 1e300, lambda: [1])
+        product = some(lambda: None, dict, lambda: {"name": some(lambda: "x", lambda: 1, lambda: None)})
+        made = {"price": price, "product": product, "parts": parts(), "parts.n": 5, "product.name": "literal"}
+        return {name: each for name, each in made.items() if chosen.random() < (0.1 if "." in name else 0.8)}
+
+    def items():
+        return some(lambda: None, list, item, lambda: [item() for _ in range(3)], lambda: [item(), None, [item()]])
+
+    for _ in range(300):
+        lines = rows(*({"items": items(), "z": 1} for _ in range(3)))
+        slow = reader(*LEAVES, described=NESTED)
+        slow._decoder = None
+        assert reader(*LEAVES, described=NESTED).read(lines).equals(slow.read(lines)), lines
+
+
 def test_the_leaves_of_an_array_are_in_its_column():
     assert [each.name for each in without_leaves(NESTED)] == ["items"]
     assert [each.name for each in without_leaves(NESTED[1:])] == [each.name for each in NESTED[1:]]
@@ -529,3 +573,11 @@ def test_random_documents_are_in_the_table_as_python_finds_them(seed):
                 if each.repeated and held is not None and not isinstance(held, list):
                     held = [held]
                 assert held == (None if fits else stored), about
+
+
+def test_columns_beyond_the_first_fifty_that_do_not_fit_are_one_note():
+    names = [f"c{at}" for at in range(53)]
+    found = reader(*(column(name, K.INTEGER) for name in names))
+    found.read(rows(dict.fromkeys(names, "x")))
+    assert [note.column for note in found.notes] == [*names[:50], ""] or found.notes[-1].column is None
+    assert found.notes[-1].reason == "values of 3 more columns do not fit their types"

@@ -47,6 +47,7 @@ class TableColumn(NamedTuple):
     Attributes:
         column: The described column.
         kind: The kind of its values.
+        leaf: The kind of one value in the arrays around it; without arrays, that of its values.
         lists: The values are lists; a single value counts as a list of one.
         begins: The bytes that JSON texts of such values begin with.
         decoder: Decodes one value.
@@ -54,6 +55,7 @@ class TableColumn(NamedTuple):
 
     column: Column
     kind: ArrowKind
+    leaf: ArrowKind
     lists: bool
     begins: bytes
     decoder: msgspec.json.Decoder[Any]
@@ -91,13 +93,13 @@ def table_columns(columns: Iterable[Column], *, described: Sequence[Column]) -> 
     """
     made = []
     for column in columns:
-        inner = _kind(column, described)
+        inner = leaf = _kind(column, described)
         lists = column.repeated or bool(column.arrays) or _is_array(column, described)
         for _ in column.arrays:
             inner = list_of(inner)
         begins = kinds.ANY if lists else inner.begins
         decoder = msgspec.json.Decoder(kinds.optional(inner.decoded))
-        made.append(TableColumn(column, inner, lists, begins, decoder))
+        made.append(TableColumn(column, inner, leaf, lists, begins, decoder))
     return made
 
 

@@ -109,7 +109,7 @@ class _Node:
             elif isinstance(part, _Whole):
                 fields.append((f"m{at}", Raw, None))
             else:
-                fields.append((f"m{at}", optional(columns[part].kind.decoded), None))
+                fields.append((f"m{at}", optional(columns[part].leaf.decoded), None))
         for at, name in enumerate(sorted(self.refused - {*self.parts})):
             spelled[f"r{at}"] = name
             fields.append((f"r{at}", _NEVER, ""))
