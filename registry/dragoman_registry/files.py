@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from dragoman_api.errors import RegistryError
 
-from .filelocks import acquire, open_file, open_folder
+from .filelocks import acquire, holds, open_file, open_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -256,11 +256,14 @@ def try_lock(path: Path, *, folder: bool = False, mode: int = 0o644) -> int | No
     Raises:
         FileNotFoundError: There is no such folder.
     """
-    descriptor = open_folder(path) if folder else open_file(path, mode=mode)
-    if acquire(descriptor, wait=False):
-        return descriptor
-    os.close(descriptor)
-    return None
+    while True:
+        descriptor = open_folder(path) if folder else open_file(path, mode=mode)
+        if not acquire(descriptor, wait=False):
+            os.close(descriptor)
+            return None
+        if holds(descriptor, path):
+            return descriptor
+        os.close(descriptor)  # its last owner removed it meanwhile, so another process could lock a new one
 
 
 def share(folder: Path) -> int:

@@ -409,16 +409,16 @@ async def test_what_is_recorded_goes_through_no_link(open_memory, tmp_path, monk
 def test_a_lock_that_its_owner_removes_at_this_moment_claims_nothing(tmp_path, monkeypatch):
     """Else a third export would make a new one, and write the same folder."""
     taken = []
-    real = files.try_lock
+    real = files.acquire
 
-    def removed(path, **more):
-        lock = real(path, **more)
-        taken.append(lock)
+    def removed(descriptor, **more):
+        taken.append(descriptor)
+        found = real(descriptor, **more)
         if len(taken) == 1:
-            path.unlink()
-        return lock
+            (tmp_path / ".export.lock").unlink()
+        return found
 
-    monkeypatch.setattr(files, "try_lock", removed)
+    monkeypatch.setattr(files, "acquire", removed)
     first, second = PartsFolder(tmp_path), PartsFolder(tmp_path)
     first.open(resume=False)
     assert len(taken) == 2

@@ -38,11 +38,9 @@ class Staging:
             # Between these two steps a sweep may take the folder for abandoned and remove it.
             with suppress(FileNotFoundError):
                 descriptor = try_lock(self.path, folder=True)
-                if descriptor is not None and self.path.exists():
+                if descriptor is not None:
                     self._descriptor = descriptor
                     return self.path
-                if descriptor is not None:
-                    os.close(descriptor)
 
     def __exit__(self, *_: object) -> None:
         remove_tree(self.path)

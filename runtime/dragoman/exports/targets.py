@@ -16,7 +16,6 @@ import msgspec
 
 from dragoman_api.errors import ExportError
 from dragoman_registry import files
-from dragoman_registry.filelocks import holds
 
 from .checkpoints import checkpoint_path, read_checkpoint
 
@@ -151,27 +150,22 @@ class FileTarget(StreamTarget):
             raise self._no_file()
         with self.guarding():
             self.mode, _ = _modes(self._final)
-            while self._stream is None:
-                if self.part.is_symlink():
-                    raise self._foreign()
-                if (handle := files.try_lock(self.part, mode=self.mode)) is None:
-                    hint = "wait for it, or choose another file"
-                    raise ExportError(f"another export is writing {self.name}", hint=hint, code="export-running")
-                if sys.platform != "win32" and os.fstat(handle).st_uid != os.geteuid():
-                    os.close(handle)
-                    hint = "choose another folder: that user could read the export"
-                    raise ExportError(f"{self.part} belongs to another user; nothing was written", hint=hint)
-                if not stat.S_ISREG((found := os.fstat(handle)).st_mode) or found.st_nlink > 1:
-                    os.close(handle)
-                    raise self._foreign()
-                # The previous lock holder may have finished meanwhile.
-                if holds(handle, self.part):
-                    if sys.platform != "win32":  # an earlier run may have created it before there was a private file
-                        _set_mode(handle, stat.S_IMODE(found.st_mode) & self.mode)
-                    self._stream = os.fdopen(handle, "r+b", buffering=0)
-                    files.sweep_drafts(self._checkpoint, self.manifest)
-                else:
-                    os.close(handle)
+            if self.part.is_symlink():
+                raise self._foreign()
+            if (handle := files.try_lock(self.part, mode=self.mode)) is None:
+                hint = "wait for it, or choose another file"
+                raise ExportError(f"another export is writing {self.name}", hint=hint, code="export-running")
+            if sys.platform != "win32" and os.fstat(handle).st_uid != os.geteuid():
+                os.close(handle)
+                hint = "choose another folder: that user could read the export"
+                raise ExportError(f"{self.part} belongs to another user; nothing was written", hint=hint)
+            if not stat.S_ISREG((found := os.fstat(handle)).st_mode) or found.st_nlink > 1:
+                os.close(handle)
+                raise self._foreign()
+            if sys.platform != "win32":  # an earlier run may have created it before there was a private file
+                _set_mode(handle, stat.S_IMODE(found.st_mode) & self.mode)
+            self._stream = os.fdopen(handle, "r+b", buffering=0)
+            files.sweep_drafts(self._checkpoint, self.manifest)
 
     def _no_file(self) -> ExportError:
         return ExportError(f"{self.name} is not a file name", hint="name a file, or omit it for stdout")

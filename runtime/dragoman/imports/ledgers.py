@@ -12,7 +12,7 @@ import msgspec
 from dragoman.changes.files import write_line
 from dragoman_api.errors import ConfigurationError
 from dragoman_api.wording import quoted
-from dragoman_registry import filelocks, files
+from dragoman_registry import files
 
 from .checkpoints import LoadCheckpoint, checkpoint_path, merged, ranges, read_checkpoint
 from .reports import AppendedFile, no_counts, rejected_lines
@@ -97,9 +97,6 @@ class Ledger:
         path = self._file.with_name(f".{self._file.name}.import.lock")
         try:
             lock = files.try_lock(path, mode=0o600)
-            while lock is not None and not filelocks.holds(lock, path):  # its last owner removed it meanwhile
-                os.close(lock)
-                lock = files.try_lock(path, mode=0o600)
         except OSError as error:
             hint = f"put the file into a folder that you can write to, or pipe it: … - < {self._file}"
             text = f"a load keeps its place beside the file, and {path} cannot be written: {error.strerror}"

@@ -13,7 +13,6 @@ import msgspec
 from dragoman.exports.targets import unwritable
 from dragoman_api.errors import ExportError
 from dragoman_registry import files
-from dragoman_registry.filelocks import holds
 
 from .target import DONE, MANIFEST, MOST, OWN, PLAN, PROBE, PartsTarget
 
@@ -59,9 +58,6 @@ class PartsFolder(PartsTarget):
                 raise self.nothing()
             self.path.mkdir(parents=True, exist_ok=True)
             lock = files.try_lock(self.path / _LOCK)
-            while lock is not None and not holds(lock, self.path / _LOCK):  # its last owner removed it meanwhile
-                os.close(lock)
-                lock = files.try_lock(self.path / _LOCK)
         if lock is None:
             hint = "wait for it, or choose another folder"
             raise ExportError(f"another export is writing {self.path}", hint=hint, code="export-running")
