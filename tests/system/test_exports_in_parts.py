@@ -121,7 +121,7 @@ def test_ctrl_c_ends_every_worker_and_frees_the_snapshot(shell, server):
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=60)
     assert process.returncode == 130, said
-    assert list((shell.cwd / "orders").iterdir()) == []
+    assert not (shell.cwd / "orders").exists()
     assert not server.cluster.contexts
     until(lambda: not [each for each in family if each.is_running() and each.status() != psutil.STATUS_ZOMBIE])
 

@@ -80,10 +80,13 @@ async def _unfinished(options: Options, session: Session, target: str) -> AsyncI
     """Name the command that continues a failed export, and clean up after an interrupted one."""
     import anyio
 
+    from dragoman.exports import is_url
     from dragoman.exports.parts.targets import unfinished
     from dragoman.sessions.split_exports import abandon
     from dragoman_api.errors import DragomanError
 
+    folder = None if is_url(target) else anyio.Path(target)
+    made = folder is not None and not await folder.exists()
     try:
         yield
     except anyio.get_cancelled_exc_class():
@@ -92,6 +95,9 @@ async def _unfinished(options: Options, session: Session, target: str) -> AsyncI
             if await anyio.to_thread.run_sync(unfinished, target):
                 async with options.runtime(asks=False) as runtime, runtime.open(session.name) as another:
                     await abandon(target, partial(another.hold, seconds=0))
+            if folder is not None and made:
+                with suppress(OSError):  # it is not empty
+                    await folder.rmdir()
         raise
     except DragomanError as error:
         if error.code not in _FINAL and await anyio.to_thread.run_sync(unfinished, target):
