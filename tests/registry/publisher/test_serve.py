@@ -371,7 +371,7 @@ def test_a_form_beyond_the_limit_is_refused(tmp_path, root, url):
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.95])
 def test_an_upload_cut_in_the_middle_leaves_nothing(share, tmp_path, root, url, told):
-    body = form(wheel(tmp_path / "w2", files={"dragoman_demo/data.bin": os.urandom(3 << 20)}))
+    body = form(wheel(tmp_path / "w2", files={"dragoman_demo/data.bin": b"." + os.urandom(3 << 20)}))
     with open_upload(url, body) as connection:
         connection.sendall(body[: int(len(body) * share)])
         eventually(lambda: any(name.startswith(".draft-") for name in left(root)))
@@ -516,7 +516,7 @@ def test_the_command_serves_until_it_is_interrupted_and_tells_events(tmp_path, r
 
 @pytest.mark.slow
 def test_a_full_disk_refuses_the_upload_and_leaves_nothing(tmp_path, root):
-    body = form(wheel(tmp_path / "w2", files={"dragoman_demo/data.bin": os.urandom(1 << 20)}))
+    body = form(wheel(tmp_path / "w2", files={"dragoman_demo/data.bin": b"." + os.urandom(1 << 20)}))
     with command(root, tmp_path, limit=300_000) as (_, said):
         status, reason, _ = post(said["url"], body)
         assert (status, code_of(reason)) == (507, "inbox-full")

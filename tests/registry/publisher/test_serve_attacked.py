@@ -112,7 +112,7 @@ def test_the_server_ends_at_once_whatever_is_going_on(busy, number, tmp_path, ro
 
 def huge(folder: Path) -> Path:
     """Write a wheel with so many bytes to unpack that judging it takes a while, within every bound."""
-    half = os.urandom(1 << 20) + bytes(50 << 20)
+    half = b"." + os.urandom(1 << 20) + bytes(50 << 20)
     return wheelhouse.Driver(version="6.6.6", files={f"dragoman_demo/{n}.bin": half for n in range(4)}).write(folder)
 
 
