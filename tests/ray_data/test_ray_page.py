@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from stranger import serve_sample, stranger
+from stranger import connected, serve_sample
 
 PAGE = Path(__file__).parents[2] / "docs/how-to/read-with-ray.md"
 
@@ -22,8 +22,7 @@ def test_the_page_on_ray_reads_every_row_once(tmp_path):
     script = tmp_path / "page.py"
     script.write_text(PAGE.read_text().split("```python\n")[1].split("```")[0])
     with serve_sample() as port:
-        machine = stranger(tmp_path / "own", cwd=tmp_path, port=port)
-        machine("dragoman connections add shop --type elasticsearch --port $PORT --auth none --yes")
+        machine = connected(tmp_path / "own", cwd=tmp_path, port=port)
         settings = {"RAY_DATA_DISABLE_PROGRESS_BARS": "1", "RAY_raylet_start_wait_time_s": "200"}
         environment = {**os.environ, **settings, "HOME": str(tmp_path), "DRAGOMAN_HOME": str(machine.home)}
         done = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True, check=False)

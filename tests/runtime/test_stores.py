@@ -71,6 +71,20 @@ def place():
     return parse_target("recording://d")
 
 
+@pytest.fixture
+def old(place):
+    """Return a place in a store that replaces files: its backend has no mode for it."""
+
+    class Old(Recording):
+        protocol = "older"
+
+        def pipe_file(self, path, value):
+            MemoryFileSystem.pipe_file(self, path, value)
+
+    fsspec.register_implementation("older", Old, clobber=True)
+    return parse_target("older://d")
+
+
 def test_a_place_lists_the_names_in_it(place):
     assert place.names() == []
     place.write("b", b"1")
@@ -123,30 +137,14 @@ def test_an_error_after_which_the_file_is_there_was_a_lost_answer(place):
     assert place.names() == ["a", "b"]
 
 
-def test_a_store_that_replaces_files_is_told_apart_from_one_that_refuses(place, monkeypatch):
-    class Old(Recording):
-        protocol = "older"
-
-        def pipe_file(self, path, value):
-            MemoryFileSystem.pipe_file(self, path, value)
-
-    fsspec.register_implementation("older", Old, clobber=True)
-    old = parse_target("older://d")
+def test_a_store_that_replaces_files_is_told_apart_from_one_that_refuses(old):
     assert old.create("a", b"1") is False
     with pytest.raises(FileExistsError):
         old.create("a", b"2")
     assert old.read("a", limit=9) == b"1"
 
 
-def test_an_empty_file_is_a_file_also_for_a_store_that_replaces_files(place):
-    class Old(Recording):
-        protocol = "older"
-
-        def pipe_file(self, path, value):
-            MemoryFileSystem.pipe_file(self, path, value)
-
-    fsspec.register_implementation("older", Old, clobber=True)
-    old = parse_target("older://d")
+def test_an_empty_file_is_a_file_also_for_a_store_that_replaces_files(old):
     old.write("a", b"")
     with pytest.raises(FileExistsError):
         old.create("a", b"1")

@@ -22,6 +22,13 @@ def stranger(folder: Path, **more: Any) -> Machine:
     return Machine(folder / "dragoman", **{"inside": False, "bare": True, **more})
 
 
+def connected(folder: Path, *, port: int, cwd: Path | None = None) -> Machine:
+    """Return a stranger's machine with the connection `shop` to an Elasticsearch at this port."""
+    machine = stranger(folder, port=port, **({"cwd": cwd} if cwd else {}))
+    machine("dragoman connections add shop --type elasticsearch --port $PORT --auth none --yes")
+    return machine
+
+
 @contextmanager
 def serve_sample():
     """Serve the sample cluster in a process of its own, and yield its port."""

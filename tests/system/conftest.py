@@ -7,7 +7,7 @@ from anyio.from_thread import start_blocking_portal
 from docs.demo import sample_cluster
 
 from fakes.elasticsearch import FakeElasticsearch
-from stranger import serve_sample, stranger
+from stranger import connected, serve_sample, stranger
 
 
 @pytest.fixture(scope="session")
@@ -45,6 +45,4 @@ def server(sample_here):
 def machine(sample_here, tmp_path_factory):
     """A stranger's machine with the connection `shop` to the sample in this process."""
     folder = tmp_path_factory.mktemp("machine")
-    made = stranger(folder / "home", cwd=folder, port=sample_here.port)
-    made("dragoman connections add shop --type elasticsearch --port $PORT --auth none --yes")
-    return made
+    return connected(folder / "home", cwd=folder, port=sample_here.port)

@@ -20,7 +20,7 @@ from dask_processes import scheduler, until, worker
 from dragoman.dask.clusters import check_address
 from dragoman_api.errors import ConfigurationError
 from fakes.elasticsearch import FakeElasticsearch
-from stranger import stranger
+from stranger import connected, stranger
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -232,8 +232,7 @@ def test_workers_have_their_own_homes_and_one_that_differs_stops_the_export_by_n
     words = "dragoman export shop orders --format rows --parts 6 --insecure-cluster --cluster "
     with scheduler(tmp_path) as (address, _):
         assert "the cluster has no worker" in shell(f"{words}{address} -o orders", code=2).err
-        own = stranger(tmp_path / "own", port=shell.port)
-        own("dragoman connections add shop --type elasticsearch --port $PORT --auth none --yes")
+        own = connected(tmp_path / "own", port=shell.port)
         with worker(address, own.home, tmp_path / "w1"):
             shell(f"{words}{address} -o first")
             assert digests(shell.cwd / "first") == whole
@@ -254,8 +253,7 @@ def test_workers_have_their_own_homes_and_one_that_differs_stops_the_export_by_n
 def test_a_scheduler_that_dies_ends_the_export_which_another_run_continues(shell, server, whole, tmp_path):
     words = "export shop orders --format rows --parts 6 -o orders"
     with scheduler(tmp_path) as (address, process):
-        own = stranger(tmp_path / "own", port=shell.port)
-        own("dragoman connections add shop --type elasticsearch --port $PORT --auth none --yes")
+        own = connected(tmp_path / "own", port=shell.port)
         with (
             worker(address, own.home, tmp_path / "w1"),
             started(shell, f"{words} --insecure-cluster --cluster {address}") as export,

@@ -9,7 +9,7 @@ import signal
 import pytest
 
 from clusters import begun, cluster_of, send
-from stranger import stranger
+from stranger import connected
 
 pytestmark = pytest.mark.slow
 
@@ -25,9 +25,7 @@ def cluster():
 @pytest.fixture(scope="module")
 def machine(cluster, tmp_path_factory):
     folder = tmp_path_factory.mktemp("loader")
-    shell = stranger(folder / "home", cwd=folder, port=cluster.port)
-    shell("dragoman connections add shop --type elasticsearch --port $PORT --auth none --yes")
-    return shell
+    return connected(folder / "home", cwd=folder, port=cluster.port)
 
 
 @pytest.fixture

@@ -56,8 +56,7 @@ class ParquetRows:
             raise ConfigurationError(f"the column {min(twice)!r} occurs twice in {path}")
         roles = [(field.metadata or {}).get(b"role") for field in self._schema]
         self._aside = roles.index(b"misfits") if b"misfits" in roles else None
-        aside = [self._aside] if self._aside is not None else []
-        if any(str(self._schema.field(at).type) != "string" for at in aside):
+        if self._aside is not None and str(self._schema.field(self._aside).type) != "string":
             raise ConfigurationError(f"the column of misfits in {path} holds no text", hint="export the rows again")
         self.names = [name for at, name in enumerate(self._schema.names) if at != self._aside]
         self._places = {name: at for at, name in enumerate(self.names)}
@@ -69,13 +68,13 @@ class ParquetRows:
             for batch in self._file.iter_batches(batch_size=_ROWS):
                 for record in self._records(batch, convert):
                     number += 1
-                    record.number += number - 1
+                    record.number = number
                     yield record
         except (OSError, self._error) as error:
             raise self._damaged(error) from error
 
     def _records(self, batch: Any, convert: Sequence[Callable[[Any], list[Any]]]) -> list[Record]:
-        """Return the rows of a batch, all numbered 1; one with a value that no change can hold has a fault."""
+        """Return the rows of a batch, without their numbers; one with a value that no change can hold has a fault."""
         try:
             columns = [make(column) for make, column in zip(convert, batch.columns, strict=True)]
             rows = [list(row) for row in zip(*columns, strict=True)]
@@ -85,10 +84,12 @@ class ParquetRows:
         except (ValueError, OverflowError) as error:
             if isinstance(error, self._error):
                 raise
-            if batch.num_rows > 1:
-                return [each for at in range(batch.num_rows) for each in self._records(batch.take([at]), convert)]
-            return [Record(1, [None] * len(self.names), str(error))]
-        return [Record(1, values) for values in rows]
+            if (count := batch.num_rows) == 1:
+                return [Record(0, [None] * len(self.names), str(error))]
+            # Halves, so that one bad row costs its neighbours little. A slice would keep the values of the other half.
+            halves = (list(range(count // 2)), list(range(count // 2, count)))
+            return [each for half in halves for each in self._records(batch.take(half), convert)]
+        return [Record(0, values) for values in rows]
 
     def _restore(self, values: list[Any], aside: str | None) -> None:
         """Put the values that did not fit their columns back; the last column of an export's table holds them."""

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from dragoman_api.changes import Delete, Drop, Insert, Update
 from dragoman_api.errors import ConfigurationError
 from dragoman_api.filters import Filter, RawQuery
 from dragoman_api.grid import RowKey, Sort
 from dragoman_api.wording import quoted
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 _FILTER = 'Filter("total", ">=", 100), in a list'
 _SORT = 'Sort("total", descending=True), in a list'
@@ -42,7 +40,9 @@ def check_changes(changes: Sequence[Any]) -> None:
             check_key(change.key)
 
 
-def _check(given: Iterable[Any], kinds: tuple[type, ...], *, what: str, hint: str) -> None:
+def _check(given: Sequence[Any], kinds: tuple[type, ...], *, what: str, hint: str) -> None:
+    if not isinstance(given, Sequence):  # one alone; or an iterator, which a check would use up
+        raise ConfigurationError(f"{quoted(given)} is not a list", hint=hint)
     for each in [given] if isinstance(given, str | bytes) else given:
         if not isinstance(each, kinds):
             raise ConfigurationError(f"{quoted(each)} is not {what}", hint=hint)
