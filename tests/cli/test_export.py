@@ -48,7 +48,7 @@ def test_columns_are_chosen_and_near_names_suggested(shop, tmp_path):
     shop("export", "shop", "books", "-o", tmp_path / "b.csv", "--columns", "price, id", "--no-manifest")
     assert (tmp_path / "b.csv").read_text().splitlines() == ["price,id", "12.5,1", f"{2**70},2", "3,3"]
     done = shop("export", "shop", "books", "--format", "csv", "--columns", "prise", code=2)
-    assert "'prise' (did you mean price?)" in done.err
+    assert "'prise' (did you mean price?)\n" in done.err
     assert names(tmp_path) == ["b.csv"]
 
 

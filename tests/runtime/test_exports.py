@@ -180,7 +180,7 @@ def test_a_table_holds_what_an_export_holds_and_nothing_twice():
     assert [column.name for column in choose_columns(books, ["a", "id"])] == ["a", "id"]
     for names, reason in (
         (["score"], "an export does not hold the column 'score'"),
-        (["id", "idd"], r"'books' has no column 'idd' \(did you mean id\?\)"),
+        (["id", "idd"], "'books' has no column 'idd'$"),
         (["a", "id", "a"], "the column 'a' is named twice"),
     ):  # fmt: skip
         with pytest.raises(ConfigurationError, match=reason) as caught:

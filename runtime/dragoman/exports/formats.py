@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 import msgspec
 
-from dragoman.near_names import did_you_mean, near_names
 from dragoman_api.errors import ConfigurationError
 from dragoman_api.exports import ExportForm
 
@@ -232,14 +231,13 @@ def choose_columns(description: Description, names: Sequence[str] | None) -> lis
         ConfigurationError: A column does not exist, is not part of an export, or is named twice.
     """
     columns = {column.name: column for column in description.columns}
-    held = [column.name for column in columns.values() if column.path]
-    names = held if names is None else names
+    names = [column.name for column in columns.values() if column.path] if names is None else names
     if not names:
         raise ConfigurationError(f"an export of {description.object} has no columns", hint="use --format documents")
     for at, name in enumerate(names):
         reason = ""
         if name not in columns:
-            text = f"{description.object!r} has no column {name!r}{did_you_mean(near_names(name, held))}"
+            text = f"{description.object!r} has no column {name!r}"
             raise ConfigurationError(text, code="column-unknown", details={"column": name})
         if not columns[name].path:
             reason = f"an export does not hold the column {name!r}; it is computed for a page"
