@@ -59,7 +59,7 @@ def test_a_dry_run_shows_the_exact_requests_and_writes_nothing(shop, rows, tmp_p
 
 def test_what_cannot_be_right_is_refused_with_2_before_anything_is_sent(shop, rows, tmp_path):
     done = shop("import", "shop", "books", rows("titel,price", "x,1", name="b.csv"), code=2)
-    assert "error[column-unknown]: 'books' has no column 'titel' (did you mean title?)" in done.err
+    assert "error[column-unknown]: 'books' has no column 'titel' (did you mean title?)\n" in done.err
     done = shop("import", "shop", "books", tmp_path / "nowhere.csv", code=2)
     assert "nowhere.csv cannot be read: No such file" in done.err
     done = shop("import", "shop", "books", tmp_path / "nowhere.xlsx", code=2)

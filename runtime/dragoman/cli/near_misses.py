@@ -28,7 +28,8 @@ async def suggesting_names(session: Session, object: str) -> AsyncIterator[None]
         if wanted:
             known = await _known_names(session, object, objects=isinstance(error, ObjectNotFoundError))
             if wanted not in known:
-                error.message += did_you_mean(near_names(wanted, known))
+                meant = did_you_mean(near_names(wanted, known))
+                error.message = error.message.removesuffix(meant) + meant  # some errors say it themselves
                 look = ["objects"] if isinstance(error, ObjectNotFoundError) else ["describe", object]
                 error.advise(shlex.join(["dragoman", look[0], session.name, *look[1:]]))
         raise
