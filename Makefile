@@ -60,9 +60,9 @@ some: $(BUNDLE) ## tests of your choice, as the others run: TESTS="-m slow tests
 fuzz: $(BUNDLE) ## search for inputs that a parser does not survive; TARGET=NAME, SECONDS=60 each, JOBS=1
 	@$(BIN)/python -m tests.fuzz $(TARGET) --seconds $(or $(SECONDS),60) --jobs $(or $(JOBS),1)
 
-mutants: $(BUNDLE) ## change modules that decide, and see whether a test notices; MODULES="a b", SAMPLE=1000, SECONDS=, SEED=1
+mutants: $(BUNDLE) ## change modules that decide, and see whether a test notices; MODULES="a b", SAMPLE=1000, SECONDS=, SEED=1, OPERATOR=meaning
 	@$(BIN)/python -m tests.mutants $(MODULES) --sample $(or $(SAMPLE),1000) --seed $(or $(SEED),1) \
-	  $(if $(SECONDS),--seconds $(SECONDS)) $(if $(JOBS),--jobs $(JOBS)) $(if $(JSON),--json)
+	  $(if $(SECONDS),--seconds $(SECONDS)) $(if $(OPERATOR),--operator $(OPERATOR)) $(if $(JOBS),--jobs $(JOBS)) $(if $(JSON),--json)
 
 # mypy takes most of the time where it has no cache: its runs are beside each other, and each prints its answer whole.
 check: $(BUNDLE) ## ruff and its format, mypy, import contracts

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from .accepted import accepted
 from .mutating import Mutant, mutants, sample
+from .operators import BY_MEANING, OPERATORS
 from .table import HOLDING, ROOT, file_of
 from .trying import Failed, Trial, Watched, attempt, benches, digest_of, watch
 
@@ -81,6 +82,9 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1, help="of the sample (1)")
     parser.add_argument("--jobs", type=int, default=2, help="at the same time (2)")
     parser.add_argument("--floor", type=float, default=90, help="percent that have to be killed (90)")
+    parser.add_argument(
+        "--operator", action="append", metavar="NAME", help="or pattern, or `meaning` (all); repeatable"
+    )
     parser.add_argument("--record", type=Path, default=KEPT, metavar="FILE", help="of what was found")
     parser.add_argument("--fresh", action="store_true", help="forget what earlier runs found")
     parser.add_argument("--json", action="store_true", help="write the results as JSON")
@@ -89,7 +93,20 @@ def main() -> int:
     names = [name for name in HOLDING if not given.modules or any(_fits(name, one) for one in given.modules)]
     if not names:
         parser.error(f"no module is called {' or '.join(given.modules)}; --list lists them")
-    found = {name: mutants(name, (ROOT / file_of(name)).read_text(encoding="utf-8")) for name in names}
+    patterns = given.operator or ["*"]
+    operators = {name for name in OPERATORS if any(fnmatch(name, pattern) for pattern in patterns)}
+    if "meaning" in patterns:
+        operators |= {operator.__name__ for operator in BY_MEANING}
+    if not operators:
+        parser.error(f"no operator is called {' or '.join(patterns)}; there are meaning, {', '.join(OPERATORS)}")
+    found = {
+        name: [
+            mutant
+            for mutant in mutants(name, (ROOT / file_of(name)).read_text(encoding="utf-8"))
+            if mutant.operator in operators
+        ]
+        for name in names
+    }
     if given.list:
         print("\n".join(f"{name:50}{len(each):6}" for name, each in found.items()))
         return 0

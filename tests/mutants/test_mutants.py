@@ -106,6 +106,43 @@ def test_what_decides_is_changed():
     assert not any("nothing there" not in after and "ValueError" in after for _, after in found)  # for people
 
 
+FORGETFUL = """\
+NAMES = ("a", "b", "c")
+
+async def act(hosts, journal, saved):
+    for host in hosts:
+        await journal.write(host, kind="act", hint="try")
+        await host.send()
+    if (saved.host, saved.port) == (host.host, host.port) and saved.tls is not None:
+        return {"host": 1, "port": 2, **saved}
+    sent = await host.send()
+    await journal.write(sent)
+    return [name for name in NAMES]
+"""
+
+
+def test_faults_that_people_make_are_changes_too():
+    found = {(operator, after) for operator, after in changes(FORGETFUL)}
+    for operator, after in (
+        ("DropElement", 'NAMES = ( "b", "c")'),
+        ("DropElement", 'NAMES = ("a", "b",)'),
+        ("DropElement", 'return { "port": 2, **saved}'),
+        ("DropElement", 'return {"host": 1, "port": 2,}'),
+        ("TakeFirst", "for host in [*hosts][:1]:"),
+        ("TakeFirst", "return [name for name in [*NAMES][:1]]"),
+        ("DropCondition", "if ( saved.port,) == ( host.port,) and saved.tls is not None:"),
+        ("DropCondition", "if (saved.host,) == (host.host,) and saved.tls is not None:"),
+        ("DropCondition", "if (saved.host, saved.port) == (host.host, host.port):"),
+        ("DropCondition", "if saved.tls is not None:"),
+        ("TakeEmptyForMissing", "if (saved.host, saved.port) == (host.host, host.port) and (saved.tls):"),
+        ("IgnoreField", 'await journal.write(host, hint="try")'),
+        ("SwapSteps", "await host.send()"),
+    ):
+        assert (operator, after) in found
+    assert ("IgnoreField", 'await journal.write(host, kind="act")') not in found  # a person reads it
+    assert sum(operator == "SwapSteps" for operator, _ in found) == 1  # the second pair needs the first one's name
+
+
 def test_a_word_is_changed_only_where_no_sentence_surrounds_it():
     source = "def name(folder, at):\n    return f'{folder}/x-{at}.json', f'It is in {folder}.', 'the end', 'end'\n"
     found = {after for operator, after in changes(source) if operator == "ReplaceWord"}

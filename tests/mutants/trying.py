@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from .mutating import Mutant, function_at
-from .table import INSTALLED, ROOT
+from .table import INSTALLED, ROOT, STORIES, STRUCTURE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -71,7 +71,8 @@ class Bench:
                 shutil.copytree(source, folder / name, ignore=_LEFT_OUT, symlinks=True)
             elif source.is_file():
                 shutil.copy2(source, folder / name)
-        path = os.pathsep.join(str(folder / name) for name in INSTALLED)
+        _make_repository(root, folder)
+        path = os.pathsep.join(str(folder / name) for name in (*INSTALLED, "."))  # the root, as `python -m pytest` does
         temporary = folder / "tmp"
         temporary.mkdir()
         environment = os.environ | {"PYTHONPATH": path, "TMPDIR": str(temporary)}
@@ -101,6 +102,14 @@ class Bench:
             self._process.terminate()
 
 
+def _make_repository(root: Path, folder: Path) -> None:
+    """Make a repository of a copy: tests of the structure ask git which files there are."""
+    if (root / ".gitignore").is_file():
+        shutil.copy2(root / ".gitignore", folder)
+    for words in (["init", "-q"], ["add", "-A"]):
+        subprocess.run(["git", *words], cwd=folder, check=True)
+
+
 @dataclass(kw_only=True)
 class Watched:
     """What is known about the tests: which functions each calls and how long it takes.
@@ -120,15 +129,17 @@ class Watched:
     def chosen(self, file: str, function: str, tests: Iterable[str]) -> tuple[dict[str, float], dict[str, float]]:
         """Return the tests that call a function, the fastest first, and those whose calls may have gone unseen.
 
-        What is kept by other means than `functools.lru_cache` has one caller in each file of tests, and a driver's
-        process is not watched. Where no test calls the function, any test may notice.
+        What is kept by other means than `functools.lru_cache` has one caller in each file of tests; a driver's process
+        is not watched, and neither are the commands of whole stories. Where no test calls the function, any test may
+        notice.
         """
         known = {test: self.files[test]["tests"] for test in tests}
         calling = {
             test: {name for name, each in of.items() if function and function in each["calls"].get(file, ())}
             for test, of in known.items()
         }
-        unsure = {test for test, of in calling.items() if len(of) == 1 or (not of and file.startswith("plugins/"))}
+        unseen = {test for test in known if test in (*STORIES, *STRUCTURE) or file.startswith("plugins/")}
+        unsure = {test for test, of in calling.items() if len(of) == 1 or (not of and test in unseen)}
         unsure = unsure if any(calling.values()) else set(known)
         seconds = {name: each["seconds"] for of in known.values() for name, each in of.items()}
         # A fixture of a class is made once where the tests of a class stay together.
