@@ -79,6 +79,7 @@ _WEAVIATE = {
 _KIT = {
     "bucket_bounds": "test_bucket_bounds.py",
     "column_choice": "test_column_choice.py",
+    "left_out": "test_left_out.py",
     "console_places": "test_console_places.py",
     "console_text": "test_console_text.py",
     "cursors": "test_cursors.py test_keyset_walks.py",
