@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from dragoman_api.endpoints import endpoint_name
 from dragoman_api.errors import ConfigurationError, PermissionDeniedError
 
-from .questions import Question
+from .questions import Question, ask_consent
 from .sandbox.reach.address_resolver import NearerError
 from .sessions.untrusted_certificates import CanBePinned
 
@@ -97,7 +97,7 @@ class Consents:
 
     async def _agree(self, about: str, text: str, error: DragomanError) -> bool:
         question = Question(about=about, text=text, details=(error.message,))
-        return self._confirm is not None and await self._confirm(question)
+        return await ask_consent(self._confirm, question)
 
     async def record(
         self, connection: SavedConnection, *, pins: Mapping[str, str] = _NONE, sign_in_at: str = "", trial: bool = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections import Counter
 from contextlib import aclosing
 from contextvars import ContextVar
@@ -123,22 +124,22 @@ class Hooks:
         if not implementations:
             return
         pending = self._manager.hook.before_call(call=call)
-        vetoes: dict[int, Refused] = {}
+        names = [implementation.plugin_name for implementation in implementations]
+        vetoes = {number: Refused(f"{name} did not decide") for number, name in enumerate(names)}
 
         async def decide(number: int, plugin: object, name: str, decision: Awaitable[None]) -> None:
             AT_WORK.set(name)
-            try:
-                with anyio.fail_after(getattr(plugin, "seconds", VETO_SECONDS)):
-                    await decision
-            except Refused as veto:
-                vetoes[number] = veto
-            except Exception as error:  # noqa: BLE001 - trusted, but a guard that fails has not agreed
-                late = isinstance(error, TimeoutError)
-                reason = "did not decide in time" if late else f"failed with {failure(error)}"
+            ended = await _end_of(decision, seconds=getattr(plugin, "seconds", VETO_SECONDS))
+            if ended is None:
+                del vetoes[number]
+            elif isinstance(ended, Refused):
+                vetoes[number] = ended
+            else:
+                late = isinstance(ended, _LateError)
+                reason = "did not decide in time" if late else f"failed with {failure(ended)}"
                 self._emit(AutomationFailed(automation=name, hook=call.hook, reason=reason))
                 vetoes[number] = Refused(f"{name} {reason}", hint="correct the automation, or omit it")
 
-        names = [implementation.plugin_name for implementation in implementations]
         async with anyio.create_task_group() as tasks:  # pluggy calls the last registered first
             for number, decision in enumerate(reversed(pending)):
                 tasks.start_soon(decide, number, implementations[number].plugin, names[number], decision)
@@ -171,14 +172,11 @@ class Hooks:
         """Pass an event to one automation; a failure is reported as an event and not raised."""
         name, on_event = observer
         AT_WORK.set(name)
-        try:
-            with anyio.fail_after(OBSERVE_SECONDS):
-                await on_event(event)
-        except Exception as error:  # noqa: BLE001 - an observer must not stop what it observes
-            if not isinstance(event, AutomationFailed):  # else a failing observer reports itself endlessly
-                late = isinstance(error, TimeoutError)
-                reason = f"did not finish within {OBSERVE_SECONDS:g} s" if late else failure(error)
-                self._emit(AutomationFailed(automation=name, hook="on_event", reason=reason))
+        ended = await _end_of(on_event(event), seconds=OBSERVE_SECONDS)
+        if ended is not None and not isinstance(event, AutomationFailed):  # else a failure reports itself endlessly
+            late = isinstance(ended, _LateError)
+            reason = f"did not finish within {OBSERVE_SECONDS:g} s" if late else failure(ended)
+            self._emit(AutomationFailed(automation=name, hook="on_event", reason=reason))
 
     def _fire(self, hook: str, *values: object) -> Any:
         """Call the implementation through pluggy. Raises UnsupportedOperationError if there is none."""
@@ -224,6 +222,34 @@ class Hooks:
                 raise
             except Exception as error:
                 raise DriverFaultError(f"{hook} failed inside the driver: {failure(error)}") from error
+
+
+class _LateError(Exception):
+    """An automation did not end in time."""
+
+
+async def _end_of(work: Awaitable[object], *, seconds: float) -> BaseException | None:
+    """Await an automation's code, and return how it ended: None if it returned nothing, or True.
+
+    Any other end is returned, also an exit of the process or a cancellation that comes from the automation's own code;
+    only a cancellation of the caller is raised.
+    """
+    returned: object = None
+    scope = anyio.CancelScope(deadline=anyio.current_time() + seconds)
+    try:
+        with scope:
+            returned = await work
+    except BaseException as error:  # trusted code, but it does not end what it watches
+        if isinstance(error, anyio.get_cancelled_exc_class()) and anyio.current_effective_deadline() == -math.inf:
+            raise
+        return _LateError() if scope.cancel_called else error
+    if scope.cancel_called:
+        return _LateError()
+    if returned is None or returned is True:
+        return None
+    if inspect.iscoroutine(returned):
+        returned.close()  # it was never awaited
+    return TypeError(f"it returned {repr(returned)[:200]}; to agree, return nothing; to refuse, raise Refused")
 
 
 def _name_of(automation: object) -> str:

@@ -27,6 +27,7 @@ from .plugins import Plugins, Registries
 from .plugins.advisory_cache import AdvisoryCache
 from .plugins.install_on_open import InstallOnOpen
 from .plugins.install_steps import PluginInstaller
+from .questions import ask_consent
 from .sandbox.driver_process import Launch
 from .sandbox.host_imports import find_host_imports
 from .sandbox.levels import achievable_level
@@ -359,7 +360,7 @@ class Runtime:
         if not texts:
             return connection
         question = texts.question(f"{called(generation.label, generation.project)} {generation.version}")
-        if texts.uncertain and not (self._confirm and await self._confirm(question)):
+        if texts.uncertain and not await ask_consent(self._confirm, question):
             reason = f"connection {connection.name!r}: {'; '.join(texts.details)}, if you entered that yourself and "
             reason += "no driver did; nothing was read or run"
             raise ConfigurationError(reason, hint=f"dragoman connections migrate {connection.name}")

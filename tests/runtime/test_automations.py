@@ -425,17 +425,22 @@ def test_an_installed_automation_runs_only_where_it_is_named_and_a_broken_one_is
     info = tmp_path / "site/team-1.0.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: team\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[dragoman.automations]\nteam = team_guard\nbad = team_bad\n")
+    (info / "entry_points.txt").write_text("[dragoman.automations]\nteam = team_guard\n")
+    with (info / "entry_points.txt").open("a") as file:
+        file.writelines(f"bad{number} = team_bad{number}\n" for number in range(3))
     text = "from dragoman_api import hookimpl\n@hookimpl\nasync def before_call(call):\n    ...\n"
     (tmp_path / "site/team_guard.py").write_text(text)
-    (tmp_path / "site/team_bad.py").write_text("1 / 0\n")
     monkeypatch.syspath_prepend(tmp_path / "site")
     open_memory("")
     assert "team_guard" not in sys.modules
     open_memory('automations = ["team"]\n')
     assert sys.modules.pop("team_guard")
-    with pytest.raises(ConfigurationError, match=r"automation bad of config\.toml cannot be loaded from team_bad"):
-        open_memory('automations = ["team", "bad"]\n')
+    for number, end in enumerate(["1 / 0", "import sys; sys.exit()", "import asyncio; raise asyncio.CancelledError"]):
+        (tmp_path / f"site/team_bad{number}.py").write_text(f"{end}\n")
+        with pytest.raises(
+            ConfigurationError, match=r"automation bad\d of config\.toml cannot be loaded from team_bad"
+        ):
+            open_memory(f'automations = ["team", "bad{number}"]\n')
     with pytest.raises(ConfigurationError, match="not installed: absent"):
         open_memory('automations = ["absent"]\n')
     sys.modules.pop("team_guard")

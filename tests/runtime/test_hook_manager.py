@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
+from contextlib import suppress
 
 import anyio
 import pytest
 
 from dragoman import hook_manager
 from dragoman.hook_manager import Hooks
+from dragoman.questions import Question, ask_consent
 from dragoman_api.calls import Call, ConnectionInfo
 from dragoman_api.errors import (
     ConfigurationError,
@@ -26,6 +29,9 @@ from dragoman_worker.hook_types import HOOKS
 CALL = Call(
     hook="fetch_page", connection=ConnectionInfo(name="prod", type="t", host="h", port=1), object="books", writes=True
 )
+
+
+QUESTION = Question(about="change", text="Sure?")
 
 
 class Guard:
@@ -149,6 +155,174 @@ async def test_an_automation_that_does_not_decide_has_not_agreed(monkeypatch):
     made, _ = hooks(Slow())
     with pytest.raises(Refused, match="did not decide in time"):
         await made.ask(CALL)
+
+
+async def never():
+    await anyio.sleep_forever()
+
+
+async def awaits_a_cancelled_task():
+    task = asyncio.ensure_future(never())
+    asyncio.get_running_loop().call_soon(task.cancel)
+    await task
+
+
+async def cancels_itself():
+    asyncio.current_task().cancel()
+    await anyio.sleep(0)
+
+
+async def awaits_a_cancelled_future():
+    future = asyncio.get_running_loop().create_future()
+    future.cancel()
+    await future
+
+
+async def raises_in_a_group():
+    raise BaseExceptionGroup("", [asyncio.CancelledError(), SystemExit(0)])
+
+
+async def swallows_its_deadline():
+    with suppress(asyncio.CancelledError):
+        await never()
+
+
+async def times_out_itself():
+    async with asyncio.timeout(0):
+        await never()
+
+
+def raising(error):
+    async def end():
+        raise error
+
+    end.__name__ = repr(error)
+    return end
+
+
+def returning(value):
+    async def end():
+        return value() if callable(value) else value
+
+    end.__name__ = f"returns {value}"
+    return end
+
+
+ENDS = [
+    awaits_a_cancelled_task, cancels_itself, awaits_a_cancelled_future, raises_in_a_group, swallows_its_deadline, never,
+    times_out_itself, *map(raising, [
+        RuntimeError(), SystemExit(), SystemExit(0), SystemExit("bye"), KeyboardInterrupt(), GeneratorExit(),
+        StopIteration(), StopAsyncIteration(), asyncio.CancelledError(), asyncio.InvalidStateError(), MemoryError(),
+        BaseException(), ExceptionGroup("", [Refused("inside")]),
+    ]), *map(returning, [False, 0, "", "no", [], never]),
+]  # fmt: skip
+"""Every way in which the code of an automation ends, but for a plain return."""
+
+
+@pytest.mark.parametrize("end", ENDS, ids=lambda end: end.__name__)
+async def test_only_a_guard_that_returns_has_agreed_and_the_others_are_heard_too(monkeypatch, end):
+    monkeypatch.setattr(hook_manager, "VETO_SECONDS", 0.02)
+    monkeypatch.setattr(hook_manager, "OBSERVE_SECONDS", 0.02)
+
+    class Ends:
+        @hookimpl
+        async def before_call(self, call):
+            return await end()
+
+        @hookimpl
+        async def on_event(self, event):
+            return await end()
+
+    made, events = hooks(Guard(), Ends(), vetoing("third"))
+    with pytest.raises(Refused) as caught:
+        await made.ask(CALL)
+    message = caught.value.message
+    assert message.startswith("Guard: fetch_page on prod; Ends ")
+    assert message.endswith("; third says no; nothing was sent")
+    with pytest.raises(Refused):
+        await made.ask(Call(hook="fetch_page"))
+    await tell(made, ConnectionClosed(connection="c"))
+    assert [(event.automation, event.hook) for event in events if event.name == "automation.failed"] == [
+        ("Ends", "fetch_page"), ("Ends", "fetch_page"), ("Ends", "on_event"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("value", [None, True])
+async def test_a_guard_agrees_by_returning(value):
+    class Agrees:
+        @hookimpl
+        async def before_call(self, call):
+            return value
+
+    made, events = hooks(Agrees())
+    await made.ask(CALL)
+    assert events == []
+
+
+@pytest.mark.parametrize("native", [True, False], ids=["a cancelled task", "a cancelled scope"])
+async def test_a_cancellation_of_the_caller_is_no_veto_and_goes_on(native):
+    class Slow:
+        @hookimpl
+        async def before_call(self, call):
+            await never()
+
+    made, events = hooks(Slow())
+    ended = []
+
+    async def call(scope):
+        with scope:
+            try:
+                await made.ask(CALL)
+            except BaseException as error:
+                ended.append(type(error))
+                raise
+            ended.append("went on")
+
+    async with anyio.create_task_group() as tasks:
+        scope = anyio.CancelScope()
+        if native:
+            task = asyncio.ensure_future(call(scope))
+            await anyio.sleep(0.01)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+        else:
+            tasks.start_soon(call, scope)
+            await anyio.sleep(0.01)
+            scope.cancel()
+    assert ended == [asyncio.CancelledError]
+    assert events == []
+
+
+@pytest.mark.parametrize("answer", [False, None, 1, "yes", "no", [True], never])
+async def test_only_the_answer_true_is_consent(answer):
+    assert await ask_consent(None, QUESTION) is False
+
+    async def confirm(question):
+        return answer
+
+    assert await ask_consent(confirm, QUESTION) is False
+
+
+UNANSWERED = [awaits_a_cancelled_task, awaits_a_cancelled_future, raising(SystemExit(0)), raising(GeneratorExit())]
+
+
+@pytest.mark.parametrize("end", UNANSWERED, ids=lambda end: end.__name__)
+async def test_a_question_that_ends_without_an_answer_is_refused(end):
+    async def confirm(question):
+        await end()
+
+    with pytest.raises(Refused, match="nobody answered 'Sure"):
+        await ask_consent(confirm, QUESTION)
+
+
+async def test_a_cancellation_of_the_caller_ends_a_question():
+    async def confirm(question):
+        await never()
+
+    with anyio.move_on_after(0.01) as scope:
+        await ask_consent(confirm, QUESTION)
+    assert scope.cancelled_caught
 
 
 async def tell(made, event):

@@ -411,8 +411,9 @@ class AutomationSpec:
             call: Hook, connection, object, whether it writes, and the exact requests if any.
 
         Raises:
-            Refused: The call must not happen; code, message and hint reach the caller. Any other exception also refuses
-                the call, and so does an automation that has not decided after 30 seconds.
+            Refused: The call must not happen; code, message and hint reach the caller. Only an automation that returns
+                nothing (or True) has agreed: any other exception, a cancellation, an exit, another value, and 30
+                seconds without a decision refuse the call, too.
 
         *When it is called*: before every operation, all automations concurrently; one veto is enough.
         """

@@ -67,6 +67,8 @@ def named(names: Sequence[str]) -> list[object]:
 def _load(entry: EntryPoint) -> object:
     try:
         return entry.load()
-    except Exception as error:  # the module may raise anything
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # the module may raise anything, an exit included
         text = f"the automation {entry.name} of config.toml cannot be loaded from {entry.value}: {failure(error)}"
         raise ConfigurationError(text, hint="correct it, or remove it from config.toml") from error

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from dragoman.questions import Question
+from dragoman.questions import Question, ask_consent
 from dragoman_api.errors import Refused
 
 if TYPE_CHECKING:
@@ -43,8 +43,8 @@ class ConfirmWrites:
             raise Refused(f"cannot ask to confirm {shown[0]} on {name}: not a terminal", hint="add --yes")
         text = f"Send {'this' if len(call.requests) == 1 else 'these'} to {name}?"
         async with self._one:
-            agreed = await self._confirm(Question(about="change", text=text, details=tuple(shown)))
-        if not agreed:
+            answer = await ask_consent(self._confirm, Question(about="change", text=text, details=tuple(shown)))
+        if not answer:
             raise Refused("not confirmed")
 
 

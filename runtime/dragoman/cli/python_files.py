@@ -49,10 +49,14 @@ def load_file(path: str) -> ModuleType:
 
 def load_automation(path: str) -> ModuleType:
     """Import an automation, whose prints are not data. Raises ConfigurationError."""
+    from dragoman_api.errors import DragomanError
+
     try:
         with redirect_stdout(sys.stderr):
             return load_file(path)
-    except SystemExit as error:  # only a script of `run` may end the process
+    except (KeyboardInterrupt, DragomanError):
+        raise
+    except BaseException as error:  # only a script of `run` may end the process
         raise _script_failed(Path(path), error) from error
 
 

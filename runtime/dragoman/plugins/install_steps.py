@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import anyio.to_thread
 import msgspec
 
-from dragoman.questions import Question
+from dragoman.questions import Question, ask_consent
 from dragoman.settings import user_name
 from dragoman_api import events
 from dragoman_api.calls import Call
@@ -191,7 +191,7 @@ class PluginInstaller:
         )
         if self._confirm is None:
             raise Refused(f"{decision.reason}; nothing was installed without consent", hint=decision.action)
-        if not await self._confirm(question):
+        if not await ask_consent(self._confirm, question):
             raise Refused(f"{_called(offer)} was not installed", hint=decision.action)
 
     def count_repair(self, plugin: str, decision: Decision) -> None:
