@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 
 from dragoman_api.columns import MAX_COLUMNS, Note
+from dragoman_api.remedies import MOST, Remedy
 
 from .frames import frame
 
@@ -186,6 +187,7 @@ class Failure(Message, frozen=True, tag="err", kw_only=True):
         dict[Name, Annotated[str, msgspec.Meta(max_length=4_000)] | int | float | bool | None],
         msgspec.Meta(max_length=50),
     ] = {}
+    remedies: Annotated[list[Remedy], msgspec.Meta(max_length=MOST)] = []
 
     @classmethod
     def of(cls, call: int, error: DragomanError) -> Failure:
@@ -201,6 +203,7 @@ class Failure(Message, frozen=True, tag="err", kw_only=True):
             message=error.message[:4_000],
             hint=error.hint[:4_000],
             details=details,
+            remedies=[remedy for remedy in error.remedies if not remedy.fault][:MOST],
         )
 
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from dragoman.sandbox.sanitizing import CROSSING, HINT, NOTES, RESERVED, driver_error, received
+from dragoman.sandbox.process_output import harmless
+from dragoman.sandbox.sanitizing import CROSSING, HINT, NOTES, RESERVED, WHERE_IT_LEADS, driver_error, received
 from dragoman_api import errors
 from dragoman_api.cells import Json
 from dragoman_api.changes import HttpRequest, Outcome, OutcomeStatus
@@ -18,6 +19,7 @@ from dragoman_api.connections import Health, Server
 from dragoman_api.console import Answer, AnswerKind
 from dragoman_api.errors import DriverError, QueryError, from_code
 from dragoman_api.grid import Page
+from dragoman_api.remedies import Remedy
 from dragoman_worker.wire import Failure, Learned
 
 if TYPE_CHECKING:
@@ -83,6 +85,59 @@ def test_the_hint_of_a_driver_is_marked_and_bounded():
     assert error.to_dict()["hint_from"] == "driver"
     error.advise("dragoman doctor")
     assert "hint_from" not in error.to_dict()
+
+
+def test_a_remedy_of_a_driver_is_of_a_known_kind_harmless_and_for_its_own_connection():
+    good = Remedy("open-object", {"object": "a$(id)", "connection": "another"})
+    sent = [
+        Remedy("run-shell", {"command": "id"}),
+        Remedy("install", {"plugin": "evil"}),
+        Remedy("sign-in", {"server": "evil:1"}),
+        Remedy("pin-certificate", {"fingerprint": "AB"}),
+        Remedy("unlock"),
+        *(Remedy("edit-field", {"field": name, "value": "evil"}) for name in (*sorted(WHERE_IT_LEADS), "api_key")),
+        Remedy("edit-field", {"field": "x --yes", "value": "1"}),
+        Remedy("open-object", {"object": "a\x1b[2J"}),
+        Remedy("open-object", {"object": "a\nb"}),
+        Remedy("open-object", {"object": "\u202egnp"}),
+        Remedy("open-object", {"object": "x" * 5_000}),
+        Remedy("open-object", {"object": "a", "shell": "id"}),
+    ]
+    for remedy in sent:
+        failure = Failure(id=3, code="query-failed", message="m", remedies=[remedy, good])
+        error = driver_error(failure, harmless, connection="shop")
+        assert error.remedies == (Remedy("open-object", {"object": "a$(id)", "connection": "shop"}),), remedy
+        assert error.hint_from == "driver"
+        page = received(Page(columns=[], notes=[Note(code="x", reason="y", remedies=(remedy, good))]), harmless,
+                        connection="shop")  # fmt: skip
+        assert page.notes[0].remedies == error.remedies
+        assert page.notes[0].hint_from == "driver"
+    named = Remedy("edit-field", {"field": "host"})
+    assert driver_error(Failure(id=3, code="x", message="m", remedies=[named]), str, connection="shop").remedies
+    assert crossed(QueryError("m", remedies=[good] * 90)).remedies == (Remedy("open-object", {"object": "a$(id)"}),) * 5
+
+
+def test_a_remedy_with_a_secret_in_it_is_dropped():
+    failure = Failure.of(
+        3, QueryError("m", remedies=[Remedy("query-rows", {"object": "a", "query": "hunter2-and-more"})])
+    )
+    assert driver_error(failure, clean).remedies == ()
+
+
+async def test_a_remedy_crosses_from_a_real_driver_as_data_and_names_its_connection(workshop: Workshop):
+    body = """
+    from dragoman_api.remedies import Remedy
+    told = {"object": "a b", "connection": "another"}
+    raise errors.QueryError("no", remedies=[Remedy("open-object", told), Remedy("run-shell", {"command": "id"})])
+    """
+    async with workshop.attempting(body) as worker:
+        with pytest.raises(QueryError) as caught:
+            await worker.call("describe_object", "x")
+    [remedy] = caught.value.remedies
+    assert (remedy.kind, remedy.arguments["object"]) == ("open-object", "a b")
+    assert remedy.arguments["connection"] != "another"
+    assert caught.value.__notes__ == ["the driver suggests: session.page('a b')"]
+    assert caught.value.to_dict()["hint"] == "open 'a b'"
 
 
 SAID = "a\x1b[31m\x9b2Jb\u202ec hunter2-and-more " + "z" * 10_000

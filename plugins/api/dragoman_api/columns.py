@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
+from .remedies import Remedy
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -185,8 +187,9 @@ class Note(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid
         code: Stable kebab-case identifier, for example ``sort-dropped``.
         reason: One sentence.
         column: The column concerned, None for the whole result.
-        hint: What to do; empty if nothing can be done.
-        hint_from: ``driver`` if a driver wrote the hint; the host fills it in.
+        hint: What to do, in words; empty if nothing can be done, or the remedies say it.
+        hint_from: ``driver`` if hint and remedies are a driver's; the host fills it in.
+        remedies: What to do, as data that each surface shows in its own way.
     """
 
     code: str
@@ -194,6 +197,7 @@ class Note(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid
     column: str | None = None
     hint: str = ""
     hint_from: str = ""
+    remedies: tuple[Remedy, ...] = ()
 
 
 class TimeColumn(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

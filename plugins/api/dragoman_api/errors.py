@@ -39,7 +39,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from .remedies import Remedy
 
 Detail = str | int | float | bool | None
 
@@ -53,8 +55,9 @@ class DragomanError(Exception):
     Attributes:
         code: Stable kebab-case identifier; a script may compare it.
         message: One sentence for people, beginning with the prefix of its class, if that has one.
-        hint: What to do, if possible as a command to paste; empty if nothing can be done.
-        hint_from: ``driver`` if a driver wrote the hint; the host does not present such a hint as its own.
+        hint: What to do, in words; empty if nothing can be done, or the remedies say it.
+        remedies: What to do, as data that each surface shows in its own way; a driver never writes a command.
+        hint_from: ``driver`` if hint and remedies are a driver's; the host does not present them as its own.
         details: Plain values that belong to the error (a column, a limit), for programs.
     """
 
@@ -62,29 +65,41 @@ class DragomanError(Exception):
     prefix: ClassVar[str] = ""
 
     def __init__(
-        self, message: str, *, hint: str = "", code: str | None = None, details: Mapping[str, Detail] | None = None
+        self,
+        message: str,
+        *,
+        hint: str = "",
+        remedies: Iterable[Remedy] = (),
+        code: str | None = None,
+        details: Mapping[str, Detail] | None = None,
     ) -> None:
         self.message = message if message.startswith(self.prefix) else self.prefix + message
         super().__init__(self.message)
         self.hint = hint
+        self.remedies = tuple(remedies)
         self.hint_from = ""
         self.details = dict(details or {})
         if code is not None:
             self.code = code
 
     def to_dict(self) -> dict[str, object]:
-        """Return code, message, hint and details as plain data, and `hint_from` if the hint is not the host's."""
-        about: dict[str, object] = {
+        """Return code, message, hint and details as plain data, with `remedies` and `hint_from` if they are set.
+
+        An error that has remedies and no hint has their words as its hint.
+        """
+        data: dict[str, object] = {
             "code": self.code,
             "message": self.message,
-            "hint": self.hint,
+            "hint": self.hint or "; ".join(map(str, self.remedies)),
             "details": self.details,
         }
-        return about | ({"hint_from": self.hint_from} if self.hint_from else {})
+        if self.remedies:
+            data["remedies"] = [{"kind": remedy.kind, "arguments": remedy.arguments} for remedy in self.remedies]
+        return data | ({"hint_from": self.hint_from} if self.hint_from else {})
 
-    def advise(self, hint: str) -> None:
-        """Replace the hint with one of the host's own."""
-        self.hint, self.hint_from = hint, ""
+    def advise(self, hint: str, *remedies: Remedy) -> None:
+        """Replace hint and remedies with those of the host's own."""
+        self.hint, self.remedies, self.hint_from = hint, remedies, ""
 
 
 class ConfigurationError(DragomanError):
@@ -112,7 +127,7 @@ class ExportError(DragomanError):
 
 
 class DriverError(DragomanError):
-    """A driver's own error; it crosses the sandbox as code, message, hint and details."""
+    """A driver's own error; it crosses the sandbox as code, message, hint, remedies and details."""
 
     code = "driver-error"
 
@@ -246,11 +261,12 @@ class WheelRejectedError(RegistryError):
         message: str,
         *,
         hint: str = "",
+        remedies: Iterable[Remedy] = (),
         code: str | None = None,
         details: Mapping[str, Detail] | None = None,
         faults: tuple[tuple[str, str], ...] = (),
     ) -> None:
-        super().__init__(message, hint=hint, code=code, details=details)
+        super().__init__(message, hint=hint, remedies=remedies, code=code, details=details)
         self.faults = faults
 
 
@@ -298,14 +314,21 @@ def tree(root: type[DragomanError]) -> Iterator[type[DragomanError]]:
 
 
 def from_code(
-    code: str, message: str, *, hint: str = "", details: Mapping[str, Detail] | None = None, family: str = ""
+    code: str,
+    message: str,
+    *,
+    hint: str = "",
+    remedies: Iterable[Remedy] = (),
+    details: Mapping[str, Detail] | None = None,
+    family: str = "",
 ) -> DragomanError:
     """Build the error that a code stands for.
 
     Args:
         code: The error's code; it is kept even if no class has it.
         message: The error's message.
-        hint: What to do.
+        hint: What to do, in words.
+        remedies: What to do, as data.
         details: Plain values.
         family: The code of the error's class, if the error has a code of its own.
 
@@ -313,4 +336,4 @@ def from_code(
         The error; a DriverError if neither code names a class.
     """
     kind = next((kind for kind in tree(DragomanError) if kind.code == (family or code)), DriverError)
-    return kind(message, hint=hint, code=code, details=details)
+    return kind(message, hint=hint, remedies=remedies, code=code, details=details)

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from enum import Enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_LIVE = re.compile(r"[\\'!]|[^ -~]")  # in $'…': what ends or escapes there, and what a terminal may act on
 
 
 def as_typed(value: object) -> str:
@@ -43,3 +51,35 @@ def failure(error: BaseException) -> str:
     ('ValueError: no digits', 'TimeoutError')
     """
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+
+
+def shell_word(text: str) -> str:
+    r"""Quote a text as one word of a command to paste: nothing in it means anything to a shell or a terminal.
+
+    Control characters, line breaks and marks of direction are escaped in ``$'…'``, which bash, zsh, ksh and POSIX 2024
+    read.
+
+    >>> print(shell_word("a b"), shell_word("a$(id)"), shell_word("\x1b[201~\n"), shell_word("=ls"))
+    'a b' 'a$(id)' $'\033[201~\012' '=ls'
+
+    Raises:
+        ValueError: It holds a null character, which no argument can.
+    """
+    if "\0" in text:
+        raise ValueError("an argument of a command cannot hold a null character")
+    if text.isprintable():
+        return f"'{text}'" if text.startswith("=") and "'" not in text else shlex.quote(text)
+    return f"$'{_LIVE.sub(_octal, text)}'"
+
+
+def shell_line(words: Iterable[str]) -> str:
+    """Return a command to paste, each word quoted by `shell_word`."""
+    return " ".join(map(shell_word, words))
+
+
+def _octal(match: re.Match[str]) -> str:
+    if match[0] in "\\'":
+        return f"\\{match[0]}"
+    if match[0].isprintable() and match[0] != "!":
+        return match[0]
+    return "".join(f"\\{byte:03o}" for byte in match[0].encode(errors="replace"))

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 
 from dragoman_api.errors import DRIVER, AuthenticationError, ConnectionFailedError, DragomanError
+from dragoman_api.remedies import RemedyKind
 
-from .messages import Failure, Remedy
+from .messages import Action, Failure
 from .production import LOCKED
 
 _COMMANDS: tuple[tuple[str, str, str], ...] = (
@@ -30,12 +31,13 @@ def failure_of(error: DragomanError) -> Failure:
     return Failure(
         code=error.code,
         message=_bounded(error.message),
-        hint=_bounded(error.hint),
+        hint=_bounded(str(error.to_dict()["hint"])),
         hint_from=error.hint_from,
         details=details,
         field=_field(error),
         row=row if isinstance(row, int) and not isinstance(row, bool) else None,
         remedy=_remedy(error),
+        remedies=list(error.remedies),
     )
 
 
@@ -55,17 +57,20 @@ def _field(error: DragomanError) -> str:
     return ""
 
 
-def _remedy(error: DragomanError) -> Remedy | None:
+def _remedy(error: DragomanError) -> Action | None:
     connection = str(error.details.get("connection", ""))
     if error.code == LOCKED:
-        return Remedy(action="unlock", label="Unlock", target=connection)
+        return Action(action="unlock", label="Unlock", target=connection)
     if error.code == CLOSED:
-        return Remedy(action="open", label="Open it", target=connection)
+        return Action(action="open", label="Open it", target=connection)
+    edited = next((remedy for remedy in error.remedies if remedy.kind == RemedyKind.EDIT_FIELD), None)
+    if edited is not None and "connection" in edited.arguments:
+        return Action(action="edit", label="Edit the connection", target=str(edited.arguments["connection"]))
     if error.hint_from == DRIVER:
         return None  # a driver's words are shown, and nothing follows from them
     for pattern, action, label in _COMMANDS:
         if found := re.fullmatch(pattern, error.hint):
-            return Remedy(action=action, label=label, target=found[1])  # type: ignore[arg-type]
+            return Action(action=action, label=label, target=found[1])  # type: ignore[arg-type]
     if error.hint.startswith(("dragoman ", "pip install ")) and "\n" not in error.hint:
-        return Remedy(action="command", label="Copy the command", target=error.hint)
+        return Action(action="command", label="Copy the command", target=error.hint)
     return None

@@ -36,6 +36,20 @@ export type Tagged = readonly [CellTag, string];
 
 export type Cell = null | boolean | string | Tagged;
 
+/**
+ * What the page offers as a button beside a failure.
+ *
+ * Attributes:
+ *     action: What the button does; ``command`` copies `target`, the others call that route with it.
+ *     label: The text of the button.
+ *     target: A plugin's id, a connection's name, or the command to copy.
+ */
+export interface Action {
+  readonly action: "command" | "edit" | "enable" | "install" | "open" | "repair" | "unlock" | "update";
+  readonly label: string;
+  readonly target: string;
+}
+
 /** A person's answer. */
 export interface AnswerQuestion {
   readonly id: string;
@@ -481,6 +495,7 @@ export interface Failed {
  *     field: The field of the form that can mend it; empty if there is none.
  *     row: The filter row or change that it is about, from 0; None for none.
  *     remedy: A button; None for none.
+ *     remedies: What to do, as data.
  */
 export interface Failure {
   readonly code: string;
@@ -490,7 +505,8 @@ export interface Failure {
   readonly details: Readonly<Record<string, string>>;
   readonly field: string;
   readonly row: number | null;
-  readonly remedy: Remedy | null;
+  readonly remedy: Action | null;
+  readonly remedies: readonly Remedy[];
 }
 
 /**
@@ -648,8 +664,9 @@ export interface NewToken {
  *     code: Stable kebab-case identifier, for example ``sort-dropped``.
  *     reason: One sentence.
  *     column: The column concerned, None for the whole result.
- *     hint: What to do; empty if nothing can be done.
- *     hint_from: ``driver`` if a driver wrote the hint; the host fills it in.
+ *     hint: What to do, in words; empty if nothing can be done, or the remedies say it.
+ *     hint_from: ``driver`` if hint and remedies are a driver's; the host fills it in.
+ *     remedies: What to do, as data that each surface shows in its own way.
  */
 export interface Note {
   readonly code: string;
@@ -657,6 +674,7 @@ export interface Note {
   readonly column?: string | null;
   readonly hint?: string;
   readonly hint_from?: string;
+  readonly remedies?: readonly Remedy[];
 }
 
 /**
@@ -912,17 +930,17 @@ export interface Question {
 }
 
 /**
- * What the page offers as a button beside a failure.
+ * One thing that a person can do about an error or a note.
  *
  * Attributes:
- *     action: What the button does; ``command`` copies `target`, the others call that route with it.
- *     label: The text of the button.
- *     target: A plugin's id, a connection's name, or the command to copy.
+ *     kind: A `RemedyKind`; the host drops others.
+ *     arguments: As `ARGUMENTS` says, in plain values and never quoted or escaped. ``field`` is a field of the
+ *         connection's form, by name; without ``value``, a person has to enter one. ``operator`` is an operator of a
+ *         filter row, ``query`` one in the server's syntax, ``request`` one of the console.
  */
 export interface Remedy {
-  readonly action: "command" | "edit" | "enable" | "install" | "open" | "repair" | "unlock" | "update";
-  readonly label: string;
-  readonly target: string;
+  readonly kind: string;
+  readonly arguments: Readonly<Record<string, string | number | boolean>>;
 }
 
 /** The conformance report, as its author published it. */

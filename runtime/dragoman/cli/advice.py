@@ -10,11 +10,14 @@ import shlex
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from dragoman_api.wording import shell_line
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from dragoman_api.columns import Note
     from dragoman_api.errors import DragomanError
+    from dragoman_api.remedies import Remedy
 
 PROGRAMS = ("dragoman", "pip", "python", "chmod", "ssh")
 """Programs whose commands are printed for pasting."""
@@ -80,7 +83,7 @@ def at_home(home: Callable[[], str | None], words: Sequence[str]) -> Iterator[No
 
 def command(*words: str) -> str:
     """Return a command line to paste here, from the words of the one in a shell: `dragoman`, then its arguments."""
-    return _here([*words]) or shlex.join(words)
+    return _here([*words]) or shell_line(words)
 
 
 def lines(hint: str) -> Iterator[str]:
@@ -94,14 +97,28 @@ def lines(hint: str) -> Iterator[str]:
         elif here := _here(words):
             yield f"try: {here}"
         else:  # nothing in it means something to a shell
-            yield f"{'hint: outside of this shell:' if _place else 'try:'} {shlex.join(_at_home(words))}"
+            yield f"{'hint: outside of this shell:' if _place else 'try:'} {shell_line(_at_home(words))}"
 
 
 def advice(about: Note | DragomanError) -> Iterator[str]:
-    """Yield the lines that show a hint with its source: a driver's hint is not the host's."""
-    if about.hint_from:
-        return iter([f"the driver suggests: {about.hint}"])
-    return lines(about.hint)
+    """Yield the lines that show hint and remedies with their source: a driver's advice is not the host's."""
+    if about.hint_from and about.hint:
+        yield f"the driver suggests: {about.hint}"
+    elif about.hint:
+        yield from lines(about.hint)
+    for remedy in about.remedies:
+        command = remedy_command(remedy)
+        told = command or str(remedy)
+        yield f"{'the driver suggests' if about.hint_from else 'try' if command else 'hint'}: {told}"
+
+
+def remedy_command(remedy: Remedy) -> str:
+    """Return the command line that does what a remedy says, to paste here; empty if no command does."""
+    from dragoman.remedies import command_words
+
+    if not (words := command_words(remedy)):
+        return ""
+    return _here(words) or shell_line(_at_home(words))
 
 
 def _words(text: str) -> list[str]:
@@ -125,13 +142,13 @@ def _here(words: list[str]) -> str:
     if words == ["dragoman", "--help"]:
         return "help" if _place else ""
     if _place and words[0] == "dragoman" and {*words[1:2]} & {*ELSEWHERE}:
-        return shlex.join(words[1:])
+        return shell_line(words[1:])
     if not _place or words[0] != "dragoman" or not {*words[1:2]} & {*LINES}:
         return ""
     if words[2:3] == ["--help"]:
         return f"help {words[1]}"
-    if words[2:3] != [_place[-1]]:
+    if words[2:3] != [_place[-1]] or not all(map(str.isprintable, words)):
         return ""
     if words[1] == "console" and len(words) == 4 and not words[3].startswith("-"):
         return f"console {words[3]}"  # a request is typed without quotes around it
-    return shlex.join([words[1], *words[3:]])
+    return shell_line([words[1], *words[3:]])

@@ -14,7 +14,7 @@ from dragoman_api.errors import (
     WheelRejectedError,
 )
 
-from .advice import advice
+from .advice import advice, remedy_command
 from .output import plain, plain_lines, write_json
 
 if TYPE_CHECKING:
@@ -61,7 +61,13 @@ def report(error: BaseException, *, as_json: bool, command: str = "dragoman") ->
         raise error
     known = error if isinstance(error, DragomanError) else _translate(error, command)
     if as_json:
-        write_json({"error": known.to_dict()}, out=sys.stderr)
+        data = known.to_dict()
+        if known.remedies:
+            data["remedies"] = [
+                {"kind": remedy.kind, "arguments": remedy.arguments, "command": remedy_command(remedy)}
+                for remedy in known.remedies
+            ]
+        write_json({"error": data}, out=sys.stderr)
     else:
         _tell(known)
     return USAGE if isinstance(error, click.UsageError) else exit_code(known)

@@ -98,6 +98,7 @@ class Worker:
         self._on_nearer = on_nearer or (lambda error, port: self._on_denied(error.host, port))
         self._on_via_failed = on_via_failed
         self._mask = Mask(launch.profile.secrets.texts if launch.profile else ())
+        self._connection = launch.profile.name if launch.profile else ""
         self._messages = wire.decoder(wire.ChildMessage)
         self._calls = PendingCalls(on_disobedience=self._disobeyed)
         self._step: tuple[type[Any], asyncio.Future[Any]] | None = None
@@ -277,7 +278,7 @@ class Worker:
         """Build the error that a failure stands for, harmless and without secrets."""
         if not isinstance(message, Failure):
             return None
-        error = sanitizing.driver_error(message, self._clean)
+        error = sanitizing.driver_error(message, self._clean, connection=self._connection)
         if isinstance(error, DriverFaultError) and not error.hint:
             error.advise(_HINT)
         return error
@@ -315,7 +316,8 @@ class Worker:
             # A scope costs a third of an empty call, so there is none without a deadline.
             with nullcontext() if deadline is None else anyio.fail_after(deadline):
                 await self._channel.drain()
-                return sanitizing.received(await reply.future, self._clean, self._mask)
+                result = await reply.future
+                return sanitizing.received(result, self._clean, self._mask, connection=self._connection)
         except TimeoutError:
             raise DeadlineExceededError(f"{hook} took longer than {deadline:g} s") from None
         finally:
@@ -346,7 +348,7 @@ class Worker:
                         part = await reply.part()
                     if part is None:
                         return
-                    yield sanitizing.received(part, self._clean)
+                    yield sanitizing.received(part, self._clean, connection=self._connection)
                     self._channel.send(Credit(number, 1))
             except TimeoutError:
                 raise DeadlineExceededError(f"{EXPORT} yielded nothing for {deadline:g} s") from None

@@ -1,4 +1,4 @@
-"""Sanitising a driver's answers: own error classes, bounded and harmless texts, marked hints."""
+"""Sanitising a driver's answers: own error classes, bounded and harmless texts, marked hints, known remedies."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from unicodedata import category
 
 from msgspec.structs import replace
 
+from dragoman.remedies import python_call
 from dragoman_api.changes import Outcome, Plan
 from dragoman_api.columns import Description, Note, ObjectList
 from dragoman_api.completions import Completion
@@ -24,11 +25,14 @@ from dragoman_api.errors import (
 from dragoman_api.exports import ExportPart, ExportSplit
 from dragoman_api.filters import CompiledFilter
 from dragoman_api.grid import Page
+from dragoman_api.masking import is_secret
+from dragoman_api.remedies import ABOUT_PLUGINS, MOST, RemedyKind
 from dragoman_api.summaries import ColumnSummary
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from dragoman_api.remedies import Remedy
     from dragoman_worker.wire import Failure
 
     Clean = Callable[[str], str]
@@ -65,12 +69,22 @@ RESERVED = frozenset(kind.code for kind in tree(DragomanError) if kind not in CR
 """Codes reserved for the host, because scripts and exit codes depend on them."""
 
 
-def driver_error(failure: Failure, clean: Clean) -> DragomanError:
+HOSTS_OWN = frozenset({*ABOUT_PLUGINS, RemedyKind.SIGN_IN, RemedyKind.UNLOCK, RemedyKind.PIN_CERTIFICATE})
+"""Kinds of remedies that only the host suggests: they install code, or agree to something."""
+
+WHERE_IT_LEADS = frozenset(
+    ("host", "hosts", "port", "token_url", "cloud_id", "proxy", "proxy_user", "ssh", "ssh_identity", "sign_in_at")
+)
+"""Fields that decide which server gets the credentials; a driver may name one of them, but suggests no value."""
+
+
+def driver_error(failure: Failure, clean: Clean, *, connection: str = "") -> DragomanError:
     """Build the error for a driver's failure; a driver cannot raise the host's own error classes.
 
     Args:
         failure: The failure as received.
         clean: Removes terminal control sequences and secrets from a text.
+        connection: The connection's name, which belongs to its remedies.
     """
     family = failure.family or failure.code
     kind = next((kind for kind in tree(DragomanError) if kind.code == family), DriverError)
@@ -86,32 +100,37 @@ def driver_error(failure: Failure, clean: Clean) -> DragomanError:
     }
     error = kind(message, code=code, details=details)
     error.hint = _cut(clean(failure.hint), HINT)
-    error.hint_from = DRIVER if error.hint else ""
+    error.remedies = _remedies(failure.remedies, clean, connection)
+    error.hint_from = DRIVER if error.hint or error.remedies else ""
+    for call in map(python_call, error.remedies):
+        if call:
+            error.add_note(f"the driver suggests: {call}")
     return error
 
 
-def received(value: S, clean: Clean, mask: Clean = str) -> S:
+def received(value: S, clean: Clean, mask: Clean = str, *, connection: str = "") -> S:
     """Return a result whose driver texts are bounded, harmless and marked; data is unchanged.
 
     Args:
         value: Any hook's result.
         clean: As for `driver_error`.
         mask: Removes only secrets from a server's error, which may echo the request.
+        connection: As for `driver_error`.
     """
     made: Any = value
     match made:
         case Page() if made.notes:
-            made = replace(made, notes=_notes(made.notes, clean))
+            made = replace(made, notes=_notes(made.notes, clean, connection))
         case Description() | ExportPart() | ExportSplit() | ObjectList() | Plan() if made.notes:
-            made = replace(made, notes=_notes(made.notes, clean))
+            made = replace(made, notes=_notes(made.notes, clean, connection))
         case Answer():
-            made = _answer(made, clean, mask)
+            made = _answer(made, clean, mask, connection)
         case ColumnSummary():
             made = replace(
                 made,
                 approximate={name: _cut(clean(text), SENTENCE) for name, text in made.approximate.items()},
                 absent={name: _cut(clean(text), SENTENCE) for name, text in made.absent.items()},
-                notes=_notes(made.notes, clean),
+                notes=_notes(made.notes, clean, connection),
             )
         case Completion():
             shown = [replace(each, detail=_name(each.detail, clean)) for each in made.suggestions]
@@ -136,7 +155,7 @@ def received(value: S, clean: Clean, mask: Clean = str) -> S:
     return made  # type: ignore[no-any-return]
 
 
-def _answer(answer: Answer, clean: Clean, mask: Clean) -> Answer:
+def _answer(answer: Answer, clean: Clean, mask: Clean, connection: str) -> Answer:
     """Process all answers of one request from the last to the first: each holds the next one."""
     chain = [answer]
     while (following := chain[-1].next) is not None:
@@ -149,35 +168,57 @@ def _answer(answer: Answer, clean: Clean, mask: Clean) -> Answer:
             text=mask(each.text) if echoes else each.text,
             title=_name(each.title, clean),
             failed=_cut(clean(each.failed), SENTENCE),
-            notes=_notes(each.notes, clean),
-            page=None if each.page is None else _page(each.page, clean, mask if echoes else None),
+            notes=_notes(each.notes, clean, connection),
+            page=None if each.page is None else _page(each.page, clean, mask if echoes else None, connection),
             next=made,
         )
     return made or answer
 
 
-def _page(page: Page, clean: Clean, mask: Clean | None) -> Page:
-    page = received(page, clean)
+def _page(page: Page, clean: Clean, mask: Clean | None, connection: str) -> Page:
+    page = received(page, clean, connection=connection)
     if mask is None:
         return page
     cells = [[type(cell)(mask(cell)) if isinstance(cell, str) else cell for cell in row] for row in page.cells]
     return replace(page, cells=cells)
 
 
-def _notes(notes: Sequence[Note], clean: Clean) -> list[Note]:
+def _notes(notes: Sequence[Note], clean: Clean, connection: str) -> list[Note]:
     told = [
         replace(
             note,
             code=_name(note.code, clean),
             reason=_cut(clean(note.reason), SENTENCE),
             hint=_cut(clean(note.hint), HINT),
-            hint_from=DRIVER if note.hint else "",
+            hint_from=DRIVER if note.hint or note.remedies else "",
+            remedies=_remedies(note.remedies, clean, connection) if note.remedies else (),
         )
         for note in notes[:NOTES]
     ]
     if (more := len(notes) - NOTES) > 0:
         told.append(Note(code="notes-cut", reason=f"the driver returned {more:,} more notes, which are hidden"))
     return told
+
+
+def _remedies(remedies: Sequence[Remedy], clean: Clean, connection: str) -> tuple[Remedy, ...]:
+    """Return the remedies that a driver may suggest, for its own connection, whatever it says about that.
+
+    A text that is not harmless is not made so: it would name something else.
+    """
+    fitting = (remedy.of(connection) for remedy in remedies[:MOST] if _may_suggest(remedy, clean))
+    return tuple(fitting)
+
+
+def _may_suggest(remedy: Remedy, clean: Clean) -> bool:
+    if remedy.fault or remedy.kind in HOSTS_OWN:
+        return False
+    field = str(remedy.arguments.get("field", ""))
+    if "value" in remedy.arguments and (field in WHERE_IT_LEADS or (field and is_secret(field))):
+        return False
+    if field and not field.isidentifier():
+        return False
+    own = (value for name, value in remedy.arguments.items() if name != "connection")
+    return all(_is_line(value, clean) for value in own if isinstance(value, str))
 
 
 def _outcome(outcome: Outcome, clean: Clean) -> Outcome:

@@ -28,6 +28,7 @@ them according to the column.
 """
 
 from .base import (
+    Action,
     Cell,
     CellTag,
     ColumnName,
@@ -42,7 +43,6 @@ from .base import (
     Name,
     NewToken,
     ObjectName,
-    Remedy,
     Request,
     Tagged,
     Text,
@@ -131,6 +131,7 @@ from .work import (
 
 __all__ = [
     "ROUTES",
+    "Action",
     "AnswerQuestion",
     "Applied",
     "ApplyAsked",
@@ -204,7 +205,6 @@ __all__ = [
     "Preferences",
     "PreferencesAsked",
     "Question",
-    "Remedy",
     "Report",
     "Request",
     "Row",

@@ -6,6 +6,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+from dragoman_api.remedies import Remedy
+
 CellTag = Literal["integer", "decimal", "json", "bytes", "cut-text", "cut-json", "cut-bytes", "missing"]
 Tagged = tuple[CellTag, str]
 Cell = None | bool | str | Tagged
@@ -26,7 +28,7 @@ class Request(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The body of a request."""
 
 
-class Remedy(Message, frozen=True, kw_only=True):
+class Action(Message, frozen=True, kw_only=True):
     """What the page offers as a button beside a failure.
 
     Attributes:
@@ -52,6 +54,7 @@ class Failure(Message, frozen=True, kw_only=True):
         field: The field of the form that can mend it; empty if there is none.
         row: The filter row or change that it is about, from 0; None for none.
         remedy: A button; None for none.
+        remedies: What to do, as data.
     """
 
     code: str
@@ -61,7 +64,8 @@ class Failure(Message, frozen=True, kw_only=True):
     details: dict[str, str] = {}
     field: str = ""
     row: int | None = None
-    remedy: Remedy | None = None
+    remedy: Action | None = None
+    remedies: list[Remedy] = []
 
 
 class Failed(Message, frozen=True, kw_only=True):

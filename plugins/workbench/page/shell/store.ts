@@ -1,7 +1,7 @@
 /** What all views share: connections, what is open, questions, exports, and the state of the event stream. */
 
 import { computed, signal } from "@preact/signals";
-import type { ConnectionList, Export, Opened, Question, Remedy, ServerEvent, State } from "../messages.ts";
+import type { Action, ConnectionList, Export, Opened, Question, ServerEvent, State } from "../messages.ts";
 import { asFailure } from "../ui/controls.tsx";
 import { toast } from "../ui/toasts.tsx";
 import { call, enter, hasSecret, onExpired } from "../wire/client.ts";
@@ -184,7 +184,7 @@ export async function close(name: string): Promise<void> {
 }
 
 /** What a button beside a failure does. */
-export async function remedy({ action, target }: Remedy, again: () => void): Promise<void> {
+export async function remedy({ action, target }: Action, again: () => void): Promise<void> {
   try {
     if (action === "edit") return go({ view: "edit", connection: target });
     if (action === "unlock") {

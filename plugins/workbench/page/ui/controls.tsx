@@ -2,7 +2,7 @@
 
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
-import type { Failure as FailureMessage, Note, Remedy } from "../messages.ts";
+import type { Action, Failure as FailureMessage, Note } from "../messages.ts";
 import { Failure } from "../wire/client.ts";
 import { Icon, type IconName } from "./icons.tsx";
 import { copyText } from "./toasts.tsx";
@@ -85,7 +85,7 @@ export function Waiting({ what }: { what: string }) {
 /** Why something failed, with what can be done about it. */
 export function ErrorBox({ error, act, retry }: {
   error: unknown;
-  act?: (remedy: Remedy) => void;
+  act?: (remedy: Action) => void;
   retry?: () => void;
 }) {
   const failure = asFailure(error);

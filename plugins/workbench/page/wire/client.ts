@@ -1,6 +1,6 @@
 /** Requests to the server: JSON by POST, with the secret in a header. */
 
-import type { Failed, Failure as FailureMessage, Remedy, Routes } from "../messages.ts";
+import type { Action, Failed, Failure as FailureMessage, Routes } from "../messages.ts";
 
 const STORED = "dragoman-secret";
 let secret = stored();
@@ -12,7 +12,7 @@ export class Failure extends Error {
   readonly hintFrom: string;
   readonly field: string;
   readonly row: number | null;
-  readonly remedy: Remedy | null;
+  readonly remedy: Action | null;
 
   constructor(from: Partial<FailureMessage> & { code: string; message: string }) {
     super(from.message);
