@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from io import BufferedReader
 
 
+OPEN = 0o666
+"""The mode of a new file that anybody may read; the umask narrows it."""
+PRIVATE = 0o600
+
 _WINDOWS = sys.platform == "win32"
 _READER_SECONDS = 2.0
 _DRAFT = re.compile(r"([0-9a-f]{12}|[0-9]{1,10})\.tmp")  # earlier releases used the process id
@@ -73,13 +77,60 @@ def open_new(path: Path, *, mode: int) -> BinaryIO:
     return open(path, "xb", opener=lambda name, flags: os.open(name, flags, mode))
 
 
+def mode_beside(path: Path, *, source: Path | int | None) -> int:
+    """Return the mode for a new file with data of another one, so that nobody can read it who cannot read that one.
+
+    The umask narrows it further. The group's rights are kept only if the new file will have the same group.
+
+    Args:
+        path: The new file.
+        source: The other file or its descriptor. None, like a pipe or a file that is gone, does not say who may read
+            it: then only this user can.
+    """
+    if source is None or _WINDOWS:
+        return PRIVATE
+    try:
+        about, folder = os.stat(source), path.parent.stat()  # noqa: PTH116 - perhaps of a descriptor
+    except OSError:
+        return PRIVATE
+    if not stat.S_ISREG(about.st_mode):
+        return PRIVATE
+    group = folder.st_gid if folder.st_mode & stat.S_ISGID else os.getegid()
+    return _narrowed(OPEN, about, group=group, listed=_has_access_list(source))
+
+
+def _narrowed(mode: int, about: os.stat_result, *, group: int, listed: bool) -> int:
+    """Narrow a mode to the rights that an existing file gives to others, for a new file of a group."""
+    rights = stat.S_IMODE(about.st_mode)
+    if group != about.st_gid or listed:  # what all users may do, the members of any group may do
+        rights = rights & ~0o070 | (rights & 0o007) << 3
+    return mode & (rights | PRIVATE)
+
+
+def _has_access_list(file: Path | int) -> bool:
+    """Return whether a file has an access list, whose members the bits of its group stand for."""
+    if sys.platform == "linux":
+        with suppress(OSError):
+            return bool(os.getxattr(file, "system.posix_acl_access"))
+    return False
+
+
 @contextmanager
-def replacing(path: Path, *, mode: int = 0o666) -> Iterator[BinaryIO]:
-    """Replace a whole file; after a crash or an error in the block it keeps the old bytes."""
+def replacing(path: Path, *, mode: int = OPEN) -> Iterator[BinaryIO]:
+    """Replace a whole file; after a crash or an error in the block it keeps the old bytes.
+
+    The new file gives other users no right that `mode` or the old file does not give them.
+    """
+    about, listed = None, False
+    if not _WINDOWS:
+        with suppress(OSError):  # there is no old file
+            about, listed = path.stat(), _has_access_list(path)
     # Other users may write to the folder, so create a new file with an unpredictable name.
     draft = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
     try:
-        with open_new(draft, mode=mode) as file:
+        with open_new(draft, mode=mode if about is None else mode & (about.st_mode | PRIVATE)) as file:
+            if about is not None:
+                _take_rights(file.fileno(), about, listed=listed)
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -88,6 +139,17 @@ def replacing(path: Path, *, mode: int = 0o666) -> Iterator[BinaryIO]:
         draft.unlink(missing_ok=True)
         raise
     sync(path.parent)
+
+
+def _take_rights(handle: int, about: os.stat_result, *, listed: bool) -> None:
+    """Give a new, empty file the group of the one that it replaces; without it, the group gets no special rights."""
+    if os.fstat(handle).st_gid != about.st_gid:
+        with suppress(OSError):  # this user is no member
+            os.fchown(handle, -1, about.st_gid)
+    own = os.fstat(handle)
+    mode = stat.S_IMODE(own.st_mode)
+    if (narrow := _narrowed(mode, about, group=own.st_gid, listed=listed)) != mode:
+        os.fchmod(handle, narrow)
 
 
 def find_drafts(*files: Path) -> list[Path]:
@@ -155,7 +217,7 @@ def read_plain(path: Path, *, limit: int, own: bool = False) -> bytes:
     return data
 
 
-def write(path: Path, data: bytes, *, mode: int = 0o666) -> None:
+def write(path: Path, data: bytes, *, mode: int = OPEN) -> None:
     """Replace a whole file; after a crash it holds either the old bytes or the new ones."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path, mode=mode) as file:
@@ -194,7 +256,7 @@ def _unfit(part: str) -> str:
     return "a part of it is longer than 255 bytes" if len(part.encode()) > 255 else ""
 
 
-def write_below(root: Path, name: str, data: bytes, *, mode: int = 0o666) -> Path:
+def write_below(root: Path, name: str, data: bytes, *, mode: int = OPEN) -> Path:
     """Replace a file below a folder as `write` does, and return its path. Raises as `below`."""
     path = below(root, name)
     write(path, data, mode=mode)

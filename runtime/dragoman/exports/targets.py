@@ -16,6 +16,7 @@ import msgspec
 
 from dragoman_api.errors import ExportError
 from dragoman_registry import files
+from dragoman_registry.files import OPEN, PRIVATE
 
 from .checkpoints import checkpoint_path, read_checkpoint
 
@@ -27,9 +28,6 @@ if TYPE_CHECKING:
     from .results import ExportResult
 
 PIECE = 1 << 20
-OPEN = 0o666
-"""The mode of a new file, which the umask narrows."""
-PRIVATE = 0o600
 
 
 def unwritable(name: str, error: OSError) -> ExportError:
@@ -296,7 +294,7 @@ def _modes(path: Path) -> tuple[int, int | None]:
     if sys.platform != "win32":
         with suppress(OSError):  # there is none, or only a link that leads nowhere
             found = path.stat()
-            mode = stat.S_IMODE(found.st_mode) & 0o777
+            mode = stat.S_IMODE(found.st_mode) & (files.mode_beside(path, source=path) | 0o111)
             if path.is_symlink() or found.st_uid != os.geteuid():
                 return PRIVATE | (mode & OPEN), None
             return PRIVATE, mode

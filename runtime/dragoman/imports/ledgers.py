@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import msgspec
 
@@ -40,15 +40,16 @@ class Ledger:
         earlier: The checkpoint of an earlier run that is continued.
     """
 
-    def __init__(self, file: Path, *, keeps: bool, undo: Path | None) -> None:
+    def __init__(self, file: Path, *, keeps: bool, undo: Path | None, stream: BinaryIO | None = None) -> None:
         """Prepare.
 
         Args:
             file: The file that is loaded; for a stream, the name that stands for it.
             keeps: A checkpoint is kept, so that the load can be resumed.
             undo: The file that receives the undo of each row.
+            stream: The stream that is loaded instead.
         """
-        self._file, self._keeps, self._undo_path = file, keeps, undo
+        self._file, self._keeps, self._undo_path, self._stream = file, keeps, undo, stream
         self.counts = no_counts()
         self.read = self.resumed = 0
         self.names: Sequence[str] = ()
@@ -87,11 +88,16 @@ class Ledger:
                 hint = "name another file: this one may be the only undo of earlier changes"
                 raise ConfigurationError(f"{self._undo_path} already exists", hint=hint)
             self.undo = AppendedFile(self._undo_path, size=found.undo if found else 0, mode=0o600)
-        self.rejected = AppendedFile(rejected_path(self._file), size=found.rejected if found else 0)
+        self.rejected = self._open_rejected(found.rejected if found else 0)
         if found is not None:
             self.earlier, self.read, self.resumed = found, found.read, found.resumed + 1
             self.counts = no_counts() | found.counts
             self._place, self._started = (found.bytes, found.sha256), found.started
+
+    def _open_rejected(self, size: int) -> AppendedFile:
+        """Open the file of rejected rows, which nobody can read who cannot read the file they come from."""
+        path, source = rejected_path(self._file), self._file if self._stream is None else _descriptor(self._stream)
+        return AppendedFile(path, size=size, mode=files.mode_beside(path, source=source))
 
     def _take_lock(self) -> None:
         path = self._file.with_name(f".{self._file.name}.import.lock")
@@ -218,6 +224,13 @@ class Ledger:
                 self._file.with_name(f".{self._file.name}.import.lock").unlink()
             os.close(self._lock)
             self._lock = None
+
+
+def _descriptor(stream: BinaryIO) -> int | None:
+    """Return the descriptor of a stream; None for one that is only in memory."""
+    with suppress(OSError, AttributeError):
+        return stream.fileno()
+    return None
 
 
 def rejected_path(file: Path) -> Path:

@@ -201,7 +201,8 @@ class Load:
     def _begin(self, description: Description) -> None:
         """Prepare to read the rows, and take the load over if an earlier run was interrupted."""
         options, chosen = self._options, self.report.format
-        ledger = Ledger(self._file, keeps=not (self._stdin is not None or options.dry_run), undo=options.undo)
+        keeps = not (self._stdin is not None or options.dry_run)
+        ledger = Ledger(self._file, keeps=keeps, undo=options.undo, stream=self._stdin)
         if self._names:
             maker: Maker = self._fields(self._wishes, description, self._names)
         else:

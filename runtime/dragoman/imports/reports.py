@@ -77,7 +77,7 @@ class AppendedFile:
         size: Its bytes so far.
     """
 
-    def __init__(self, path: Path, *, size: int = 0, mode: int = 0o666) -> None:
+    def __init__(self, path: Path, *, size: int = 0, mode: int) -> None:
         """Prepare; nothing is created until there is a line.
 
         Args:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
+import stat
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -429,7 +431,27 @@ async def test_a_stream_is_loaded_without_a_checkpoint(es, tmp_path, monkeypatch
     name = await es.index(COLUMNS)
     report = await load(session(es), name, file=io.BytesIO(gzip.compress(b'{"n":1}\n{"n":')))
     assert counts(report) == {"applied": 1, "failed": 1} or counts(report) == {"applied": 1, "refused": 1}
-    assert [path.name for path in tmp_path.iterdir()] == ["stream.rejected.ndjson"]
+    (left,) = tmp_path.iterdir()
+    assert (left.name, stat.S_IMODE(left.stat().st_mode)) == ("stream.rejected.ndjson", 0o600)
+
+
+@pytest.mark.parametrize(("mode", "rejected_mode"), [(0o600, 0o600), (0o640, 0o640), (0o644, 0o644)])
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_rejected_rows_are_as_private_as_the_file_they_come_from(
+    es, tmp_path, monkeypatch, mode, rejected_mode, streamed
+):
+    monkeypatch.chdir(tmp_path)
+    before = os.umask(0o022)
+    try:
+        name = await es.index(COLUMNS)
+        file = lines(tmp_path / "stream", {"n": 1}, {"n": "salary"})
+        file.chmod(mode)
+        with file.open("rb") as stream:
+            await load(session(es), name, file=stream if streamed else file)
+    finally:
+        os.umask(before)
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
+    assert modes == {"stream": mode, "stream.rejected.ndjson": rejected_mode}
 
 
 async def test_a_parquet_file_brings_back_what_did_not_fit_its_types(es, tmp_path):

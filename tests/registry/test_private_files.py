@@ -1,0 +1,125 @@
+"""Files of people are private where their source was: what is made of a file, or replaces it, opens it to nobody."""
+
+from __future__ import annotations
+
+import os
+import stat
+from typing import TYPE_CHECKING
+
+import pytest
+
+from dragoman_registry import files
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="Windows has no modes")
+
+MODES = (0o600, 0o640, 0o644, 0o664, 0o400, 0o444, 0o604, 0o755, 0o666)
+OTHER_GROUP = 54321
+
+
+@pytest.fixture(autouse=True)
+def umask() -> Iterator[None]:
+    before = os.umask(0o022)
+    yield
+    os.umask(before)
+
+
+def beside(source: Path) -> int:
+    file = source.with_name("new")
+    with files.open_new(file, mode=files.mode_beside(file, source=source)):
+        return stat.S_IMODE(file.stat().st_mode)
+
+
+def from_descriptor(source: Path) -> int:
+    file = source.with_name("new")
+    with source.open("rb") as stream, files.open_new(file, mode=files.mode_beside(file, source=stream.fileno())):
+        return stat.S_IMODE(file.stat().st_mode)
+
+
+def replaced(source: Path) -> int:
+    files.write(source, b"new")
+    return stat.S_IMODE(source.stat().st_mode)
+
+
+WAYS = (beside, from_descriptor, replaced)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("mode", MODES)
+def test_nobody_reads_the_new_file_who_cannot_read_the_old_one(
+    tmp_path: Path, way: Callable[[Path], int], mode: int
+) -> None:
+    source = tmp_path / "old"
+    source.write_bytes(b"old")
+    source.chmod(mode)
+    assert way(source) == 0o600 | (mode & 0o044)
+
+
+@pytest.mark.parametrize("way", [beside, from_descriptor])
+def test_members_of_another_group_get_the_rights_of_all_users(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: Callable[[Path], int]
+) -> None:
+    source = tmp_path / "old"
+    source.write_bytes(b"old")
+    source.chmod(0o640)
+    monkeypatch.setattr(os, "getegid", lambda: OTHER_GROUP)
+    assert way(source) == 0o600
+
+
+def test_a_folder_that_sets_the_group_decides_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = tmp_path / "old"
+    source.write_bytes(b"old")
+    source.chmod(0o640)
+    tmp_path.chmod(0o2755)
+    monkeypatch.setattr(os, "getegid", lambda: OTHER_GROUP)
+    assert files.mode_beside(tmp_path / "new", source=source) == 0o640
+
+
+def test_a_replaced_file_keeps_its_group_or_loses_the_rights_of_the_group(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if os.geteuid():
+        pytest.skip("only root gives files away")
+    file = tmp_path / "old"
+    file.write_bytes(b"old")
+    file.chmod(0o640)
+    os.chown(file, -1, OTHER_GROUP)
+    files.write(file, b"new")
+    assert (file.stat().st_gid, stat.S_IMODE(file.stat().st_mode)) == (OTHER_GROUP, 0o640)
+
+    def refuse(*_: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(os, "fchown", refuse)
+    files.write(file, b"newer")
+    assert (file.stat().st_gid, stat.S_IMODE(file.stat().st_mode)) == (os.getegid(), 0o600)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_bits_of_an_access_list_are_not_those_of_the_group(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: Callable[[Path], int]
+) -> None:
+    source = tmp_path / "old"
+    source.write_bytes(b"old")
+    source.chmod(0o660)
+    monkeypatch.setattr(os, "getxattr", lambda *_: b"list", raising=False)
+    assert way(source) == 0o600
+
+
+def test_what_comes_from_a_pipe_or_from_memory_is_private(tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    try:
+        assert files.mode_beside(tmp_path / "new", source=reading) == 0o600
+        assert files.mode_beside(tmp_path / "new", source=None) == 0o600
+    finally:
+        os.close(reading)
+        os.close(writing)
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o666])
+def test_a_new_file_has_the_mode_that_the_umask_narrows(tmp_path: Path, mode: int) -> None:
+    files.write(tmp_path / "new", b"", mode=mode)
+    assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == mode & ~0o022
