@@ -162,6 +162,7 @@ _HOST = {
     "exports.targets": _EXPORTS,
     "exports.values": "runtime/test_exports_values.py runtime/test_exports.py runtime/test_tables_values.py",
     "imports.parquet": "runtime/test_import_files.py",
+    "imports.places": "drivers/weaviate/importing/test_loads.py drivers/elasticsearch/importing/test_loads.py",
     "imports.records": "runtime/test_import_files.py",
     "imports.separated": "runtime/test_import_files.py",
     "hook_manager": "runtime/test_hook_manager.py",

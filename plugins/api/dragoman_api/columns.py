@@ -241,6 +241,10 @@ class Description(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         structure: The server's own definition as JSON text, for a structure view.
         notes: Conflicts between types, missing rights.
         time: The time column, if the manifest has the capability ``time-range`` and the object has such a column.
+        object_member: The member of an exported row that names the row's object; empty if rows have none.
+        server_members: Members of an exported row, or of a search hit, that the server computes for every row, so that
+            no change can write them. An import leaves them out with a note, and refuses a row with any other member
+            that it cannot write.
     """
 
     object: str
@@ -248,3 +252,5 @@ class Description(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     structure: str = ""
     notes: list[Note] = []
     time: TimeColumn | None = None
+    object_member: str = ""
+    server_members: tuple[str, ...] = ()

@@ -10,7 +10,7 @@ import click
 
 from .common_arguments import complete_connection
 from .global_options import Command
-from .import_rows import announced, code_of, counts_of, progress_in, tell
+from .import_rows import announced, code_of, counts_of, progress_in, renamed_columns, tell
 from .near_misses import suggesting_names
 from .opening import tell_warnings, warm_runtime
 from .output import plain, say, show_rows
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 @filtered
 @click.option("--on-conflict", default="fail", type=click.Choice(["fail", "skip", "overwrite"]),
               help="A row whose id exists: reject it, keep the stored row, or replace that row.")  # fmt: skip
+@click.option("--map", "renamed", multiple=True, metavar="OLD=NEW", callback=renamed_columns,
+              help="Rename a column, or a vector; OLD= leaves it out. Repeatable.")  # fmt: skip
 @click.option("--batch", type=click.IntRange(1, 5_000), default=2_000, help="Maximum number of rows of a batch.")
 @click.option("--tenant", metavar="NAME", help="The tenant whose rows are copied.")
 @click.option("--to-tenant", metavar="NAME", help="The tenant that receives them; by default the same.")
@@ -48,7 +50,7 @@ def copy(options: Options, /, **arguments: Any) -> Coroutine[Any, Any, int | Non
 
 async def _copy(
     options: Options, *, source: str, object: str, target: str, to: str, filters: tuple[str, ...], raw: tuple[str, ...],
-    match: str, on_conflict: str, batch: int, tenant: str | None, to_tenant: str | None,
+    match: str, on_conflict: str, renamed: dict[str, str], batch: int, tenant: str | None, to_tenant: str | None,
     create: bool,
 ) -> int | None:  # fmt: skip
     from dragoman.imports import Load, LoadOptions, make_pipe
@@ -76,8 +78,9 @@ async def _copy(
         pipe = make_pipe()
         like = description.structure if create else ""
         wishes = LoadOptions(
-            format="rows", on_conflict=on_conflict, batch=batch, tenant=to_tenant, create=create, like=like
-        )
+            format="rows", on_conflict=on_conflict, renamed=renamed, batch=batch, tenant=to_tenant, create=create,
+            like=like, copied=True,
+        )  # fmt: skip
         line = StatusLine(quiet=options.quiet)
         name = Path(to.replace("/", "_").replace("\\", "_"))
         told = announced(options, to)

@@ -43,7 +43,8 @@ def _beside(file: Path) -> tuple[Path, ...]:
     return files_beside(file)
 
 
-def _renamed(_context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+def renamed_columns(_context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    """Read the values of `--map`."""
     names: dict[str, str] = {}
     for value in values:
         old, sign, new = value.partition("=")
@@ -61,7 +62,7 @@ def _renamed(_context: click.Context, _parameter: click.Parameter, values: tuple
 @click.option("--id", "id_", metavar="COLUMN", help="The column whose value becomes the row's id.")
 @click.option("--on-conflict", default="fail", type=click.Choice(["fail", "skip", "overwrite"]),
               help="A row whose id exists: reject it, keep the stored row, or replace that row.")  # fmt: skip
-@click.option("--map", "renamed", multiple=True, metavar="OLD=NEW", callback=_renamed,
+@click.option("--map", "renamed", multiple=True, metavar="OLD=NEW", callback=renamed_columns,
               help="Rename a column of the file; OLD= leaves it out. Repeatable.")  # fmt: skip
 @click.option("--batch", type=click.IntRange(1, 5_000), default=2_000, help="Maximum number of rows of a batch.")
 @TENANT

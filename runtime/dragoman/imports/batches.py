@@ -11,6 +11,7 @@ from dragoman.row_ids import spell_id
 from dragoman_api.changes import Insert
 
 from .checkpoints import Places
+from .places import UnplacedError
 from .records import Record
 from .reports import Rejection
 
@@ -168,7 +169,8 @@ class BatchReader:
         try:
             insert = self._maker.insert(record)
         except (ValueError, RecursionError) as error:
-            batch.rejections.append(Rejection(record, "unreadable", str(error)))
+            code = "refused" if isinstance(error, UnplacedError) else "unreadable"
+            batch.rejections.append(Rejection(record, code, str(error)))
             return None
         if doubt and insert.id is None:
             batch.rejections.append(Rejection(record, "unknown", _IN_DOUBT))

@@ -14,16 +14,17 @@ from dragoman.near_names import did_you_mean, near_names
 from dragoman_api.changes import Insert
 from dragoman_api.columns import Written
 from dragoman_api.errors import ConfigurationError
-from dragoman_api.json_text import decode
+from dragoman_api.json_text import decode, encode
+from dragoman_api.kit.left_out import OTHERS
+
+from .places import Gathered, MemberPlace, MemberPlaces, Members, RowPlaces, UnplacedError, move_parts, object_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from dragoman_api.columns import Column, Description
+    from dragoman_api.columns import Column, Description, Note
 
     from .records import Record
-
-Members = dict[str, Raw]
 
 _members = msgspec.json.Decoder(Members)
 _text = msgspec.json.Decoder(str)
@@ -46,13 +47,6 @@ class Wishes(msgspec.Struct, frozen=True, kw_only=True):
     renamed: Mapping[str, str] = msgspec.field(default_factory=dict)
     replace: bool = False
     tenant: str | None = None
-
-
-def _object_of(data: bytes) -> Members:
-    try:
-        return decode(data, _members)
-    except ValueError as error:
-        raise ValueError(f"it is not a JSON object: {error}") from None
 
 
 def _id(value: object, column: str) -> str:
@@ -81,10 +75,11 @@ class DocumentInserts:
 
     def made(
         self, data: bytes, tenant: str | None, *, id: str | None = None, routing: str | None = None,  # noqa: A002
-        values: Mapping[str, Any] | None = None,
+        values: Mapping[str, Any] | None = None, renamed: Mapping[str, str] | None = None,
     ) -> Insert:  # fmt: skip
         """Return the insert of a document; what stays as it is, the driver checks. Raises ValueError if it is none."""
         wishes = self._wishes
+        renamed = wishes.renamed if renamed is None else renamed
         if self._plain:
             if data[:1] != b"{":
                 raise ValueError("it is not a JSON object")
@@ -92,9 +87,9 @@ class DocumentInserts:
                 wishes.object, dict(values or {}), id, replace=wishes.replace and id is not None, tenant=tenant,
                 routing=routing, document=data.decode(),
             )  # fmt: skip
-        members, changed = _object_of(data), False
-        if wishes.renamed and not wishes.renamed.keys().isdisjoint(members):
-            members, changed = _renamed(members, wishes.renamed), True
+        members, changed = object_of(data), False
+        if renamed and not renamed.keys().isdisjoint(members):
+            members, changed = _renamed(members, renamed), True
         if wishes.id is not None:
             if (found := _at(members, wishes.id)) is None:
                 raise ValueError(f"it has no column {wishes.id!r}, which --id names")
@@ -129,26 +124,41 @@ class RowInserts:
     """Lines that hold a row with its id and what else the server keeps beside the document, as an export writes them.
 
     `Column.path` says where each column lies in them. A member ``routing`` or ``_routing``, and one ``tenant``, are
-    those of an insert. In bulk lines, the first of two holds the id and the routing.
+    those of an insert. In bulk lines, the first of two holds the id and the routing. `RowPlaces` settles the others.
     """
 
-    def __init__(self, wishes: Wishes, description: Description) -> None:
+    def __init__(self, wishes: Wishes, description: Description, *, tenants: bool, copied: bool = False) -> None:
+        """Prepare.
+
+        Args:
+            wishes: What the caller wants.
+            description: The object that receives the rows.
+            tenants: The driver knows tenants.
+            copied: The caller named the object that the rows come from, so no note repeats it.
+        """
         self._wishes = wishes
         self._documents = DocumentInserts(wishes, description)
-        columns = [column for column in description.columns if column.path]
-        self._key = next((column.path[0] for column in columns if column.is_key and len(column.path) == 1), "")
-        inner = Counter(column.path[0] for column in columns if len(column.path) > 1)
-        self._document = inner.most_common(1)[0][0] if inner else "_source" if self._key == "_id" else ""
-        outer = [each for each in columns if len(each.path) == 1 and each.written is not Written.NEVER]
-        self._beside = {each.path[0]: each.name for each in outer if each.path[0] != self._key}
+        inner = Counter(column.path[0] for column in description.columns if len(column.path) > 1)
+        keys = [column.path for column in description.columns if column.is_key and column.path]
+        self._document = inner.most_common(1)[0][0] if inner else "_source" if keys == [("_id",)] else ""
+        document = self._document or "_source"
+        fixed = ["_id", "_routing", "routing", *(["tenant"] if tenants else [])]
+        self._settler = RowPlaces(description, wishes.renamed, document=document, fixed=fixed)
+        self._places, self._copied = self._settler.places, copied
+        self._beside = [*self._places.beside.items()]
+
+    @property
+    def notes(self) -> list[Note]:
+        """What was left out of the rows so far."""
+        return [note for note in self._settler.left_out.notes() if not (self._copied and note.code == OTHERS)]
 
     def insert(self, record: Record) -> Insert:
         """Return the insert of a record. Raises ValueError if it is none."""
         assert isinstance(record.data, bytes)
         action, line, document = record.data.partition(b"\n")
-        members = _object_of(action)
+        members = object_of(action)
         if line:
-            [about] = [_object_of(bytes(value)) for value in members.values()]
+            [about] = [object_of(bytes(value)) for value in members.values()]
             members, data = about, document
         else:
             if self._document and self._document not in members:
@@ -157,22 +167,35 @@ class RowInserts:
         return self._made(members, data)
 
     def _made(self, members: Members, data: bytes) -> Insert:
-        key = members.get("_id" if "_id" in members else self._key)
-        id_ = None if key is None else _id(key, self._key)
-        routing = _word(members, "_routing") or _word(members, "routing")
-        tenant = self._wishes.tenant or _word(members, "tenant")
-        beside = {self._beside[name]: value_of(bytes(value)) for name, value in members.items() if name in self._beside}
-        beside = {name: value for name, value in beside.items() if value is not None}
+        renamed: Mapping[str, str] | None = None
+        if self._settler.plain(members):
+            values: dict[str, Any] = {}
+            for name, column in self._beside:
+                if name in members and (value := value_of(bytes(members[name]))) is not None:
+                    values[column] = value
+        else:
+            members, data, values, renamed = self._settler.settle(members, data)
+        key = _only(members, self._places.key[0], "_id")
+        id_ = None if key is None else _id(key, self._places.key[0])
+        routing = _word(_only(members, "_routing", "routing"))
+        tenant = self._wishes.tenant or _word(members.get("tenant"))
         if self._document or "_source" in members:
-            return self._documents.made(data, tenant, id=id_, routing=routing, values=beside)
+            return self._documents.made(data, tenant, id=id_, routing=routing, values=values, renamed=renamed)
         return Insert(
-            self._wishes.object, beside, id_, replace=self._wishes.replace and id_ is not None, tenant=tenant,
+            self._wishes.object, values, id_, replace=self._wishes.replace and id_ is not None, tenant=tenant,
             routing=routing,
         )  # fmt: skip
 
 
-def _word(members: Members, name: str) -> str | None:
-    value = members.get(name)
+def _only(members: Members, name: str, alias: str) -> Raw | None:
+    """Return a member that may have one of two names. Raises UnplacedError if both are there and differ."""
+    value, other = members.get(name), members.get(alias)
+    if value is not None and other is not None and value != other:
+        raise UnplacedError(f"its members {name!r} and {alias!r} say different things")
+    return other if value is None else value
+
+
+def _word(value: Raw | None) -> str | None:
     return None if value is None or value == Raw(b"null") else _text.decode(bytes(value))
 
 
@@ -192,14 +215,24 @@ class FieldInserts:
         self._wishes = wishes
         columns = {column.name: column for column in description.columns}
         key = {column.name for column in columns.values() if column.is_key}
-        if unknown := [name for name in (wishes.id, *wishes.renamed) if name is not None and name not in names]:
+        self._places = MemberPlaces(description)
+        self._parted = self._parted_columns(names)
+        parts = {old for _, taken in self._parted for old in taken}
+        unknown = [name for name in (wishes.id, *wishes.renamed) if name is not None and name not in (*names, *parts)]
+        if unknown:
             text = f"the file has no column {unknown[0]!r}{did_you_mean(near_names(unknown[0], names))}"
             raise ConfigurationError(text, hint=f"its columns are {', '.join(names)}", code="column-unknown")
         self.left_out: list[str] = []
         self._named: list[tuple[int, str]] = []
+        self._placed: list[tuple[int, MemberPlace]] = []
+        parted = {at for at, _ in self._parted}
         for at, name in enumerate(names):
             target = wishes.renamed.get(name, name)
-            if not target or (target in key and wishes.id is not None):
+            if not target or at in parted or (target in key and wishes.id is not None):
+                continue
+            place = None if target in columns else self._places.find(target)
+            if place is not None and place.part:
+                self._placed.append((at, place))
                 continue
             if not _exists(target, columns) and name != wishes.id:
                 raise _unknown(target, description.object, columns)
@@ -207,19 +240,65 @@ class FieldInserts:
                 self.left_out.append(name)
             elif _exists(target, columns):
                 self._named.append((at, target))
+        self._names = names
         self._id = None if wishes.id is None else names.index(wishes.id)
         self._key = [] if wishes.id is not None else [name for _, name in self._named if name in key]
+
+    def _parted_columns(self, names: Sequence[str]) -> list[tuple[int, dict[str, str]]]:
+        """Return the columns of the file whose values are objects of which `--map` takes parts, and these names."""
+        taken: dict[str, dict[str, str]] = {}
+        for old, new in self._wishes.renamed.items():
+            if old in names:
+                continue
+            head, _, part = old.partition(".")
+            place = self._places.find(new)
+            if part and head in names:
+                taken.setdefault(head, {})[old] = new
+            elif place is not None and place.column in names:
+                taken.setdefault(place.column, {})[old] = new
+        return [(names.index(name), parts) for name, parts in taken.items()]
 
     def insert(self, record: Record) -> Insert:
         """Return the insert of a record. Raises ValueError if it is none."""
         wishes, data = self._wishes, record.data
         assert isinstance(data, list)
         values = {name: data[at] for at, name in self._named if data[at] is not None}
+        if self._placed or self._parted:
+            values |= self._moved(data)
         id_ = None if self._id is None else _id(data[self._id], str(wishes.id))
         if len(self._key) == 1 and self._key[0] in values:
             id_ = _id(values.pop(self._key[0]), self._key[0])
         known = id_ is not None or (bool(self._key) and self._key[0] in values)
         return Insert(wishes.object, values, id_, replace=wishes.replace and known, tenant=wishes.tenant)
+
+    def _moved(self, data: Sequence[Any]) -> dict[str, Any]:
+        """Return the values that `--map` takes out of objects, or puts into one."""
+        gathered, columns = Gathered(), Members()
+        for at, place in self._placed:
+            if data[at] is not None:
+                gathered.put(place, _json(data[at], self._names[at]))
+        for at, taken in self._parted:
+            if data[at] is None:
+                continue
+            name, value = self._names[at], _json(data[at], self._names[at])
+            rest = move_parts(name, value, taken, self._places, gathered, columns)
+            if rest is None:
+                gathered.put(MemberPlace(name), value)
+            for part, raw in (rest or {}).items():
+                if MemberPlace(name) in map(self._places.find, taken.values()) or name not in self._places.names:
+                    hint = f"--map {name}.{part}= leaves it out"
+                    raise UnplacedError(f"its column {name!r} holds {part!r} as well, which has no place; {hint}")
+                gathered.put(MemberPlace(name, part), raw)
+        return gathered.values() | {name: value_of(bytes(value)) for name, value in columns.items()}
+
+
+def _json(value: Any, column: str) -> Raw:
+    """Return a value that is JSON. Raises ValueError if it is none."""
+    text = str(value) if isinstance(value, str) else encode(value)
+    try:
+        return decode(text, Raw)
+    except ValueError:
+        raise ValueError(f"its column {column!r} holds no JSON, and --map moves it") from None
 
 
 def _exists(name: str, columns: Mapping[str, Column]) -> bool:

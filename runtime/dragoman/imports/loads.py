@@ -64,6 +64,7 @@ class LoadOptions(msgspec.Struct, frozen=True, kw_only=True):
     dry_run: bool = False
     create: bool = False
     like: str = ""
+    copied: bool = False
 
 
 class LoadProgress(msgspec.Struct, frozen=True):
@@ -114,6 +115,7 @@ class Load:
         self._source: ImportSource | None = None
         self._batches: BatchReader
         self._ledger: Ledger
+        self._rows: RowInserts | None = None
         self.report = LoadReport(file=str(file), object=object, format=options.format or "")
         self.resumable = False
 
@@ -205,8 +207,12 @@ class Load:
         ledger = Ledger(self._file, keeps=keeps, undo=options.undo, stream=self._stdin)
         if self._names:
             maker: Maker = self._fields(self._wishes, description, self._names)
+        elif chosen in ("bulk", "rows"):
+            maker = self._rows = RowInserts(
+                self._wishes, description, tenants="tenants" in self._session.capabilities, copied=options.copied
+            )
         else:
-            maker = (RowInserts if chosen in ("bulk", "rows") else DocumentInserts)(self._wishes, description)
+            maker = DocumentInserts(self._wishes, description)
         self._ledger = ledger
         if not options.dry_run:
             self._held.callback(ledger.close)
@@ -305,7 +311,7 @@ class Load:
                     continue
                 under_way[id(batch)] = batch
                 tasks.start_soon(write, batch)
-        self.report.notes += writer.notes.values()
+        self.report.notes += [*writer.notes.values(), *(self._rows.notes if self._rows else ())]
         writer.check()
 
     def _so_far(self) -> LoadProgress:

@@ -27,6 +27,12 @@ COLUMNS = "columns-left-out"
 CUT = "columns-cut"
 """The code of a note on an object that has more columns than a result holds."""
 
+MEMBERS = "members-left-out"
+"""The code of a note on members of rows that an import leaves out, because the server computes them itself."""
+
+OTHERS = "rows-of-others"
+"""The code of a note on rows that were of another object than the one that an import writes."""
+
 NAMES = 1_000
 """Maximum number of names that one call counts; documents may spell a new key each."""
 
@@ -36,6 +42,8 @@ _DOTS = 20  # with more in its name, the object that a column begins with counts
 _SENTENCES = {
     KEYS: "{} keys that no column shows: {}",
     VALUES: "{} a value twice, under a dotted name and inside an object, and one of the two is not shown: {}",
+    MEMBERS: "{} members that the server computes itself, so they are not written: {}",
+    OTHERS: "{} the name of another object than the one that was named for them: {}",
 }
 _HINTS = {
     KEYS: "export documents (NDJSON), which hold all that is stored",
@@ -97,7 +105,7 @@ class LeftOut(msgspec.Struct, forbid_unknown_fields=True):
             holders = f"{rows:,} row{'s hold' if rows != 1 else ' holds'}"
             at_least = "at least " if self.full else ""
             reason = at_least + sentence.format(holders, named)
-            notes.append(Note(code=code, reason=reason, hint=_HINTS[code]))
+            notes.append(Note(code=code, reason=reason, hint=_HINTS.get(code, "")))
         return notes
 
 

@@ -10,6 +10,12 @@ from dragoman_api.columns import MAX_COLUMNS
 
 from .field_types import Family, Field
 
+_COMPUTED = (
+    "_type", "_version", "_seq_no", "_primary_term", "_score", "_ignored", "_explanation", "_shard", "_node", "found",
+    "sort", "fields", "highlight", "matched_queries", "inner_hits", "ignored_field_values",
+)  # fmt: skip
+"""Members of a search hit, or of a document's own answer, that the server makes of the document and the request."""
+
 
 class View(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """One object as the grid sees it: an index, or the union of all that its name resolves to (E17).
@@ -66,6 +72,8 @@ class View(msgspec.Struct, frozen=True, kw_only=True, eq=False):
             structure=self.structure,
             notes=notes,
             time=TimeColumn(column=self.time) if self.time else None,
+            object_member="_index",
+            server_members=_COMPUTED,
         )
 
 

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
+_COMPUTED = ("creationTimeUnix", "lastUpdateTimeUnix")
+"""Members of an object that the server sets itself, whatever a request says (seen on 1.38.11)."""
+
+
 def revision(structure: str) -> str:
     """Digest a definition as the server wrote it: it has no version of its own."""
     return sha256(structure.encode()).hexdigest()
@@ -134,4 +138,6 @@ class View:
             columns=columns[:MAX_COLUMNS],
             structure=self.structure,
             notes=notes,
+            object_member="class",
+            server_members=_COMPUTED,
         )

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _misfit = ValueError  # a wrong type is a fault of the value, too
 _STRUCTURED = (Family.OBJECT, Family.GEO, Family.PHONE)
+_NAMED, _NAME = 5, 100  # names of vectors in a message, and their characters
 _PHONE_TYPED = ("input", "defaultCountry")
 _PHONE_COMPUTED = ("internationalFormatted", "nationalFormatted", "national", "valid", "countryCode")
 
@@ -77,11 +78,28 @@ def vectors(value: object, names: Sequence[str]) -> dict[str, Raw]:
             return {"vector": Raw(text.encode())}
         found = decode(text, dict[str, list[float | list[float]]])
     except ValueError as error:
+        if text.lstrip()[:1] == ("[" if names else "{"):
+            raise _misfit(misplaced(names, Raw(text.encode()))) from None
         wanted = f"a JSON object of arrays of numbers, by {', '.join(names)}" if names else "a JSON array of numbers"
         raise _misfit(f"it takes {wanted}: {error}") from None
     if unknown := [name for name in found if name not in names]:
         raise ValueError(f"the collection has no vector {unknown[0]!r}; it has {', '.join(names)}")
     return {"vectors": Raw(text.encode())}
+
+
+def misplaced(names: Sequence[str], value: Raw) -> str:
+    """Say why a vector without a name has no place among named ones, or the reverse."""
+    if names:
+        return f"it takes a JSON object of arrays of numbers, by {_listed(names)}: the value is a vector without a name"
+    try:
+        value_names = _listed([*decode(bytes(value), dict[str, Raw])])
+    except ValueError:
+        value_names = "an object"
+    return f"it takes a JSON array of numbers: the value has vectors by name ({value_names})"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(name[:_NAME] for name in names[:_NAMED]) + (", …" if len(names) > _NAMED else "")
 
 
 def merged_vectors(before: Raw, given: Raw) -> Raw:

@@ -29,6 +29,7 @@ from dragoman_api.kit.row_changes import Folded, NotSentError, PlanDraft, fold, 
 from dragoman_weaviate import error_answers, objects, stored_objects
 from dragoman_weaviate.columns.schema import Schema
 from dragoman_weaviate.http_requests import Exchange, ask, get, object_path, with_query
+from dragoman_weaviate.stored_objects import filled
 
 from . import batches, before_images, edited_values
 
@@ -125,6 +126,9 @@ class _Planner:
 
     def _parts(self, view: View, change: Insert) -> tuple[str | None, str | None, dict[str, Any]]:
         """Return the tenant of a new row, its id if it has one, and its properties and vectors."""
+        if change.tenant and change.routing and change.tenant != change.routing:
+            text = f"its tenant is {change.tenant!r}, and its routing, which is the tenant, too, {change.routing!r}"
+            raise NotSentError(text)
         tenant = view.tenant(change.tenant or change.routing)
         change = change.with_key("uuid")
         given = operands.uuid(text_id(change.id)) if change.id else None
@@ -135,6 +139,8 @@ class _Planner:
             else self._whole(view, replace(change, values=values)).parts
         )
         if change.values.get(VECTOR) is not None:
+            if not parts.keys() <= {"properties"}:
+                raise NotSentError("its document holds vectors, and its values a vector; give one of the two")
             parts = parts | _vectors(view, change.values)
         return tenant, given, parts
 
@@ -164,6 +170,12 @@ class _Planner:
         if change.values:
             raise NotSentError("a new row has either values or a whole document, and beside it its vector")
         image = before_images.opened(view, change.document or "")
+        for member, named in (("vector", False), ("vectors", True)):
+            if not filled(vector := image.parts.get(member, Raw())):
+                continue
+            if named is not bool(view.named_vectors):
+                raise NotSentError(f"{member}: {edited_values.misplaced(view.named_vectors, vector)}")
+            edited_values.vectors(bytes(vector).decode(), view.named_vectors)
         self._refuse_unknown(view, decode(bytes(image.properties), object))
         return image
 

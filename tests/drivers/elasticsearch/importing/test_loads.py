@@ -193,6 +193,39 @@ class Rules:
         ]  # fmt: skip
         assert all(each["reason"] for each in told)
 
+    @pytest.mark.parametrize(
+        ("row", "outcome"),
+        [
+            ({"version": 7, "version_type": "external"}, "no place for its member 'version'"),
+            ({"pipeline": "p"}, "no place for its member 'pipeline'"),
+            ({"vectors": {"a": [1]}}, "no place for its member 'vectors'"),
+            ({"tenant": "a"}, "no place for its member 'tenant'"),
+            ({"colour": ""}, "no place for its member 'colour'"),
+            ({"colour": None, "vector": []}, ""),
+            ({"_version": 7, "_score": 1.5, "sort": [1], "_type": "_doc"}, "members-left-out"),
+            ({"_index": "another"}, "rows-of-others"),
+            ({"_routing": "a"}, ""),
+            ({"_routing": "a", "routing": "b"}, "say different things"),
+        ],
+    )
+    @pytest.mark.parametrize("kind", ["rows", "bulk"])
+    async def test_every_member_beside_a_document_is_written_noted_or_its_row_is_refused(
+        self, es: Rig, tmp_path, kind, row, outcome
+    ):
+        """E30: a row is never written without a part of it."""
+        name = await es.index({"n": {"type": "long"}})
+        members = {"_index": name, "_id": "x"} | row
+        text = [members | {"_source": {"n": 1}}] if kind == "rows" else [{"index": members}, {"n": 1}]
+        file = lines(tmp_path / f"o.{kind}", *text)
+        report = await load(session(es), name, file=file, format=kind)
+        if outcome and "-" not in outcome:
+            assert counts(report) == {"refused": 1}
+            assert outcome in rejected(file)[0]["reason"]
+            assert await stored(es, name) == {}
+        else:
+            assert counts(report) == {"applied": 1}, rejected(file)
+            assert [note.code for note in report.notes] == [outcome][: bool(outcome)]
+
     async def test_columns_are_renamed_left_out_and_must_exist(self, es: Rig, tmp_path):
         name = await es.index(COLUMNS)
         shop, file = session(es), tmp_path / "a.csv"

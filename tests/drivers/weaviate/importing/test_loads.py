@@ -91,6 +91,98 @@ class Rules:
         assert (await stored(wv, name))[id_][1] == {"cover": [0.5, 1], "text": [2]}
         assert "has no vector 'back'" in rejected(file)[0]["reason"]
 
+    @pytest.mark.parametrize(
+        ("target", "row", "renamed", "outcome"),
+        [
+            ("single", {"vectors": {"image": [1, 2]}}, {}, "no place for its member 'vectors'"),
+            ("single", {"vectors": {"default": [1, 2]}}, {}, "no place for its member 'vectors'"),
+            ("single", {"vectors": {"image": [1, 2]}}, {"image": "vector"}, [1, 2]),
+            ("single", {"vectors": {"image": [1, 2]}}, {"vectors.image": "vector"}, [1, 2]),
+            ("single", {"vectors": {"a": [1], "b": [2]}}, {"a": "vector"}, "no place for its member 'vectors.b'"),
+            ("single", {"vectors": {"a": [1], "b": [2]}}, {"a": "vector", "b": ""}, [1]),
+            ("single", {"vectors": {"a": [1], "b": [2]}}, {"a": "vector", "b": "vector"}, "the place 'vector'"),
+            ("single", {"vectors": {"image": [1, 2]}}, {"vectors": ""}, None),
+            ("single", {"vector": [1], "vectors": {}}, {}, [1]),
+            ("named", {"vector": [1, 2]}, {}, "no place for its member 'vector'"),
+            ("named", {"vector": [1, 2]}, {"vector": "cover"}, {"cover": [1, 2]}),
+            ("named", {"vector": [1, 2]}, {"vector": "vector.cover"}, {"cover": [1, 2]}),
+            ("named", {"vector": [1, 2]}, {"vector": "back"}, "the schema has no property back"),
+            ("named", {"vector": [1, 2]}, {"vector": "vector.back"}, "has no vector 'back'"),
+            ("named", {"vectors": {"x": [1], "text": [2]}}, {"x": "cover"}, {"cover": [1], "text": [2]}),
+            ("named", {"vectors": {"cover": [1]}, "vector": [2]}, {"vector": "text"}, "two of its members"),
+            ("single", {"properties": {"n": 1, "floats": [1, 2]}}, {"floats": "vector"}, [1, 2]),
+            ("single", {"vectors": {"n": [1]}}, {"n": "vector"}, "may mean 'vectors.n', too"),
+            ("single", {"tenant": "a"}, {}, "has no tenants"),
+            ("single", {"_routing": "a", "routing": "b"}, {}, "say different things"),
+            ("single", {"_id": "10000000-0000-0000-0000-000000000002"}, {}, "say different things"),
+            ("single", {"vectorWeights": {"a": 1}}, {}, "no place for its member 'vectorWeights'"),
+            ("single", {"vectorWeights": None, "additional": {}}, {}, None),
+            ("single", {"colour": "red"}, {}, "no place for its member 'colour'"),
+            ("single", {"colour": "red"}, {"colour": ""}, None),
+            ("single", {"properties": {"n": 1, "colour": "red"}}, {}, "no property colour"),
+        ],
+    )
+    async def test_every_member_of_a_row_is_written_or_moved_or_the_row_is_refused(
+        self, wv: Rig, tmp_path, target, row, renamed, outcome
+    ):
+        """W22: a row is never written without a part of it."""
+        config = {each: {"vectorizer": {"none": {}}, "vectorIndexType": "flat"} for each in ("cover", "text")}
+        name = await wv.collection({"n": "int"}, **({"vectorConfig": config} if target == "named" else {}))
+        file, id_ = tmp_path / "o.rows", "10000000-0000-0000-0000-000000000001"
+        file.write_text(json.dumps({"class": name, "id": id_, "properties": {"n": 1}} | row) + "\n")
+        report = await load(session(wv), name, file=file, format="rows", renamed=renamed)
+        if isinstance(outcome, str):
+            assert report.counts["refused"] == 1
+            assert outcome in rejected(file)[0]["reason"]
+            assert await stored(wv, name) == {}
+        else:
+            assert report.counts["applied"] == 1, rejected(file)
+            assert await stored(wv, name) == {id_: ({"n": 1}, outcome)}
+        assert {note.code for note in report.notes} <= {"batch-unguarded"}
+
+    async def test_what_the_server_sets_itself_is_left_out_with_a_note(self, wv: Rig, tmp_path):
+        name, file = await wv.collection({"n": "int"}), tmp_path / "o.rows"
+        rows = [{"class": kind, "properties": {"n": 1}, "creationTimeUnix": 5} for kind in (name, "Other")]
+        file.write_text("".join(json.dumps(each) + "\n" for each in rows))
+        report = await load(session(wv), name, file=file, format="rows")
+        assert report.counts["applied"] == 2
+        notes = {note.code: note.reason for note in report.notes}
+        assert "'creationTimeUnix' (2)" in notes["members-left-out"]
+        assert "the name of another object than the one that was named for them: 'Other' (1)" in notes["rows-of-others"]
+
+    @pytest.mark.parametrize("kind", ["csv", "tsv", "parquet"])
+    @pytest.mark.parametrize(
+        ("source", "target", "renamed", "outcome"),
+        [
+            ("single", "named", {}, "by cover, text: the value is a vector without a name"),
+            ("single", "named", {"vector": "cover"}, {"cover": [0.5, 1]}),
+            ("named", "single", {}, "vectors by name (cover)"),
+            ("named", "single", {"cover": "vector"}, [0.5, 1]),
+            ("named", "single", {"vector.cover": "vector"}, [0.5, 1]),
+            ("named", "named", {"vector.cover": "text"}, {"text": [0.5, 1]}),
+            ("named", "named", {}, {"cover": [0.5, 1]}),
+            ("named", "named", {"vector.cover": ""}, None),
+        ],
+    )
+    async def test_vectors_of_tables_move_by_their_names_or_their_rows_are_refused(
+        self, wv: Rig, tmp_path, kind, source, target, renamed, outcome
+    ):
+        config = {each: {"vectorizer": {"none": {}}, "vectorIndexType": "flat"} for each in ("cover", "text")}
+        kinds = {"single": {}, "named": {"vectorConfig": config}}
+        vectors = {"single": {"vector": [0.5, 1]}, "named": {"vectors": {"cover": [0.5, 1]}}}
+        one = await wv.collection({"n": "int"}, **kinds[source])
+        id_ = "10000000-0000-0000-0000-000000000001"
+        await wv.call("POST", "/v1/objects", {"class": one, "id": id_, "properties": {"n": 1}} | vectors[source])
+        other, file = await wv.collection({"n": "int"}, name="Copy", **kinds[target]), tmp_path / f"o.{kind}"
+        await Line(wv.driver)(file, name=one, format=kind, columns=["uuid", "n", "vector"])
+        report = await load(session(wv), other, file=file, renamed=renamed)
+        if isinstance(outcome, str):
+            assert report.counts["refused"] == 1
+            assert outcome in rejected(file)[0]["reason"]
+        else:
+            assert report.counts["applied"] == 1, rejected(file)
+            assert await stored(wv, other) == {id_: ({"n": 1}, outcome)}
+
     async def test_a_lost_answer_is_settled_without_doubling(self, wv: Rig, tmp_path, monkeypatch):
         name = await wv.collection(TYPES)
         file = tmp_path / "o.rows"

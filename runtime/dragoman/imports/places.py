@@ -1,0 +1,266 @@
+"""Places: where each member of a row goes, by the target's columns and `--map`; a row with a member more is refused.
+
+A row of an export has its document, its id, and members beside them, such as vectors. A target may hold them under
+another name or not at all. Here, and nowhere else, an import decides what becomes of each of them: it is written, moved
+as the caller said, left out as the caller said, or the reason why its row is not written. Members that every server
+computes for itself are left out and counted.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+from msgspec import Raw
+
+from dragoman.changes.files import value_of
+from dragoman_api.cells import Json
+from dragoman_api.columns import Written
+from dragoman_api.json_text import decode
+from dragoman_api.kit.left_out import MEMBERS, OTHERS, LeftOut
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from dragoman_api.columns import Description
+
+Members = dict[str, Raw]
+
+_members = msgspec.json.Decoder(Members)
+_text = msgspec.json.Decoder(str)
+_encoder = msgspec.json.Encoder()
+_NOTHING = (b"null", b"[]", b"{}")
+_NAMED, _NAME = 5, 255  # names in a message, and characters of one
+
+
+class UnplacedError(ValueError):
+    """A row is refused: the target holds one of its members nowhere. The message says which, and what to do."""
+
+
+class MemberPlace(NamedTuple):
+    """A column outside of the document, or one name of the object that is its value: one of several named vectors."""
+
+    column: str
+    part: str = ""
+
+
+def object_of(data: bytes) -> Members:
+    """Return the members of a JSON object. Raises ValueError if it is none."""
+    try:
+        return decode(data, _members)
+    except ValueError as error:
+        raise ValueError(f"it is not a JSON object: {error}") from None
+
+
+class MemberPlaces:
+    """The places of an object beside the documents of its rows.
+
+    Attributes:
+        beside: The names of the columns that lie there, by the member of a row that holds each.
+        key: The member that holds a row's id, and its column.
+        names: The names of the columns beside the documents.
+    """
+
+    def __init__(self, description: Description) -> None:
+        outer = [column for column in description.columns if len(column.path) == 1 and not column.is_key]
+        written = [column for column in outer if column.written is not Written.NEVER]
+        self.beside = {column.path[0]: column.name for column in written}
+        self.key = next(
+            (
+                (column.path[0], column.name)
+                for column in description.columns
+                if column.is_key and len(column.path) == 1
+            ),
+            ("", ""),
+        )
+        self.names = {column.name for column in written}
+        self._inside = {column.name for column in description.columns} - self.names
+        self._parts = {part: MemberPlace(column.name, part) for column in written for part in column.members}
+
+    def find(self, name: str) -> MemberPlace | None:
+        """Return the place that a name means; None for a column of the document, and for an unknown one.
+
+        A vector among several is called by its own name, unless the document has a column of that name, or by
+        ``vector.NAME``.
+        """
+        if name in self.names:
+            return MemberPlace(name)
+        head, _, part = name.partition(".")
+        if part and head in self.names:
+            return MemberPlace(head, part)
+        return None if name in self._inside else self._parts.get(name)
+
+    @property
+    def examples(self) -> str:
+        """The names of some places, for a message; empty if there are none."""
+        return ", ".join(([*self._parts] or sorted(self.names))[:_NAMED])
+
+
+class Gathered:
+    """Values on their way to their places."""
+
+    def __init__(self) -> None:
+        self._whole: dict[str, Raw] = {}
+        self._parts: dict[str, Members] = {}
+
+    def put(self, place: MemberPlace, value: Raw) -> None:
+        """Put a value to its place. Raises UnplacedError if another one is there."""
+        parts = self._parts.setdefault(place.column, {}) if place.part else None
+        if (
+            place.column in self._whole
+            or (parts is None and place.column in self._parts)
+            or place.part in (parts or ())
+        ):
+            raise UnplacedError(f"--map gives two of its members the place {'.'.join(filter(None, place))!r}")
+        if parts is None:
+            self._whole[place.column] = value
+        else:
+            parts[place.part] = value
+
+    def values(self) -> dict[str, Any]:
+        """Return the values of a change, by column."""
+        values = {name: value_of(bytes(value)) for name, value in self._whole.items()}
+        values |= {name: Json(_encoder.encode(parts).decode()) for name, parts in self._parts.items()}
+        return {name: value for name, value in values.items() if value is not None}
+
+
+def move(value: Raw, name: str, places: MemberPlaces, gathered: Gathered, document: Members) -> None:
+    """Move a value to a place, into the document, or nowhere if the name is empty."""
+    if not name:
+        return
+    if (place := places.find(name)) is not None:
+        gathered.put(place, value)
+    elif name in document:
+        raise UnplacedError(f"--map gives two of its members the name {name!r}")
+    else:
+        document[name] = value
+
+
+def move_parts(
+    member: str, value: Raw, renamed: Mapping[str, str], places: MemberPlaces, gathered: Gathered, document: Members
+) -> Members | None:
+    """Move the mapped names of an object, such as named vectors, and return what is left; None if none is mapped."""
+    parts = object_of(bytes(value)) if bytes(value)[:1] == b"{" else {}
+    names = {part: renamed.get(f"{member}.{part}", renamed.get(part)) for part in parts}
+    if all(name is None for name in names.values()):
+        return None
+    for part, name in names.items():
+        if name is not None:
+            move(parts.pop(part), name, places, gathered, document)
+    return {part: raw for part, raw in parts.items() if bytes(raw) not in _NOTHING}
+
+
+class RowPlaces:
+    """Settles what becomes of the members of rows that an export or a server wrote.
+
+    Attributes:
+        places: The places of the target.
+    """
+
+    def __init__(
+        self, description: Description, renamed: Mapping[str, str], *, document: str, fixed: Iterable[str]
+    ) -> None:
+        """Prepare.
+
+        Args:
+            description: The target.
+            renamed: New names by old ones, see `Wishes`.
+            document: The member that holds the document.
+            fixed: Members that have a meaning of their own: id, routing, tenant.
+        """
+        self.places = MemberPlaces(description)
+        self._object, self._renamed, self._document = description.object, renamed, document
+        self._from = description.object_member
+        self._own = Raw(_encoder.encode(description.object))
+        self._fixed = {*fixed, self.places.key[0], document}
+        self._computed = frozenset({*description.server_members} - self._fixed - self.places.beside.keys())
+        self._written = self._fixed | self.places.beside.keys()
+        self._plain = self._written | self._computed
+        self._left_out = LeftOut()
+        self._counts: Counter[frozenset[str]] = Counter()  # rows by the members that the server computes
+
+    def plain(self, members: Members) -> bool:
+        """Count what the server computes or knows, and return whether all else has its place without more ado."""
+        if (origin := members.pop(self._from, None)) is not None and origin != self._own:
+            self._left_out.add(OTHERS, [_text.decode(bytes(origin))])
+        names = members.keys()
+        if not names <= self._written:
+            if not names.isdisjoint(self._computed):
+                self._counts[self._computed.intersection(names)] += 1
+            if not names <= self._plain:
+                return False
+        return not self._renamed
+
+    @property
+    def left_out(self) -> LeftOut:
+        """What was left out of the rows so far, although nobody asked for that."""
+        left_out = LeftOut()
+        left_out.merge(self._left_out)
+        for names, rows in self._counts.items():
+            left_out.add(MEMBERS, names, rows=rows)
+        return left_out
+
+    def settle(self, members: Members, data: bytes) -> tuple[Members, bytes, dict[str, Any], dict[str, str]]:
+        """Settle what becomes of each member.
+
+        Returns:
+            The members that have a meaning of their own, the document, the values beside it, and the names that are
+            left to be changed in the document.
+
+        Raises:
+            UnplacedError: The target has no place for one of them.
+            ValueError: The document is none.
+        """
+        fixed = {name: value for name, value in members.items() if name in self._fixed}
+        gathered, additions = Gathered(), Members()
+        moved: set[str] = set()
+        for name, value in members.items():
+            if name in fixed or name in self._computed or bytes(value) in _NOTHING:
+                continue
+            if name in self._renamed:
+                moved.add(name)
+                if not self._becomes_key(name, value, fixed):
+                    move(value, self._renamed[name], self.places, gathered, additions)
+            elif (rest := move_parts(name, value, self._renamed, self.places, gathered, additions)) is not None:
+                bare = object_of(bytes(value)).keys() & self._renamed.keys()
+                if bare & object_of(data).keys():
+                    raise UnplacedError(f"--map {min(bare)}=… may mean '{name}.{min(bare)}', too: write that in full")
+                moved |= bare
+                if rest and name not in self.places.beside:
+                    raise self._unplaced(f"{name}.{next(iter(rest))}")
+                for part, raw in rest.items():
+                    gathered.put(MemberPlace(self.places.beside[name], part), raw)
+            elif name in self.places.beside:
+                gathered.put(MemberPlace(self.places.beside[name]), value)
+            else:
+                raise self._unplaced(name)
+        inner = {old: new for old, new in self._renamed.items() if old not in moved}
+        data = self._of_document(data, inner, gathered, additions)
+        return fixed, data, gathered.values(), inner
+
+    def _becomes_key(self, name: str, value: Raw, fixed: Members) -> bool:
+        """Make a member the row's id, if it is mapped to that, and return whether it is."""
+        if not self._renamed[name] or self._renamed[name] not in self.places.key:
+            return False
+        if self.places.key[0] in fixed:
+            raise UnplacedError(f"--map makes its member {name!r} the id, and it has another one")
+        fixed[self.places.key[0]] = value
+        return True
+
+    def _of_document(self, data: bytes, inner: dict[str, str], gathered: Gathered, additions: Members) -> bytes:
+        """Move members of the document to their places, and others into it."""
+        outward = {old for old, new in inner.items() if new and self.places.find(new) is not None}
+        if not outward and not additions:
+            return data
+        members = object_of(data)
+        for old in outward & members.keys():
+            move(members.pop(old), inner[old], self.places, gathered, additions)
+        if twice := additions.keys() & members.keys():
+            raise UnplacedError(f"--map gives two of its members the name {min(twice)!r}")
+        return _encoder.encode(members | additions)
+
+    def _unplaced(self, name: str) -> UnplacedError:
+        examples, name = self.places.examples, name[:_NAME]
+        moves = f"--map {name}=NAME moves it{f' (to {examples})' if examples else ''}, and --map {name}= leaves it out"
+        return UnplacedError(f"{self._object!r} has no place for its member {name!r}; {moves}")
