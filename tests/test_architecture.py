@@ -371,3 +371,89 @@ def test_a_page_needs_at_most_25_concepts_and_each_is_where_the_page_says():
         tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
         made = {getattr(node, "name", None) or ast.unparse(getattr(node, "target", node)) for node in tree.body}
         assert name in made, f"{path} has no {name}"
+
+
+AUTHOR = "a driver's project is its author's, who runs one command at a time"
+OWN = "its name is of this process alone, or taken with O_EXCL"
+TARGET = "a person names the file; a second process that names it is refused, or replaces it whole"
+STORE = "below the state database's lock; trees have their digest for a name"
+REGISTRY = "below the registry's lock, which `publisher.edit` takes"
+APPENDED = "each record is one append, and nothing rewrites the file"
+STREAM = "a stream that is open already"
+WRITES = {  # modules that write files besides `change`, and why two processes lose nothing there
+    "dragoman/authoring/closed_set.py": AUTHOR,
+    "dragoman/authoring/conformance_run.py": AUTHOR,
+    "dragoman/authoring/sandboxed_driver.py": AUTHOR,
+    "dragoman/authoring/scaffold.py": AUTHOR,
+    "dragoman/automations/audit.py": APPENDED,
+    "dragoman/changes/undo.py": OWN,
+    "dragoman/cli/command_files.py": APPENDED,
+    "dragoman/cli/errors.py": STREAM,
+    "dragoman/cli/line_history.py": "below the lock of `change`, since a line is appended",
+    "dragoman/cli/streams.py": STREAM,
+    "dragoman/exports/parquet.py": TARGET,
+    "dragoman/exports/parts/folder.py": "its claim, taken with O_EXCL, says who writes",
+    "dragoman/exports/targets.py": TARGET,
+    "dragoman/imports/copies.py": STREAM,
+    "dragoman/imports/ledgers.py": TARGET,
+    "dragoman/imports/reports.py": OWN,
+    "dragoman/plugins/registries.py": APPENDED,
+    "dragoman/sandbox/host_imports.py": "a cache, computed anew from nothing that it holds",
+    "dragoman_registry/client/installer.py": STORE,
+    "dragoman_registry/client/lockfile.py": AUTHOR,
+    "dragoman_registry/client/state_db.py": STORE,
+    "dragoman_registry/client/store.py": STORE,
+    "dragoman_registry/client/trees.py": STORE,
+    "dragoman_registry/filelocks.py": "the lock itself",
+    "dragoman_registry/files.py": "`change` itself",
+    "dragoman_registry/isolation.py": STREAM,
+    "dragoman_registry/publisher/folder.py": REGISTRY,
+    "dragoman_registry/publisher/inbox.py": "an upload has a folder of its own, which is renamed whole",
+    "dragoman_registry/publisher/interrupted_writes.py": REGISTRY,
+    "dragoman_registry/publisher/mirror.py": REGISTRY,
+    "dragoman_registry/trust/keys.py": "below the lock of `change`, or a name with the key's own digits",
+    "dragoman_registry/trust/tuf_client.py": "below its own lock, which it holds while it verifies",
+    "dragoman_registry/trust/tuf_repository.py": REGISTRY,
+    "dragoman_worker/lockdown/selftest.py": "it expects to be refused",
+    "dragoman_workbench/entry_file.py": OWN,
+}
+
+
+def file_writes(path: Path) -> list[str]:
+    """Return the calls by which a module writes files."""
+    tree = tree_of(path)
+    imported = {
+        name.asname or name.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").rpartition(".")[2] == "files"
+        for name in node.names
+    }
+    return [ast.unparse(call) for call in ast.walk(tree) if isinstance(call, ast.Call) and writes(call, imported)]
+
+
+def writes(call: ast.Call, imported: set[str]) -> bool:
+    function, words = ast.unparse(call.func), [ast.unparse(argument) for argument in call.args]
+    owner, _, name = function.rpartition(".")
+    keywords = {keyword.arg: ast.unparse(keyword.value) for keyword in call.keywords}
+    if name in {"write_text", "write_bytes", "mkstemp", "NamedTemporaryFile", "rename", "fdopen"}:
+        return owner not in ("output", "") and (name != "fdopen" or any(letter in str(words[1:]) for letter in "wax+"))
+    if name == "replace" and owner:
+        return owner == "os" or (len(words) == 1 and not keywords and owner != "msgspec.structs")
+    if name == "open":
+        mode = keywords.get("mode", "".join(words[0:1] if owner and owner != "os" else words[1:2]))
+        return bool(re.search("O_WRONLY|O_RDWR|O_CREAT", mode) or re.fullmatch("'[rbt]*[wax+].*'", mode))
+    stores = {"write", "write_below", "replacing", "open_new", "add_name"}
+    return name in stores and (owner == "files" or (not owner and name in imported))
+
+
+def test_what_two_processes_may_change_is_changed_under_one_lock():
+    """Small state has one writer: `dragoman_registry.files.change`; another module that writes says why it may."""
+    packages = ("dragoman", "dragoman_registry", "dragoman_worker", "dragoman_workbench")
+    found = {
+        str(path.relative_to(PACKAGES[package].parent)): calls
+        for package in packages
+        for path in modules(package)
+        if (calls := file_writes(path))
+    }
+    assert {name: calls for name, calls in found.items() if name not in WRITES} == {}
+    assert WRITES.keys() - found.keys() == set()

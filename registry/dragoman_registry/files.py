@@ -27,6 +27,13 @@ OPEN = 0o666
 """The mode of a new file that anybody may read; the umask narrows it."""
 PRIVATE = 0o600
 
+LOCK_SECONDS = 30.0
+"""Seconds to wait for another process that changes the same file."""
+MAX_STATE = 64 << 20
+"""Maximum bytes of a file that `change` changes."""
+
+_LOCKLESS = {errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL, errno.EBADF}
+"""Errors of a file system that has no locks, such as some network file systems."""
 _WINDOWS = sys.platform == "win32"
 _READER_SECONDS = 2.0
 _DRAFT = re.compile(r"([0-9a-f]{12}|[0-9]{1,10})\.tmp")  # earlier releases used the process id
@@ -116,8 +123,8 @@ def _has_access_list(file: Path | int) -> bool:
 
 
 @contextmanager
-def replacing(path: Path, *, mode: int = OPEN) -> Iterator[BinaryIO]:
-    """Replace a whole file; after a crash or an error in the block it keeps the old bytes.
+def replacing(path: Path, *, mode: int = OPEN, durable: bool = True) -> Iterator[BinaryIO]:
+    """Replace a whole file; after an error in the block, or if `durable` after a crash, it keeps the old bytes.
 
     The new file gives other users no right that `mode` or the old file does not give them.
     """
@@ -133,12 +140,14 @@ def replacing(path: Path, *, mode: int = OPEN) -> Iterator[BinaryIO]:
                 _take_rights(file.fileno(), about, listed=listed)
             yield file
             file.flush()
-            os.fsync(file.fileno())
+            if durable:
+                os.fsync(file.fileno())
         patiently(lambda: draft.replace(path))
     except BaseException:
         draft.unlink(missing_ok=True)
         raise
-    sync(path.parent)
+    if durable:
+        sync(path.parent)
 
 
 def _take_rights(handle: int, about: os.stat_result, *, listed: bool) -> None:
@@ -170,12 +179,11 @@ def _is_draft(entry: os.DirEntry[str], heads: tuple[str, ...]) -> bool:
     return found and entry.is_file(follow_symlinks=False)
 
 
-def sweep_drafts(*files: Path, older: float = 0) -> None:
-    """Remove the drafts that `find_drafts` finds; without a lock, remove only those `older` than so many seconds."""
+def sweep_drafts(*files: Path) -> None:
+    """Remove the drafts that `find_drafts` finds; hold the lock under which the files are written."""
     for draft in find_drafts(*files):
         with suppress(OSError):  # a leftover draft is harmless
-            if not older or time.time() - draft.stat().st_mtime > older:
-                draft.unlink()
+            draft.unlink()
 
 
 class NotPlainError(OSError):
@@ -217,10 +225,13 @@ def read_plain(path: Path, *, limit: int, own: bool = False) -> bytes:
     return data
 
 
-def write(path: Path, data: bytes, *, mode: int = OPEN) -> None:
-    """Replace a whole file; after a crash it holds either the old bytes or the new ones."""
+def write(path: Path, data: bytes, *, mode: int = OPEN, durable: bool = True) -> None:
+    """Replace a whole file; after a crash it holds either the old bytes or the new ones.
+
+    If the new bytes depend on the old ones, use `change`.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path, mode=mode) as file:
+    with replacing(path, mode=mode, durable=durable) as file:
         file.write(data)
 
 
@@ -320,7 +331,12 @@ def try_lock(path: Path, *, folder: bool = False, mode: int = 0o644) -> int | No
     """
     while True:
         descriptor = open_folder(path) if folder else open_file(path, mode=mode)
-        if not acquire(descriptor, wait=False):
+        try:
+            acquired = acquire(descriptor, wait=False)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        if not acquired:
             os.close(descriptor)
             return None
         if holds(descriptor, path):
@@ -349,3 +365,57 @@ def locked(path: Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+@contextmanager
+def exclusively(path: Path) -> Iterator[None]:
+    """Keep every other process and thread from changing a file during the block, however the block ends.
+
+    The lock is a file beside it, ``.NAME.lock``, which stays; it ends with its process at the latest.
+
+    Raises:
+        OSError: Another process holds the lock for `LOCK_SECONDS`, or the folder cannot be written, or its file system
+            has no locks; the message says which.
+    """
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    lock, until, pause = path.with_name(f".{path.name}.lock"), time.monotonic() + LOCK_SECONDS, 0.001
+    try:
+        while (descriptor := try_lock(lock, mode=0o600)) is None:
+            if time.monotonic() > until:
+                reason = f"another process has kept it locked for {LOCK_SECONDS:g} s (see: fuser {lock})"
+                raise TimeoutError(errno.ETIMEDOUT, reason, str(path))
+            time.sleep(pause)
+            pause = min(2 * pause, 0.05)
+    except OSError as error:
+        if error.errno in _LOCKLESS:
+            reason = f"its file system cannot lock files ({error.strerror})"
+            raise OSError(error.errno, reason, str(path)) from error
+        raise
+    try:
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def change(path: Path, edit: Callable[[bytes], bytes], *, mode: int = PRIVATE, durable: bool = True) -> None:
+    """Change a file that several processes may change: lock it, read it again, change it, write it.
+
+    Args:
+        path: The file.
+        edit: Makes the new contents of the present ones, which are empty if there is no file. What it raises leaves the
+            file as it is. It must not wait for anything.
+        mode: The mode of a new file.
+        durable: The change survives a crash of the machine.
+
+    Raises:
+        OSError: As `exclusively`; or the file cannot be read or written.
+    """
+    with exclusively(path):
+        try:
+            before = read_plain(path, limit=MAX_STATE)
+        except FileNotFoundError:
+            before = b""
+        after = edit(before)
+        if after != before:
+            sweep_drafts(path)
+            write(path, after, mode=mode, durable=durable)

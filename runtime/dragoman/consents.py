@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from dragoman_api.endpoints import endpoint_name
 from dragoman_api.errors import ConfigurationError, PermissionDeniedError
 
+from .connections.saved_connections import expect_unedited
 from .questions import Question, ask_consent
 from .sandbox.reach.address_resolver import NearerError
 from .sessions.untrusted_certificates import CanBePinned
@@ -118,14 +119,13 @@ class Consents:
         def agreed(to: SavedConnection) -> SavedConnection:
             return replace(to, pinned={**to.pinned, **pins}, sign_in_at=sign_in_at or to.sign_in_at)
 
-        def save() -> SavedConnection:
-            try:
-                made = agreed(self._connections.get_unedited(connection))
-            except ConfigurationError:
-                if trial:
-                    return agreed(connection)
-                raise
-            self._connections.save(made, replace=True)
-            return made
+        def edit(saved: SavedConnection) -> SavedConnection:
+            expect_unedited(connection, saved)
+            return agreed(saved)
 
-        return await anyio.to_thread.run_sync(save)
+        try:
+            return await anyio.to_thread.run_sync(self._connections.amend, connection.name, edit)
+        except ConfigurationError:
+            if trial:
+                return agreed(connection)
+            raise

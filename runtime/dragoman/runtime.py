@@ -39,7 +39,7 @@ from .secret_references import Reference, regular_file
 from .sessions.live_driver import LiveDriver
 from .sessions.session import Session
 from .sessions.untrusted_certificates import check_pins
-from .settings import find_paths, read_settings
+from .settings import change_file, find_paths, read_settings
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -136,6 +136,18 @@ class Runtime:
     def masked(self, text: str) -> str:
         """Return a text without the secrets of opened connections, and without values that are named like secrets."""
         return self._bus.mask.request(text)
+
+    def change_file(self, path: Path, *, edit: Callable[[bytes], bytes]) -> None:
+        """Change a file of this home that other processes may change, too, so that no change is lost. Blocks.
+
+        Args:
+            path: A file below one of the folders of `paths`.
+            edit: Makes the new contents of the present ones, which are empty if there is no file.
+
+        Raises:
+            ConfigurationError: The file cannot be locked, read or written; it is unchanged.
+        """
+        change_file(path, edit)
 
     def prewarm(self, spare: Spare | None = None) -> None:
         """Start a driver's process now, or adopt a running one, so that opening is fast."""
@@ -256,7 +268,12 @@ class Runtime:
                 self._bus.emit(events.ConnectionClosed(connection=name))
 
     async def save(
-        self, connection: SavedConnection, *, secrets: Mapping[str, str] | None = None, replace: bool = False
+        self,
+        connection: SavedConnection,
+        *,
+        secrets: Mapping[str, str] | None = None,
+        replace: bool = False,
+        before: SavedConnection | None = None,
     ) -> SavedConnection:
         """Check a connection against its driver's form, and save it.
 
@@ -265,6 +282,7 @@ class Runtime:
             secrets: Typed secrets by field, which its references of the scheme ``stored`` name; they go into a file
                 that only this user can read.
             replace: A connection of that name may be replaced.
+            before: The connection to replace as it was read; if it was edited since, nothing is saved.
 
         Returns:
             What was saved.
@@ -275,9 +293,9 @@ class Runtime:
                 its name is taken, or the file cannot be written.
         """
         form = await self.plugins.form(connection.type)
-        values = to_save(form, connection.values, name=connection.name, new=not replace)
+        values = to_save(form, connection.values, name=connection.name, new=not (replace or before))
         saved = msgspec.structs.replace(connection, values=values)
-        await anyio.to_thread.run_sync(partial(self.connections.save, saved, replace=replace))
+        await anyio.to_thread.run_sync(partial(self.connections.save, saved, replace=replace, before=before))
         for field, secret in (secrets or {}).items():
             await anyio.to_thread.run_sync(self.connections.store_secret, saved.name, field, secret)
         return saved

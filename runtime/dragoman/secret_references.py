@@ -6,10 +6,11 @@ import os
 import stat
 import subprocess
 import time
+from copy import deepcopy
 from pathlib import Path
 from shlex import quote
 from threading import Thread
-from typing import TYPE_CHECKING, Literal, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 import msgspec
 
@@ -17,10 +18,12 @@ from dragoman_api.errors import ConfigurationError
 from dragoman_api.forms import FieldKind, FieldValue
 
 from .file_ownership import expect_own
-from .settings import read_toml, write_atomically
+from .settings import change_toml, read_toml
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
+
+    from tomlkit import TOMLDocument
 
 Scheme = Literal["env", "file", "command", "keyring", "stored", "path"]
 TYPED = ("env", "file", "command", "keyring")
@@ -133,25 +136,40 @@ class StoredSecrets:
 
     def keep(self, connection: str, field: str, secret: str) -> Reference:
         """Store a secret and return its reference. Raises ConfigurationError if other users can change the file."""
-        expect_own(self._path)
-        stored = read_toml(self._path)
-        self._write({**stored, connection: {**_secrets_of(connection, stored), field: secret}})
+
+        def add(stored: dict[str, Any]) -> None:
+            stored[connection] = {**_secrets_of(connection, stored), field: secret}
+
+        self._change(add)
         return STORED
 
-    def forget(self, connection: str, *, but: Mapping[str, object]) -> None:
-        """Delete a connection's secrets, except those its values refer to. Raises as `keep`."""
+    def forget(self, connection: str, *, but: Callable[[], Mapping[str, object]]) -> None:
+        """Delete a connection's secrets, except those that its values (`but`) refer to by then. Raises as `keep`."""
+
+        def drop(stored: dict[str, Any]) -> None:
+            # Older files hold the reference as a text.
+            values, secrets = but(), _secrets_of(connection, stored).items()
+            used = {key: text for key, text in secrets if values.get(key) in (STORED, f"stored:{connection}.{key}")}
+            if used:
+                stored[connection] = used
+            else:
+                stored.pop(connection, None)
+
         expect_own(self._path)
-        stored = read_toml(self._path)
-        had = _secrets_of(connection, stored)
-        # Older files hold the reference as a text.
-        kept = {key: secret for key, secret in had.items() if but.get(key) in (STORED, f"stored:{connection}.{key}")}
-        if kept != stored.pop(connection, {}):
-            self._write({**stored, connection: kept} if kept else stored)
+        if self._path.exists():
+            self._change(drop)
 
-    def _write(self, stored: Mapping[str, object]) -> None:
-        import tomlkit
+    def _change(self, edit: Callable[[dict[str, Any]], None]) -> None:
+        expect_own(self._path)
 
-        write_atomically(self._path, tomlkit.dumps(stored).encode(), mode=0o600)
+        def change(document: TOMLDocument, values: dict[str, Any]) -> None:
+            before = deepcopy(values)
+            edit(values)
+            for name in [name for name in before if values.get(name) != before[name]]:
+                del document[name]
+            document.update({name: value for name, value in values.items() if value != before.get(name)})
+
+        change_toml(self._path, change, mode=0o600)
 
 
 def _secrets_of(connection: str, stored: Mapping[str, object]) -> Mapping[str, object]:

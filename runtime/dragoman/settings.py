@@ -17,14 +17,13 @@ from .folders import Paths as Paths
 from .folders import find_paths as find_paths
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
+
+    from tomlkit import TOMLDocument
 
 MAX_TOML = 1 << 20
 """Maximum characters of a TOML file."""
-
-DEAD_SECONDS = 3_600
-"""Age at which a draft of a file is one of a killed process."""
 
 
 def user_name() -> str:
@@ -168,14 +167,19 @@ def read_toml(path: Path) -> dict[str, Any]:
     from dragoman_registry.files import read_plain
 
     try:
-        return parse_toml(read_plain(path, limit=4 * MAX_TOML).decode())
+        return _parse_file(path, read_plain(path, limit=4 * MAX_TOML))
     except FileNotFoundError:
         return {}
+    except OSError as error:
+        raise ConfigurationError(f"{path} cannot be read: {error.strerror}") from error
+
+
+def _parse_file(path: Path, data: bytes) -> dict[str, Any]:
+    try:
+        return parse_toml(data.decode())
     except ValueError as error:
         hint = "correct the line; the file is unchanged"
         raise ConfigurationError(f"{path} cannot be read: {error}", hint=hint) from error
-    except OSError as error:
-        raise ConfigurationError(f"{path} cannot be read: {error.strerror}") from error
 
 
 def read_settings(paths: Paths) -> Settings:
@@ -184,42 +188,70 @@ def read_settings(paths: Paths) -> Settings:
     Raises:
         ConfigurationError: A syntax error, an unknown key, or a value that cannot be used.
     """
-    values: Mapping[str, Any] = read_toml(paths.settings)
+    return _settings(paths, read_toml(paths.settings))
+
+
+def _settings(paths: Paths, values: Mapping[str, Any]) -> Settings:
     try:
         return msgspec.convert(values, Settings)
     except msgspec.ValidationError as error:
         raise ConfigurationError(f"{paths.settings}: {error}", hint="see docs/reference/settings.md") from error
 
 
-def write_atomically(path: Path, data: bytes, *, mode: int = 0o644) -> None:
-    """Replace a file atomically: a crash leaves either the old file or the new one, complete.
+def change_file(path: Path, edit: Callable[[bytes], bytes], *, mode: int = 0o600) -> None:
+    """Change a file as `dragoman_registry.files.change` does.
 
     Raises:
-        ConfigurationError: The file cannot be written; the old one is unchanged.
+        ConfigurationError: The file cannot be locked, read or written; it is unchanged.
     """
     from dragoman_registry import files
 
     try:
-        files.write(path, data, mode=mode)
-        files.sweep_drafts(path, older=DEAD_SECONDS)
+        files.change(path, edit, mode=mode)
     except OSError as error:
         hint = f"make {path.parent} writable, or set {HOME_VARIABLE} to a folder that is"
-        raise ConfigurationError(f"{path} cannot be written: {error.strerror}", hint=hint) from error
+        raise ConfigurationError(f"{path} cannot be written: {error.strerror or error}", hint=hint) from error
 
 
-def change_settings(paths: Paths, key: str, value: object) -> None:
-    """Set one key of `config.toml`, keeping its comments; None removes it.
+def change_toml(path: Path, edit: Callable[[TOMLDocument, dict[str, Any]], None], *, mode: int) -> None:
+    """Change a TOML file, keeping its comments and order, as `change_file` does.
+
+    Args:
+        path: The file.
+        edit: Changes the document; it also gets the plain values, as they were. What it raises leaves the file alone.
+        mode: The mode of a new file.
 
     Raises:
-        ConfigurationError: The file has a syntax error; it is left as it is.
+        ConfigurationError: As `change_file`; or the file has a syntax error, and is left as it is.
     """
     import tomlkit
 
-    read_settings(paths)  # never write into a file that does not parse
-    text = paths.settings.read_text(encoding="utf-8") if paths.settings.exists() else ""
-    document = tomlkit.parse(text)
-    if value is None:
-        document.pop(key, None)
-    else:
-        document[key] = value
-    write_atomically(paths.settings, tomlkit.dumps(document).encode())
+    def change(data: bytes) -> bytes:
+        values = _parse_file(path, data)
+        document = tomlkit.parse(data.decode())
+        edit(document, values)
+        return tomlkit.dumps(document).encode()
+
+    change_file(path, change, mode=mode)
+
+
+def change_registries(paths: Paths, change: Callable[[Sequence[RegistryEntry]], Sequence[RegistryEntry]]) -> None:
+    """Change the registries of `config.toml`, keeping its comments.
+
+    Args:
+        paths: The roots.
+        change: Returns the new registries for the present ones. What it raises leaves the file alone.
+
+    Raises:
+        ConfigurationError: The file cannot be used; it is left as it is.
+    """
+
+    def edit(document: TOMLDocument, values: dict[str, Any]) -> None:
+        entries = change(_settings(paths, values).registries)  # never write into a file that does not fit
+        tables = [{key: value for key, value in msgspec.structs.asdict(entry).items() if value} for entry in entries]
+        if tables:
+            document["registries"] = tables
+        else:
+            document.pop("registries", None)
+
+    change_toml(paths.settings, edit, mode=0o644)

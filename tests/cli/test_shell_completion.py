@@ -30,7 +30,7 @@ def asked(house, line, *, word=None, **more):
 
 
 def files(house):
-    return sorted((house.home / "state/known-names").iterdir())
+    return sorted((house.home / "state/known-names").glob("*.json"))
 
 
 @pytest.fixture

@@ -204,7 +204,7 @@ def of_state(folder: Path) -> Iterator[Callable[[], object]]:
     (old.trees[0] / "dragoman_demo/driver.py").write_text("evil")
     yield lambda: store.rollback("demo")
     manifest = decode(json.dumps(wheelhouse.manifest("linked")).encode())
-    links = Links(folder / "links.json", lock=folder / "lock")
+    links = Links(folder / "links.json")
     links.add(manifest, version="1.0.0", trees=[folder / "gone"])
     yield lambda: links.find("linked")
     yield lambda: links.remove("demo")

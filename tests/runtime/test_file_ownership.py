@@ -14,7 +14,7 @@ from dragoman.cli.python_files import load_file
 from dragoman.connections.saved_connections import Connections, SavedConnection
 from dragoman.file_ownership import find_exposure
 from dragoman.secret_references import Reference
-from dragoman.settings import change_settings, find_paths, read_settings
+from dragoman.settings import RegistryEntry, change_registries, find_paths, read_settings
 from dragoman_api.errors import ConfigurationError
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no modes")
@@ -247,8 +247,8 @@ def test_a_private_home_of_usual_modes_is_taken(home):
     for folder, mode in ((home, 0o755), (home / "config", 0o755), (home / "data", 0o700)):
         folder.mkdir()
         folder.chmod(mode)
-    change_settings(find_paths(), "keep_alive", 3)
-    assert read_settings(find_paths()).keep_alive == 3
+    change_registries(find_paths(), lambda _: [RegistryEntry("r", "/r")])
+    assert [entry.name for entry in read_settings(find_paths()).registries] == ["r"]
 
 
 @pytest.mark.parametrize("words", [("connections", "list"), ("plugins", "list")])

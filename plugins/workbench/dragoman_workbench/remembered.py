@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import re
-import tempfile
 import time
 from typing import TYPE_CHECKING, TypeVar
 
-import anyio
 import anyio.to_thread
 import msgspec
 
@@ -17,7 +14,16 @@ from dragoman_api.errors import ConfigurationError
 from .messages import HistoryEntry
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
+    from typing import Protocol
+
+    class ChangeFile(Protocol):
+        """Changes a file that other processes may change, too, as `Runtime.change_file` does."""
+
+        def __call__(self, path: Path, *, edit: Callable[[bytes], bytes]) -> None:
+            """Make the new contents of the present ones."""
+
 
 T = TypeVar("T")
 
@@ -31,9 +37,14 @@ MAX_TEXT = 64 << 10
 class Remembered:
     """Files in a folder that only this user can enter. A damaged file counts as empty, and is replaced."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._one = anyio.Lock()
+    def __init__(self, folder: Path, *, change_file: ChangeFile) -> None:
+        """Read nothing yet.
+
+        Args:
+            folder: The folder.
+            change_file: `Runtime.change_file`.
+        """
+        self._folder, self._change_file = folder, change_file
 
     async def preferences(self, prefix: str) -> dict[str, str]:
         """Return the preferences whose keys begin with a text."""
@@ -51,14 +62,16 @@ class Remembered:
                 msgspec.json.decode(value)
             except (ValueError, RecursionError) as error:
                 raise ConfigurationError(f"the value of {key[:80]!r} is not JSON", code="bad-request") from error
-        async with self._one:
-            found = await anyio.to_thread.run_sync(self._read, "preferences.json", dict[str, str]) or {}
-            found.pop(key, None)
+
+        def edit(preferences: dict[str, str] | None) -> dict[str, str]:
+            changed = {name: text for name, text in (preferences or {}).items() if name != key}
             if value is not None:
-                found[key] = value
-            while len(found) > MAX_PREFERENCES:
-                del found[next(iter(found))]  # the one that was set longest ago
-            await anyio.to_thread.run_sync(self._write, "preferences.json", found)
+                changed[key] = value
+            while len(changed) > MAX_PREFERENCES:
+                del changed[next(iter(changed))]  # the one that was set longest ago
+            return changed
+
+        await anyio.to_thread.run_sync(self._change, "preferences.json", dict[str, str], edit)
 
     async def history(self, connection: str) -> list[HistoryEntry]:
         """Return what was run on a connection, the newest first."""
@@ -69,41 +82,37 @@ class Remembered:
         """Add a text to a history, without repeating the last one. It must hold no secrets."""
         if not text.strip() or len(text) > MAX_TEXT:
             return
-        async with self._one:
-            name = _history(connection)
-            found = await anyio.to_thread.run_sync(self._read, name, list[HistoryEntry]) or []
-            if found and found[-1].text == text:
-                found.pop()
-            found.append(HistoryEntry(at=time.time(), text=text))
-            await anyio.to_thread.run_sync(self._write, name, found[-MAX_ENTRIES:])
 
-    async def forget(self, connection: str) -> None:
-        """Remove the history of a connection."""
-        await anyio.Path(self._folder / _history(connection)).unlink(missing_ok=True)
+        def edit(entries: list[HistoryEntry] | None) -> list[HistoryEntry]:
+            others = entries or []
+            if others and others[-1].text == text:
+                others.pop()
+            return [*others, HistoryEntry(at=time.time(), text=text)][-MAX_ENTRIES:]
+
+        await anyio.to_thread.run_sync(self._change, _history(connection), list[HistoryEntry], edit)
 
     def _read(self, name: str, kind: type[T]) -> T | None:
         try:
             with (self._folder / name).open("rb") as file:
-                return msgspec.json.decode(file.read(MAX_FILE), type=kind)
-        except (OSError, ValueError, RecursionError):
+                return _decoded(file.read(MAX_FILE), kind)
+        except OSError:
             return None
 
-    def _write(self, name: str, value: object) -> None:
-        data = msgspec.json.encode(value)
-        if len(data) > MAX_FILE:
-            raise ConfigurationError(f"{name} would be larger than {MAX_FILE:,} bytes", hint="remove saved filters")
-        try:
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            handle, draft = tempfile.mkstemp(dir=self._folder, prefix=".draft-")  # 0600
-            try:
-                with os.fdopen(handle, "wb") as file:
-                    file.write(data)
-                os.replace(draft, self._folder / name)  # noqa: PTH105 - a name, not a Path
-            except BaseException:
-                os.unlink(draft)  # noqa: PTH108
-                raise
-        except OSError as error:
-            raise ConfigurationError(f"{self._folder / name} cannot be written: {error.strerror}") from error
+    def _change(self, name: str, kind: type[T], edit: Callable[[T | None], T]) -> None:
+        def change(data: bytes) -> bytes:
+            after = msgspec.json.encode(edit(_decoded(data[:MAX_FILE], kind)))
+            if len(after) > MAX_FILE:
+                raise ConfigurationError(f"{name} would be larger than {MAX_FILE:,} bytes", hint="remove saved filters")
+            return after
+
+        self._change_file(self._folder / name, edit=change)
+
+
+def _decoded(data: bytes, kind: type[T]) -> T | None:
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _history(connection: str) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 
 from dragoman_api.errors import PluginNotFoundError, RegistryError
-from dragoman_registry.files import locked, write
+from dragoman_registry.files import change
 from dragoman_registry.validation import Unreadable, decode
 from dragoman_registry.wheels.manifest import Manifest
 
@@ -35,8 +35,8 @@ class Links:
         file: Maps each plugin id to the working tree it runs from.
     """
 
-    def __init__(self, file: Path, *, lock: Path) -> None:
-        self.file, self._lock = file, lock
+    def __init__(self, file: Path) -> None:
+        self.file = file
 
     def list(self) -> list[Generation]:
         """List the linked drivers as generations without a wheel. Raises RegistryError."""
@@ -97,15 +97,25 @@ class Links:
 
     def _read(self) -> dict[str, _Link]:
         try:
-            return decode(self.file.read_bytes(), dict[str, _Link])
+            return self._decode(self.file.read_bytes())
         except FileNotFoundError:
             return {}
-        except (OSError, Unreadable) as error:
-            hint = f"remove {self.file}, then link again"
-            raise RegistryError(f"{self.file} cannot be read: {error}", code="state-damaged", hint=hint) from error
+        except OSError as error:
+            raise self._damaged(error) from error
+
+    def _decode(self, data: bytes) -> dict[str, _Link]:
+        try:
+            return decode(data, dict[str, _Link]) if data else {}
+        except Unreadable as error:
+            raise self._damaged(error) from error
+
+    def _damaged(self, error: Exception) -> RegistryError:
+        hint = f"remove {self.file}, then link again"
+        return RegistryError(f"{self.file} cannot be read: {error}", code="state-damaged", hint=hint)
 
     def _write(self, plugin: str, entry: _Link | None) -> None:
-        self.file.parent.mkdir(parents=True, exist_ok=True)
-        with locked(self._lock):
-            links = {name: link for name, link in self._read().items() if name != plugin}
-            write(self.file, msgspec.json.encode(links | ({plugin: entry} if entry else {})))
+        def edit(data: bytes) -> bytes:
+            links = {name: link for name, link in self._decode(data).items() if name != plugin}
+            return msgspec.json.encode(links | ({plugin: entry} if entry else {}))
+
+        change(self.file, edit, mode=0o644)

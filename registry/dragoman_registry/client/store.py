@@ -21,7 +21,7 @@ from .state_db import UNREADABLE, Database
 from .trees import Trees
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from dragoman_registry.index.catalog import Release
@@ -53,7 +53,7 @@ class Store:
         self.root = root
         self.trees = Trees(root / "store")
         self.lock_file = root / lockfile.NAME
-        self.links = Links(root / "links.json", lock=root / ".state.lock")
+        self.links = Links(root / "links.json")
         self._database = Database(root / "state.db")
         self._files = (self._database.file, self._database.kept, self.lock_file, self.links.file)
 
@@ -311,9 +311,14 @@ class Store:
             row = database and database.execute("SELECT value FROM notes WHERE key = ?", (key,)).fetchone()
             return msgspec.json.decode(row["value"]) if row else None
 
-    def set_note(self, key: str, value: object) -> None:
-        """Store a JSON value as a note, or delete the note (None). Raises InstallError if the disk fails."""
+    def change_note(self, key: str, edit: Callable[[Any], object]) -> None:
+        """Change a note: read the present JSON value (None if there is none), and store what `edit` makes of it.
+
+        If that is None, delete the note; what `edit` raises leaves it as it is. Raises InstallError if the disk fails.
+        """
         with self._writing(None) as database:
+            row = database.execute("SELECT value FROM notes WHERE key = ?", (key,)).fetchone()
+            value = edit(msgspec.json.decode(row["value"]) if row else None)
             database.execute("DELETE FROM notes WHERE key = ?", (key,))
             if value is not None:
                 database.execute("INSERT INTO notes (key, value) VALUES (?, ?)", (key, msgspec.json.encode(value)))

@@ -6,8 +6,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec.structs import replace
 
-from dragoman_registry.files import read_plain, write
+from dragoman_registry.files import change, read_plain
 from dragoman_registry.validation import Unreadable, decode
 
 if TYPE_CHECKING:
@@ -57,13 +58,19 @@ class Memory:
 
     def _read(self) -> Claims:
         try:
-            return decode(read_plain(self._file, limit=MAX_CLAIMS), Claims)
-        except (OSError, Unreadable):
-            return Claims()  # unknown claims exclude no name
+            return _claims(read_plain(self._file, limit=MAX_CLAIMS))
+        except OSError:
+            return Claims()
 
     def _keep(self, **changes: object) -> None:
-        before = self._read()
-        after = msgspec.structs.replace(before, **changes)
-        if after != before:
+        claims = self._read()
+        if replace(claims, **changes) != claims:
             with suppress(OSError):  # a read-only home keeps its old record
-                write(self._file, msgspec.json.encode(after))
+                change(self._file, lambda data: msgspec.json.encode(replace(_claims(data), **changes)), mode=0o644)
+
+
+def _claims(data: bytes) -> Claims:
+    try:
+        return decode(data, Claims) if data else Claims()
+    except Unreadable:
+        return Claims()  # unknown claims exclude no name

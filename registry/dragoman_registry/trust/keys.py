@@ -7,7 +7,7 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from dragoman_api.errors import ConfigurationError
-from dragoman_registry.files import write
+from dragoman_registry.files import exclusively, write
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -67,12 +67,13 @@ def own_key(path: Path, *, new: bool = False) -> Path:
     if path == public:
         hint = f"dragoman driver key {quote(str(path.with_suffix(PRIVATE)))}"
         raise ConfigurationError(f"{path} is the name of a public key", hint=hint)
-    for file in (path, public) if new else ():
-        if os.path.lexists(file):
-            raise ConfigurationError(f"{file} already exists", hint="dragoman driver key ANOTHER-FILE")
-    if not path.exists():
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        Keys.keep(path, new_key())
+    if new or not path.exists():
+        with exclusively(path):
+            for file in (path, public) if new else ():
+                if os.path.lexists(file):
+                    raise ConfigurationError(f"{file} already exists", hint="dragoman driver key ANOTHER-FILE")
+            if not path.exists():
+                Keys.keep(path, new_key())
     return path
 
 

@@ -90,6 +90,8 @@ async def add(
     Every field of the form is an option: --host, --port, --auth-method, --ssl-mode. A secret is given by reference:
     --api-key env:NAME, file:PATH, command:… or keyring:SERVICE/USER.
     """
+    from anyio import to_thread
+
     async with options.runtime() as runtime:
         runtime.connections.check_name(name)
         check_pin_options(pins, no_connect=no_connect)
@@ -100,8 +102,8 @@ async def add(
         if kind is None:
             values = await _ask_form(typed, name, form, values, current={})
         saved = _saved(name, chosen, form, values, via=via, sign_in_at=sign_in_at or "", new=True)
-        runtime.connections.save(saved)
-        _keep(typed, runtime.connections, name)
+        await to_thread.run_sync(runtime.connections.save, saved)
+        await to_thread.run_sync(_keep, typed, runtime.connections, name)
         await _connect(options, runtime, saved, only_save=no_connect, pins=pins)
 
 
@@ -134,27 +136,36 @@ async def edit(
     """
     from anyio import to_thread
 
+    from dragoman.connections.saved_connections import expect_unedited
+
     async with options.runtime() as runtime:
         before = runtime.connections.get(connection)
         check_pin_options(pins, no_connect=no_connect)
-        via, named = entered_via(between, before=before.via), any(between.values()) or bool(pins or sign_in_at or unpin)
+        entered_via(between, before=before.via)  # faults are said before a question
+        named = any(between.values()) or bool(pins or sign_in_at or unpin)
         form = await _form_of(options, runtime, before.type, asks=not given)
         values, typed = match_fields(form, given), Secrets()
-        before_values = {key: value for key, value in before.values.items() if key not in _replaced(values)}
-        known = _known(form, {**before_values, **values})
+        known = _known(form, _edited(before, values))
         fitting = _fitting(form, known)
         again = [*known.keys() - fitting.keys()]
-        if not (given or named) or (again and attended()):
+        asked = not (given or named) or bool(again and attended())
+        if asked:
             values = await _ask_form(typed, connection, form, values, current=fitting, only=again)
-            known = fitting
-        before = runtime.connections.get_unedited(before)
-        agreed = before.sign_in_at if sign_in_at is None else sign_in_at
-        saved = _saved(connection, before.type, form, {**known, **values}, via=via, sign_in_at=agreed)
-        saved = kept_pins(saved, before, unpin=unpin, given={*values})
-        runtime.connections.save(saved, replace=True)
+
+        def changed(now: SavedConnection) -> SavedConnection:
+            if asked or now.type != before.type:
+                expect_unedited(before, now)
+            names, entries = {field.name for field in form}, fitting if asked else _edited(now, values)
+            entries = {key: value for key, value in {**entries, **values}.items() if key in names}
+            via = entered_via(between, before=now.via)
+            agreed = now.sign_in_at if sign_in_at is None else sign_in_at
+            saved = _saved(connection, now.type, form, entries, via=via, sign_in_at=agreed)
+            return kept_pins(saved, now, unpin=unpin, given={*values})
+
+        saved = await to_thread.run_sync(runtime.connections.amend, connection, changed)
         if {"host", "hosts", "cloud_id"} & values.keys() or between.get("proxy"):  # a person accepts the addresses
             await to_thread.run_sync(runtime.connections.reached.forget, connection)
-        _keep(typed, runtime.connections, connection)
+        await to_thread.run_sync(_keep, typed, runtime.connections, connection)
         await _connect(options, runtime, saved, only_save=no_connect, pins=pins)
 
 
@@ -199,6 +210,11 @@ def _known(form: Sequence[FormField], values: Values) -> dict[str, Saved]:
     for gone in sorted(values.keys() - names):
         say(f"the form has no field {plain(gone)}; its value was dropped")
     return {key: value for key, value in values.items() if key in names}
+
+
+def _edited(saved: SavedConnection, values: Values) -> dict[str, Saved]:
+    """Return the saved values with newly entered ones."""
+    return {**{key: value for key, value in saved.values.items() if key not in _replaced(values)}, **values}
 
 
 def _replaced(values: Values) -> frozenset[str]:
@@ -472,6 +488,8 @@ def show(options: Options, connection: str) -> None:
 @click.pass_obj
 async def migrate(options: Options, *, connection: str) -> None:
     """Convert texts of an older file, such as "env:NAME", to references; shows what each one does, and asks first."""
+    from anyio import to_thread
+
     from dragoman.connections.reference_migration import find_texts, record
 
     async with options.runtime() as runtime:
@@ -483,7 +501,7 @@ async def migrate(options: Options, *, connection: str) -> None:
             question = texts.question(f"the driver for {saved.type}").text
             await options.agree(question, instead=f"dragoman connections migrate {connection} --yes")
         if texts:
-            record(texts, runtime.connections)
+            await to_thread.run_sync(record, texts, runtime.connections)
         fields = sorted(texts.certain | texts.uncertain)
         options.result(
             {"recorded": fields}, f"recorded {', '.join(fields)}" if fields else "No such texts. Nothing was changed."
@@ -495,10 +513,12 @@ async def migrate(options: Options, *, connection: str) -> None:
 @click.pass_obj
 async def remove(options: Options, *, connection: str) -> None:
     """Delete a saved connection and the secrets stored for it."""
+    from anyio import to_thread
+
     name, store = connection, _store(options)
     store.check_saved(name)
     await options.agree(f"Remove the connection {name}?", instead=f"dragoman connections remove {name} --yes")
-    store.remove(name)
+    await to_thread.run_sync(store.remove, name)
     options.result({"removed": name}, f"removed {name}")
 
 

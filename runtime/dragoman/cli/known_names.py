@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import time
 from contextlib import suppress
 from functools import partial
@@ -137,27 +136,37 @@ class KnownNames:
             self._change(connection, change)
 
     def _change(self, connection: str, change: Callable[[_Names], bool]) -> None:
+        from dragoman_registry import files
+
+        def edit(data: bytes) -> bytes:
+            kept = self._read[connection] = self._load(connection, data)
+            if not (kept.connection and change(kept)):
+                return data
+            return after if len(after := msgspec.json.encode(kept)) <= MAX_FILE else data
+
         with suppress(OSError, ConfigurationError):
-            kept = self._kept(connection)
-            if kept.connection and change(kept):
-                _replace(self._file(connection), msgspec.json.encode(kept))
+            files.change(self._file(connection), edit, durable=False)
 
     def _kept(self, connection: str) -> _Names:
         if (kept := self._read.get(connection)) is None:
-            kept = self._read[connection] = self._load(connection)
+            from dragoman_registry.files import read_plain
+
+            data = b""
+            with suppress(OSError):
+                data = read_plain(self._file(connection), limit=MAX_FILE)
+            kept = self._read[connection] = self._load(connection, data)
         return kept
 
-    def _load(self, connection: str) -> _Names:
+    def _load(self, connection: str, data: bytes) -> _Names:
         """Read what is kept of a connection; nothing if the saved connection has changed since."""
         from dragoman.settings import read_toml
-        from dragoman_registry.files import read_plain
 
         with suppress(ConfigurationError):
             if not isinstance(saved := read_toml(self._paths.connections).get(connection), dict):
                 return _Names()
             mark = _mark(saved)
-            with suppress(OSError, ValueError):  # msgspec's errors are ValueErrors
-                kept = msgspec.json.decode(read_plain(self._file(connection), limit=MAX_FILE), type=_Names)
+            with suppress(ValueError):  # msgspec's errors are ValueErrors
+                kept = msgspec.json.decode(data, type=_Names)
                 if kept.connection == mark:
                     return kept
             return _Names(mark)
@@ -207,18 +216,3 @@ def _mark(saved: dict[str, Any]) -> str:
     """Return what identifies the place that a saved connection leads to."""
     values = {key: value for key, value in saved.items() if isinstance(value, str | int) and not is_secret(key)}
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
-
-
-def _replace(file: Path, data: bytes) -> None:
-    """Replace a file that only its owner may read; it is not synced to disk, for it can be lost."""
-    if len(data) > MAX_FILE:
-        return
-    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    draft = file.with_name(f".{file.name}.{os.urandom(6).hex()}.tmp")
-    try:
-        with open(draft, "xb", opener=lambda name, flags: os.open(name, flags, 0o600)) as new:
-            new.write(data)
-        draft.replace(file)
-    except BaseException:
-        draft.unlink(missing_ok=True)
-        raise

@@ -8,8 +8,8 @@ import re
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from dragoman_api.errors import ConfigurationError
 from dragoman_api.masking import is_secret
+from dragoman_registry.files import change, exclusively
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,13 +44,14 @@ class LineHistory:
             with open(self._file, "rb") as file:  # noqa: PTH123 - of its end only so much
                 size = file.seek(0, os.SEEK_END)
                 file.seek(max(0, size - MAX_FILE))
-                found = [*filter(None, map(_text, file.read().splitlines()))]
+                lines = _texts(file.read())
         except OSError:
             return []
-        if len(found) > MAX_LINES or size > MAX_FILE:
-            found = found[-MAX_LINES // 2 :]
-            self._shorten(found)
-        return found
+        if len(lines) > MAX_LINES or size > MAX_FILE:
+            lines = lines[-MAX_LINES // 2 :]
+            with suppress(OSError):
+                change(self._file, _shortened)
+        return lines
 
     def add(self, line: str) -> None:
         """Keep a line, unless it begins with a space or may hold a secret; if that fails, it is not kept."""
@@ -58,20 +59,22 @@ class LineHistory:
         if not line or line[:1].isspace() or len(line) > MAX_LINE or self.is_secret(line):
             return
         with suppress(OSError):
-            self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
-            with os.fdopen(os.open(self._file, flags, 0o600), "ab", buffering=0) as file:
-                file.write(_encoded(line))  # one write: two shells may keep lines at the same time
+            with exclusively(self._file), os.fdopen(os.open(self._file, flags, 0o600), "ab", buffering=0) as file:
+                file.write(_encoded(line))
 
     def is_secret(self, line: str) -> bool:
         """Return whether a line may hold a secret: a known one, or a value that is named like one."""
         return self._mask(line) != line or any(map(is_secret, _OPTION.findall(line)))
 
-    def _shorten(self, lines: list[str]) -> None:
-        from dragoman.settings import write_atomically
 
-        with suppress(ConfigurationError):
-            write_atomically(self._file, b"".join(map(_encoded, lines)), mode=0o600)
+def _shortened(data: bytes) -> bytes:
+    """Return the contents of a file with the newest lines only."""
+    return b"".join(map(_encoded, _texts(data[-MAX_FILE:])[-MAX_LINES // 2 :]))
+
+
+def _texts(data: bytes) -> list[str]:
+    return [*filter(None, map(_text, data.splitlines()))]
 
 
 def _encoded(line: str) -> bytes:

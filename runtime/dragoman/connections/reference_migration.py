@@ -11,7 +11,7 @@ from dragoman.secret_references import STORED, Reference, entered_path, typed
 from dragoman_api.forms import FieldKind
 
 from .form_values import usual, visible
-from .saved_connections import SavedConnection
+from .saved_connections import SavedConnection, expect_unedited
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,9 +62,12 @@ def record(texts: Texts, connections: Connections) -> None:
     Raises:
         ConfigurationError: The connection was edited or removed since the texts were found; nothing was saved.
     """
-    saved = connections.get_unedited(texts.connection)
-    made = msgspec.structs.replace(texts.recorded, pinned=saved.pinned, sign_in_at=saved.sign_in_at)
-    connections.save(made, replace=True)
+
+    def edit(saved: SavedConnection) -> SavedConnection:
+        expect_unedited(texts.connection, saved)
+        return msgspec.structs.replace(texts.recorded, pinned=saved.pinned, sign_in_at=saved.sign_in_at)
+
+    connections.amend(texts.connection.name, edit)
 
 
 def find_texts(connection: SavedConnection, form: Sequence[FormField], connections: Connections) -> Texts:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from base64 import b64decode
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from shlex import quote
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -16,9 +17,12 @@ from dragoman.sandbox import via
 from dragoman.sandbox.reach.address_history import AddressHistory
 from dragoman.sandbox.via import Via
 from dragoman.secret_references import Reference, Saved, StoredSecrets, from_table, resolve, typed
-from dragoman.settings import Paths, read_toml, write_atomically
+from dragoman.settings import Paths, change_toml, read_toml
 from dragoman_api.errors import ConfigurationError
 from dragoman_registry.names import TYPE
+
+if TYPE_CHECKING:
+    from tomlkit import TOMLDocument
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -73,6 +77,21 @@ class SavedConnection(msgspec.Struct, frozen=True, kw_only=True):
         return own | (dict(self.via.references) if self.via else {})
 
 
+def expect_unedited(connection: SavedConnection, saved: SavedConnection) -> None:
+    """Refuse a connection that was edited since a person was asked about it.
+
+    Args:
+        connection: The connection as it was then.
+        saved: As it is now; only what a person consented to may differ.
+
+    Raises:
+        ConfigurationError: It was edited.
+    """
+    if msgspec.structs.replace(saved, pinned=connection.pinned, sign_in_at=connection.sign_in_at) != connection:
+        reason = f"connection {connection.name!r} was edited elsewhere before you answered; your answer was not saved"
+        raise ConfigurationError(reason, hint=f"dragoman connections show {connection.name}\nthen repeat the command")
+
+
 class Connections:
     """The file of saved connections.
 
@@ -118,21 +137,6 @@ class Connections:
         if name not in entries:
             raise _unknown(name, sorted(entries))
         return self._entry(name, entries[name])
-
-    def get_unedited(self, connection: SavedConnection) -> SavedConnection:
-        """Return a connection as it is saved now; only what a person consented to may differ from an earlier state.
-
-        Args:
-            connection: The connection as it was when a person was asked about it.
-
-        Raises:
-            ConfigurationError: It was edited or removed since, or the file cannot be used.
-        """
-        saved = self.get(connection.name)
-        if msgspec.structs.replace(saved, pinned=connection.pinned, sign_in_at=connection.sign_in_at) == connection:
-            return saved
-        reason = f"connection {connection.name!r} was edited elsewhere before you answered; your answer was not saved"
-        raise ConfigurationError(reason, hint=f"dragoman connections show {connection.name}\nthen repeat the command")
 
     def may_hold_texts(self) -> bool:
         """Return whether the file may hold references as plain texts, as its first format did. Raises as `list`."""
@@ -205,38 +209,64 @@ class Connections:
         """
         _check(name)
         if not replace and name in self._entries():
-            hint = f"dragoman connections edit {name}"
-            raise ConfigurationError(f"a connection called {name!r} already exists", hint=hint)
+            raise _taken(name)
 
-    def save(self, connection: SavedConnection, *, replace: bool = False) -> None:
+    def save(
+        self, connection: SavedConnection, *, replace: bool = False, before: SavedConnection | None = None
+    ) -> None:
         """Write one connection, keeping the file's comments and order; delete stored secrets it no longer uses.
 
-        Raises:
-            ConfigurationError: The name cannot be used or is taken; the file has a syntax error (it is left alone).
-        """
-        self.check_name(connection.name, replace=replace)
-        others = {name: values for name, values in self._entries().items() if name != connection.name}
-        document = self._document()
-        if "format" not in {connection.name, *others} and not any(map(_holds_texts, others.values())):
-            document["format"] = FORMAT
-        table = document.get(connection.name)
-        if table is None:
-            import tomlkit
+        Args:
+            connection: The connection.
+            replace: One of that name may be replaced.
+            before: The one that is replaced, as it was when the new one was entered: what a person consented to since
+                then stays.
 
-            table = tomlkit.table()
-            document[connection.name] = table
-        values = {key: value for key, value in connection.values.items() if value is not None}
-        wanted = {"type": connection.type, **values, **({via.KEY: connection.via.table} if connection.via else {})}
-        wanted |= {PINNED: dict(connection.pinned)} if connection.pinned else {}
-        wanted |= {SIGN_IN_AT: connection.sign_in_at} if connection.sign_in_at else {}
-        for key in [key for key in table if key not in (*wanted, QUERIES, OBJECTS)]:
-            del table[key]
-        for key, value in wanted.items():
-            recorded = _inline(value) if isinstance(value, Reference | dict) else value
-            if table.get(key) != recorded:
-                table[key] = recorded
-        self._write(document)
-        self._secrets.forget(connection.name, but={**values, **connection.references})
+        Raises:
+            ConfigurationError: The name cannot be used or is taken; the file has a syntax error (it is left alone); or
+                the one to replace was edited since.
+        """
+        if before is not None:
+            self.amend(connection.name, partial(_with_consents, connection, before))
+            return
+        _check(connection.name)
+
+        def put(entries: Mapping[str, Any]) -> SavedConnection:
+            if connection.name in entries and not replace:
+                raise _taken(connection.name)
+            return connection
+
+        self._put(put)
+
+    def amend(self, name: str, edit: Callable[[SavedConnection], SavedConnection]) -> SavedConnection:
+        """Change one connection as it is saved now, whatever was saved meanwhile, and return it.
+
+        Args:
+            name: Its name, which stays.
+            edit: Returns the changed connection; what it raises leaves the file alone. It must not wait for anything.
+
+        Raises:
+            ConfigurationError: As `get` and `save`.
+        """
+
+        def put(entries: Mapping[str, Any]) -> SavedConnection:
+            _expect_saved(name, entries)
+            return edit(self._entry(name, entries[name]))
+
+        return self._put(put)
+
+    def _put(self, make: Callable[[Mapping[str, Any]], SavedConnection]) -> SavedConnection:
+        """Write the connection that `make` returns for the entries of the file."""
+        result: list[SavedConnection] = []
+
+        def edit(document: TOMLDocument, entries: dict[str, Any]) -> None:
+            result[:] = [connection := make(entries)]
+            _write_entry(document, connection, {name: entries[name] for name in entries if name != connection.name})
+
+        self._change(edit)
+        [connection] = result
+        self._secrets.forget(connection.name, but=partial(self._in_use, connection.name))
+        return connection
 
     def remove(self, name: str) -> None:
         """Delete one connection and the secrets stored for it.
@@ -244,12 +274,20 @@ class Connections:
         Raises:
             ConfigurationError: No connection has that name, or the file has a syntax error.
         """
-        self.check_saved(name)
-        document = self._document()
-        del document[name]
-        self._write(document)
-        self._secrets.forget(name, but={})
+
+        def edit(document: TOMLDocument, entries: dict[str, Any]) -> None:
+            _expect_saved(name, entries)
+            del document[name]
+
+        self._change(edit)
+        self._secrets.forget(name, but=partial(self._in_use, name))
         self.reached.forget(name)
+
+    def _in_use(self, name: str) -> Mapping[str, object]:
+        """Return the saved values that may name stored secrets; none if there is no such connection any more."""
+        entries = self._entries()
+        connection = self._entry(name, entries[name]) if name in entries else None
+        return {**connection.values, **connection.references} if connection else {}
 
     def section(self, name: str, key: str) -> dict[str, Any]:
         """Return a section of one connection, as it stands in the file: ``queries`` or ``objects``.
@@ -257,40 +295,63 @@ class Connections:
         Raises:
             ConfigurationError: No connection has that name, the section is no table, or the file cannot be used.
         """
-        self.check_saved(name)
-        entry = self._entries()[name]
-        found = entry.get(key, {}) if isinstance(entry, dict) else {}
-        if not isinstance(found, dict):
+        return self._section(self._entries(), name, key)
+
+    def _section(self, entries: Mapping[str, Any], name: str, key: str) -> dict[str, Any]:
+        _expect_saved(name, entries)
+        entry = entries[name]
+        section = entry.get(key, {}) if isinstance(entry, dict) else {}
+        if not isinstance(section, dict):
             raise ConfigurationError(f"{self._path}: [{name}] {key} is no table", hint=f"write [{name}.{key}.NAME]")
-        return found
+        return section
 
     def find_section(self, name: str, key: str) -> dict[str, Any]:
         """Return a section as `section` does; an empty one if no connection has that name."""
         return self.section(name, key) if name in self._entries() else {}
 
-    def change_section(self, name: str, key: str, entry: str, values: Mapping[str, Any] | None) -> None:
-        """Write one table of a section, keeping the file's comments; None deletes it. Raises as `save`."""
+    def change_section(
+        self,
+        name: str,
+        key: str,
+        entry: str,
+        values: Mapping[str, Any] | None,
+        *,
+        check: Callable[[Mapping[str, Any]], None],
+    ) -> None:
+        """Write one table of a section, keeping the file's comments; None deletes it.
+
+        Args:
+            name: The connection's name.
+            key: The section's.
+            entry: The table's.
+            values: Its new contents.
+            check: Gets the section; what it raises leaves the file alone.
+
+        Raises:
+            ConfigurationError: As `section` and `save`.
+        """
         import tomlkit
 
-        self.section(name, key)
-        document = self._document()
-        if key not in document[name]:
-            document[name][key] = tomlkit.table(is_super_table=True)
-        if values is None:
-            del document[name][key][entry]
-        else:
-            table = tomlkit.table()
-            for field, value in values.items():
-                table[field] = value
-            document[name][key][entry] = table
-        if not document[name][key]:
-            del document[name][key]
-        self._write(document)
+        def edit(document: TOMLDocument, entries: dict[str, Any]) -> None:
+            check(self._section(entries, name, key))
+            connection: Any = document[name]
+            if key not in connection:
+                connection[key] = tomlkit.table(is_super_table=True)
+            if values is None:
+                connection[key].pop(entry, None)
+            else:
+                table = tomlkit.table()
+                for field, value in values.items():
+                    table[field] = value
+                connection[key][entry] = table
+            if not connection[key]:
+                del connection[key]
+
+        self._change(edit)
 
     def check_saved(self, name: str) -> None:
         """Refuse a name that has no saved entry, usable or not. Raises ConfigurationError."""
-        if name not in (entries := self._entries()):
-            raise _unknown(name, sorted(entries))
+        _expect_saved(name, self._entries())
 
     def store_secret(self, connection: str, field: str, value: str) -> Reference:
         """Store a secret in a file that only its owner can read, and return a reference to it."""
@@ -323,17 +384,52 @@ class Connections:
             return value
         return resolve(reference, where=where)
 
-    def _document(self) -> Any:
-        import tomlkit
+    def _change(self, edit: Callable[[TOMLDocument, dict[str, Any]], None]) -> None:
+        def change(document: TOMLDocument, values: dict[str, Any]) -> None:
+            edit(document, self._connections(values))
 
         self.expect_own()  # rewriting would make other users' entries look like this user's
-        self._entries()  # refuse to write a file with a syntax error
-        return tomlkit.parse(self._path.read_text(encoding="utf-8") if self._path.exists() else "")
+        change_toml(self._path, change, mode=0o600)
 
-    def _write(self, document: Any) -> None:
-        import tomlkit
 
-        write_atomically(self._path, tomlkit.dumps(document).encode(), mode=0o600)
+def _write_entry(document: TOMLDocument, connection: SavedConnection, others: Mapping[str, Any]) -> None:
+    """Write one connection into the document, keeping comments and order, and its sections."""
+    import tomlkit
+
+    if "format" not in {connection.name, *others} and not any(map(_holds_texts, others.values())):
+        document["format"] = FORMAT
+    table: Any = document.get(connection.name)
+    if table is None:
+        table = tomlkit.table()
+        document[connection.name] = table
+    values = {key: value for key, value in connection.values.items() if value is not None}
+    wanted = {"type": connection.type, **values, **({via.KEY: connection.via.table} if connection.via else {})}
+    wanted |= {PINNED: dict(connection.pinned)} if connection.pinned else {}
+    wanted |= {SIGN_IN_AT: connection.sign_in_at} if connection.sign_in_at else {}
+    for key in [key for key in table if key not in (*wanted, QUERIES, OBJECTS)]:
+        del table[key]
+    for key, value in wanted.items():
+        recorded = _inline(value) if isinstance(value, Reference | dict) else value
+        if table.get(key) != recorded:
+            table[key] = recorded
+
+
+def _with_consents(connection: SavedConnection, before: SavedConnection, saved: SavedConnection) -> SavedConnection:
+    """Return a connection with what a person consented to since `before`, as `saved` has it."""
+    expect_unedited(before, saved)
+    pins = {server: pin for server, pin in saved.pinned.items() if before.pinned.get(server) != pin}
+    at = saved.sign_in_at if saved.sign_in_at != before.sign_in_at else connection.sign_in_at
+    return msgspec.structs.replace(connection, pinned={**connection.pinned, **pins}, sign_in_at=at)
+
+
+def _expect_saved(name: str, entries: Mapping[str, Any]) -> None:
+    if name not in entries:
+        raise _unknown(name, sorted(entries))
+
+
+def _taken(name: str) -> ConfigurationError:
+    hint = f"dragoman connections edit {name}"
+    return ConfigurationError(f"a connection called {name!r} already exists", hint=hint)
 
 
 def _is_certificate(text: object) -> bool:

@@ -14,6 +14,8 @@ from dragoman_api.errors import ConfigurationError
 from .saved_connections import NAME, OBJECTS, QUERIES
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from .saved_connections import Connections
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -112,10 +114,13 @@ class SavedQueries:
         if not NAME.fullmatch(query):
             hint = "use letters, digits, dots, hyphens and underscores, 64 at most"
             raise ConfigurationError(f"{query[:80]!r} cannot name a query", hint=hint)
-        if not replace and query in self._connections.section(self.name, QUERIES):
-            hint = f"dragoman queries remove {self.name} {query}"
-            raise ConfigurationError(f"{self.name} has a query called {query!r} already", hint=hint)
-        self._connections.change_section(self.name, QUERIES, query, msgspec.to_builtins(content))
+
+        def check(section: Mapping[str, object]) -> None:
+            if query in section and not replace:
+                hint = f"dragoman queries remove {self.name} {query}"
+                raise ConfigurationError(f"{self.name} has a query called {query!r} already", hint=hint)
+
+        self._connections.change_section(self.name, QUERIES, query, msgspec.to_builtins(content), check=check)
 
     def remove(self, query: str) -> None:
         """Delete a query of the connection itself.
@@ -123,11 +128,14 @@ class SavedQueries:
         Raises:
             ConfigurationError: The connection has none of that name.
         """
-        if query not in self._connections.section(self.name, QUERIES):
-            if query in self._shared():
+
+        def check(section: Mapping[str, object]) -> None:
+            if query not in section and query in self._shared():
                 raise ConfigurationError(f"{query!r} is a file of the shared folder: {self._file(query)}")
-            raise self._unknown(query)
-        self._connections.change_section(self.name, QUERIES, query, None)
+            if query not in section:
+                raise self._unknown(query)
+
+        self._connections.change_section(self.name, QUERIES, query, None, check=check)
 
     def defaults(self, object_: str) -> ObjectDefaults:
         """Return the default columns and sort of an object.

@@ -54,27 +54,32 @@ class AdvisoryCache:
             return
         known, now = self._known(), time.time()
         stamps = {entry.location: _stamp(entry.location) for entry in self._registries.list()}
-        fresh = {place: known[place] for place in stamps if place in known}
         stale = [place for place in stamps if force or not _is_fresh(known.get(place), stamps[place], now)]
         registries = [one for one in self._registries.open() if one.location in stale] if stale else []
-        asking = Thread(target=self._ask, args=(registries, known, fresh, stamps), daemon=True)
+        asking = Thread(target=self._ask, args=(registries, stamps), daemon=True)
         asking.start()
         asking.join(ASKING_SECONDS)
 
-    def _ask(
-        self, registries: list[Registry], known: dict[str, Any], fresh: dict[str, Any], stamps: dict[str, str]
-    ) -> None:
+    def _ask(self, registries: list[Registry], stamps: dict[str, str]) -> None:
+        answers: dict[str, dict[str, Any]] = {}
         for registry in registries:
-            held, stamp = fresh.get(registry.location, {}).get("held", {}), ""
+            answer: dict[str, Any] = {"stamp": "", "at": time.time()}
             with suppress(RegistryError):  # a folder is read again next time, a web server after a while
                 said = registry.advisories()
                 held = {"quarantined": said.quarantined, "yanked": said.yanked, "deprecated": said.deprecated}
-                stamp = stamps[registry.location]
-            fresh[registry.location] = {"stamp": stamp, "at": time.time(), "held": held}
-        if fresh != known:
-            self._kept = fresh
+                answer |= {"stamp": stamps[registry.location], "held": held}
+            answers[registry.location] = answer
+
+        def merge(note: dict[str, Any] | None) -> dict[str, Any]:
+            entries = {place: entry for place, entry in (note or {}).items() if place in stamps}
+            for place, answer in answers.items():
+                entries[place] = {"held": entries.get(place, {}).get("held", {}), **answer}
+            return entries
+
+        if answers or self._known().keys() - stamps.keys():
+            self._kept = merge(self._known())
             with suppress(InstallError):  # without a writable home, they are read again next time
-                self._store.set_note(_NOTE, fresh)
+                self._store.change_note(_NOTE, merge)
 
     def standing(self, generation: Generation) -> Standing:
         """Return every configured registry's advisories on an installed version. Raises RegistryError."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import anyio.to_thread
 import msgspec
@@ -196,17 +196,20 @@ class PluginInstaller:
 
     def count_repair(self, plugin: str, decision: Decision) -> None:
         """Count a repair, and refuse too many or too frequent ones: writing does not repair a failing disk."""
-        key = _REPAIRS.format(plugin)
-        count, last = self._store.note(key) or (0, 0.0)
-        if count >= len(PAUSES) or time.time() < last + PAUSES[count]:
-            reason = f"{decision.reason}; it was repaired {count} times recently, so the next repair needs a command"
-            raise RegistryError(reason, hint=decision.action, code="repair-needed")
-        self._store.set_note(key, (count + 1, time.time()))
+
+        def count_one(note: Any) -> tuple[int, float]:
+            count, last = note or (0, 0.0)
+            if count >= len(PAUSES) or time.time() < last + PAUSES[count]:
+                reason = f"{decision.reason}; it was repaired {count} times recently, so the next needs a command"
+                raise RegistryError(reason, hint=decision.action, code="repair-needed")
+            return count + 1, time.time()
+
+        self._store.change_note(_REPAIRS.format(plugin), count_one)
 
     def forget_repairs(self, plugin: str) -> None:
         """Reset the repair count, since the driver is intact. Blocks."""
         if self._store.note(key := _REPAIRS.format(plugin)):
-            self._store.set_note(key, None)
+            self._store.change_note(key, lambda _: None)
 
     async def run(
         self,

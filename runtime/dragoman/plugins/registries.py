@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from dragoman.settings import RegistryEntry, change_settings, read_settings
+from dragoman.settings import RegistryEntry, change_registries, read_settings
 from dragoman_api.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -149,15 +149,17 @@ class Registries:
         entry = RegistryEntry(
             name or location.replace(os.sep, "/").rstrip("/").rsplit("/", 1)[-1] or "registry", location, root
         )
-        entries = list(read_settings(self._paths).registries)
-        if entry.name == BUNDLED or any(known.name == entry.name for known in entries):
-            hint = "choose another: --name NAME"
-            raise ConfigurationError(f"a registry called {entry.name!r} already exists", hint=hint)
+        _check_free(entry.name, read_settings(self._paths).registries)
         entry = msgspec.structs.replace(entry, root=Signed(self._paths, entry).pin())
         reader = self._reader(entry)  # one that cannot be read is not added; a record that cannot hides itself
         reader.sifted()
         reader.types()  # record its claims from now on
-        self._write([*entries, entry])
+
+        def append(entries: Sequence[RegistryEntry]) -> Sequence[RegistryEntry]:
+            _check_free(entry.name, entries)
+            return [*entries, entry]
+
+        change_registries(self._paths, append)
         return entry
 
     def remove(self, name: str) -> None:
@@ -166,13 +168,18 @@ class Registries:
         Raises:
             ConfigurationError: No registry has that name, or it is the bundled one.
         """
-        entries = list(read_settings(self._paths).registries)
-        kept = [entry for entry in entries if entry.name != name]
-        if len(kept) == len(entries):
-            known = ", ".join(entry.name for entry in entries) or "none"
-            raise ConfigurationError(f"no registry called {name!r} is configured (configured: {known})")
-        self._write(kept)
 
-    def _write(self, entries: Sequence[RegistryEntry]) -> None:
-        values = [{key: value for key, value in msgspec.structs.asdict(entry).items() if value} for entry in entries]
-        change_settings(self._paths, "registries", values or None)
+        def drop(entries: Sequence[RegistryEntry]) -> Sequence[RegistryEntry]:
+            others = [entry for entry in entries if entry.name != name]
+            if len(others) == len(entries):
+                names = ", ".join(entry.name for entry in entries) or "none"
+                raise ConfigurationError(f"no registry called {name!r} is configured (configured: {names})")
+            return others
+
+        change_registries(self._paths, drop)
+
+
+def _check_free(name: str, entries: Sequence[RegistryEntry]) -> None:
+    if name == BUNDLED or any(entry.name == name for entry in entries):
+        hint = "choose another: --name NAME"
+        raise ConfigurationError(f"a registry called {name!r} already exists", hint=hint)

@@ -54,10 +54,9 @@ def find_host_imports(folder: Path | None = None) -> HostImports:
     host_imports = _compute()
     if file is not None:
         try:
-            file.parent.mkdir(parents=True, exist_ok=True)
-            fresh = file.with_name(f"{_FILE}.{id(host_imports):x}")
-            fresh.write_text(json.dumps({"key": key, **host_imports._asdict()}))
-            fresh.replace(file)
+            from dragoman_registry.files import write
+
+            write(file, json.dumps({"key": key, **host_imports._asdict()}).encode(), durable=False)
         except OSError:
             pass  # a cache that cannot be written is only slower
     return host_imports

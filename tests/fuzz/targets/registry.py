@@ -333,7 +333,7 @@ def _pins(folder: Path) -> Callable[[bytes], object]:
 def _links(folder: Path) -> Callable[[bytes], object]:
     def run(data: bytes) -> None:
         (folder / "links.json").write_bytes(data)
-        Links(folder / "links.json", lock=folder / "lock").find("demo")
+        Links(folder / "links.json").find("demo")
 
     return run
 

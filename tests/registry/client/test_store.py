@@ -372,7 +372,7 @@ def test_a_state_of_the_first_version_is_brought_up_to_date(place: Place):
     with closing(sqlite3.connect(file)) as database:
         database.executescript("ALTER TABLE generations DROP COLUMN origin; DROP TABLE notes; PRAGMA user_version = 1;")
     assert place.store.active("demo").origin == Origin()
-    place.store.set_note("x", {"a": [1]})
+    place.store.change_note("x", lambda _: {"a": [1]})
     assert place.store.note("x") == {"a": [1]}
 
 
@@ -393,10 +393,10 @@ def test_notes_are_kept_and_touch_nothing_else(place: Place):
     assert place.store.note("x") is None
     place.install()
     place.store.lock_file.write_text("<<<<<<< HEAD")
-    place.store.set_note("x", 1)
-    place.store.set_note("x", 2)
+    place.store.change_note("x", lambda _: 1)
+    place.store.change_note("x", lambda _: 2)
     assert place.store.note("x") == 2
-    place.store.set_note("x", None)
+    place.store.change_note("x", lambda _: None)
     assert place.store.note("x") is None
     assert place.store.lock_file.read_text() == "<<<<<<< HEAD"
 

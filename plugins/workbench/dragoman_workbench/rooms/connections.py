@@ -128,8 +128,8 @@ class ConnectionRoom:
         """Save a connection; one that is edited is closed, so that it opens with its new values."""
         if asked.replace not in ("", asked.name):
             raise ConfigurationError("a connection keeps its name", hint="save it as a new one, and remove the old one")
-        connection, secrets = await self._entered(asked)
-        await self._runtime.save(connection, secrets=secrets, replace=bool(asked.replace))
+        connection, secrets, before = await self._entered(asked)
+        await self._runtime.save(connection, secrets=secrets, before=before)
         if asked.accept_address:
             await run_sync(self._saved.reached.forget, asked.name)
         await self._open.close(asked.name)
@@ -137,7 +137,7 @@ class ConnectionRoom:
 
     async def test(self, asked: TestConnection) -> Tested:
         """Connect with what was entered; nothing is saved."""
-        connection, secrets = await self._entered(asked)
+        connection, secrets, _ = await self._entered(asked)
         try:
             async with self._runtime.open(connection, secrets=secrets) as session:
                 if session.can("ping") and not (health := await session.ping()).ok:
@@ -158,8 +158,8 @@ class ConnectionRoom:
         await run_sync(self._saved.remove, asked.name)
         return Done()
 
-    async def _entered(self, asked: SaveConnection) -> tuple[SavedConnection, dict[str, str]]:
-        """Return the connection that was entered, and the typed secrets by field.
+    async def _entered(self, asked: SaveConnection) -> tuple[SavedConnection, dict[str, str], SavedConnection | None]:
+        """Return the connection that was entered, the typed secrets by field, and the connection to replace.
 
         Raises:
             ConfigurationError: An entry is not of its field's kind, or names a reference that no connection holds.
@@ -187,7 +187,7 @@ class ConnectionRoom:
         made = SavedConnection(name=asked.name, type=asked.type, values=values)
         if saved is not None:
             made = replace(made, via=saved.via, pinned=saved.pinned, sign_in_at=saved.sign_in_at)
-        return made, secrets
+        return made, secrets, saved
 
 
 def _value(field: FormField, entry: FieldEntry, saved: Saved, known: Mapping[str, Reference]) -> Saved:

@@ -8,7 +8,7 @@ import msgspec
 
 from dragoman_api.errors import ConfigurationError
 from dragoman_api.json_text import decode
-from dragoman_registry.files import locked, sweep_drafts, write
+from dragoman_registry.files import change
 from dragoman_registry.ip_addresses import Nearness
 
 if TYPE_CHECKING:
@@ -36,23 +36,35 @@ class AddressHistory:
             self._change(connection, None)
 
     def _change(self, connection: str, hosts: dict[str, str] | None) -> None:
-        with locked(self._file.with_suffix(".lock")):
-            entries = self._read()
-            sweep_drafts(self._file)
+        def edit(data: bytes) -> bytes:
+            entries = self._decode(data)
             before = entries.pop(connection, {})
             if hosts is not None:
                 entries[connection] = before | hosts
-            write(self._file, msgspec.json.format(msgspec.json.encode(entries)), mode=0o600)
+            return msgspec.json.format(msgspec.json.encode(entries))
+
+        change(self._file, edit)
 
     def _read(self) -> dict[str, dict[str, str]]:
         try:
-            entries = decode(self._file.read_bytes(), dict[str, dict[str, str]])
+            return self._decode(self._file.read_bytes())
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            raise self._damaged(str(error)) from error
+
+    def _decode(self, data: bytes) -> dict[str, dict[str, str]]:
+        if not data:
+            return {}
+        try:
+            entries = decode(data, dict[str, dict[str, str]])
             if all(name.upper() in Nearness.__members__ for hosts in entries.values() for name in hosts.values()):
                 return entries
             reason = "a class of addresses that is none"
-        except FileNotFoundError:
-            return {}
-        except (OSError, ValueError) as error:
+        except ValueError as error:
             reason = str(error)
+        raise self._damaged(reason)
+
+    def _damaged(self, reason: str) -> ConfigurationError:
         hint = f"remove {self._file}: then the next connection counts as the first"
-        raise ConfigurationError(f"{self._file} cannot be read: {reason}", code="state-damaged", hint=hint)
+        return ConfigurationError(f"{self._file} cannot be read: {reason}", code="state-damaged", hint=hint)
