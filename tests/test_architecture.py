@@ -219,6 +219,42 @@ def test_no_two_public_classes_share_a_name_without_a_reason():
     assert all(reason for _, reason in SHARED_NAMES.values())
 
 
+COMMAND = re.compile(r"dragoman [a-z]|(^|[\s'\"`(])--(?!prefix |lease=|port\b|live\b)[a-z][a-z-]+")
+"""A command of dragoman, or an option of one; but etcd's console has options, and so have a fake and the kit."""
+
+
+def driver_texts() -> list[tuple[str, str]]:
+    """Return the texts of all code that runs as a driver, with where they are; documentation is for authors."""
+    drivers = ["plugins/elasticsearch/dragoman_elasticsearch", "plugins/weaviate/dragoman_weaviate", "tests/examples"]
+    roots = [*drivers, "plugins/api/dragoman_api", "runtime/dragoman/authoring/template"]
+    texts = []
+    for root in roots:
+        for path in sorted((ROOT / root).rglob("*.py*")):
+            if path.suffix not in (".py", ".in") or "testing" in path.parts or "tests" in path.parts[-2:]:
+                continue
+            if path.suffix == ".in" and not path.stem.endswith(".py"):
+                continue
+            try:
+                tree = ast.parse(path.read_text(encoding="utf-8"))
+            except SyntaxError:  # a template before its names are filled in
+                texts += [(path.name, line) for line in path.read_text(encoding="utf-8").splitlines()]
+                continue
+            statements = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+            texts += [
+                (f"{path.relative_to(ROOT)}:{node.lineno}", node.value)
+                for node in ast.walk(tree)
+                if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in statements
+            ]
+    return texts
+
+
+def test_a_driver_writes_no_command():
+    """It names a remedy as data; the host quotes what it shows, and a page shows a button."""
+    texts = driver_texts()
+    assert len(texts) > 1_000
+    assert [(where, text[:100]) for where, text in texts if COMMAND.search(text)] == []
+
+
 @cache
 def code_lines(path: Path) -> int:
     """Count the lines that hold code; documentation, comments and empty lines are not held against anybody."""

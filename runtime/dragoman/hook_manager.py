@@ -156,8 +156,9 @@ class Hooks:
                 CallRefused(hook=call.hook, automation=name, reason=f"{text}; nothing was sent", connection=connection)
             )
             told.append(text)
-        first = next((veto for _, veto in vetoes if veto.hint), vetoes[0][1])
-        return Refused(f"{'; '.join(told)}; nothing was sent", hint=first.hint, code=first.code, details=first.details)
+        first = next((veto for _, veto in vetoes if veto.hint or veto.remedies), vetoes[0][1])
+        text = f"{'; '.join(told)}; nothing was sent"
+        return Refused(text, hint=first.hint, remedies=first.remedies, code=first.code, details=first.details)
 
     def observers(self) -> list[Observer]:
         """List the automations that receive events, by name, in registration order."""

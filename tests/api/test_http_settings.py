@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import urlsplit
 
+import msgspec
 import pytest
 from api.loopback import Request, http, serving
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dragoman_api import http_settings
+from dragoman_api.changes import HttpRequest
 from dragoman_api.connections import AuthScheme, Profile, Secrets
-from dragoman_api.errors import AuthenticationError, ConfigurationError, ConnectionFailedError, QueryError
+from dragoman_api.errors import (
+    AuthenticationError,
+    ConfigurationError,
+    ConnectionFailedError,
+    ConsoleSyntaxError,
+    QueryError,
+)
 from dragoman_api.http import Http
+from dragoman_api.kit.console_text import rest_requests
 from dragoman_api.kit.sign_in import own_path
+from dragoman_api.remedies import Remedy
 from dragoman_api.replies import turned_away
 
 
@@ -75,7 +86,7 @@ def test_no_prefix_leads_to_another_server_or_out_of_itself(text: str):
 
 @pytest.mark.parametrize(
     "path",
-    ["/../admin", "/a/../../admin", "/..", "/%2e%2e/admin", "/a/%2E./b", "/a%2f..%2fb", "/a\\..\\b", "/..;/admin"],
+    ["/../admin", "/a/../../admin", "/..", "/%2e%2e/admin", "/a/%2E./b", "/a%2f..%2fb", "/..;/admin"],
 )
 async def test_a_path_that_climbs_out_of_the_prefix_is_not_sent(path: str):
     async with serving(lambda _: http()) as server:
@@ -105,10 +116,11 @@ def test_a_redirect_into_a_path_of_the_same_server_names_the_prefix(to: str):
 
     error = turned_away(Redirect, profile())
     assert error is not None
-    assert error.hint.endswith("dragoman connections edit shop --path-prefix /es")
+    assert error.remedies == (Remedy("edit-field", {"field": "path_prefix", "value": "/es"}),)
     elsewhere = turned_away(Redirect, profile(path_prefix="/es"))
     assert elsewhere is not None
-    assert "--path-prefix" not in elsewhere.hint
+    assert elsewhere.hint
+    assert not elsewhere.remedies
 
 
 @pytest.mark.parametrize("to", ["http://evil.example/es", "//evil.example/es", "/es/../x", "/", "/login?next=/"])
@@ -118,7 +130,7 @@ def test_a_redirect_elsewhere_proposes_no_prefix(to: str):
 
     error = turned_away(Redirect, profile())
     assert error is not None
-    assert "--path-prefix" not in error.hint
+    assert not error.remedies
 
 
 def test_a_token_endpoint_lies_below_the_prefix():
@@ -223,3 +235,54 @@ def test_whatever_is_entered_no_header_holds_a_line_break_or_a_name_that_is_ours
     for name, value in found.items():
         assert not {*"\r\n\0"} & {*name, *value}
         assert name.lower() not in ours
+
+
+ELSEWHERE = (
+    "@127.0.0.2:1/x", "//127.0.0.2:1/x", "/\\127.0.0.2/x", "\\\\127.0.0.2/x", "http://127.0.0.2/x", "x@127.0.0.2",
+    ".evil.example/", ":80@127.0.0.2/", "", "?a", "/a b", "/a\tb", "/a\nb", "/a\x1b[201~", "/\u202ea", "/a#b",
+    "/a\\b", "/a?", "/a?b#c", "/é", "/a\x7f",
+    "/" + "x" * 200_000,
+)  # fmt: skip
+"""Texts that are no path; most of them lead to another server if they are joined to an address."""
+
+
+@pytest.mark.parametrize("text", ELSEWHERE, ids=lambda text: text[:20])
+def test_a_text_that_could_lead_elsewhere_is_no_path_however_a_request_is_made(text: str) -> None:
+    whole = HttpRequest("GET", "/")
+    for make in (
+        lambda: http_settings.request_path(text),
+        lambda: HttpRequest("GET", text),
+        lambda: msgspec.structs.replace(whole, path=text),
+        lambda: msgspec.convert({"method": "GET", "path": text}, HttpRequest),
+        lambda: msgspec.msgpack.decode(msgspec.msgpack.encode({"method": "GET", "path": text}), type=HttpRequest),
+    ):
+        with pytest.raises(ValueError, match="path"):
+            make()
+
+
+@given(st.text(max_size=12), st.sampled_from(["http://h:1", "https://[::1]:9200/es"]))
+def test_whatever_is_a_path_stays_on_the_host_it_is_joined_to(text: str, address: str) -> None:
+    for candidate in (text, f"/{text}", f"/a{text}", f"/a?b={text}"):
+        try:
+            path = http_settings.request_path(candidate)
+        except ValueError:
+            continue
+        parts, base = urlsplit(address + path), urlsplit(address)
+        assert (parts.scheme, parts.netloc, parts.fragment) == (base.scheme, base.netloc, "")
+        assert address + path == parts.geturl()
+
+
+@pytest.mark.parametrize(
+    ("method", "kind"), [("G T", "x"), ("", "x"), ("GET\n", "x"), ("G" * 99, "x"), ("GET", "a\nb"), ("GET", "é")]
+)
+def test_method_and_content_type_of_a_request_are_one_word_and_one_line(method: str, kind: str) -> None:
+    with pytest.raises(ValueError, match=r"method|content type"):
+        HttpRequest(method, "/", None, kind)
+
+
+@pytest.mark.parametrize("typed", ["//evil/x", "@x", "@evil:9200/_search", "http://evil/x", "/\\evil/x", "\\\\evil"])
+def test_a_console_text_that_leads_elsewhere_is_refused_in_words(typed: str) -> None:
+    with pytest.raises(ConsoleSyntaxError, match="begins with one '/': requests go to the connection's host only"):
+        rest_requests(f"GET {typed}", lambda request: True)
+    [request] = rest_requests("GET /a\\b", lambda request: True)
+    assert request.request.path == "/a%5Cb"

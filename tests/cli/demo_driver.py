@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from urllib.parse import quote
 
 import anyio
 
@@ -26,6 +27,11 @@ from dragoman_api.exports import ExportPart
 from dragoman_api.filters import CompiledFilter, Explanation, RawQuery
 from dragoman_api.grid import Page, RowKey
 from dragoman_api.kit.column_choice import sortable
+
+
+def route(*segments):
+    return "".join(f"/{quote(str(segment), safe=chr(44))}" for segment in segments)
+
 
 ROWS = [
     {"id": "1", "title": "Oolong", "price": 12.5, "tags": ["a", None]},
@@ -163,18 +169,20 @@ class Driver:
         for at, change in enumerate(request.changes):
             match change:
                 case Insert():
-                    sent = HttpRequest("PUT", f"/{change.object}/_doc/{change.id}", _body(change.values))
+                    sent = HttpRequest("PUT", route(change.object, "_doc", change.id), _body(change.values))
                 case Update() if "id" in change.values:
                     reason = "id is read-only"
                     refusals.append(Outcome(change=at, status=OutcomeStatus.SKIPPED, id=change.key.id, reason=reason))
                     continue
                 case Update(key=key):
                     query = "".join(f"&if_{name}={value}" for name, value in key.guard.items())
-                    sent = HttpRequest("POST", f"/{key.object}/_update/{key.id}?refresh{query}", _body(change.values))
+                    sent = HttpRequest(
+                        "POST", route(key.object, "_update", key.id) + f"?refresh{query}", _body(change.values)
+                    )
                 case Delete(key=key):
-                    sent = HttpRequest("DELETE", f"/{key.object}/_doc/{key.id}")
+                    sent = HttpRequest("DELETE", route(key.object, "_doc", key.id))
                 case Drop():
-                    sent = HttpRequest("DELETE", f"/{change.object}")
+                    sent = HttpRequest("DELETE", route(change.object))
             said = "DELETE FROM spoken\x07" if sent.path.endswith("/spoken") else ""
             planned.append(PlannedRequest(request=sent, changes=[at], statement=said))
         return Plan(planned=planned, refusals=refusals)
@@ -195,7 +203,7 @@ class Driver:
     @hookimpl
     async def preview_read(self, request):
         what = "_search" if request.page else "_count"
-        return [HttpRequest("POST", f"/{request.read.object}/{what}", '{"q":"it\'s"}')]
+        return [HttpRequest("POST", route(request.read.object, what), '{"q":"it\'s"}')]
 
     @hookimpl
     async def parse_console(self, text):

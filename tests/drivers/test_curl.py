@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import shutil
+import subprocess
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -167,11 +168,19 @@ def commands(**more: Any) -> CurlCommands:
     return of(Profile(**{"name": "my-shop", "type": "x", "host": "h", "port": 1} | more))
 
 
-@pytest.mark.parametrize("path", ["/a'b", "/$(touch pwned)", "/a b;x", "/-o"])
+@pytest.mark.parametrize("path", ["/a'b", "/$(touch%20pwned)", "/a;x|y&`id`", "/-o"])
 def test_curl_is_quoted(path: str) -> None:
     words = shlex.split(commands().command(HttpRequest("POST", path, "@it's")))
     assert words[:4] == ["curl", "-X", "POST", f"http://h:1{path}"]
     assert words[-2:] == ["--data-raw", "@it's"]
+
+
+@pytest.mark.parametrize("body", ['{"a":\n1}\n', "\x1b[201~\nid\n", "\u202ea", "\x9b2J", "it's\r", "a\x00b\\n"])
+def test_a_copied_command_holds_nothing_that_a_terminal_acts_on_and_carries_the_body_unchanged(body: str) -> None:
+    command = commands().command(HttpRequest("POST", "/", body))
+    assert command.isprintable()
+    read = 'curl() { for word; do last=$word; done; if [ "$last" = @- ]; then cat; else printf %s "$last"; fi; }; '
+    assert subprocess.run(["bash", "-c", read + command], capture_output=True, check=True).stdout == body.encode()
 
 
 @pytest.mark.parametrize(

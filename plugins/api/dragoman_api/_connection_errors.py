@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import shlex
 import socket
 import ssl
 from typing import TYPE_CHECKING
@@ -11,24 +10,26 @@ from typing import TYPE_CHECKING
 from . import tls
 from .connections import SslMode
 from .errors import ConnectionFailedError
+from .remedies import Remedy, RemedyKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from .connections import Profile
     from .errors import Detail
 
+    _Diagnosis = tuple[str, str] | tuple[str, str, Remedy]  # the reason, what to do in words, and as data
+
 _SKIP = "set SSL Mode to Required (skip verify) or turn on Skip TLS Verification"
 _CLIENT = "configure a client certificate that the server's CA has signed, or ask the server's operator"
-_CA_FILE = "dragoman connections edit NAME --ca-file PATH"
-_TRUST_CA = "save that CA's certificate to a file and trust it: " + _CA_FILE
+_TRUST_CA = "save that CA's certificate to a file and enter it as CA File"
 _DATES = "renew the server's certificate and compare the clocks; to connect without the check, " + _SKIP
 
 # OpenSSL's verify codes, stable since 1.0 (x509_vfy.h).
 _UNVERIFIED = {
     9: ("its certificate is not valid yet", _DATES),
     10: ("its certificate has expired", _DATES),
-    18: ("its certificate is self-signed", "if it is the right one, save it to a file and trust it: " + _CA_FILE),
+    18: ("its certificate is self-signed", "if it is the right one, save it to a file and enter it as CA File"),
     19: ("its certificate chain ends in a CA that is not trusted here", _TRUST_CA),
     20: ("its certificate was signed by a CA that is not trusted here", _TRUST_CA),
     21: ("its certificate was signed by a CA that is not trusted here", _TRUST_CA),
@@ -77,25 +78,31 @@ def shorten(text: str) -> str:
     return flat if len(flat) <= TEXT_LIMIT else flat[:TEXT_LIMIT] + "…"
 
 
-def mode_command(profile: Profile, mode: SslMode) -> str:
-    """Return the command that changes a connection's SSL mode."""
-    return f"dragoman connections edit {shlex.quote(profile.name)} --ssl-mode {mode}"
+def _set_mode(mode: SslMode) -> Remedy:
+    return Remedy(RemedyKind.EDIT_FIELD, {"field": "ssl_mode", "value": str(mode)})
 
 
 def failure(
-    profile: Profile, reason: str, *, hint: str = "", sent: bool, untrusted: bool = False
+    profile: Profile,
+    reason: str,
+    *,
+    hint: str = "",
+    remedies: Iterable[Remedy] = (),
+    sent: bool,
+    untrusted: bool = False,
 ) -> ConnectionFailedError:
     """Build the error of a connection that did not work.
 
     Args:
         profile: The saved connection.
         reason: One clause; its subject is the server or "it".
-        hint: What to do.
+        hint: What to do, in words.
+        remedies: What to do, as data.
         sent: Whether the server may have received the request; False only if it certainly has not.
         untrusted: Whether the server's certificate is one that a person could pin.
     """
     details: dict[str, Detail] = {"sent": sent} | ({"certificate": "untrusted"} if untrusted else {})
-    return ConnectionFailedError(f"{profile.where}: {reason}", hint=hint, details=details)
+    return ConnectionFailedError(f"{profile.where}: {reason}", hint=hint, remedies=remedies, details=details)
 
 
 def diagnose(error: BaseException, profile: Profile, *, sent: bool) -> ConnectionFailedError:
@@ -107,19 +114,20 @@ def diagnose(error: BaseException, profile: Profile, *, sent: bool) -> Connectio
         sent: Whether the server may have received the request.
     """
     chain = list(_chain(error))
-    reason, hint = (
+    reason, hint, *remedies = (
         _certificate(chain, profile)
         or _handshake(chain, profile)
         or _network(chain, profile)
         or _closed(error, profile)
     )
-    return failure(profile, reason, hint=hint, sent=sent, untrusted=any(map(_is_untrusted, chain)))
+    untrusted = any(map(_is_untrusted, chain))
+    return failure(profile, reason, hint=hint, remedies=remedies, sent=sent, untrusted=untrusted)
 
 
 def plain_on_tls(profile: Profile) -> ConnectionFailedError:
     """Build the error for plain HTTP on a TLS port."""
-    hint = f"set SSL Mode: {mode_command(profile, SslMode.VERIFY_IDENTITY)}"
-    return failure(profile, "it expects HTTPS, but SSL Mode is Disabled", hint=hint, sent=False)
+    reason, hint = "it expects HTTPS, but SSL Mode is Disabled", "set SSL Mode to Verify Identity"
+    return failure(profile, reason, hint=hint, remedies=[_set_mode(SslMode.VERIFY_IDENTITY)], sent=False)
 
 
 def certificate_wanted(profile: Profile) -> ConnectionFailedError:
@@ -141,23 +149,22 @@ def _is_untrusted(error: BaseException) -> bool:
     return unknown or isinstance(error, tls.OtherCertificateError)
 
 
-def _certificate(chain: list[BaseException], profile: Profile) -> tuple[str, str] | None:
+def _certificate(chain: list[BaseException], profile: Profile) -> _Diagnosis | None:
     for error in chain:
         if _is_untrusted(error) and (pinned := profile.pinned_certificate):
             reason = f"its certificate is not the pinned one, whose SHA-256 fingerprint is {tls.fingerprint(pinned)}"
-            return reason, f"dragoman connections test {shlex.quote(profile.name)}\nit shows the new certificate"
+            return reason, "test the connection: that shows the new certificate", Remedy(RemedyKind.TEST_CONNECTION)
         if isinstance(error, ssl.SSLCertVerificationError) and hasattr(error, "verify_code"):
             reason, hint = _UNVERIFIED.get(error.verify_code, (f"TLS: {error.verify_message}", _SKIP))
-            hint = hint.replace("edit NAME", f"edit {shlex.quote(profile.name)}")
             if error.verify_code in (62, 64):
-                hint += f", or skip the check of the name: {mode_command(profile, SslMode.VERIFY_CA)}"
-            elif _SKIP not in hint:
+                return reason, f"{hint}, or skip the check of the name", _set_mode(SslMode.VERIFY_CA)
+            if _SKIP not in hint:
                 hint += f", or {_SKIP}"
             return reason, hint
     return None
 
 
-def _handshake(chain: list[BaseException], profile: Profile) -> tuple[str, str] | None:
+def _handshake(chain: list[BaseException], profile: Profile) -> _Diagnosis | None:
     # aiohttp rebuilds the exception of an alert after the handshake, so only its text is left.
     texts = [str(error) for error in chain if isinstance(error, ssl.SSLError) or "[SSL" in str(error)]
     text = next(iter(texts), "")
@@ -169,12 +176,12 @@ def _handshake(chain: list[BaseException], profile: Profile) -> tuple[str, str] 
     if any(name in text for name in _OLD_TLS):
         return "it only supports TLS below 1.2", "enable TLS 1.2 or 1.3 on the server"
     if any(name in text for name in _NOT_TLS):
-        hint = f"set SSL Mode to Disabled: {mode_command(profile, SslMode.DISABLED)}"
-        return f"it speaks plain HTTP, but SSL Mode is {profile.ssl_mode}", hint
+        reason = f"it speaks plain HTTP, but SSL Mode is {profile.ssl_mode}"
+        return reason, "set SSL Mode to Disabled", _set_mode(SslMode.DISABLED)
     return f"TLS failed: {text}", ""
 
 
-def _network(chain: list[BaseException], profile: Profile) -> tuple[str, str] | None:
+def _network(chain: list[BaseException], profile: Profile) -> _Diagnosis | None:
     for error in chain:
         if isinstance(error, socket.gaierror):
             return f"the name {profile.host!r} cannot be resolved", "check Host"
@@ -185,10 +192,10 @@ def _network(chain: list[BaseException], profile: Profile) -> tuple[str, str] | 
     return None
 
 
-def _closed(error: BaseException, profile: Profile) -> tuple[str, str]:
+def _closed(error: BaseException, profile: Profile) -> _Diagnosis:
     said = shorten(str(getattr(error, "message", error))).removesuffix(" ^") or "connection reset"
     if profile.ssl_mode.https:
         hint = "check Port, and that it serves HTTPS; a server that asks for a client certificate may fail so too"
         return f"it gave no HTTP answer ({said})", hint
-    hint = f"if it serves HTTPS, set SSL Mode: {mode_command(profile, SslMode.VERIFY_IDENTITY)}"
-    return f"it gave no HTTP answer ({said})", hint
+    hint = "if it serves HTTPS, set SSL Mode to Verify Identity"
+    return f"it gave no HTTP answer ({said})", hint, _set_mode(SslMode.VERIFY_IDENTITY)

@@ -151,8 +151,9 @@ def told(failures: list[ConnectionFailedError]) -> ConnectionFailedError:
     for error in failures:
         details |= error.details
     details["sent"] = any(error.details.get("sent") is not False for error in failures)
-    hint = next((error.hint for error in failures if error.hint), "")
-    return ConnectionFailedError("; ".join(reasons), hint=hint, details=details)
+    helpful = next((error for error in failures if error.hint or error.remedies), failures[0])
+    text = "; ".join(reasons)
+    return ConnectionFailedError(text, hint=helpful.hint, remedies=helpful.remedies, details=details)
 
 
 def _until(seconds: float) -> float:

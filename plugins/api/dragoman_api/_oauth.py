@@ -136,7 +136,7 @@ class Tokens:
             if token := self._current(rejected):
                 return token
             if self._failures > failures and (failed := self._failure) is not None:
-                raise type(failed)(failed.message, hint=failed.hint, details=failed.details)
+                raise type(failed)(failed.message, hint=failed.hint, remedies=failed.remedies, details=failed.details)
             try:
                 return await self._ask()
             except DragomanError as error:

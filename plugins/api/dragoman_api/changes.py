@@ -10,6 +10,7 @@ import msgspec
 from .cells import MISSING, Value
 from .columns import Note
 from .grid import RowId, RowKey, check_id
+from .http_settings import RequestPath, request_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -116,20 +117,39 @@ def object_of(change: Change) -> str:
     return change.object if isinstance(change, (Insert, Drop)) else change.key.object
 
 
+_METHOD_LENGTH = 40
+
+
 class HttpRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One exact request: what a preview shows is what is sent, byte for byte.
 
     Attributes:
         method: The HTTP method, in capitals.
-        path: Percent-encoded, with its query string, from the first slash.
+        path: A `RequestPath`: percent-encoded, with its query string, from its one slash at the beginning.
         body: The bytes that are sent, as text; None for no body.
         content_type: The content type of the body.
+
+    Raises:
+        ValueError: The path could lead elsewhere, or is not one; or method or content type could be more than that.
     """
 
     method: str
-    path: str
+    path: RequestPath
     body: str | None = None
     content_type: str = "application/json"
+
+    if TYPE_CHECKING:  # HttpRequest("GET", "/books") is the usual spelling
+
+        def __init__(
+            self, method: str, path: str, body: str | None = None, content_type: str = "application/json"
+        ) -> None: ...
+
+    def __post_init__(self) -> None:
+        request_path(self.path)
+        if not (self.method.isascii() and self.method.isalpha() and len(self.method) <= _METHOD_LENGTH):
+            raise ValueError(f"{self.method[:40]!r} is not an HTTP method")
+        if not (self.content_type.isascii() and self.content_type.isprintable()):
+            raise ValueError(f"{self.content_type[:40]!r} is not a content type")
 
     def __str__(self) -> str:
         return f"{self.method} {self.path}" + (f"\n{self.body}" if self.body is not None else "")

@@ -24,6 +24,7 @@ from ._transport import NEVER_SENT, Connector, Disconnected, ends_with_its_conne
 from .connections import AuthScheme
 from .errors import AccessDeniedError, AuthenticationError, ConfigurationError, QueryError
 from .http_responses import CHUNK, Response, Stream
+from .http_settings import RequestPath, request_path
 from .masking import Mask, MaskedStream
 from .replies import redirection
 
@@ -51,7 +52,6 @@ _CONNECTIONS = 32  # more than the slices of an export; aiohttp's own limit of 1
 _HEADER = 64 * 2**10  # deprecations come in Warning headers, far longer than the 8 KiB aiohttp expects
 _QUOTED = 2**14  # bytes of an answer that an error examines
 _BIG = 2**20  # above this aiohttp wants a body as a file, so that sending does not block the loop
-_PATH = re.compile(r"/(?!/)[!\"$->@-~]*(\?[!\"$-~]+)?")  # visible ASCII; yarl drops '#…' and a '?' without a query
 _CLIMBS = re.compile(r"(/|%2f|\\|%5c)(\.|%2e){1,2}(/|%2f|\\|%5c|;|$)", re.IGNORECASE)  # what servers take for . and ..
 
 
@@ -193,13 +193,13 @@ class Http:
             QueryError: The path or the method cannot be sent (``details["sent"]`` is False too), or the answer is
                 longer than ``details["limit"]``.
         """
-        _check_request(method, path, prefix=self._prefix)
+        target = _check_request(method, path, prefix=self._prefix)
         data, given = _payload(body, content_type, headers)
         read = method in ("GET", "HEAD") if read is None else read
 
         async def send(node: Node, seconds: float, connect: float | None) -> Response:
             with self._diagnosing(node, method, path, seconds), anyio.fail_after(seconds):
-                return await self._resent(lambda: self._send(node, method, path, data, given, limit, connect), read)
+                return await self._resent(lambda: self._send(node, method, target, data, given, limit, connect), read)
 
         return await self._signed(given, lambda: self._nodes.ask(send, seconds=timeout, read=read))
 
@@ -253,7 +253,7 @@ class Http:
             ConnectionFailedError: No answer came, or it stopped before its end; the chunks before that are valid.
             QueryError: As in `request`; the chunks up to the limit are valid.
         """
-        _check_request(method, path, prefix=self._prefix)
+        target = _check_request(method, path, prefix=self._prefix)
         data, given = _payload(body, content_type, headers)
         read = method in ("GET", "HEAD") if read is None else read
         used = self._nodes.first
@@ -262,7 +262,7 @@ class Http:
             nonlocal used
             used = node
             with self._diagnosing(node, method, path, seconds), anyio.fail_after(seconds):
-                return await self._resent(lambda: self._open(node, method, path, data, given, connect), read)
+                return await self._resent(lambda: self._open(node, method, target, data, given, connect), read)
 
         end = aiohttp.ClientResponse.close
         answer = await self._signed(given, lambda: self._nodes.ask(send, seconds=timeout, read=read, drop=end), end)
@@ -406,7 +406,7 @@ class Http:
         self,
         node: Node,
         method: str,
-        path: str,
+        path: RequestPath,
         data: bytes | None,
         headers: dict[str, str],
         limit: int | None,
@@ -426,7 +426,7 @@ class Http:
         self,
         node: Node,
         method: str,
-        path: str,
+        path: RequestPath,
         data: bytes | None,
         headers: dict[str, str],
         connect: float | None,
@@ -473,13 +473,12 @@ def _timeouts(connect: float | None) -> aiohttp.ClientTimeout:
     return aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT if connect is None else min(_CONNECT, connect))
 
 
-def _check_request(method: str, path: str, *, prefix: str) -> None:
-    if not _PATH.fullmatch(path):
-        raise QueryError(
-            f"the path {path!r} cannot be sent: it must begin with one '/', be percent-encoded and not end in '?'",
-            hint="encode ids, for example / as %2F and a space as %20",
-            details={"sent": False},
-        )
+def _check_request(method: str, path: str, *, prefix: str) -> RequestPath:
+    try:
+        target = request_path(path)
+    except ValueError as error:
+        hint = "encode ids, for example / as %2F and a space as %20"
+        raise QueryError(str(error), hint=hint, details={"sent": False}) from None
     if prefix and _CLIMBS.search(path.partition("?")[0]):
         raise QueryError(
             f"the path {path!r} contains a dot segment, which could lead out of the path prefix {prefix}",
@@ -488,6 +487,7 @@ def _check_request(method: str, path: str, *, prefix: str) -> None:
         )
     if not (method.isascii() and method.isalpha()):
         raise QueryError(f"{method!r} is not an HTTP method", details={"sent": False})
+    return target
 
 
 def _payload(

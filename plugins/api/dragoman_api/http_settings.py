@@ -1,4 +1,4 @@
-"""What a person types into a connection's form for `Http`: a path prefix and extra headers.
+"""What decides where an HTTP request goes: its path, and from the connection's form a path prefix and extra headers.
 
 Each function reads one text, and raises ValueError with a reason that follows the name of the field.
 """
@@ -6,12 +6,18 @@ Each function reads one text, and raises ValueError with a reason that follows t
 from __future__ import annotations
 
 import re
+from typing import NewType
 
 MOST_HEADERS = 20
 """Maximum number of extra headers."""
 
+LONGEST_PATH = 1 << 17
+"""Maximum length of a request's path with its query, in characters."""
+
 _PREFIX_LENGTH = 200
 _HEADERS_LENGTH = 8 * 2**10  # servers refuse more than 8 KiB of headers, or of one
+# Visible ASCII. yarl drops '#…' and a '?' without a query; some clients read '\\' as '/', so '/\\host' as '//host'.
+_PATH = re.compile(r"/(?![/\\])[!\"$->@-\[\]-~]*(\?[!\"$-\[\]-~]+)?")
 _SEGMENT = re.compile(r"[A-Za-z0-9._~!$&'()*+,;=:@-]+")
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}")
 _HEADER_VALUE = re.compile(r"[!-~]([ \t!-~]*[!-~])?")
@@ -24,6 +30,32 @@ _OWN = {
 """Headers that frame a request, sign in, or choose the form of an answer: dragoman sets them, or no header may."""
 
 _METHOD = re.compile(r"x-(http-)?method.*")  # would turn a read into a write after the guards have seen it
+
+
+RequestPath = NewType("RequestPath", str)
+"""The path of one request, with its query, as `request_path` returns it."""
+
+
+def request_path(text: str) -> RequestPath:
+    r"""Return the path of a request, with its query: joined to an address, it can only lead to that address.
+
+    It begins with exactly one slash and holds visible ASCII characters, percent-encoded, without ``#`` and ``\``: no
+    client reads a scheme, a user, a host or a port in it, and no terminal anything that is not visible.
+
+    >>> request_path("/books/_doc/a%2Fb?refresh=true")
+    '/books/_doc/a%2Fb?refresh=true'
+
+    Raises:
+        ValueError: It is no such path.
+    """
+    if len(text) > LONGEST_PATH:
+        raise ValueError(f"the path has {len(text):,} characters; {LONGEST_PATH:,} are the most")
+    if not _PATH.fullmatch(text):
+        shown = f"{text[:120]!r}{'…' if len(text) > 120 else ''}"
+        raise ValueError(
+            f"the path {shown} cannot be sent: it must begin with one '/', be percent-encoded and not end in '?'"
+        )
+    return RequestPath(text)
 
 
 def path_prefix(text: str) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from shlex import quote
 from typing import TYPE_CHECKING, Protocol
 
 from . import http_settings
 from .errors import ConnectionFailedError
+from .remedies import Remedy, RemedyKind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -51,7 +51,8 @@ def turned_away(reply: Reply, profile: Profile) -> ConnectionFailedError | None:
     """
     where = profile.where
     if hint := redirection(reply):
-        return ConnectionFailedError(f"{where} redirects (HTTP {reply.status})", hint=_prefixed(reply, profile) or hint)
+        hint, *remedies = _prefixed(reply, profile) or (hint,)
+        return ConnectionFailedError(f"{where} redirects (HTTP {reply.status})", hint=hint, remedies=remedies)
     if reply.status != 429:
         return None
     seconds = seconds_asked(reply)
@@ -60,18 +61,18 @@ def turned_away(reply: Reply, profile: Profile) -> ConnectionFailedError | None:
     return ConnectionFailedError(reason, hint=wait, details={"status": 429, "retry_after": seconds})
 
 
-def _prefixed(reply: Reply, profile: Profile) -> str:
-    """Return the command that sets the path prefix, if an answer redirects into a path of the same server."""
+def _prefixed(reply: Reply, profile: Profile) -> tuple[str, Remedy] | None:
+    """Return what sets the path prefix, in words and as data, if an answer redirects into a path of the same server."""
     origin = profile.base_url.removesuffix(profile.path_prefix)
     to = reply.headers.get("Location", "").removeprefix(origin)
     try:
         prefix = http_settings.path_prefix(to)
     except ValueError:
-        return ""
+        return None
     if not prefix or prefix == profile.path_prefix:
-        return ""
-    edit = f"dragoman connections edit {quote(profile.name)} --path-prefix {quote(prefix)}"
-    return f"it redirects to {to}; if the database is there, set the path prefix: {edit}"
+        return None
+    remedy = Remedy(RemedyKind.EDIT_FIELD, {"field": "path_prefix", "value": prefix})
+    return f"it redirects to {to}; if the database is there, set the path prefix", remedy
 
 
 def seconds_asked(reply: Reply) -> int:

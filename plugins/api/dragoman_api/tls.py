@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import re
-import shlex
 import ssl
 from typing import TYPE_CHECKING, Any
 
 from .columns import Note
 from .errors import ConfigurationError
+from .remedies import Remedy, RemedyKind
 
 if TYPE_CHECKING:
     from .connections import Profile
@@ -113,7 +113,8 @@ def _pin(made: ssl.SSLContext, profile: Profile, certificate: bytes) -> None:
     except (ssl.SSLError, ValueError) as error:
         raise ConfigurationError(
             f"the certificate that is pinned for {profile.where} cannot be read: {error}",
-            hint=f"dragoman connections edit {shlex.quote(profile.name)} --unpin",
+            hint="remove the pinned certificate, and pin the server's",
+            remedies=[Remedy(RemedyKind.UNPIN_CERTIFICATE)],
         ) from error
     # A pinned certificate may be an authority's: what it has signed is another certificate.
     members: dict[str, Any] = {"pinned": certificate}

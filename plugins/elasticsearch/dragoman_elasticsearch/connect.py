@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from dragoman_api import AuthenticationError, Health, Profile, Server, replies
-from dragoman_api.connections import AuthScheme
+from dragoman_api.connections import AuthScheme, SslMode
 from dragoman_api.errors import ConfigurationError, ServerNotSupportedError
 from dragoman_api.json_text import decode
+from dragoman_api.remedies import Remedy, RemedyKind
 
 from . import error_answers
 from .http_requests import Exchange, get
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any
 
     from dragoman_api.replies import Reply
@@ -79,8 +81,8 @@ def identify(profile: Profile) -> Exchange[tuple[Server, Features]]:
         return (yield from _limited())
     found, number, flavor = _product(reply)
     if found[0] > NEWEST and profile.options.get("untested_versions") is not True:
-        hint = f"dragoman connections edit {profile.name} --untested-versions     to try it anyway"
-        raise _refusal(f"Elasticsearch {number}", hint=hint)
+        remedy = Remedy(RemedyKind.EDIT_FIELD, {"field": "untested_versions", "value": True})
+        raise _refusal(f"Elasticsearch {number}", hint="turn on Untested Versions to try it anyway", remedies=[remedy])
     notes = _version_notes(found, flavor)
     return Server("Elasticsearch", number, notes), Features(found, oss=flavor == "oss")
 
@@ -122,8 +124,11 @@ def _header(reply: Reply) -> bool:
     return reply.headers.get("X-Elastic-Product") == "Elasticsearch"
 
 
-def _refusal(what: str, *, hint: str = "check Host and Port of the connection") -> ServerNotSupportedError:
-    return ServerNotSupportedError(f"{what} answered; this driver works with {_SUPPORTED}", hint=hint)
+def _refusal(
+    what: str, *, hint: str = "check Host and Port of the connection", remedies: Iterable[Remedy] = ()
+) -> ServerNotSupportedError:
+    text = f"{what} answered; this driver works with {_SUPPORTED}"
+    return ServerNotSupportedError(text, hint=hint, remedies=remedies)
 
 
 def _version_notes(version: tuple[int, int, int], flavor: str) -> list[str]:
@@ -159,11 +164,11 @@ def credentials_rejected(error: AuthenticationError, profile: Profile) -> Authen
         f"{what.get(profile.auth_scheme, 'the API key')} was rejected by {profile.where} (401): "
         f"{error.message.removeprefix(error.prefix)}"
     )
-    hint = f"dragoman connections edit {profile.name}     check Auth Method and credentials"
+    hint, remedy = "check Auth Method and credentials", Remedy(RemedyKind.EDIT_FIELD, {"field": "auth_method"})
     if not profile.ssl_mode.https:
-        edit = f"dragoman connections edit {profile.name} --ssl-mode verify-identity"
-        hint = f"check Auth Method and credentials; 8.x serves HTTPS, and '{profile.name}' uses plain HTTP: {edit}"
-    return AuthenticationError(message, hint=hint, details=error.details)
+        hint = f"{hint}; 8.x serves HTTPS, and '{profile.name}' uses plain HTTP"
+        remedy = Remedy(RemedyKind.EDIT_FIELD, {"field": "ssl_mode", "value": str(SslMode.VERIFY_IDENTITY)})
+    return AuthenticationError(message, hint=hint, remedies=[remedy], details=error.details)
 
 
 def ping() -> Exchange[Health]:

@@ -138,8 +138,7 @@ class Driver:
     async def compile_filter(self, request: FilterRequest) -> CompiledFilter:
         """See `dragoman_api.hookspecs.DriverSpec.compile_filter`."""
         view = self._views.known(request.object)
-        command = f"dragoman page {self._profile.name} {request.object}"
-        return filters.compile_filter(request, view, self._features, command=command)
+        return filters.compile_filter(request, view, self._features)
 
     @hookimpl
     async def fetch_page(self, request: PageRequest) -> Page:
@@ -150,10 +149,7 @@ class Driver:
         window = pages.WINDOW
         if self._profile.options.get("window") == "index":
             window = min(window, await self._run(pages.window_setting(request.object)))
-        name = self._profile.name
-        return pages.page_query(
-            request, view, self._features, window=window, preference=self._preference, connection=name
-        )
+        return pages.page_query(request, view, self._features, window=window, preference=self._preference)
 
     async def _fetch_page(self, request: PageRequest, view: View) -> Page:
         asked = await self._page_query(request, view)

@@ -10,6 +10,7 @@ import msgspec
 from dragoman_api import AuthenticationError, ConnectionFailedError, DragomanError, QueryError, json_text, replies
 from dragoman_api.errors import AccessDeniedError, ObjectNotFoundError, RowNotFoundError, WindowExceededError
 from dragoman_api.kit.outcomes import unsure
+from dragoman_api.remedies import Remedy, RemedyKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -187,7 +188,7 @@ def exception(fault: ErrorAnswer) -> DragomanError:
         limits = {"window": int(window[1]), "asked": int(window[2])}
         return WindowExceededError(f"Elasticsearch error: {text}", details=details | limits)
     if fault.type in ("index_not_found_exception", "resource_not_found_exception"):
-        return ObjectNotFoundError(f"{text} (404)", hint="list the existing ones: dragoman objects", details=details)
+        return ObjectNotFoundError(f"{text} (404)", remedies=[Remedy(RemedyKind.LIST_OBJECTS)], details=details)
     if fault.type == "document_missing_exception":
         return RowNotFoundError(text, details=details)
     if fault.status == 403 and fault.type in ("", "security_exception"):

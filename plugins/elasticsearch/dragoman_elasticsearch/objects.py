@@ -78,7 +78,7 @@ def list_objects() -> Exchange[ObjectList]:
     if len(shown) > MAX_OBJECTS:
         raise QueryError(
             f"the server lists {len(shown):,} indices; {MAX_OBJECTS:,} can be shown",
-            hint="open one by its name: dragoman page CONNECTION NAME",
+            hint="open one by its name",
         )
     rows = yield from _count_rows([each.index for each in shown])
     if uncounted := [name for name, count in rows.items() if count is None]:

@@ -10,6 +10,7 @@ import msgspec
 from dragoman_api import AuthenticationError, DragomanError, Health, Profile, QueryError, Server, replies
 from dragoman_api.connections import AuthScheme
 from dragoman_api.errors import ServerNotSupportedError
+from dragoman_api.remedies import Argument, Remedy, RemedyKind
 
 from . import error_answers
 from .http_requests import Exchange, ask, get
@@ -174,17 +175,22 @@ def credentials_rejected(error: AuthenticationError, profile: Profile) -> Authen
     if error.details.get("sent") is False:  # the token endpoint rejected the client; the server was not asked
         return error
     said = error.message.removeprefix(error.prefix)
-    edit = f"dragoman connections edit {profile.name}"
     where = profile.where
+    edited: dict[str, Argument] = {"field": "api_key"}
     if profile.auth_scheme is AuthScheme.NONE:
-        what, hint = f"{where} asks for a key, but Auth Method is None", f"{edit} --auth-method api-key"
+        what, hint = f"{where} asks for a key, but Auth Method is None", "set Auth Method to API Key"
+        edited = {"field": "auth_method", "value": "api-key"}
     elif profile.auth_scheme is AuthScheme.CLIENT_CREDENTIALS:
-        what, hint = f"the token of the token endpoint was rejected by {where}", f"{edit}     check Token URL and Scope"
+        what, hint = f"the token of the token endpoint was rejected by {where}", "check Token URL and Scope"
+        edited = {"field": "token_url"}
     elif "no authentication scheme is configured" in said:
-        what, hint = f"{where} takes no key", f"{edit} --auth-method none"
+        what, hint = f"{where} takes no key", "set Auth Method to None"
+        edited = {"field": "auth_method", "value": "none"}
     else:
-        what, hint = f"the API key was rejected by {where}", f"{edit}     enter the new key and connect again"
-    return AuthenticationError(f"{what} (401): {said}", hint=f"{hint}; {HOSTED_HINT}", details=error.details)
+        what, hint = f"the API key was rejected by {where}", "enter the new key and connect again"
+    remedy = Remedy(RemedyKind.EDIT_FIELD, edited)
+    text, hint = f"{what} (401): {said}", f"{hint}; {HOSTED_HINT}"
+    return AuthenticationError(text, hint=hint, remedies=[remedy], details=error.details)
 
 
 def advise(error: DragomanError, profile: Profile) -> DragomanError:

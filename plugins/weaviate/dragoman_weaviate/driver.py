@@ -111,7 +111,7 @@ class Driver:
     async def compile_filter(self, request: FilterRequest) -> CompiledFilter:
         """See `dragoman_api.hookspecs.DriverSpec.compile_filter`."""
         view = self._views.known(request.object)
-        return filters.compile_filter(request, view, connection=self._profile.name)
+        return filters.compile_filter(request, view)
 
     @hookimpl
     async def fetch_page(self, request: PageRequest) -> Page:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from dragoman_api import AuthenticationError, ConnectionFailedError, DragomanError, QueryError, json_text, replies
 from dragoman_api.errors import AccessDeniedError, WindowExceededError
 from dragoman_api.kit import outcomes
+from dragoman_api.remedies import Remedy, RemedyKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -175,7 +176,7 @@ def window_exceeded(asked: int, limit: int, *, status: int | None = None) -> Win
     """Build the error for a page beyond what the server reaches by offset (W39)."""
     return WindowExceededError(
         f"row {asked:,} lies past the {limit:,} rows that pages reach (QUERY_MAXIMUM_RESULTS of the server)",
-        hint="narrow the filter, follow an unfiltered page's `next` with --cursor, or export, which has no limit",
+        hint="narrow the filter, pass on an unfiltered page's `next` as the cursor, or export, which has no limit",
         details={"window": limit, "asked": asked, "status": status},
     )
 
@@ -183,7 +184,7 @@ def window_exceeded(asked: int, limit: int, *, status: int | None = None) -> Win
 def tenant_required(text: str) -> QueryError:
     """Build the error for a collection with tenants of which none was named."""
     return QueryError(
-        text, code="tenant-required", hint="name one with --tenant; to list them: GET /v1/schema/COLLECTION/tenants"
+        text, code="tenant-required", hint="name one; in the console, GET /v1/schema/COLLECTION/tenants lists them"
     )
 
 
@@ -191,7 +192,6 @@ def tenant_unknown(name: str, collection: str, known: Sequence[str]) -> QueryErr
     """Build the error for a tenant that a collection does not have."""
     near = get_close_matches(name[:_NAME], known[:_TENANTS], n=3)
     meant = f" (did you mean {' or '.join(near)}?)" if near else ""
-    hint = f"to list them: GET /v1/schema/{collection}/tenants"
-    return QueryError(
-        f"'{collection}' has no tenant {name!r}{meant}", code="tenant-unknown", hint=hint, details={"tenant": name}
-    )
+    text = f"'{collection}' has no tenant {name!r}{meant}"
+    remedy = Remedy(RemedyKind.SEND_REQUEST, {"request": f"GET /v1/schema/{collection}/tenants"})
+    return QueryError(text, code="tenant-unknown", hint="list the tenants", remedies=[remedy], details={"tenant": name})

@@ -9,6 +9,7 @@ import msgspec
 from dragoman_api import DragomanError, Note, Object, ObjectList, QueryError
 from dragoman_api.columns import MAX_OBJECTS
 from dragoman_api.errors import ObjectNotFoundError
+from dragoman_api.remedies import Remedy, RemedyKind
 
 from . import error_answers, graphql
 from .columns.grid_columns import View, revision
@@ -44,7 +45,7 @@ def list_objects(features: Features) -> Exchange[ObjectList]:
     if len(found) > MAX_OBJECTS:
         raise QueryError(
             f"the server lists {len(found):,} collections; {MAX_OBJECTS:,} can be shown",
-            hint="open one by its name: dragoman page CONNECTION NAME",
+            hint="open one by its name",
         )
     counts = yield from _counts([each.name for each in found if not each.tenancy.enabled and is_collection(each.name)])
     aliases: list[_Alias] = []
@@ -89,7 +90,7 @@ def view(name: str, features: Features) -> Exchange[View]:
         ObjectNotFoundError: There is no such collection.
         QueryError: It has names that cannot go into a request.
     """
-    missing = ObjectNotFoundError(f"there is no collection '{name}'", hint="list the existing ones: dragoman objects")
+    missing = ObjectNotFoundError(f"there is no collection '{name}'", remedies=[Remedy(RemedyKind.LIST_OBJECTS)])
     if not is_collection(name):
         raise missing
     reply = yield from ask(_definition_of(name))

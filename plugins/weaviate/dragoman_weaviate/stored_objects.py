@@ -12,6 +12,7 @@ from msgspec import Raw
 from dragoman_api import RowKey
 from dragoman_api.errors import ObjectNotFoundError, QueryError
 from dragoman_api.json_text import encode
+from dragoman_api.remedies import Remedy, RemedyKind
 from dragoman_api.wording import failure
 
 from . import error_answers, graphql
@@ -112,9 +113,7 @@ def read_list(reply: Reply, view: View, tenant: str | None) -> list[StoredObject
         DragomanError: The server refused.
     """
     if reply.status == 404:
-        raise ObjectNotFoundError(
-            f"the collection '{view.target}' is gone", hint="list the existing ones: dragoman objects"
-        )
+        raise ObjectNotFoundError(f"the collection '{view.target}' is gone", remedies=[Remedy(RemedyKind.LIST_OBJECTS)])
     found = error_answers.decode(reply, _list).objects or []
     for each in found:
         if each.collection != view.target or (each.tenant or tenant) != tenant:

@@ -49,7 +49,7 @@ def write_curl(
         )
         return
     for command in commands:
-        sys.stdout.write((output.plain_lines(command) if sys.stdout.isatty() else command) + "\n")
+        sys.stdout.write(f"{command}\n")  # nothing in it means anything to a terminal
     for name, held in curl.variables.items():
         options.say(f"${name} is {held}")
     for note in curl.notes:

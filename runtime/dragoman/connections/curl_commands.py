@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from shlex import quote
 from typing import TYPE_CHECKING, Self
 
 import msgspec
@@ -11,6 +10,7 @@ import msgspec
 from dragoman.sandbox.via import HttpProxy
 from dragoman_api.connections import AuthScheme, SslMode
 from dragoman_api.http_settings import headers
+from dragoman_api.wording import shell_word
 
 if TYPE_CHECKING:
     from dragoman.sandbox.via import Via
@@ -52,15 +52,15 @@ class CurlCommands(msgspec.Struct, frozen=True, kw_only=True):
         prefix = f"_{prefix}" if prefix[:1].isdigit() else prefix
         options, variables = _credentials(profile, prefix)
         for name, value in headers(str(profile.options.get("headers") or "")).items():
-            options.append(f"-H {quote(f'{name}: {value}')}")
+            options.append(f"-H {shell_word(f'{name}: {value}')}")
         for name in headers(profile.secrets.get("secret_headers")):
             variable = f"{prefix}_{re.sub('[^A-Z0-9]', '_', name.upper())}"
-            options.append(f'-H {quote(f"{name}: ")}"${variable}"')
+            options.append(f'-H {shell_word(f"{name}: ")}"${variable}"')
             variables[variable] = f"the value of the header {name}"
         notes = []
         if isinstance(via, HttpProxy):
             # CONNECT for plain HTTP, too, and whatever no_proxy says: both as dragoman does.
-            options.append(f"--proxy {quote(f'http://{via.address}')} --proxytunnel --noproxy ''")
+            options.append(f"--proxy {shell_word(f'http://{via.address}')} --proxytunnel --noproxy ''")
             if via.user:
                 user, password = f"{prefix}_PROXY_USER", f"{prefix}_PROXY_PASSWORD"
                 options.append(f'--proxy-user "${user}:${password}"')
@@ -69,7 +69,7 @@ class CurlCommands(msgspec.Struct, frozen=True, kw_only=True):
             notes.append(f"curl cannot use {via}: paste the commands there, after {via.command}")
         if profile.ssl_mode.https:
             checked = profile.ssl_mode.verifies and not profile.skip_tls_verification
-            options += ([f"--cacert {quote(ca_file)}"] if ca_file else []) if checked else ["-k"]
+            options += ([f"--cacert {shell_word(ca_file)}"] if ca_file else []) if checked else ["-k"]
             if checked and profile.ssl_mode is SslMode.VERIFY_CA:
                 notes.append("curl also checks that the certificate names the host, which Verify CA does not")
             if checked and ca_file:
@@ -77,7 +77,7 @@ class CurlCommands(msgspec.Struct, frozen=True, kw_only=True):
             if checked and profile.pinned_certificate:
                 notes.append("curl does not know the pinned certificate: save it to a file, and add --cacert FILE")
             if profile.client_certificate:
-                options.append(f"--cert {quote(profile.client_certificate)}")
+                options.append(f"--cert {shell_word(profile.client_certificate)}")
             if profile.client_certificate and profile.secrets.get("client_key_password"):
                 name = f"{prefix}_KEY_PASSWORD"
                 options.append(f'--pass "${name}"')
@@ -92,15 +92,23 @@ class CurlCommands(msgspec.Struct, frozen=True, kw_only=True):
         'curl -X POST http://h:1/a -H \'Content-Type: application/json\' --data-raw \'it\'"\'"\'s\''
         """
         url = f"{self.address}{request.path}"
-        words = ["curl", "-I" if request.method == "HEAD" else f"-X {quote(request.method)}", quote(url), *self.options]
+        words = [
+            "curl",
+            "-I" if request.method == "HEAD" else f"-X {shell_word(request.method)}",
+            shell_word(url),
+            *self.options,
+        ]
         words += ["-g"] if _GLOBBED.search(url) else []
         words += ["--path-as-is"] if _DOTTED.search(request.path) else []
         if request.body is None:
             return " ".join(words)
-        words.append(f"-H {quote(f'Content-Type: {request.content_type}')}")
+        words.append(f"-H {shell_word(f'Content-Type: {request.content_type}')}")
+        if "\0" in request.body:  # an argument cannot hold one, the text that printf reads can
+            text = request.body.replace("\\", "\\\\").replace("\0", "\\0000")
+            return f"printf %b {shell_word(text)} | {' '.join(words)} --data-binary @-"
         if len(request.body.encode(errors="replace")) > LONGEST:
-            return f"printf %s {quote(request.body)} | {' '.join(words)} --data-binary @-"
-        return " ".join([*words, f"--data-raw {quote(request.body)}"])
+            return f"printf %s {shell_word(request.body)} | {' '.join(words)} --data-binary @-"
+        return " ".join([*words, f"--data-raw {shell_word(request.body)}"])
 
 
 def _credentials(profile: Profile, prefix: str) -> tuple[list[str], dict[str, str]]:

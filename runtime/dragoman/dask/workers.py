@@ -179,4 +179,4 @@ def stop(connection: str, home: str) -> None:
 
 
 def _failed(error: DragomanError) -> bytes:
-    return msgspec.json.encode(TaskEnd(code=error.code, message=error.message, hint=error.hint))
+    return msgspec.json.encode(TaskEnd(code=error.code, message=error.message, hint=str(error.to_dict()["hint"])))

@@ -13,6 +13,7 @@ from drivers.replies import Answers, reply
 from dragoman_api import AuthenticationError, ConnectionFailedError, HttpRequest, ObjectsRequest, Profile, Server
 from dragoman_api.connections import AuthScheme, Secrets, SslMode
 from dragoman_api.errors import AccessDeniedError, ConfigurationError, ServerNotSupportedError
+from dragoman_api.remedies import Remedy
 from dragoman_elasticsearch import connect, error_answers
 from fakes.certificates import Certificates, make_certificates
 from fakes.elasticsearch import ApiKey, FakeElasticsearch, User
@@ -81,7 +82,7 @@ def test_E3_a_newer_major_is_taken_on_request_with_a_warning() -> None:
     assert found.notes == ["Elasticsearch 10.0.0 is newer than this driver and untested"]
     with pytest.raises(ServerNotSupportedError) as caught:
         identified(reply(about("10.0.0"), headers=HEADER))
-    assert "--untested-versions" in caught.value.hint
+    assert caught.value.remedies == (Remedy("edit-field", {"field": "untested_versions", "value": True}),)
 
 
 def test_serverless_is_taken_with_a_warning() -> None:
@@ -280,7 +281,8 @@ async def test_E14_verify_ca_checks_the_chain_and_verify_identity_the_name(certi
                 async with connected(given, version="8.19.21"):
                     pass
             assert caught.value.message.startswith("Connection failed: ")
-            assert "Skip TLS Verification" in caught.value.hint or "verify-ca" in caught.value.hint
+            offered = [remedy.arguments.get("value") for remedy in caught.value.remedies]
+            assert "Skip TLS Verification" in caught.value.hint or offered == ["verify-ca"]
 
 
 async def test_E8_skipping_verification_overrides_both_modes_and_is_said(certificates: Certificates) -> None:
@@ -299,7 +301,7 @@ async def test_E12_disabled_is_plain_http_without_fallback(certificates: Certifi
             async with connected(profile(fake.url, ssl_mode=SslMode.DISABLED), version="8.19.21"):
                 pass
         assert caught.value.message.startswith(ConnectionFailedError.prefix)
-        assert "--ssl-mode" in caught.value.hint
+        assert [remedy.arguments["field"] for remedy in caught.value.remedies] == ["ssl_mode"]
 
 
 async def test_E40_https_to_a_plain_port_advises_disabled(wording: Wording) -> None:

@@ -12,6 +12,7 @@ from drivers.replies import Answers, reply
 from dragoman_api import AuthenticationError, ConnectionFailedError, Profile, QueryError
 from dragoman_api.connections import AuthScheme, Secrets
 from dragoman_api.errors import AccessDeniedError, ObjectNotFoundError, RowNotFoundError, WindowExceededError
+from dragoman_api.remedies import Remedy
 from dragoman_elasticsearch import connect, error_answers, objects
 from dragoman_elasticsearch.connect import Features
 from dragoman_elasticsearch.http_requests import segment, target
@@ -246,7 +247,7 @@ async def test_E39_what_was_rejected_is_told_by_connecting_once_with_the_prefix(
         f"{AuthenticationError.prefix}{what} was rejected by 127.0.0.1:{fake.port} (401): "
     )
     assert caught.value.message.count(AuthenticationError.prefix) == 1
-    assert "--ssl-mode verify-identity" in caught.value.hint
+    assert caught.value.remedies == (Remedy("edit-field", {"field": "ssl_mode", "value": "verify-identity"}),)
     assert caught.value.details["status"] == 401
 
 

@@ -241,9 +241,7 @@ def hit(*sort: Any, **more: Any) -> dict[str, Any]:
 
 def grid(offset: int = 0, limit: int = 2) -> pages.PageQuery:
     request = PageRequest(object="books", offset=offset, limit=limit)
-    return pages.page_query(
-        request, VIEW, connect.Features((8, 0, 0)), window=10_000, preference="p", connection="shop"
-    )
+    return pages.page_query(request, VIEW, connect.Features((8, 0, 0)), window=10_000, preference="p")
 
 
 @pytest.mark.parametrize(

@@ -222,7 +222,7 @@ async def test_what_the_hosted_service_needs_is_said_by_connecting_to_it(monkeyp
 async def test_a_rejected_key_is_told_by_connecting():
     """W36: with the prefix, once, and with what to type."""
     async with FakeWeaviate(keys={"k": User("admin", admin=True)}) as fake:
-        for more, option in (({}, "--auth-method api-key"), ({"auth_scheme": AuthScheme.BEARER, "secrets": Secrets(
+        for more, option in (({}, "set Auth Method to API Key"), ({"auth_scheme": AuthScheme.BEARER, "secrets": Secrets(
             values={"api_key": "wrong"})}, "enter the new key")):  # fmt: skip
             with pytest.raises(AuthenticationError) as caught:
                 async with connected(profile(fake.url, **more)):

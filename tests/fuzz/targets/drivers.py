@@ -207,7 +207,7 @@ def _es_page(**more: Any) -> Callable[[], Exchange]:
     def page() -> Exchange:
         request = PageRequest(object="books", sort=[Sort("price")], **more)
         features = connect.Features((8, 0, 0))
-        grid = pages.page_query(request, view, features, window=1_000, preference="p", connection="c")
+        grid = pages.page_query(request, view, features, window=1_000, preference="p")
         return grid.deep_page(grid.pager(features)) if grid.deep else grid.shallow_page()
 
     return page
@@ -217,7 +217,7 @@ def _es_described() -> Exchange:
     view = yield from objects.view("books")
     view.find("flat.a.b")
     request, features = PageRequest(object="books"), connect.Features((8, 0, 0))
-    grid = pages.page_query(request, view, features, window=1_000, preference="p", connection="c")
+    grid = pages.page_query(request, view, features, window=1_000, preference="p")
     page = yield from grid.shallow_page()
     return [view.describe(), page] and page
 

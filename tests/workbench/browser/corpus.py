@@ -128,6 +128,8 @@ async ([way, text]) => {
 """Puts a text into a page in the wrong way."""
 
 DRIVER = """
+from urllib.parse import quote
+
 from dragoman_api import hookimpl
 from dragoman_api.changes import HttpRequest, Outcome, Plan, PlannedRequest
 from dragoman_api.columns import Column, ColumnKind, Description, Note, Object, ObjectList, Role
@@ -195,7 +197,7 @@ class Driver:
 
     @hookimpl
     async def plan_change(self, request):
-        sent = HttpRequest("POST", "/" + TEXTS[0], " ".join(TEXTS))
+        sent = HttpRequest("POST", "/" + quote(TEXTS[0], safe=""), " ".join(TEXTS))
         return Plan(planned=[PlannedRequest(request=sent, changes=[0], statement=" ".join(TEXTS))], notes=NOTES)
 
     @hookimpl
@@ -206,12 +208,12 @@ class Driver:
     async def parse_console(self, text):
         if "fail" in text.text:
             raise DragomanError(" ".join(TEXTS), hint=TEXTS[0], code="parse-failed")
-        request = HttpRequest("GET", "/" + TEXTS[0])
+        request = HttpRequest("GET", "/" + quote(TEXTS[0], safe=""))
         return [ConsoleRequest(request=request, writes=False, line=1)]
 
     @hookimpl
     async def execute_console(self, request):
-        sent = HttpRequest("GET", "/" + TEXTS[0])
+        sent = HttpRequest("GET", "/" + quote(TEXTS[0], safe=""))
         ids = TEXTS[:10]
         page = Page(columns=columns()[:3], cells=[[t, t, t] for t in ids])
         body = __import__("json").dumps(dict(zip(TEXTS, TEXTS)))

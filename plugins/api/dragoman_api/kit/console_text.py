@@ -15,6 +15,7 @@ import msgspec
 from dragoman_api.changes import HttpRequest
 from dragoman_api.console import ConsoleRequest
 from dragoman_api.errors import ConsoleSyntaxError
+from dragoman_api.http_settings import request_path
 
 from .json_comments import CommentSyntax, Stretch, after_blanks, bounded
 
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
 _METHOD = r"(?i:GET|POST|PUT|DELETE|HEAD|PATCH|OPTIONS)"
 _HEAD = re.compile(rf"(?P<method>{_METHOD})(?:[^\S\n]+(?P<path>(?![#{{]|//\s)\S+))?(?=\s|\Z)")
 _NEXT_HEAD = re.compile(rf"\n[^\S\n]*+{_HEAD.pattern}")
-_ELSEWHERE = re.compile(r"//|[A-Za-z][A-Za-z0-9+.-]*://")
-_VISIBLE = "".join(map(chr, range(0x21, 0x7F))).replace("#", "")
+_ELSEWHERE = re.compile(r"[/\\]{2}|/?\\|@|[A-Za-z][A-Za-z0-9+.-]*://")
+_VISIBLE = "".join(map(chr, range(0x21, 0x7F))).replace("#", "").replace("\\", "")
 # Digits stay text: Python refuses integers of more than 4,300 digits.
 _decoder = json.JSONDecoder(parse_int=str, parse_float=str)
 _SHORT = 4_096
@@ -237,11 +238,14 @@ class ConsoleReader:
             reason = "a path begins with one '/': requests go to the connection's host only"
             raise self.error(line.path_at, reason)
         try:
-            plain = line.path.isascii() and line.path.isprintable() and "#" not in line.path
+            plain = line.path.isascii() and line.path.isprintable() and not {*"#\\"} & {*line.path}
             encoded = (line.path if plain else quote(line.path, safe=_VISIBLE)).rstrip("?")
         except UnicodeEncodeError:
             raise self.error(line.path_at, "the path is not valid Unicode") from None
-        return encoded if encoded.startswith("/") else f"/{encoded}"
+        try:
+            return request_path(encoded if encoded.startswith("/") else f"/{encoded}")
+        except ValueError as error:
+            raise self.error(line.path_at, str(error)) from None
 
 
 def ndjson(reader: ConsoleReader, line: RestLine, values: Sequence[str]) -> str:

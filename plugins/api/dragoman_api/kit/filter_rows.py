@@ -11,6 +11,7 @@ import msgspec
 
 from dragoman_api.errors import FilterNotSupportedError, QueryError
 from dragoman_api.filters import Filter, RawQuery
+from dragoman_api.remedies import Remedy
 from dragoman_api.wording import as_typed
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def compile_rows(
     request: FilterRequest,
     compile_row: Callable[[int, Filter | RawQuery], T],
     *,
-    hint: Callable[[Filter | RawQuery], str],
+    hint: Callable[[Filter | RawQuery], str | Remedy],
 ) -> list[T]:
     """Compile each filter row, or refuse the whole filter.
 
@@ -37,13 +38,13 @@ def compile_rows(
         request: The filter rows.
         compile_row: Gets the number of a row, from 0, and the row. It raises ValueError for a row that cannot run; the
             message is the reason.
-        hint: Returns what to do about a row that cannot run.
+        hint: Returns what to do about a row that cannot run, in words or as a remedy.
 
     Returns:
         What the rows became, in their order.
 
     Raises:
-        FilterNotSupportedError: One or several rows cannot run; details and hint are those of the first.
+        FilterNotSupportedError: One or several rows cannot run; details, hint and remedies are those of the first.
 
     >>> from dragoman_api.filters import FilterRequest
     >>> request = FilterRequest(object="books", rows=[Filter("title", "=", "Dune")])
@@ -82,11 +83,14 @@ def body_of(given: CompiledFilter | None, kind: type[T], *, object: str) -> T | 
     return msgspec.json.decode(given.body, type=kind)
 
 
-def refusal(row: Filter | RawQuery, reason: str, *, number: int, hint: str = "") -> FilterNotSupportedError:
+def refusal(row: Filter | RawQuery, reason: str, *, number: int, hint: str | Remedy = "") -> FilterNotSupportedError:
     """Return the refusal of one filter row; details name the row's number, its column, its operator and the reason."""
     column, operator = ("Raw SQL", None) if isinstance(row, RawQuery) else (row.column, str(row.op))
     details: dict[str, int | str | None] = {"row": number, "column": column, "operator": operator, "reason": reason}
-    return FilterNotSupportedError(f"{spelled(row)}: {reason}{_SENT}", hint=hint, details=details)
+    text = f"{spelled(row)}: {reason}{_SENT}"
+    if isinstance(hint, Remedy):
+        return FilterNotSupportedError(text, remedies=[hint], details=details)
+    return FilterNotSupportedError(text, hint=hint, details=details)
 
 
 def spelled(row: Filter | RawQuery) -> str:
@@ -102,4 +106,5 @@ def _together(refused: Sequence[FilterNotSupportedError]) -> FilterNotSupportedE
     if len(refused) < 2:
         return refused[0] if refused else FilterNotSupportedError(f"the filter has no rows{_SENT}")
     text = "; ".join(each.message.removesuffix(_SENT) for each in refused)
-    return FilterNotSupportedError(f"{text}{_SENT}", hint=refused[0].hint, details=refused[0].details)
+    first = refused[0]
+    return FilterNotSupportedError(f"{text}{_SENT}", hint=first.hint, remedies=first.remedies, details=first.details)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from dragoman_api.errors import FilterNotSupportedError
     from dragoman_api.filters import FilterRequest, RawQuery
     from dragoman_api.grid import Sort
+    from dragoman_api.remedies import Remedy
 
 T = TypeVar("T")
 
@@ -187,7 +188,7 @@ def split_rows(
     request: FilterRequest,
     compile_row: Callable[[int, Filter | RawQuery], T],
     *,
-    hint: Callable[[Filter | RawQuery], str],
+    hint: Callable[[Filter | RawQuery], str | Remedy],
     kind: Callable[[Filter], ValueKind | None],
 ) -> tuple[list[T], ResidualFilter | None]:
     """Compile the filter rows that the server runs, and leave the others to be evaluated here if the request allows it.

@@ -246,7 +246,7 @@ class SignedIn:
             if (token := self._current(rejected)) is not None:
                 return token
             if self._failures > failures and (failed := self._failure) is not None:
-                raise AuthenticationError(failed.message, hint=failed.hint)
+                raise AuthenticationError(failed.message, hint=failed.hint, remedies=failed.remedies)
             try:
                 return await self._sign_in()
             except AuthenticationError as error:

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from dragoman_api import Note
 from dragoman_api.columns import MAX_DIMENSIONS
 from dragoman_api.errors import ObjectNotFoundError
+from dragoman_api.remedies import Remedy, RemedyKind
 from dragoman_elasticsearch import error_answers
 
 from . import exactness
@@ -141,7 +142,7 @@ def read(
         reason = f"{silent} of the indices behind this name did not report what their fields can do"
         notes.append(Note(code="capabilities-partial", reason=f"{reason}: some columns or types may be missing"))
     if not indices:
-        raise ObjectNotFoundError(f"no index matches '{name}'", hint="list the existing ones: dragoman objects")
+        raise ObjectNotFoundError(f"no index matches '{name}'", remedies=[Remedy(RemedyKind.LIST_OBJECTS)])
     groups = _from_caps(caps) if mappings is None else list(_groups(mappings, settings))
     merged: dict[str, list[_Leaf]] = {}
     for group in groups:

@@ -220,7 +220,7 @@ class Slice(msgspec.Struct):
         away = isinstance(error, ConnectionFailedError)
         if (pause := self._patience.pause(error, away=away)) is None:
             if away or "retry_after" in details:
-                error.hint = f"export again later, or continue with --resume within {source.hold}"
+                error.hint = f"export again later, or resume within {source.hold}"
             raise error
         self.turned_away = "retry_after" in details
         source.size = max(1, min(source.size, asked // 2))

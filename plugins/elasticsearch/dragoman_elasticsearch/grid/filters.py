@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ from dragoman_api import Operator as Op
 from dragoman_api.json_text import encode
 from dragoman_api.kit.column_choice import UNKNOWN
 from dragoman_api.kit.filter_rows import compile_rows
+from dragoman_api.remedies import Argument, Remedy, RemedyKind
 from dragoman_api.wording import as_typed
 from dragoman_elasticsearch.columns.field_types import NEGATED, Family, Field
 
@@ -61,14 +61,13 @@ class _Row(msgspec.Struct):
         return f"{nested}{'not ' if self.negated else ''}{kind}{place}"
 
 
-def compile_filter(request: FilterRequest, view: View, features: Features, *, command: str) -> CompiledFilter:
+def compile_filter(request: FilterRequest, view: View, features: Features) -> CompiledFilter:
     """Translate filter rows, or refuse those that cannot run; the result never matches more than they say.
 
     Args:
         request: At least one filter row.
         view: The object's columns.
         features: What the server's version takes.
-        command: The command to which a hint adds a working `--filter`.
 
     Raises:
         FilterNotSupportedError: One or several filter rows cannot run; details name the first.
@@ -79,7 +78,7 @@ def compile_filter(request: FilterRequest, view: View, features: Features, *, co
             return _raw(number, row, view)
         return _row(number, row, view, features, now=request.now)
 
-    rows = compile_rows(request, compile_row, hint=partial(_hint, view=view, command=command))
+    rows = compile_rows(request, compile_row, hint=partial(_remedy, view=view, object=request.object))
     clauses = _joined(rows, request.match)
     body = FilterBody(Raw(encode(_combine(clauses, request.match)).encode()), any(row.found is None for row in rows))
     return CompiledFilter(
@@ -99,18 +98,20 @@ def compile_filter(request: FilterRequest, view: View, features: Features, *, co
     )
 
 
-def _hint(row: Filter | RawQuery, view: View, command: str) -> str:
+def _remedy(row: Filter | RawQuery, view: View, object: str) -> str | Remedy:  # noqa: A002 - the contract's word
     if isinstance(row, RawQuery):
         return ""
     found = view.find(row.column)
-    said = "" if row.value is None else f" {as_typed(row.value)}"
     if found is not None and found.family is Family.NESTED:
         leaves = [each for each in view.fields.values() if found.name in each.nested]
         leaf = next((each for each in leaves if row.op in each.support[0]), leaves[0] if leaves else found)
-        return f"{command} --filter {shlex.quote(f'{leaf.name} {row.op}{said}')}"
+        arguments: dict[str, Argument] = {"object": object, "column": leaf.name, "operator": str(row.op)}
+        if row.value is not None:
+            arguments["value"] = as_typed(row.value)
+        return Remedy(RemedyKind.FILTER_ROWS, arguments)
     if row.op is Op.REGEX and found is not None:
-        return f"{command} --raw {shlex.quote(f'{found.whole}:/{row.value}/')}"
-    return "describe the object to see its columns and their operators"
+        return Remedy(RemedyKind.QUERY_ROWS, {"object": object, "query": f"{found.whole}:/{row.value}/"})
+    return Remedy(RemedyKind.DESCRIBE_OBJECT, {"object": object})
 
 
 def _raw(number: int, row: RawQuery, view: View) -> _Row:

@@ -20,6 +20,7 @@ from dragoman_api.kit import cursors
 from dragoman_api.kit.column_choice import choose
 from dragoman_api.kit.filter_rows import body_of
 from dragoman_api.kit.page_bounds import check_bounds
+from dragoman_api.remedies import Remedy, RemedyKind
 from dragoman_elasticsearch import error_answers
 from dragoman_elasticsearch.columns.field_types import Family, Field
 from dragoman_elasticsearch.columns.grid_columns import View, column
@@ -67,7 +68,6 @@ class PageQuery(msgspec.Struct, frozen=True, kw_only=True):
         raw: A Raw row is part of the query.
         window: Rows reached by offset.
         preference: See `preference`.
-        connection: The connection's name, for commands in hints.
     """
 
     request: PageRequest
@@ -80,7 +80,6 @@ class PageQuery(msgspec.Struct, frozen=True, kw_only=True):
     raw: bool
     window: int
     preference: str
-    connection: str
 
     @property
     def deep(self) -> bool:
@@ -108,7 +107,7 @@ class PageQuery(msgspec.Struct, frozen=True, kw_only=True):
         try:
             found = yield from search(where, body, READ)
         except WindowExceededError as error:
-            raise (yield from _explained(error, request, self.connection)) from error
+            raise (yield from _explained(error, request)) from error
         return self._page(found.hits.hits, found.notes(), found.count)
 
     def request_by_offset(self) -> HttpRequest:
@@ -128,7 +127,7 @@ class PageQuery(msgspec.Struct, frozen=True, kw_only=True):
         try:
             hits = yield from pager.fetch(self.request.offset, self.request.limit, self._options())
         except WindowExceededError as error:
-            raise (yield from _explained(error, self.request, self.connection)) from error
+            raise (yield from _explained(error, self.request)) from error
         notes = [Note(code="snapshot", reason=reason)]
         if pager.renewed:
             pager.renewed = False
@@ -168,9 +167,7 @@ class PageQuery(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def page_query(
-    request: PageRequest, view: View, features: Features, *, window: int, preference: str, connection: str
-) -> PageQuery:
+def page_query(request: PageRequest, view: View, features: Features, *, window: int, preference: str) -> PageQuery:
     """Translate a page request.
 
     Raises:
@@ -193,7 +190,6 @@ def page_query(
         raw=raw,
         window=window,
         preference=preference,
-        connection=connection,
     )
 
 
@@ -291,7 +287,7 @@ def window_setting(name: str) -> Exchange[int]:
     return min((int(value) for value in values), default=WINDOW)
 
 
-def _explained(error: WindowExceededError, request: PageRequest, connection: str) -> Exchange[WindowExceededError]:
+def _explained(error: WindowExceededError, request: PageRequest) -> Exchange[WindowExceededError]:
     """Add the remedy with the index's own number (E42)."""
     try:
         window = yield from window_setting(request.object)
@@ -301,7 +297,14 @@ def _explained(error: WindowExceededError, request: PageRequest, connection: str
     return WindowExceededError(
         f"'{request.object}' shows its first {window:,} rows only (index.max_result_window is {window}); "
         f"rows {request.offset + 1:,} to {request.offset + request.limit:,} were asked for. {error.message}",
-        hint=f"dragoman console {connection} '{put}'     or dragoman connections edit {connection} --window index",
+        hint="raise the setting, or let Paging Window of the connection follow it",
+        remedies=[
+            Remedy(
+                RemedyKind.RAISE_SETTING,
+                {"object": request.object, "setting": "index.max_result_window", "value": WINDOW, "request": put},
+            ),
+            Remedy(RemedyKind.EDIT_FIELD, {"field": "window", "value": "index"}),
+        ],
         details=error.details,
     )
 

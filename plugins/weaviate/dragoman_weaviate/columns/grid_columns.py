@@ -126,7 +126,7 @@ class View:
         notes = []
         if self.collection.tenancy.enabled:
             reason = "rows belong to tenants: a page, a count, an export and a new row name one"
-            notes.append(Note(code="tenants", reason=reason, hint="--tenant NAME"))
+            notes.append(Note(code="tenants", reason=reason, hint="name a tenant"))
         if self.target != self.name:
             notes.append(Note(code="alias", reason=f"'{self.name}' stands for the collection '{self.target}'"))
         columns = [*self.columns.values()]

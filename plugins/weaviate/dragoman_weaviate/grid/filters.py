@@ -11,6 +11,7 @@ from dragoman_api.json_text import encode
 from dragoman_api.kit.column_choice import UNKNOWN
 from dragoman_api.kit.filter_rows import body_of
 from dragoman_api.kit.residual import ResidualFilter, split_rows
+from dragoman_api.remedies import Remedy, RemedyKind
 from dragoman_weaviate.graphql import Where, literal
 
 from .clauses import clause
@@ -35,20 +36,19 @@ class FilterBody(msgspec.Struct, frozen=True):
     residual: ResidualFilter | None = None
 
 
-def compile_filter(request: FilterRequest, view: View, *, connection: str) -> CompiledFilter:
+def compile_filter(request: FilterRequest, view: View) -> CompiledFilter:
     """Translate filter rows, or refuse those that cannot run.
 
     Args:
         request: At least one filter row.
         view: The collection.
-        connection: The connection's name, for the command in hints.
 
     Raises:
         FilterNotSupportedError: One or several filter rows cannot run, not even here; details name the first.
     """
-    hint = f"dragoman describe {connection} {request.object}     shows each column's operators and reasons"
+    remedy = Remedy(RemedyKind.DESCRIBE_OBJECT, {"object": request.object})
     rows, residual = split_rows(
-        request, lambda number, row: _row(number, row, view), hint=lambda _: hint, kind=lambda row: kind_of(row, view)
+        request, lambda number, row: _row(number, row, view), hint=lambda _: remedy, kind=lambda row: kind_of(row, view)
     )
     clauses = [clause for clause, _ in rows]
     where = {"operator": "And" if request.match == "all" else "Or", "operands": clauses} if clauses else None

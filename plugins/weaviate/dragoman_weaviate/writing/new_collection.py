@@ -70,7 +70,7 @@ def _specs(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
             if value is not None:
                 values.setdefault(name, []).append(value)
     if odd := [name for name in values if not _PROPERTY.fullmatch(name)]:
-        raise QueryError(f"{odd[0]!r} cannot be the name of a property", hint="rename it with --map OLD=NEW")
+        raise QueryError(f"{odd[0]!r} cannot be the name of a property", hint="map it to another name")
     return [{"name": name, **_spec(name, found)} for name, found in values.items()]
 
 

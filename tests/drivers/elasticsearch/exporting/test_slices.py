@@ -115,7 +115,7 @@ def test_the_servers_own_word_on_how_long_to_wait_is_taken(answer: Canned) -> No
 def test_a_word_beyond_all_patience_ends_the_export_while_it_can_still_be_resumed() -> None:
     with pytest.raises(ConnectionFailedError, match="503") as caught:
         page(slice_of(), reply("", 503, {"Retry-After": "86400"}))
-    assert "--resume" in caught.value.hint
+    assert "resume" in caught.value.hint
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ def answer(**more: Any) -> dict[str, Any]:
 
 def paged(found: dict[str, Any], **more: Any) -> Page:
     request = PageRequest(object="x", **more)
-    made = pages.page_query(request, SEEN, MODERN, window=10_000, preference="p", connection="c")
+    made = pages.page_query(request, SEEN, MODERN, window=10_000, preference="p")
     return Answers(reply(found)).run(made.shallow_page())
 
 
@@ -155,7 +155,7 @@ TYPES = {name: {"type": name} for name in (
 
 def clause(*rows: Filter, match: str = "all", types: dict[str, Any] | None = None) -> dict[str, Any]:
     request = FilterRequest(object="x", rows=list(rows), match=match)
-    made: CompiledFilter = compile_filter(request, view({"properties": types or TYPES}), MODERN, command="")
+    made: CompiledFilter = compile_filter(request, view({"properties": types or TYPES}), MODERN)
     return dict(json.loads(made.body)["query"])
 
 
@@ -205,7 +205,7 @@ def test_a_query_without_a_filter_holds_no_raw_row() -> None:
 
 @pytest.mark.parametrize("other", ["a", "xx", "y"])
 def test_a_filter_of_another_object_is_refused(other: str) -> None:
-    compiled = compile_filter(FilterRequest(object="x", rows=[Filter("n", "=", 1)]), SEEN, MODERN, command="")
+    compiled = compile_filter(FilterRequest(object="x", rows=[Filter("n", "=", 1)]), SEEN, MODERN)
     assert pages.filter_query("x", compiled)[1] is False
     with pytest.raises(QueryError, match=f"not for '{other}'"):
         pages.filter_query(other, compiled)

@@ -521,7 +521,7 @@ class TestUnionsOnServer(OnServer, UnionRules):
 
 def told(found: View, row: Filter, version: tuple[int, int, int] = (8, 19, 21)) -> list[str]:
     request = FilterRequest(object="x", rows=[row])
-    return compile_filter(request, found, Features(version), command="dragoman page shop x").rows[0].approximations
+    return compile_filter(request, found, Features(version)).rows[0].approximations
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from dragoman_api import (
     RawQuery,
 )
 from dragoman_api.errors import DragomanError
+from dragoman_api.remedies import Remedy
 from dragoman_elasticsearch.connect import Features
 from dragoman_elasticsearch.grid.filters import compile_filter
 
@@ -58,7 +59,7 @@ MODERN, OLD = Features((8, 19, 21)), Features((7, 9, 0))
 
 def compiled(*rows: Filter | RawQuery, match: str = "all", features: Features = MODERN) -> CompiledFilter:
     request = FilterRequest(object="x", rows=list(rows), match=match)
-    return compile_filter(request, view({"properties": PROPERTIES}), features, command="dragoman page shop x")
+    return compile_filter(request, view({"properties": PROPERTIES}), features)
 
 
 def query(*rows: Filter | RawQuery, match: str = "all", features: Features = MODERN) -> dict[str, Any]:
@@ -165,7 +166,7 @@ def test_a_circle_and_a_box_of_points_have_clauses_of_their_own() -> None:
 
     def sent(op: str, value: str, *mappings: dict[str, Any]) -> Any:
         request = FilterRequest(object="x", rows=[Filter("x", op, value)])
-        compiled = compile_filter(request, view(*mappings or [point]), MODERN, command="")
+        compiled = compile_filter(request, view(*mappings or [point]), MODERN)
         assert not compiled.rows[0].exact
         return json.loads(compiled.body)["query"]
 
@@ -183,7 +184,7 @@ def test_a_circle_and_a_box_of_points_have_clauses_of_their_own() -> None:
     ):
         request = FilterRequest(object="x", rows=[Filter("x", op, value)])
         with pytest.raises(FilterNotSupportedError, match=reason):
-            compile_filter(request, view(mapping), MODERN, command="")
+            compile_filter(request, view(mapping), MODERN)
 
 
 @pytest.mark.parametrize("kind", ["text", "match_only_text", "search_as_you_type", "annotated_text"])
@@ -192,7 +193,7 @@ def test_a_circle_and_a_box_of_points_have_clauses_of_their_own() -> None:
 )
 def test_every_kind_of_analysed_text_says_that_it_compares_words(kind: str, op: str, said: str) -> None:
     request = FilterRequest(object="x", rows=[Filter("x", op, "a")])
-    [row] = compile_filter(request, view({"properties": {"x": {"type": kind}}}), MODERN, command="").rows
+    [row] = compile_filter(request, view({"properties": {"x": {"type": kind}}}), MODERN).rows
     assert not row.exact
     assert any(said in each for each in row.approximations)
 
@@ -245,7 +246,7 @@ def test_a_period_and_rounded_date_maths_are_taken_whole_and_count_from_the_call
     sent = {}
     for column in ("d", "de"):
         request = FilterRequest(object="x", rows=[replace(row, column=column)], now=NOW)
-        compiled = compile_filter(request, view({"properties": PROPERTIES}), MODERN, command="")
+        compiled = compile_filter(request, view({"properties": PROPERTIES}), MODERN)
         assert compiled.rows[0].exact
         sent[column] = json.loads(compiled.body)["query"]
     assert sent["d"] == {"range": {"d": bounds | {"format": "strict_date_optional_time||epoch_millis"}}}
@@ -255,7 +256,7 @@ def test_a_period_and_rounded_date_maths_are_taken_whole_and_count_from_the_call
 def test_date_maths_that_end_in_an_instant_count_from_the_call_or_else_from_the_servers_clock() -> None:
     def sent(row: Filter, now: str | None) -> Any:
         request = FilterRequest(object="x", rows=[row], now=now)
-        compiled = compile_filter(request, view({"properties": PROPERTIES}), MODERN, command="")
+        compiled = compile_filter(request, view({"properties": PROPERTIES}), MODERN)
         assert compiled.rows[0].approximations == ["dates are compared to the millisecond"]
         return json.loads(compiled.body)["query"]
 
@@ -279,7 +280,7 @@ def test_a_period_that_cannot_be_is_refused(kind: str, value: str, reason: str) 
     """The server would fail the page of a date_nanos."""
     request = FilterRequest(object="x", rows=[Filter("x", "=", value)])
     with pytest.raises(FilterNotSupportedError, match=reason):
-        compile_filter(request, view({"properties": {"x": {"type": kind}}}), MODERN, command="")
+        compile_filter(request, view({"properties": {"x": {"type": kind}}}), MODERN)
 
 
 @pytest.mark.parametrize(
@@ -302,7 +303,7 @@ def test_what_is_no_month_in_the_fields_own_format_is_said(formats: str, value: 
     def told(*each: str) -> list[tuple[str, bool, list[str]]]:
         request = FilterRequest(object="x", rows=[Filter("x", "=", value), Filter("x", ">", value)])
         found = view(*({"properties": {"x": {"type": "date", "format": name}}} for name in each))
-        rows = compile_filter(request, found, MODERN, command="").rows
+        rows = compile_filter(request, found, MODERN).rows
         return [(row.clause, row.exact, row.approximations) for row in rows]
 
     said = [f"'{value}' is read in the field's own format, {own}, not as a month or a year"] if own else []
@@ -382,7 +383,8 @@ def test_a_refusal_names_a_filter_that_works(wording: Wording) -> None:
     with pytest.raises(FilterNotSupportedError) as caught:
         compiled(Filter("n", "contains", "A"))
     wording(caught.value.message)
-    assert caught.value.hint == "dragoman page shop x --filter 'n.a contains A'"
+    arguments = {"object": "x", "column": "n.a", "operator": "contains", "value": "A"}
+    assert caught.value.remedies == (Remedy("filter-rows", arguments),)
 
 
 def test_all_refused_rows_are_told_at_once(wording: Wording) -> None:
@@ -442,7 +444,7 @@ def test_nested_in_nested_has_the_outer_array_outside() -> None:
 def test_an_array_that_some_indices_lack_is_ignored_there() -> None:
     found = view({"properties": {"n": PROPERTIES["n"]}}, {"properties": {"k": {"type": "keyword"}}})
     request = FilterRequest(object="x", rows=[Filter("n.a", "=", "x")])
-    body = json.loads(compile_filter(request, found, MODERN, command="").body)
+    body = json.loads(compile_filter(request, found, MODERN).body)
     assert body["query"]["nested"]["ignore_unmapped"] is True
     assert "ignore_unmapped" not in query(Filter("n.a", "=", "x"))["nested"]
 

@@ -20,6 +20,7 @@ from msgspec.structs import replace
 
 from dragoman_api import CountRequest, Filter, Page, PageRequest, QueryError, RawQuery, Sort
 from dragoman_api.errors import ConnectionFailedError, WindowExceededError
+from dragoman_api.remedies import Remedy
 from dragoman_elasticsearch.columns import exactness
 from dragoman_elasticsearch.connect import Features
 from dragoman_elasticsearch.grid import deep_pages, pages
@@ -223,14 +224,14 @@ def test_a_cursor_is_refused_since_no_page_gives_one(cursor: str) -> None:
     request = PageRequest(object="a", cursor=cursor)
     found = view(mapped(n={"type": "long"}))
     with pytest.raises(QueryError) as caught:
-        pages.page_query(request, found, MODERN, window=10, preference="p", connection="c")
+        pages.page_query(request, found, MODERN, window=10, preference="p")
     assert caught.value.code == "cursor-invalid"
 
 
 async def answered(found: dict[str, Any]) -> Page:
     """Return the page that a driver makes of a search answer."""
     asked, seen = PageRequest(object="x"), view(mapped(n={"type": "long"}))
-    grid = pages.page_query(asked, seen, MODERN, window=10_000, preference="p", connection="c")
+    grid = pages.page_query(asked, seen, MODERN, window=10_000, preference="p")
     return Answers(reply(found)).run(grid.shallow_page())
 
 
@@ -247,7 +248,7 @@ async def test_a_partial_answer_is_said(more: dict[str, Any], said: str) -> None
 
 def test_E42_the_window_is_named_where_settings_may_not_be_read() -> None:
     asked, seen = PageRequest(object="x", offset=450, limit=100), view(mapped(n={"type": "long"}))
-    grid = pages.page_query(asked, seen, MODERN, window=10_000, preference="p", connection="c")
+    grid = pages.page_query(asked, seen, MODERN, window=10_000, preference="p")
     text = "Result window is too large, from + size must be less than or equal to: [500] but was [550]."
     cause = {"type": "illegal_argument_exception", "reason": text}
     answers = Answers(reply({"error": cause | {"root_cause": [cause]}, "status": 400}, 400), reply("", 403))
@@ -410,8 +411,9 @@ class PageRules:
         )
         assert "Result window is too large" in caught.value.message
         put = f'PUT /{name}/_settings {{"index.max_result_window":10000}}'
-        assert caught.value.hint.startswith(f"dragoman console shop '{put}'")
-        assert "--window index" in caught.value.hint
+        setting, field = caught.value.remedies
+        assert (setting.kind, setting.arguments["request"]) == ("raise-setting", put)
+        assert field == Remedy("edit-field", {"field": "window", "value": "index"})
         assert (await es.page(name, offset=400, limit=100)).total == 1
 
     async def test_E42_the_opt_in_reads_the_setting_and_switches_there(self, es: Rig) -> None:

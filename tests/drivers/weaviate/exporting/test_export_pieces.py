@@ -207,7 +207,7 @@ def test_a_resumed_export_goes_on_in_the_ranges_that_are_left():
 
 
 def test_a_filtered_export_asks_between_its_bounds():
-    compiled = compile_filter(FilterRequest(object="Book", rows=[Filter("pages", ">", 1)]), view(), connection="shop")
+    compiled = compile_filter(FilterRequest(object="Book", rows=[Filter("pages", ">", 1)]), view())
     for at, operators in ((0, ["LessThanEqual"]), (1, ["GreaterThan", "LessThanEqual"]), (3, ["GreaterThan"])):
         export = reader(filter=compiled)
         script = Answers(reply({"data": {"Get": {"Book": []}}}))
@@ -219,9 +219,7 @@ def test_a_filtered_export_asks_between_its_bounds():
 
 def filtered(total: int) -> ExportReader:
     """Make a filtered export whose rows were counted."""
-    compiled = compile_filter(
-        FilterRequest(object="Book", rows=[Filter("title", "=", "tea")]), view(), connection="shop"
-    )
+    compiled = compile_filter(FilterRequest(object="Book", rows=[Filter("title", "=", "tea")]), view())
     export = reader(filter=compiled)
     Answers(reply({"data": {"Aggregate": {"Book": [{"meta": {"count": total}}]}}})).run(export.count())
     return export

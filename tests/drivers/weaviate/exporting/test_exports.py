@@ -25,9 +25,7 @@ if TYPE_CHECKING:
 
 
 def export(*rows: Filter, **more: Any) -> ExportReader:
-    compiled = (
-        compile_filter(FilterRequest(object="Book", rows=list(rows)), view(), connection="shop") if rows else None
-    )
+    compiled = compile_filter(FilterRequest(object="Book", rows=list(rows)), view()) if rows else None
     return ExportReader(ExportRequest(object="Book", filter=compiled, **more), view())
 
 
@@ -109,7 +107,7 @@ def test_a_line_is_a_document_a_row_or_what_the_batch_endpoint_takes(form, line)
 )
 def test_a_filtered_export_reads_vectors_by_their_names_if_they_are_asked_for(config, asked, sent, exported, columns):
     shown, wanted = view(**config), "vector" in columns
-    compiled = compile_filter(FilterRequest(object="Book", rows=[Filter("pages", ">", 1)]), shown, connection="shop")
+    compiled = compile_filter(FilterRequest(object="Book", rows=[Filter("pages", ">", 1)]), shown)
     made = ExportReader(ExportRequest(object="Book", filter=compiled, form=ExportForm.ROWS, columns=columns), shown)
     additional = {"id": key(7), "creationTimeUnix": "1", "lastUpdateTimeUnix": "2"} | (sent if wanted else {})
     answers = Answers(reply({"data": {"Get": {"Book": [{"pages": 7, "_additional": additional}]}}}))

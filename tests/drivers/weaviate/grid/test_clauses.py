@@ -19,7 +19,7 @@ A, B = "00000000-0000-4000-8000-00000000000a", "00000000-0000-4000-8000-00000000
 
 
 def compiled(*rows: Filter, match: str = "all", of: View | None = None) -> CompiledFilter:
-    return compile_filter(FilterRequest(object="Book", rows=list(rows), match=match), of or view(), connection="shop")
+    return compile_filter(FilterRequest(object="Book", rows=list(rows), match=match), of or view())
 
 
 def where(*rows: Filter, match: str = "all", of: View | None = None) -> Any:

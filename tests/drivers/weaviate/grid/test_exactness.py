@@ -279,7 +279,7 @@ def test_every_difference_has_a_case():
 def test_differences_of_older_versions_are_told(wording, row, newer, older):
     """W13, W18: -0.0 was not 0.0 (weaviate/weaviate#11120), and without Not old rows are missing under null."""
     for version in (newer, older):
-        [told] = compile_filter(FilterRequest(object="Book", rows=[row]), view(version=version), connection="shop").rows
+        [told] = compile_filter(FilterRequest(object="Book", rows=[row]), view(version=version)).rows
         wording("; ".join(told.approximations))
 
 
@@ -287,7 +287,7 @@ def test_negated_lists_of_older_versions_leave_out_any_word(wording):
     """W16: below 1.33 each value is a NotEqual."""
     rows = [Filter("title", "not-in", ["war peace", "tea"])]
     for version in ((1, 33, 0), (1, 32, 9)):
-        [told] = compile_filter(FilterRequest(object="Book", rows=rows), view(version=version), connection="shop").rows
+        [told] = compile_filter(FilterRequest(object="Book", rows=rows), view(version=version)).rows
         wording("; ".join(told.approximations))
 
 

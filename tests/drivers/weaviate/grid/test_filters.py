@@ -21,7 +21,7 @@ OLD = (1, 32, 9)
 
 
 def compiled(*rows: Filter | RawQuery, match: str = "all", of: View | None = None) -> CompiledFilter:
-    return compile_filter(FilterRequest(object="Book", rows=list(rows), match=match), of or view(), connection="shop")
+    return compile_filter(FilterRequest(object="Book", rows=list(rows), match=match), of or view())
 
 
 def where(*rows: Filter, match: str = "all", of: View | None = None) -> Any:
