@@ -19,7 +19,7 @@ from msgspec.msgpack import Ext
 from msgspec.structs import replace
 
 from dragoman_api.cells import MISSING, Cell, CutBytes, CutJson, CutText, Json
-from dragoman_api.changes import Insert, Plan, PlanRequest, Update
+from dragoman_api.changes import Change, Insert, Plan, PlanRequest, Update
 from dragoman_api.columns import MAX_COLUMNS, MAX_OBJECTS, Description, ObjectList
 from dragoman_api.completions import MAX_SUGGESTIONS, SUGGESTION_TEXT, Completion
 from dragoman_api.console import Answer
@@ -182,13 +182,16 @@ def decode_request(kind: Any, body: Raw) -> Any:
 def _with_changes(request: Any, convert: Callable[[object], Any]) -> Any:
     if not isinstance(request, (PlanRequest, Plan)):
         return request
-    changes = [
-        replace(change, values=convert(change.values))
-        if isinstance(change, (Insert, Update)) and change.values
-        else change
-        for change in request.changes
-    ]
+    changes = [_converted(change, convert) for change in request.changes]
+    if isinstance(request, Plan):
+        return replace(request, changes=changes, undo=[_converted(change, convert) for change in request.undo])
     return replace(request, changes=changes)
+
+
+def _converted(change: Change, convert: Callable[[object], Any]) -> Change:
+    if isinstance(change, (Insert, Update)) and change.values:
+        return replace(change, values=convert(change.values))
+    return change
 
 
 def _has_bytes(cells: list[list[Cell]], encoded: bytes) -> bool:
@@ -250,6 +253,7 @@ def take_apart(value: object, *, call: int) -> tuple[list[Part], bytes]:
     _check_shape(value)
     if isinstance(value, ColumnSummary):
         value = _with_cells(value, freeze)
+    value = _with_changes(value, freeze)
     parts: list[Part] = []
     whole = _without(value, "", parts, call, large=False)
     rest = encode(whole)
@@ -403,7 +407,7 @@ class Assembly:
         for path, pieces in self._pieces.items():
             value = _put(value, path.split(".") if path else [], pieces)
         _check_shape(value)
-        return _with_cells(value, thaw) if isinstance(value, ColumnSummary) else value
+        return _with_cells(value, thaw) if isinstance(value, ColumnSummary) else _with_changes(value, thaw)
 
 
 def _thaw_cells(cells: list[list[Any]]) -> None:

@@ -13,7 +13,7 @@ from msgspec import Raw
 from msgspec.msgpack import Ext
 
 from dragoman_api.cells import MISSING, Cell, CutBytes, CutJson, CutText, Json
-from dragoman_api.changes import HttpRequest, Insert, PlanRequest
+from dragoman_api.changes import Delete, HttpRequest, Insert, Plan, PlanRequest, Update
 from dragoman_api.columns import Column, Description, Note, Object, ObjectList
 from dragoman_api.console import Answer, AnswerKind
 from dragoman_api.filters import Filter, FilterRequest, RawQuery
@@ -152,6 +152,14 @@ def test_values_of_changes_reach_the_driver_with_their_types() -> None:
     request = PlanRequest(changes=[Insert("books", wanted)])
     got = values.decode_request(PlanRequest, Raw(values.encode_request(request)))
     assert exact(list(got.changes[0].values.values())) == exact(list(wanted.values()))
+
+
+def test_a_plan_comes_back_with_the_values_of_its_changes_and_of_its_undo() -> None:
+    content = {"b": b"\xff", "d": Decimal("1.10"), "j": Json("[1]"), "i": 2**70, "l": [b"a", {"x": Decimal("1.0")}]}
+    changes = [Insert("o", content), Update(RowKey("o", "1"), content), Delete(RowKey("o", "2"))]
+    plan = Plan(planned=[], changes=changes, undo=changes[::-1])
+    assert carry(plan, Plan | None) == plan
+    assert type(carry(plan, Plan | None).undo[1].values["j"]) is Json
 
 
 @pytest.mark.parametrize(

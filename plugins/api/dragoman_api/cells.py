@@ -35,7 +35,8 @@ TEXT_BUDGET = 32 * 2**20
 class Json(str):
     """The text of a JSON array or object, digits and key order as the server sent them.
 
-    The type distinguishes JSON from plain text: `Json('["a"]')` is an array, `'["a"]'` a text.
+    The type distinguishes JSON from plain text: `Json('["a"]')` is an array, `'["a"]'` a text. In a change it may be
+    the text of any JSON value, of which neither kind nor digits change.
     """
 
     __slots__ = ()

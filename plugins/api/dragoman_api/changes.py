@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import date, time
+from decimal import Decimal
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from .cells import MISSING, Value
+from .cells import MISSING, CutBytes, CutJson, CutText, Json, Value
 from .columns import Note
 from .grid import RowId, RowKey, check_id
 from .http_settings import RequestPath, request_path
@@ -16,12 +18,54 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 Values = dict[str, Value | list[object] | dict[str, object]]
+"""Values of a row by column.
+
+A value keeps its kind: a number is stored as a number and a boolean as a boolean, if the server takes one there, else
+the change is refused. A text is what a person typed, and the column decides: one of texts stores it as it is, whatever
+it looks like; one of numbers, booleans, objects or arrays reads it as such. `Json` is the JSON text of any value, which
+is stored as it is spelled: ``Json("1e3")`` with these digits, ``Json('"12"')`` as a text also in a column of numbers.
+"""
+
+
+_SENDABLE = frozenset(
+    {type(None), bool, int, float, str, bytes, Decimal, Json, CutJson, CutText, CutBytes, msgspec.msgpack.Ext}
+)
+"""Types of values that travel to a driver; an extension is one that is on its way."""
 
 
 def _check_values(values: Mapping[str, object]) -> None:
+    """Refuse values that are none. A subclass, such as a member of an enumeration, may be spelled otherwise elsewhere.
+
+    Raises:
+        ValueError: A value can be stored nowhere, or is nested too deeply.
+    """
     for name, value in values.items():
-        if value is MISSING:
-            raise ValueError(f"{name}: a change takes no MISSING; leave the column out, or store a null with None")
+        if value.__class__ in _SENDABLE:
+            continue
+        try:
+            reason = _against(value)
+        except RecursionError:
+            reason = "the value is nested too deeply"
+        if reason:
+            raise ValueError(f"{name}: {reason}")
+
+
+def _against(value: object) -> str:
+    """Return why a value is none; empty if it is one."""
+    if value.__class__ in _SENDABLE:
+        return ""
+    if value is MISSING:
+        return "a change takes no MISSING; leave the column out, or store a null with None"
+    if isinstance(value, list | tuple):
+        return next(filter(None, map(_against, value)), "")
+    if isinstance(value, dict):
+        if any(key.__class__ is not str for key in value):
+            return "the keys of an object are texts"
+        return next(filter(None, map(_against, value.values())), "")
+    text = f"a change takes no {type(value).__name__}"
+    if isinstance(value, date | time):
+        return f"{text}; give its text, such as value.isoformat()"
+    return f"{text}; give None, a bool, int, float, Decimal, str or bytes, or a list or dict of them"
 
 
 class Insert(msgspec.Struct, frozen=True, tag="insert", forbid_unknown_fields=True, gc=False):

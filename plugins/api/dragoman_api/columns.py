@@ -143,6 +143,7 @@ class Column(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         type: The server's own name of the type, or ``mixed``.
         kind: What its values are, which decides how they are shown, read and exported.
         repeated: Every value is an array whose elements have the kind.
+        multiple: A value may be an array of such values, although a single one needs none; the description cannot tell.
         role: What the column is for; only inserts may name a key column.
         written: Which changes may name the column.
         sortable: A sort on it has an effect.
@@ -164,6 +165,7 @@ class Column(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     type: str
     kind: ColumnKind = ColumnKind.OTHER
     repeated: bool = False
+    multiple: bool = False
     role: Role = Role.NONE
     written: Written = Written.ALWAYS
     sortable: bool = False
