@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dragoman.exports.csv_lines import Csv
 from dragoman.exports.values import ValueReader, read_row, text_of
-from dragoman_api import Column
+from dragoman_api import Column, ColumnKind
 from dragoman_api.errors import ExportError
 
 
@@ -74,7 +74,8 @@ def test_a_text_is_read_without_its_quotes(text):
 
 
 def lines_of(*rows: bytes, columns: int = 2, escape: bool = False) -> tuple[bytes, int]:
-    names = [Column(name=name, type="t", path=(name,)) for name in ("a", "b")[:columns]]
+    kind = ColumnKind.TEXT
+    names = [Column(name=name, type="t", kind=kind, multiple=True, path=(name,)) for name in ("a", "b")[:columns]]
     table = Csv(names, escape=escape)
     return table.convert(b"\n".join([*rows, b""])), table.formulas
 
@@ -97,8 +98,18 @@ def lines_of(*rows: bytes, columns: int = 2, escape: bool = False) -> tuple[byte
         (b'"x\\ry"', b'"x\ry"'),
         (b'"x\\ty"', b"x\ty"),
         (b'"[1,2"', b'"[1,2"'),
-        (b'"1"', b"1"),
-        (b'"-1"', b"-1"),
+        (b'"1"', b'"1"'),
+        (b'"-1"', b'"-1"'),
+        (b'"1e3"', b'"1e3"'),
+        (b'"true"', b'"true"'),
+        (b'"truely"', b"truely"),
+        (b'"2024-01-05"', b"2024-01-05"),
+        (b'"007"', b"007"),
+        (b'"[1]"', b'"""[1]"""'),
+        (b'"[draft]"', b"[draft]"),
+        (b'"{\\"c\\":1}"', b'"{""c"":1}"'),
+        (b'"\\"q\\""', b'"""q"""'),
+        (b'"\\"[1]\\""', b'"""\\""[1]\\"""""'),
         (b'"+1.5e3"', b"+1.5e3"),
     ],
 )

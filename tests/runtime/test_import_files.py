@@ -301,6 +301,8 @@ def test_a_value_of_parquet_that_no_change_can_hold_is_a_fault_of_its_row_and_no
     first, second = parquet_rows(tmp_path, table)
     assert reason in first.fault
     assert (first.number, second.number, second.fault) == (1, 2, "")
+    assert first.data[0] == 1  # what can be read stays, for the file of rejected rows
+    assert first.data[1] is not None
     assert second.data[0] == 2
 
 

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import UNSET, Meta, Raw, UnsetType
 
 from dragoman.row_ids import Base64, id_of, json_of, spell_id
-from dragoman_api.cells import Json, exact_number
+from dragoman.spellings import value_of
 from dragoman_api.changes import Delete, Insert, Update
 from dragoman_api.errors import ConfigurationError
 from dragoman_api.grid import RowKey
@@ -83,7 +83,6 @@ class DeleteLine(Line, frozen=True, kw_only=True, tag="delete"):
 LINES = InsertLine | UpdateLine | DeleteLine
 _decoder = msgspec.json.Decoder(LINES)
 _text = msgspec.json.Decoder(str)
-_scalar = msgspec.json.Decoder(float_hook=exact_number)
 _encoder = msgspec.json.Encoder(decimal_format="number", enc_hook=lambda value: Raw(str(value).encode()))
 
 
@@ -120,31 +119,6 @@ def _change(line: LINES) -> RowChange:
         line.object, values, key.id or None, replace=line.replace, tenant=line.tenant, routing=line.routing,
         guard=line.guard, document=text,
     )  # fmt: skip
-
-
-def value_of(data: bytes) -> Any:
-    """Return the value of a change that a JSON text spells: arrays and objects stay text, numbers keep their digits."""
-    if data[:1] in (b"[", b"{"):
-        return Json(data.decode())
-    value = exact_number("-0") if data == b"-0" else _scalar.decode(data)  # no integer has a sign of zero
-    return literal(value) if isinstance(value, str) else value
-
-
-def literal(text: str) -> str:
-    r"""Return a text as a value that stays a text, although a driver may read what is typed in a grid as JSON.
-
-    A text that is not JSON stays as it is, so that the beginning of a cut cell can be told.
-
-    >>> literal("[draft]"), literal('["a"]')
-    ('[draft]', '"[\\"a\\"]"')
-    """
-    if text.lstrip()[:1] not in ("[", "{"):
-        return text
-    try:
-        decode(text, Raw)
-    except ValueError:
-        return text
-    return Json(json.dumps(text, ensure_ascii=False))
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -79,26 +79,27 @@ def parse_values(pairs: Iterable[str], columns: Mapping[str, Column]) -> Values:
 
 
 def _value(text: str, *, column: str, must: bool, about: Column | None) -> object:
-    import msgspec
+    from msgspec import Raw
 
-    from dragoman.changes.files import literal
-    from dragoman_api.cells import Json, exact_number
+    from dragoman.spellings import value_of
     from dragoman_api.errors import ConfigurationError
     from dragoman_api.json_text import decode
 
     if not must and (about is None or (about.kind in _TEXTS and not about.repeated)):
-        return literal(text)
-    if text.strip() == "-0":  # no integer has a sign of zero
-        return exact_number("-0")
+        return text
+    spelled = text.strip(" \t\r\n").encode()
     try:
-        value = decode(text, msgspec.json.Decoder(float_hook=exact_number))
+        decode(text, Raw)
     except ValueError as error:
         if must:
             reason = f"--set {column}:= has the value {text!r}, which is not JSON"
             raise ConfigurationError(reason, hint=f"for a text: --set {column}={text}") from error
-        return literal(text)
-    if not must and about is not None and about.kind == "decimal" and type(value) in (int, float):
-        return Decimal(text.strip())
-    if not isinstance(value, list | dict):
-        return literal(value) if isinstance(value, str) and not isinstance(value, Json) else value
-    return Json(text) if must or about is None or about.repeated or about.kind in _JSON else literal(text)
+        return text
+    if must or about is None or about.kind in _JSON:
+        return value_of(spelled)
+    if spelled[:1] == b'"':
+        return decode(text, str)
+    if spelled[:1] in (b"[", b"{") and not (about.repeated or about.multiple):
+        return text
+    value = value_of(spelled)
+    return Decimal(spelled.decode()) if about.kind == "decimal" and type(value) in (int, float) else value

@@ -5,21 +5,26 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from dragoman.spellings import SCALAR, spelling_of
+
 from .spreadsheet_formulas import escaped, is_formula
 from .values import ValueReader, text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
+    from dragoman.spellings import Spelling
     from dragoman_api.columns import Column
 
+_SCALAR = re.compile(SCALAR.pattern.encode())
 _SPECIAL = {b",": re.compile(rb'[",\r\n]'), b"\t": re.compile(rb'["\t\r\n]')}
 
 
 class Csv:
     """One line per row, one field per column, quoted as RFC 4180 says.
 
-    Numbers keep their digits, arrays and objects are JSON. Null is an empty field, an empty text is ``""``.
+    Numbers keep their digits, arrays and objects are JSON. Null is an empty field, an empty text is ``""``. A text that
+    looks like a number or a boolean stands in quotes, and one that looks like JSON is spelled as `Spelling` says.
 
     Attributes:
         formulas: Number of fields so far that a spreadsheet would read as a formula.
@@ -39,6 +44,7 @@ class Csv:
         self.formulas = 0
         self._names = [column.name for column in columns]
         self._reader = ValueReader(columns)
+        self._fields = [self._fields_of(spelling_of(column)) for column in columns]
         self._null = b'""' if len(columns) == 1 else b""  # else the line would be empty, and readers would skip it
 
     def go_on(self, _rows: int, formulas: int) -> None:
@@ -55,24 +61,34 @@ class Csv:
 
     def convert(self, lines: bytes) -> bytes:
         """Convert whole lines of rows to CSV bytes."""
-        read, null, field, comma = self._reader.read, self._null, self._field, self._comma
+        read, null, fields, comma = self._reader.read, self._null, self._fields, self._comma
         rows = [
-            comma.join([null if value is None else field(value) for value in read(line)])
+            comma.join([null if value is None else field(value) for field, value in zip(fields, read(line))])  # noqa: B905 - as many, and there are many
             for line in lines.split(b"\n")
             if line
         ]
         return self._end.join([*rows, b""])
 
-    def _field(self, value: bytes) -> bytes:
-        if value[0] != 0x22:  # not a text: arrays and objects need quoting, other values do not
-            return self._quoted(value) if value[0] in b"[{" else value
-        # JSON escapes quotes, line breaks and tabs, so without a backslash there are none.
-        if b"\\" not in value and b"," not in value and len(value) > 2 and value[1] not in b"=+-@":
-            return value[1:-1]
-        return self._quoted(self._text(text_of(value)).encode())
+    def _fields_of(self, spelling: Spelling) -> Callable[[bytes], bytes]:
+        """Return what makes the field of a column's value of its JSON text."""
+        special, quoted, plain = b"=+-@'[{", self._quoted, not spelling.json
+        digits = b"0123456789tf" if spelling.mixed else b""
+
+        def field(value: bytes) -> bytes:
+            if value[0] != 0x22:  # not a text: arrays and objects need quoting, other values do not
+                return quoted(value) if value[0] in b"[{" else value
+            # JSON escapes quotes, line breaks and tabs, so without a backslash there are none.
+            if plain and b"\\" not in value and b"," not in value and len(value) > 2 and value[1] not in special:
+                is_scalar = value[1] in digits and _SCALAR.fullmatch(value, 1, len(value) - 1)
+                return value if is_scalar else value[1:-1]
+            text = text_of(value)
+            made = quoted(self._text(spelling.field(text)).encode())
+            return b'"%b"' % made if digits and made[0] != 0x22 and SCALAR.fullmatch(text) else made
+
+        return field
 
     def _text(self, text: str) -> str:
-        if not is_formula(text):
+        if not is_formula(text) and not (self._escape and is_formula(text.lstrip("'"))):
             return text
         self.formulas += 1
         return escaped(text) if self._escape else text

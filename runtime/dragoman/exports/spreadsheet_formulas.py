@@ -24,6 +24,15 @@ def escaped(text: str) -> str:
     return f"'{text}"
 
 
+def unescaped(text: str) -> str:
+    """Remove the apostrophe of a field of a file whose formulas are escaped, those behind apostrophes among them.
+
+    >>> unescaped("'=1+1"), unescaped("''=1+1"), unescaped("'tis")
+    ('=1+1', "'=1+1", "'tis")
+    """
+    return text[1:] if text[:1] == "'" and is_formula(text.lstrip("'")) else text
+
+
 def formula_notes(count: int, *, escaped: bool) -> list[Note]:
     """Report how many cells begin like a formula and how they were written; empty if there are none."""
     if not count:

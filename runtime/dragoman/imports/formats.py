@@ -19,9 +19,27 @@ FORMATS = ("documents", "ndjson", "json", "rows", "csv", "tsv", "bulk", "parquet
 _MOST = 1 << 20  # bytes of a manifest
 
 
-class _Manifest(msgspec.Struct):
+class _Noted(msgspec.Struct):
+    code: str
+
+
+class ExportManifest(msgspec.Struct):
+    """What an import reads of the manifest of an export, which may be written by anyone.
+
+    Attributes:
+        format: As in `ExportResult`.
+        bytes: As in `ExportResult`.
+        notes: As in `ExportResult`.
+    """
+
     format: str
     bytes: int
+    notes: list[_Noted] = []
+
+    @property
+    def escaped(self) -> bool:
+        """Whether formulas in the file got an apostrophe."""
+        return any(note.code == "formulas-escaped" for note in self.notes)
 
 
 def choose(path: Path | None, *, format: str | None) -> tuple[str, str | None]:  # noqa: A002 - the option's name
@@ -46,7 +64,8 @@ def choose(path: Path | None, *, format: str | None) -> tuple[str, str | None]: 
         hint = f"unpack it first, or pack it again as one of {', '.join(COMPRESSED)}"
         text = f"{path} is packed in a way that an import does not read: {suffixes[-1]}"
         raise ConfigurationError(text, hint=hint, code="format-unknown")
-    found = format or (path and _of_manifest(path)) or format_of_ending(inner, FORMATS, what="an import")
+    manifest = read_manifest(path) if path and not format else None
+    found = format or (manifest and manifest.format) or format_of_ending(inner, FORMATS, what="an import")
     found = "documents" if found == "ndjson" else found
     if found == "parquet" and (outer or path is None):
         text = "a Parquet file has internal compression and cannot be streamed"
@@ -54,11 +73,11 @@ def choose(path: Path | None, *, format: str | None) -> tuple[str, str | None]: 
     return found, outer
 
 
-def _of_manifest(path: Path) -> str | None:
-    """Return the format that the manifest beside an exported file names, if it is about this file."""
+def read_manifest(path: Path) -> ExportManifest | None:
+    """Return the manifest beside an exported file; None if there is none, or if it is about another file."""
     try:
         data = files.read_plain(path.with_name(f"{path.name}.manifest.json"), limit=_MOST)
-        told = msgspec.json.decode(data, type=_Manifest)
-        return told.format if told.bytes == path.stat().st_size and told.format in FORMATS else None
+        manifest = msgspec.json.decode(data, type=ExportManifest)
+        return manifest if manifest.bytes == path.stat().st_size and manifest.format in FORMATS else None
     except (OSError, ValueError):
         return None

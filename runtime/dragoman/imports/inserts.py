@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Raw
 
-from dragoman.changes.files import value_of
+from dragoman.exports.spreadsheet_formulas import unescaped
 from dragoman.near_names import did_you_mean, near_names
+from dragoman.spellings import Quoted, spelling_of, value_of
 from dragoman_api.changes import Insert
 from dragoman_api.columns import Written
 from dragoman_api.errors import ConfigurationError
@@ -20,7 +21,7 @@ from dragoman_api.kit.left_out import OTHERS
 from .places import Gathered, MemberPlace, MemberPlaces, Members, RowPlaces, UnplacedError, move_parts, object_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from dragoman_api.columns import Column, Description, Note
 
@@ -199,6 +200,18 @@ def _word(value: Raw | None) -> str | None:
     return None if value is None or value == Raw(b"null") else _text.decode(bytes(value))
 
 
+class FieldForm(msgspec.Struct, frozen=True):
+    """What is known of the fields of a file whose values are spelled as texts.
+
+    Attributes:
+        exact: The file is an export as it was written, as in `Spelling.value`.
+        escaped: Formulas in it got an apostrophe.
+    """
+
+    exact: bool = False
+    escaped: bool = False
+
+
 class FieldInserts:
     """Rows of a table, whose values are typed by the object's columns; an empty field is left out.
 
@@ -206,14 +219,26 @@ class FieldInserts:
         left_out: Columns of the file that the server keeps itself.
     """
 
-    def __init__(self, wishes: Wishes, description: Description, names: Sequence[str]) -> None:
+    def __init__(
+        self, wishes: Wishes, description: Description, names: Sequence[str], *, spelled: FieldForm | None = None
+    ) -> None:
         """Match the file's columns with the object's.
 
+        Args:
+            wishes: What the caller wants of each row.
+            description: The object's columns.
+            names: Those of the file.
+            spelled: The fields are texts that spell values; None for values.
+
         Raises:
-            ConfigurationError: One of them does not exist.
+            ConfigurationError: A column of the file does not exist.
         """
         self._wishes = wishes
         columns = {column.name: column for column in description.columns}
+        if spelled is not None:
+            plain = [name if name in wishes.renamed or _exists(name, columns) else unescaped(name) for name in names]
+            spelled = FieldForm(spelled.exact, spelled.escaped or plain != [*names])
+            names = plain
         key = {column.name for column in columns.values() if column.is_key}
         self._places = MemberPlaces(description)
         self._parted = self._parted_columns(names)
@@ -241,7 +266,11 @@ class FieldInserts:
             elif _exists(target, columns):
                 self._named.append((at, target))
         self._names = names
+        self._readers: dict[str, Callable[[str], Any]] = {}
+        if spelled is not None:
+            self._readers = {target: _reader(columns.get(target), spelled) for _, target in self._named}
         self._id = None if wishes.id is None else names.index(wishes.id)
+        self._read_id = unescaped if spelled is not None and spelled.escaped else _unchanged
         self._key = [] if wishes.id is not None else [name for _, name in self._named if name in key]
 
     def _parted_columns(self, names: Sequence[str]) -> list[tuple[int, dict[str, str]]]:
@@ -262,10 +291,13 @@ class FieldInserts:
         """Return the insert of a record. Raises ValueError if it is none."""
         wishes, data = self._wishes, record.data
         assert isinstance(data, list)
-        values = {name: data[at] for at, name in self._named if data[at] is not None}
+        if readers := self._readers:
+            values = {name: readers[name](data[at]) for at, name in self._named if data[at] is not None}
+        else:
+            values = {name: data[at] for at, name in self._named if data[at] is not None}
         if self._placed or self._parted:
             values |= self._moved(data)
-        id_ = None if self._id is None else _id(data[self._id], str(wishes.id))
+        id_ = None if self._id is None else _id(self._read_id(data[self._id]), str(wishes.id))
         if len(self._key) == 1 and self._key[0] in values:
             id_ = _id(values.pop(self._key[0]), self._key[0])
         known = id_ is not None or (bool(self._key) and self._key[0] in values)
@@ -299,6 +331,25 @@ def _json(value: Any, column: str) -> Raw:
         return decode(text, Raw)
     except ValueError:
         raise ValueError(f"its column {column!r} holds no JSON, and --map moves it") from None
+
+
+def _unchanged(value: Any) -> Any:
+    return value
+
+
+def _reader(column: Column | None, form: FieldForm) -> Callable[[str], Any]:
+    """Return what reads the fields of a column; those of a key are the text of the id."""
+    if column is not None and column.is_key:
+        return (lambda field: str(unescaped(field))) if form.escaped else str
+    value, exact = spelling_of(column).value, form.exact
+    if not form.escaped:
+        return lambda field: value(field, exact=exact)
+
+    def read(field: str) -> Any:
+        text = unescaped(field)
+        return value(Quoted(text) if isinstance(field, Quoted) else text, exact=exact)
+
+    return read
 
 
 def _exists(name: str, columns: Mapping[str, Column]) -> bool:

@@ -20,8 +20,8 @@ from dragoman_api.errors import ConfigurationError, DragomanError
 from .batches import BatchReader
 from .checkpoints import checkpoint_path
 from .creations import SAMPLES, described, make_object, plan_object, sampled
-from .formats import choose
-from .inserts import DocumentInserts, FieldInserts, RowInserts, Wishes
+from .formats import choose, read_manifest
+from .inserts import DocumentInserts, FieldForm, FieldInserts, RowInserts, Wishes
 from .ledgers import Ledger, rejected_path
 from .parquet import ParquetRows
 from .records import read_array, read_lines, read_pairs
@@ -172,6 +172,7 @@ class Load:
             tenant=options.tenant,
         )  # fmt: skip
         self._names: list[str] = []
+        self._spelled: FieldForm | None = None
         self._place = (0, "")
         self._records = self._read(chosen, compression)
 
@@ -237,12 +238,15 @@ class Load:
         self._held.enter_context(closing(source))
         if chosen in ("csv", "tsv"):
             lines = SeparatedRows(source, tabs=chosen == "tsv")
-            self._names = lines.names
+            self._names, self._spelled = lines.names, FieldForm()
+            manifest = None if self._stdin is not None else read_manifest(self._file)
+            if manifest is not None and manifest.format == chosen:
+                self._spelled = FieldForm(exact=True, escaped=manifest.escaped)
             return iter(lines)
         return {"bulk": read_pairs, "json": read_array}.get(chosen, read_lines)(source)
 
     def _fields(self, wishes: Wishes, description: Description, names: list[str]) -> FieldInserts:
-        fields = FieldInserts(wishes, description, names)
+        fields = FieldInserts(wishes, description, names, spelled=self._spelled)
         if fields.left_out:
             reason = f"the server keeps these columns itself, so they are left out: {', '.join(fields.left_out)}"
             self.report.notes.append(Note(code="columns-left-out", reason=reason))

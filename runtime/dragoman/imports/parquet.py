@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections import Counter
+from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Raw
 
-from dragoman.changes.files import literal, value_of
+from dragoman.spellings import exact_json, value_of
 from dragoman_api.cells import Json
 from dragoman_api.errors import ConfigurationError
 from dragoman_api.json_text import decode, encode
@@ -85,7 +86,8 @@ class ParquetRows:
             if isinstance(error, self._error):
                 raise
             if (count := batch.num_rows) == 1:
-                return [Record(0, [None] * len(self.names), str(error))]
+                data = [_shown(column) for at, column in enumerate(batch.columns) if at != self._aside]
+                return [Record(0, data, str(error))]
             # Halves, so that one bad row costs its neighbours little. A slice would keep the values of the other half.
             halves = (list(range(count // 2)), list(range(count // 2, count)))
             return [each for half in halves for each in self._records(batch.take(half), convert)]
@@ -108,9 +110,8 @@ class ParquetRows:
 def _converter(field: Any) -> Callable[[Any], list[Any]]:
     import pyarrow as pa
 
-    about = field.metadata or {}
-    make, plain = _scalar(field.type, json=about.get(b"values") == b"json")
-    if about.get(b"role") == b"misfits":
+    make, plain = _scalar(field.type, json=_holds_json(field))
+    if (field.metadata or {}).get(b"role") == b"misfits":
         make = str
 
     def convert(column: Any) -> list[Any]:
@@ -121,14 +122,28 @@ def _converter(field: Any) -> Callable[[Any], list[Any]]:
     return convert
 
 
-def _nested(column: Any) -> list[Any]:
-    """Return the values of a column as JSON takes them; members of objects that are null are left out."""
+def _shown(column: Any) -> Any:
+    """Return the only value of a column for people, whatever it is."""
+    for read in (column.to_pylist, lambda: column.cast("int64").to_pylist(), lambda: [column.to_string()]):
+        with suppress(ValueError, OverflowError, ImportError, NotImplementedError):  # pyarrow's errors among them
+            [value] = read()
+            return value
+    return None
+
+
+def _nested(column: Any, *, json: bool = False) -> list[Any]:
+    """Return the values of a column as JSON takes them; members of objects that are null are left out.
+
+    Args:
+        column: The column, or a part of it.
+        json: Its texts are JSON.
+    """
     import pyarrow as pa
 
     kind = column.type
     valid = column.is_valid().to_pylist()
     if pa.types.is_struct(kind):
-        parts = [(field.name, _nested(column.field(at))) for at, field in enumerate(kind)]
+        parts = [(field.name, _nested(column.field(at), json=_holds_json(field))) for at, field in enumerate(kind)]
         rows = [{name: values[at] for name, values in parts if values[at] is not None} for at in range(len(valid))]
         return [row if known else None for row, known in zip(rows, valid, strict=True)]
     if pa.types.is_fixed_size_list(kind):
@@ -137,9 +152,15 @@ def _nested(column: Any) -> list[Any]:
     elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
         starts, flat = column.offsets.to_pylist(), _nested(column.values)
     else:
+        if json:
+            return [None if text is None else Raw(decode(text, Raw)) for text in column.to_pylist()]
         make, plain = _scalar(kind, json=False)
         return [_plain(value, make) for value in column.cast(plain).to_pylist()]
     return [flat[starts[at] : starts[at + 1]] if known else None for at, known in enumerate(valid)]
+
+
+def _holds_json(field: Any) -> bool:
+    return (field.metadata or {}).get(b"values") == b"json"
 
 
 def _plain(value: Any, make: Callable[[Any], Any]) -> Any:
@@ -163,8 +184,8 @@ def _scalar(kind: Any, *, json: bool) -> tuple[Callable[[Any], Any], Any]:
         return lambda value: _instant(value, kind.unit)[11:-1], pa.int64() if kind.bit_width == 64 else pa.int32()
     if types.is_date(kind):
         return date.isoformat, pa.date32()
-    if types.is_string(kind) or types.is_large_string(kind):
-        return (lambda text: value_of(text.encode())) if json else literal, kind
+    if json and (types.is_string(kind) or types.is_large_string(kind)):
+        return lambda text: exact_json(bytes(decode(text, Raw)).decode()), kind
     return lambda value: value, kind
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 from msgspec import Raw
 
-from dragoman.changes.files import value_of
+from dragoman.spellings import value_of
 from dragoman_api.cells import Json
 from dragoman_api.columns import Written
 from dragoman_api.json_text import decode

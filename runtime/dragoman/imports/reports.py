@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+from datetime import date, time
+from decimal import Decimal
+from math import isfinite, isnan
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Raw
 
 from dragoman.row_ids import json_of
+from dragoman_api.cells import Json
 from dragoman_api.changes import OutcomeStatus
 from dragoman_api.columns import Note
 from dragoman_api.errors import ConfigurationError
@@ -157,9 +161,28 @@ def rejected_lines(rejections: Sequence[Rejection], names: Sequence[str]) -> byt
 def _as_read(record: Record, names: Sequence[str]) -> object:
     data = record.data
     if isinstance(data, list):
-        return dict(zip(names, data, strict=False)) if len(names) == len(data) else data
+        values = [*map(_as_json, data)]
+        return dict(zip(names, values, strict=False)) if len(names) == len(values) else values
     parts = [_json_or_text(part) for part in data.split(b"\n")] if not record.fault else [data.decode(errors="replace")]
     return parts[0] if len(parts) == 1 else parts
+
+
+def _as_json(value: Any) -> Any:
+    """Return a value of a table as JSON holds it: a number that JSON lacks is a text, ``NaN`` or ``-inf``."""
+    match value:
+        case Json() | bool() | None:
+            return value
+        case str():
+            return str(value)
+        case float() if not isfinite(value):
+            return "NaN" if isnan(value) else str(value)
+        case list() | tuple():
+            return [*map(_as_json, value)]
+        case dict():
+            return {str(name): _as_json(each) for name, each in value.items()}
+        case int() | float() | Decimal() | bytes() | date() | time():
+            return value
+    return str(value)
 
 
 def _json_or_text(data: bytes) -> object:

@@ -1,4 +1,4 @@
-"""CSV and TSV: lines of fields to records, as RFC 4180 says; an empty field is told apart from an empty text."""
+"""CSV and TSV: lines of fields to records, as RFC 4180 says; fields in quotes are told apart from others."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from dragoman.spellings import Quoted
 from dragoman_api.errors import ConfigurationError
 
 from .records import RECORD_BYTES, Record, split_lines
@@ -119,7 +120,7 @@ class _Row:
                 if at == len(text):
                     self._open.append(lines[begin:])
                     return False
-                self.fields.append("\n".join([*self._open, found[0]]).replace('""', '"'))
+                self.fields.append(Quoted("\n".join([*self._open, found[0]]).replace('""', '"')))
                 self._open = []
                 at += 1
                 if text[at : at + 1] not in ("", self._comma):

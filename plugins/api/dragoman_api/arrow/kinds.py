@@ -285,8 +285,9 @@ class Member(NamedTuple):
 
 
 def struct_of(members: Sequence[Member]) -> ArrowKind:
-    """Return the kind of objects that have no members but these."""
-    type_ = pa.struct([pa.field(each.name, each.kind.type) for each in members])
+    """Return the kind of objects that have no members but these; metadata name JSON text as such."""
+    about = {True: {"values": "json"}, False: None}
+    type_ = pa.struct([pa.field(each.name, each.kind.type, metadata=about[each.kind is JSON]) for each in members])
     names = [f"m{at}" for at in range(len(members))]
     spelled = {name: each.name for name, each in zip(names, members, strict=True)}
 

@@ -209,7 +209,7 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
         """The operators, the reasons against others (and `sort`, `filter`, `edit`), and whether it sorts."""
         # A text with a keyword sub-field takes what a keyword takes.
         family = Family.KEYWORD if self.keyword else self.family
-        special = "nested" if self.nested and family is not Family.NESTED else "alias" if self.alias else ""
+        special = "nested" if self.nested else "alias" if self.alias else ""
         special = "runtime" if self.runtime else special
         unsorted = "" if self.aggregatable else "it has no doc values, which a sort needs"
         if self.within:

@@ -84,6 +84,7 @@ def column(each: Field, *, stored: bool = True, time: bool = False) -> Column:
         name=each.name,
         type=each.type,
         kind=each.kind,
+        multiple=each.family not in (Family.ID, Family.INDEX, Family.SCORE),
         role=Role.KEY if each.family is Family.ID else Role.TIME if time else Role.NONE,
         written=Written.INSERT if each.family is Family.ID else Written.NEVER if "edit" in reasons else Written.ALWAYS,
         sortable=sortable,

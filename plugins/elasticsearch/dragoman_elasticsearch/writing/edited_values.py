@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import ipaddress
-import json
 import re
 import sys
 from decimal import Decimal
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -17,7 +18,6 @@ from dragoman_api.json_text import decode, encode
 from dragoman_elasticsearch.columns import dates
 from dragoman_elasticsearch.columns.field_types import Family
 from dragoman_elasticsearch.grid import filter_values
-from dragoman_elasticsearch.grid.cells import parse
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,88 +27,152 @@ if TYPE_CHECKING:
 Tree = dict[str, Any]
 
 _OBJECTS = (Family.OBJECT, Family.NESTED, Family.FLATTENED, Family.RANGE, Family.POINT, Family.GEO, Family.OTHER)
+_TEXTS = (Family.KEYWORD, Family.TEXT, Family.KEYED, Family.VERSION)
+_TEXT_TYPES = {"completion", "semantic_text", "annotated_text"}
 _NUMBERS = re.compile(rb'(?:[^"0-9-]++|"(?:[^"\\]++|\\.)*+")++|(-?[0-9][0-9.eE+-]*+)')
 _FRACTION = re.compile(r"[.eE]")
 _JSON_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _PLAIN = 1e-3, 1e7  # the server writes floats outside of it with an exponent
 _object = msgspec.json.Decoder(dict[str, Raw])
+_array = msgspec.json.Decoder(list[Raw])
 
 
 def edited(field: Field, value: object) -> object:
-    """Convert an edited value to the value that is stored.
+    """Convert an edited value to the value that is stored, see `Values`.
 
-    A text that is a JSON array becomes one in any column; one that is a JSON object only in a column that holds
-    objects. The fragment that a cut cell shows is no JSON: given as a plain text, it is stored as one (E23).
+    JSON is stored in its own bytes. Whether the server takes a number or a boolean where texts are mapped, and a text
+    where numbers are, is the server's to say: many documents hold them. A text is stored as it is where texts are
+    mapped; elsewhere it is what a person typed.
 
     Raises:
         ValueError: The value does not fit the column; the message says why.
     """
     if isinstance(value, Json):
-        value = _parsed(str(value), objects=True)  # JSON is taken literally, even a string
-    elif isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
-        value = _parsed(value, objects=field.family in _OBJECTS)
-    if value is None:
-        return None
-    if field.family is Family.NESTED:
-        value = [value] if isinstance(value, dict) else value  # a bare object would be merged, an array replaces
-        if isinstance(value, list) and all(isinstance(each, dict) or each is None for each in value):
-            return _sendable(value)
-        raise ValueError("a nested array takes a JSON array of objects")
-    if field.family is Family.DATE and all(gap.name not in ("ignore_malformed", "hidden") for gap in field.gaps):
-        dates.check(value, field.formats)
-    if isinstance(value, list) or (isinstance(value, dict) and field.family in _OBJECTS):
-        return _sendable(value)
-    if field.family in (Family.OBJECT, Family.FLATTENED) or isinstance(value, dict):
-        raise ValueError("it takes a JSON object" if not isinstance(value, dict) else "it does not take a JSON object")
-    return _scalar(field, value)
+        json = decode(value, Raw)
+        if bytes(json) == b"null":
+            return None
+        _check(field, json, typed=False)
+        return json
+    if isinstance(value, str):
+        value = _read(field, value)
+    if isinstance(value, bytes):
+        if field.family is not Family.BINARY:
+            raise ValueError("it takes no bytes")
+        value = base64.b64encode(value).decode()
+    _check(field, value, typed=True)
+    return sendable(value)
 
 
-def _parsed(text: str, *, objects: bool) -> object:
-    try:
-        value = parse(text)
-        if "-0" in text:  # msgspec reads it as 0
-            value = json.loads(
-                text, parse_float=_raw, parse_int=lambda digits: _raw(digits) if digits == "-0" else int(digits)
-            )
-    except (ValueError, RecursionError):
+def opens(value: object, *signs: bytes) -> bool:
+    """Return whether the JSON text of a value begins with one of some signs: ``{`` and ``[``."""
+    if isinstance(value, Raw):
+        return bytes(value)[:1] in signs
+    return (isinstance(value, dict) and b"{" in signs) or (isinstance(value, list | tuple) and b"[" in signs)
+
+
+def _read(field: Field, text: str) -> object:
+    """Return what a typed text stands for in a column."""
+    family = field.family
+    if family in _TEXTS or (family is Family.OTHER and {*field.types} <= _TEXT_TYPES):
         return text
-    return value if objects or isinstance(value, list) else text
+    if text.lstrip()[:1] in ("[", "{"):
+        try:
+            json = bytes(decode(text, Raw))
+        except ValueError:
+            json = b""
+        if json[:1] == b"[" or (json and family in _OBJECTS):
+            return Raw(json)
+    match family:
+        case Family.NUMBER:
+            exact = filter_values.typed(field, text)
+            return _raw(text.strip()) if _JSON_NUMBER.fullmatch(text.strip()) else exact
+        case Family.BOOLEAN:
+            return text if not text else filter_values.typed(field, text)
+        case Family.IP:
+            ipaddress.ip_address(text)
+    return text
 
 
 def _raw(digits: str) -> Raw:
     return Raw(digits.encode())
 
 
-def _sendable(value: object) -> object:
+def sendable(value: object) -> object:
+    """Return a value that JSON can hold. Raises ValueError for another one."""
     try:
         encode(value)
-    except (TypeError, UnicodeEncodeError) as error:
+    except (TypeError, UnicodeEncodeError, RecursionError) as error:
         raise ValueError(f"it cannot be sent as JSON: {error}") from None
+    if (number := _no_number(value)) is not None:
+        raise ValueError(f"{number} is not a value of a document")
     return value
 
 
-def _scalar(field: Field, value: object) -> object:
-    if isinstance(value, bytes) and field.family is not Family.BINARY:
-        raise ValueError("it takes no bytes")
-    if field.family is Family.BOOLEAN:
-        return filter_values.typed(field, value)
-    if field.family is Family.NUMBER:
-        value = bytes(value).decode() if isinstance(value, Raw) else value
-        return _number(value, filter_values.typed(field, value))
-    if field.family is Family.IP:
+def _no_number(value: object) -> float | Decimal | None:
+    """Return a number in a value that JSON lacks; an encoder writes null for it."""
+    match value:
+        case float() | Decimal():
+            return None if isfinite(value) else value
+        case list() | tuple():
+            return next((found for item in value if (found := _no_number(item)) is not None), None)
+        case dict():
+            return _no_number([*value.values()])
+    return None
+
+
+def _check(field: Field, value: object, *, typed: bool) -> None:
+    """Refuse a value that no document of the index can hold there.
+
+    Args:
+        field: The column.
+        value: The value; None also for one that the server is to judge.
+        typed: A text was typed by a person.
+    """
+    if value is None:
+        return
+    family = field.family
+    if family is Family.DATE and all(gap.name not in ("ignore_malformed", "hidden") for gap in field.gaps):
+        dates.check([*map(_text_or_digits, _items(value) or [value])], field.formats)
+    if opens(value, b"["):
+        if family is Family.NESTED and not all(map(_is_object, _items(value))):
+            raise ValueError("a nested array takes a JSON array of objects")
+        return
+    if opens(value, b"{"):
+        if family not in _OBJECTS and all(gap.name != "ignore_malformed" for gap in field.gaps):
+            raise ValueError("it does not take a JSON object")
+        return
+    if family is Family.NESTED:
+        raise ValueError("a nested array takes a JSON array of objects")
+    if family is Family.FLATTENED or (family is Family.OBJECT and typed):
+        raise ValueError("it takes a JSON object")
+    if isinstance(value, str | Raw):  # as it was typed, or as JSON spells it
+        return
+    if family in (Family.NUMBER, Family.BOOLEAN):
+        if not isinstance(value, bool) or family is Family.NUMBER:
+            filter_values.typed(field, value)
+    elif family is Family.IP:
         ipaddress.ip_address(str(value))
-        return str(value)
-    if field.family in (Family.KEYWORD, Family.TEXT, Family.KEYED, Family.VERSION) and not isinstance(value, str):
-        return encode(value).strip('"') if isinstance(value, (bool, int, float, Decimal, Raw)) else _sendable(value)
-    return _sendable(value)
 
 
-def _number(value: object, checked: object) -> object:
-    """Return a number in the digits that were given, if that is JSON."""
-    if not isinstance(value, str):
-        return value
-    text = value.strip()
-    return _raw(text) if _JSON_NUMBER.fullmatch(text) else checked
+def _items(value: object) -> list[object]:
+    """Return the elements of an array; none for another value."""
+    if isinstance(value, Raw):
+        return [*_array.decode(value)] if opens(value, b"[") else []
+    return [*value] if isinstance(value, list | tuple) else []
+
+
+def _is_object(item: object) -> bool:
+    """Return whether an element of a nested array is an object, null or a further array, which the server flattens."""
+    if opens(item, b"["):
+        return all(map(_is_object, _items(item)))
+    return item is None or opens(item, b"{", b"n")
+
+
+def _text_or_digits(item: object) -> object:
+    """Return an element as dates are checked: a text without quotes."""
+    if opens(item, b'"'):
+        return decode(bytes(item), str)  # type: ignore[call-overload]  # it is Raw
+    return None if opens(item, b"n") else {} if opens(item, b"{") else item
 
 
 def spelled(document: bytes, field: Field) -> tuple[str, ...]:

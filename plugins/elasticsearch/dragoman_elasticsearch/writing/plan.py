@@ -173,6 +173,8 @@ class _Planner(msgspec.Struct, kw_only=True):
             raise NotSentError("it has both values and a document; give one of the two")
         view = yield from self._view(change.object)
         given = {name: value for name, value in change.values.items() if value is not None}
+        if not given:  # a document without fields, unless all of them are null
+            return b"{}"
         return encode(edited_values.tree({found.keys: value for found, value in _typed(view, given)})).encode()
 
     def _update(self, change: Update) -> Exchange[PlannedRow]:
@@ -187,12 +189,12 @@ class _Planner(msgspec.Struct, kw_only=True):
             raise NotSentError(f"{_PRUNED} ({view.pruned}), and an edit would remove them from the index for good")
         known = (self.settings[change.key.object] or {}).get(row.index)
         synthetic = view.synthetic or (known is not None and known.synthetic)
-        if synthetic and any(isinstance(value, (list, dict)) for _, value in typed):
+        if synthetic and any(edited_values.opens(value, b"[", b"{") for _, value in typed):
             raise NotSentError("the index rebuilds its documents (synthetic _source): arrays come back changed")
         ways = {edited_values.spelled(document, found): value for found, value in typed}
         edited_values.tree(ways)
         # A partial update merges objects and keeps removed keys: write the whole document instead.
-        whole = row.whole or any(isinstance(value, dict) for value in ways.values())
+        whole = row.whole or any(edited_values.opens(value, b"{") for value in ways.values())
         if not row.exact and (whole or self.undo):
             raise NotSentError(_BROKEN)
         # A partial update respells numbers, those that it sets too.

@@ -1,0 +1,167 @@
+"""Spellings of values: JSON texts and fields of tables to values of changes, and texts to fields; each way is exact.
+
+A field of a table is a text without a type, so the column says what it stands for. In a column of JSON, a field that is
+JSON is that value. In another one that may hold arrays, a field that is a JSON array is one, and a text that looks like
+an array is spelled as a JSON string. All other fields stand for themselves.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import Raw
+
+from dragoman_api.cells import MAX_DIGITS, Json, exact_number
+from dragoman_api.columns import ColumnKind
+from dragoman_api.json_text import decode
+
+if TYPE_CHECKING:
+    from dragoman_api.columns import Column
+
+_string = msgspec.json.Decoder(str)
+_encode = msgspec.json.Encoder(decimal_format="number", enc_hook=lambda _json: None).encode
+_scalar = msgspec.json.Decoder(float_hook=exact_number)
+_INTEGER = re.compile(rb"0|-?[1-9][0-9]{0,%d}" % (MAX_DIGITS - 1))
+_READ_OTHERWISE = re.compile(
+    r"\s*(?:[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|true|false|)\s*", re.IGNORECASE
+)
+"""Texts that a column of another kind than texts may read as its own: numbers, booleans, nothing."""
+
+SCALAR = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|true|false")
+"""Texts that look like a number or a boolean of JSON."""
+
+_BLANKS = " \t\r\n"
+_JSON_KINDS = (ColumnKind.JSON, ColumnKind.RANGE, ColumnKind.GEO, ColumnKind.OTHER)
+
+
+class Quoted(str):
+    """A field of a table that stands in quotes: the digits of a text, where a number has none."""
+
+    __slots__ = ()
+
+
+def value_of(data: bytes) -> Any:
+    """Return the value of a change that a JSON text spells; kind and digits stay.
+
+    >>> value_of(b"1.10"), value_of(b"1e3"), value_of(b'"a"'), value_of(b'"12"')
+    (Decimal('1.10'), '1e3', 'a', '"12"')
+    """
+    if data[:1] in (b"[", b"{"):
+        return Json(data.decode())
+    if data[:1] == b'"':
+        return exact_text(_string.decode(data))
+    if data[:1] not in b"-0123456789" or _INTEGER.fullmatch(data):
+        return _scalar.decode(data)
+    text = data.decode()
+    number = exact_number(text)  # also -0: no integer has its sign
+    return number if _encode(number) == data else Json(text)
+
+
+def exact_json(json: str) -> Any:
+    """Return the value of a JSON text for a column that takes any JSON: a text there is no JSON that was typed."""
+    return Json(json) if json[:1] == '"' else value_of(json.encode())
+
+
+def exact_text(text: str) -> str:
+    r"""Return a text as a value that is a text in a column of any kind.
+
+    Others stay as they are, so that a guard sees what is written, and the beginning of a cut cell can be told.
+
+    >>> exact_text("a"), exact_text("[1]"), exact_text("[draft]"), exact_text("True")
+    ('a', '"[1]"', '[draft]', '"True"')
+    """
+    begins = text.lstrip()[:1]
+    read_otherwise = _is_json(text) if begins and begins in "[{" else _READ_OTHERWISE.fullmatch(text)
+    return Json(_encode(text).decode()) if read_otherwise else text
+
+
+class Spelling(msgspec.Struct, frozen=True):
+    """How the fields of one column spell its values.
+
+    Attributes:
+        opens: The characters that begin JSON which is no text there.
+        json: Any field that is JSON is that value.
+        texts: The column holds texts.
+    """
+
+    opens: str = ""
+    json: bool = False
+    texts: bool = False
+
+    @property
+    def mixed(self) -> bool:
+        """Whether the column may hold both a number and a text with its digits."""
+        return bool(self.opens) or not (self.texts or self.json)
+
+    def field(self, text: str) -> str:
+        """Return the field that stands for a text."""
+        return _encode(text).decode() if self._misread(text) else text
+
+    def value(self, field: str, *, exact: bool) -> Any:
+        """Return the value that a field stands for.
+
+        Args:
+            field: The field.
+            exact: The file is an export as it was written, so a field without quotes that looks like a number or a
+                boolean is one; else the column decides.
+        """
+        if self.json:
+            return exact_json(field.strip(_BLANKS) if _is_json(field) else _encode(str(field)).decode())
+        if field[:1] in self.opens:
+            if field[:1] == '"':
+                text = _text(field)
+                if text is not None and self._misread(text):
+                    return text if self.texts else exact_text(text)
+            elif field and _is_json(field):
+                return Json(field)
+        if not (exact and self.mixed):
+            return str(field)
+        if not isinstance(field, Quoted) and SCALAR.fullmatch(field):
+            return value_of(field.encode())
+        return str(field) if self.texts else exact_text(str(field))
+
+    def _misread(self, text: str) -> bool:
+        """Return whether a field that is this text would stand for something else."""
+        if self.json:
+            return _is_json(text)
+        if not text or text[0] not in self.opens:
+            return False
+        if text[0] != '"':
+            return _is_json(text)
+        inner = _text(text)
+        return inner is not None and self._misread(inner)
+
+
+_ANY = Spelling(json=True)
+_PLAIN_TEXT = Spelling(texts=True)
+_TEXT_OR_ARRAY = Spelling(opens='["', texts=True)
+
+
+def spelling_of(column: Column | None) -> Spelling:
+    """Return how fields spell the values of a column; None is a key of a column that takes any, which holds texts."""
+    if column is None:
+        return _TEXT_OR_ARRAY
+    if column.kind in _JSON_KINDS:
+        return _ANY
+    arrays = column.multiple or column.repeated or bool(column.arrays)
+    if column.kind is ColumnKind.TEXT:
+        return _TEXT_OR_ARRAY if arrays else _PLAIN_TEXT
+    return Spelling(opens='[{"' if arrays else "")
+
+
+def _is_json(text: str) -> bool:
+    try:
+        decode(text, Raw)
+    except ValueError:
+        return False
+    return True
+
+
+def _text(json: str) -> str | None:
+    """Return the text that a JSON string spells; None if it is none. Its own quotes may be nested at any depth."""
+    try:
+        return decode(json, _string)
+    except ValueError:
+        return None
