@@ -56,6 +56,24 @@ def test_every_cell_is_exact_in_its_column_or_stands_aside():
     ]
 
 
+def test_a_column_that_holds_arrays_here_is_one_of_lists_if_the_driver_says_that_it_may():
+    columns = [
+        Column(name="t", type="text", kind=K.TEXT, multiple=True),
+        Column(name="v", type="long", kind=K.INTEGER, multiple=True),
+        Column(name="o", type="long", kind=K.INTEGER, multiple=True), Column(name="s", type="text", kind=K.TEXT),
+    ]  # fmt: skip
+    cells = [
+        [Json('["a","b"]'), Json("[1]"), 1, Json('["x"]')], ["c", 2, None, None], [None, 3, MISSING, None],
+        [CutText('["long..."]'), Json("[4]"), 5, "y"], [Json("[]"), 7, 8, None],
+    ]  # fmt: skip
+    found = table(Page(columns=columns, cells=cells))
+    assert found.schema.types[:4] == [pa.list_(pa.string()), pa.list_(pa.int64()), pa.int64(), pa.string()]
+    assert found.column("t").to_pylist() == [["a", "b"], ["c"], None, None, []]
+    assert found.column("v").to_pylist() == [[1], [2], [3], [4], [7]]
+    aside = [each and json.loads(each) for each in found.column("_misfits").to_pylist()]
+    assert aside == [{"v": [1], "s": ["x"]}, None, None, {"t": '["long..."]', "v": [4]}, None]
+
+
 @pytest.mark.parametrize("result", [PAGE, ANSWER])
 def test_polars_pandas_and_duckdb_take_it(result):
     assert pl.DataFrame(result)["n"].to_list() == NUMBERS

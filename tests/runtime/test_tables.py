@@ -12,10 +12,13 @@ import pytest
 import dragoman
 import wheelhouse
 from dragoman import Filter
+from dragoman.sessions.whole_reads import LOOK_ROWS
 from dragoman.settings import Limit
-from dragoman_api import ExportPart, hookimpl
+from dragoman_api import ExportPart, Json, Page, hookimpl
+from dragoman_api.cells import MISSING
 from dragoman_api.columns import Column, ColumnKind, Description, Note
 from dragoman_api.errors import ConfigurationError, ExportError, QueryError, Refused, UnsupportedOperationError
+from dragoman_api.exports import ExportSplit
 from dragoman_api.testing.memory_driver import MemoryDriver
 from dragoman_api.testing.memory_server import BOOKS
 from dragoman_worker.hook_types import HOOKS
@@ -109,6 +112,147 @@ async def test_a_misfit_is_counted_in_a_note_of_the_table_and_of_the_batches(ses
     async with aclosing(session.batches("odd")) as batches:
         assert [batch.num_rows async for batch in batches] == [2, 1]
     assert [note.code for note in batches.notes] == ["told", "values-misfit"]
+
+
+class Several(MemoryDriver):
+    """Has an object whose rows hold one value or several, and says of which columns; counts the looks at it."""
+
+    def __init__(self, *documents, fails=False):
+        super().__init__()
+        self.documents, self.fails, self.looks = documents, fails, []
+
+    @hookimpl
+    async def describe_object(self, name):
+        columns = [
+            Column(name=name, type=kind.value, kind=kind, path=(name,), multiple=multiple)
+            for name, kind, multiple in (
+                ("tags", ColumnKind.TEXT, True), ("n", ColumnKind.INTEGER, True), ("one", ColumnKind.TEXT, False),
+            )
+        ]  # fmt: skip
+        return Description(object=name, columns=columns)
+
+    @hookimpl
+    async def fetch_page(self, request):
+        self.looks.append(request)
+        if self.fails:
+            raise QueryError("no page")
+        columns = [each for each in (await self.describe_object("")).columns if each.name in request.columns]
+        found = self.documents[: request.limit]
+        rows = [[document.get(each.name, MISSING) for each in columns] for document in found]
+        cells = [[Json(json.dumps(each)) if isinstance(each, list) else each for each in row] for row in rows]
+        return Page(columns=columns, cells=cells, keys=[])
+
+    @hookimpl
+    async def split_export(self, request):
+        return ExportSplit(shares=[""] * request.shares, total=len(self.documents))
+
+    @hookimpl
+    async def export_rows(self, request):
+        data = b"".join(json.dumps(each).encode() + b"\n" for each in self.documents)
+        yield ExportPart(data=data, rows=len(self.documents))
+
+
+DOCUMENTS = [{"tags": ["a", "b"], "n": 1, "one": "x"}, {"tags": "c", "n": None}, {"tags": ["d"]}, {"tags": ["e"]}]
+
+
+async def test_arrays_in_the_first_rows_make_a_column_one_of_lists():
+    driver = Several(*DOCUMENTS)
+    table = await Here(driver).session().table("things")
+    assert table.schema.field("tags").type == pa.list_(pa.string())
+    assert table.schema.field("n").type == pa.int64()
+    assert table.to_pylist()[:3] == [
+        {"tags": ["a", "b"], "n": 1, "one": "x", "_misfits": None},
+        {"tags": ["c"], "n": None, "one": None, "_misfits": '{"tags":"c"}'},
+        {"tags": ["d"], "n": None, "one": None, "_misfits": None},
+    ]
+    [note] = json.loads(table.schema.metadata[b"notes"])
+    assert note["code"] == "lists-found"
+    assert note["reason"] == "read as lists, since some of the first 4 rows hold arrays there: tags"
+    [look] = driver.looks
+    assert (look.limit, look.columns, look.total) == (LOOK_ROWS, ["tags", "n"], False)
+
+
+async def test_the_look_is_at_the_rows_of_the_filter_and_of_the_tenant():
+    driver = Several(*DOCUMENTS)
+    here = Here(driver, capabilities=("tenants",))
+    await here.session().table("things", tenant="t", columns=["tags"])
+    [look] = driver.looks
+    assert (look.tenant, look.columns) == ("t", ["tags"])
+
+
+async def test_named_columns_are_lists_and_nothing_is_looked_at():
+    driver = Several(*DOCUMENTS)
+    table = await Here(driver).session().table("things", lists=["n"])
+    assert table.schema.field("n").type == pa.list_(pa.int64())
+    assert table.schema.field("tags").type == pa.string()
+    assert table.column("n").to_pylist() == [[1], None, None, None]
+    assert notes(table) == [("values-misfit", "tags")]
+    assert "lists" in json.loads(table.schema.metadata[b"notes"])[0]["hint"]
+    assert driver.looks == []
+    plain = await Here(driver).session().table("things", lists=[])
+    assert (plain.schema.field("n").type, driver.looks) == (pa.int64(), [])
+
+
+@pytest.mark.parametrize(("name", "match"), [("one", "cannot be one of lists"), ("nope", "no column of the table")])
+async def test_a_column_that_cannot_be_one_of_lists_is_refused(name, match):
+    with pytest.raises(ConfigurationError, match=match):
+        await Here(Several(*DOCUMENTS)).session().table("things", lists=[name])
+
+
+async def test_a_look_that_fails_leaves_the_columns_as_they_are_and_says_so():
+    table = await Here(Several(*DOCUMENTS, fails=True)).session().table("things")
+    assert table.schema.field("tags").type == pa.string()
+    assert notes(table) == [("lists-unknown", None), ("values-misfit", "tags")]
+
+
+async def test_rows_without_arrays_change_nothing_and_say_nothing():
+    table = await Here(Several({"tags": "a", "n": 1})).session().table("things")
+    assert table.schema.field("tags").type == pa.string()
+    assert notes(table) == []
+
+
+async def test_a_split_decides_the_lists_once_for_all_parts():
+    driver = Several(*DOCUMENTS)
+    session = Here(driver).session()
+    split = await session.split("things", parts=2, format="arrow")
+    assert [note.code for note in split.notes] == ["lists-found"]
+    driver.documents = ({"tags": "a"},)
+    for number in range(len(split.shares)):
+        async with aclosing(session.part_batches(split, number=number)) as batches:
+            assert [batch.schema.field("tags").type async for batch in batches] == [pa.list_(pa.string())]
+    assert len(driver.looks) == 1
+    assert split.identity()["choice of lists"] == [("tags", "array")]
+    plain = await session.split("things", parts=2, format="arrow", lists=[])
+    assert plain.identity()["choice of lists"] == []
+
+
+async def test_a_resumed_export_keeps_the_lists_that_its_first_run_found(tmp_path):
+    file = tmp_path / "o.arrow"
+
+    class Broken(Several):
+        @hookimpl
+        async def export_rows(self, request):
+            if request.checkpoint is None:
+                yield ExportPart(data=b'{"tags":["a","b"]}\n', rows=1, checkpoint="1")
+                raise QueryError("a shard failed")
+            yield ExportPart(data=b'{"tags":["c"]}\n', rows=1, checkpoint="2")
+
+    driver = Broken(*DOCUMENTS)
+    session = Here(driver).session()
+    with pytest.raises(QueryError, match="a shard failed"):
+        await session.export("things", to=file)
+    driver.documents = ({"tags": "a"},)
+    with pytest.raises(ExportError, match="has another lists"):
+        await session.export("things", to=file, resume=True, lists=[])
+    await session.export("things", to=file, resume=True)
+    table = pa.ipc.open_stream(file.read_bytes()).read_all()
+    assert table.column("tags").to_pylist() == [["a", "b"], ["c"]]
+    assert len(driver.looks) == 1
+
+
+async def test_lists_of_a_file_without_types_are_refused(tmp_path):
+    with pytest.raises(ConfigurationError, match="only the columns of Arrow and Parquet"):
+        await Here(Several(*DOCUMENTS)).session().export("things", to=tmp_path / "o.csv", lists=["tags"])
 
 
 async def test_strict_refuses_a_misfit(session):

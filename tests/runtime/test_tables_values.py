@@ -42,6 +42,8 @@ def values(batch, at=0):
     found = batch.column(batch.num_columns + at if at < 0 else at)
     if found.type == INSTANT:
         found = found.cast(pa.int64())
+    if found.type == pa.list_(INSTANT):
+        found = found.cast(pa.list_(pa.int64()))
     return found.to_pylist()
 
 
@@ -138,7 +140,7 @@ def test_lists_of_instants_and_floats_are_as_exact_as_single_ones():
     assert aside == [["0.1", "1e400"], ["0.5", "0.12345678901234567890123"], None]
     [type_, found, aside] = read(K.TIMESTAMP, '["2024-01-01","1970-01-01T00:00:00Z"]', '["x"]', repeated=True)
     assert type_ == pa.list_(INSTANT)
-    assert found == [[datetime(2024, 1, 1, tzinfo=UTC), datetime(1970, 1, 1, tzinfo=UTC)], None]
+    assert found == [[1_704_067_200 * 10**9, 0], None]
 
 
 # objects, points, vectors -------------------------------------------------------------------------------------------
@@ -449,6 +451,9 @@ COLUMNS = (
     column("double", K.FLOAT), column("flag", K.BOOLEAN), column("word", K.TEXT), column("at", K.TIMESTAMP),
     column("user.name", K.TEXT), column("user.age.years", K.INTEGER), column("user.score", K.FLOAT),
     column("any", K.JSON), column("blob", K.BINARY), column("words", K.TEXT, repeated=True),
+    column("several", K.TEXT, multiple=True, many="array"), column("some", K.FLOAT, multiple=True, many="value"),
+    column("days", K.TIMESTAMP, multiple=True, many="value"), column("counts", K.INTEGER, multiple=True, many="array"),
+    column("user.tags", K.TEXT, multiple=True, many="array"), column("may", K.TEXT, multiple=True),
 )  # fmt: skip
 TEXTS = ['"a"', '"2024-01-01"', '"2024-01-01T10:00:00.123456789+01:00"', '"2024-01-01T00:00:00Z"', '"AP8="',
          '"12"', '""', '"9999-12-31T00:00:00Z"', '"\\u00e4 e-5"', '"3e-4a-1"']  # fmt: skip
@@ -467,7 +472,9 @@ def random_value(dice, depth=0):
 FITTING = {
     "long": NUMBERS[:5], "ulong": ["0", "1"], "double": ["0.1", "1.5", "-1"], "flag": ["true"], "word": TEXTS,
     "at": TEXTS[1:4], "any": OTHERS, "blob": ['""', '"AP8="'], "words": ['["a"]', "[]"], "name": TEXTS, "years": ["1"],
-    "score": ["1.5"],
+    "score": ["1.5"], "several": ['["a"]', '["a","b"]', '"a"', "[]"], "some": ["1.5", "[1.5]", "[0.1,null]"],
+    "days": ['"2024-01-01"', '["2024-01-01"]', '["2024-01-01T00:00:00Z","2024-01-01"]'], "counts": ["[1]", "[1,2]"],
+    "tags": ['"a"', '["a","b"]', "[]"], "may": ['"a"'],
 }  # fmt: skip
 
 
@@ -479,7 +486,7 @@ def random_document(dice, odd):
         return ",".join(f'"{name}":{value(name)}' for name in names if dice.random() < 0.8)
 
     age = f'"age":{{{members(["years"])}}}'
-    user = ",".join(filter(None, [members(["name", "score"]), age if dice.random() < 0.7 else ""]))
+    user = ",".join(filter(None, [members(["name", "score", "tags"]), age if dice.random() < 0.7 else ""]))
     if dice.random() < odd:
         user = ",".join(filter(None, [user, f'"age.years":{random_value(dice)}']))
     user = f'"user":{{{user}}}'
@@ -487,7 +494,24 @@ def random_document(dice, odd):
         any_value = random_value(dice)
         user = dice.choice([f'"user":{any_value}', f'"user.name":{any_value}', f'{user},"user.score":2',
                             f'"user":[{{"name":{any_value}}}]'])  # fmt: skip
-    own = members(["long", "ulong", "double", "flag", "word", "at", "any", "blob", "words"])
+    own = members(
+        [
+            "long",
+            "ulong",
+            "double",
+            "flag",
+            "word",
+            "at",
+            "any",
+            "blob",
+            "words",
+            "several",
+            "some",
+            "days",
+            "counts",
+            "may",
+        ]
+    )
     return f"{{{','.join(filter(None, [own, user]))}}}"
 
 
@@ -555,11 +579,13 @@ def test_random_documents_are_in_the_table_as_python_finds_them(seed):
             got = values(batch, number)
             for at, document in enumerate(documents):
                 stored = find(json.loads(document, parse_float=Number, parse_int=Number), each.name.split("."))
-                if each.repeated and stored is not None and not isinstance(stored, list):
+                whole, lists = stored, each.repeated or each.many in ("array", "value")
+                if lists and stored is not None and not isinstance(stored, list):
                     stored = [stored]
+                one = each.many == ("array" if stored is not whole else "value") and len(stored or ()) == 1
                 try:
                     expected = None if stored is None else (
-                        [None if one is None else evaluate(each.kind, one) for one in stored] if each.repeated
+                        [None if item is None else evaluate(each.kind, item) for item in stored] if lists
                         else evaluate(each.kind, stored)
                     )  # fmt: skip
                     fits = True
@@ -572,7 +598,62 @@ def test_random_documents_are_in_the_table_as_python_finds_them(seed):
                 held = aside[at].get(each.name)
                 if each.repeated and held is not None and not isinstance(held, list):
                     held = [held]
-                assert held == (None if fits else stored), about
+                wanted = (whole if each.many else stored) if one or not fits else None
+                assert held == wanted, about
+
+
+@pytest.mark.parametrize("kind", [K.TEXT, K.INTEGER, K.UNSIGNED, K.FLOAT, K.BOOLEAN, K.TIMESTAMP, K.BINARY, K.DECIMAL])
+@pytest.mark.parametrize("many", ["array", "value"])
+def test_one_value_and_a_list_of_one_are_told_apart(kind, many):
+    """One of them is what a list of one stands for; the other is beside it, as it is stored."""
+    text = {K.BOOLEAN: "true", K.TIMESTAMP: '"2024-01-01"', K.BINARY: '"AP8="', K.TEXT: '"[1]"'}.get(kind, "12")
+    [type_, [one, listed, two, empty, null], aside] = read(
+        kind, text, f"[{text}]", f"[{text},{text}]", "[]", "null", multiple=True, many=many
+    )  # fmt: skip
+    assert pa.types.is_list(type_)
+    assert one == listed == two[:1]
+    assert (len(two), empty, null) == (2, [], None)
+    stored = json.loads(text, parse_int=str)
+    assert aside == ([stored, None] if many == "array" else [None, [stored]]) + [None] * 3
+
+
+def test_what_is_beside_a_list_is_no_misfit():
+    found = reader(column("v", K.TEXT, multiple=True, many="array"), strict=True)
+    assert misfits(found.read(rows('{"v":"a"}', '{"v":["a"]}'))) == [{"v": "a"}, None]
+    assert (found.misfits, found.notes) == ([0], [])
+    with pytest.raises(ExportError, match="row 4 holds 1 in the column 'v'"):
+        found.read(rows('{"v":"a"}', '{"v":1}'))
+
+
+def test_a_point_that_stands_alone_keeps_the_order_of_its_members():
+    found = reader(column("at", K.GEO, members=("lat", "lon"), multiple=True, many="array"))
+    batch = found.read(rows('{"at":{"lon":1.50,"lat":2}}', '{"at":[{"lon":1.5,"lat":2}]}', '{"at":[1.5,2]}'))
+    assert values(batch) == [[{"lat": 2.0, "lon": 1.5}]] * 2 + [None]
+    assert values(batch, -1) == ['{"at":{"lon":1.50,"lat":2}}', None, '{"at":[1.5,2]}']
+
+
+def test_arrays_on_the_way_to_a_list_change_the_decoder_once():
+    found = reader(column("o.v", K.TEXT, multiple=True, many="array"), column("w", K.TEXT))
+    batch = found.read(rows(*['{"o":[{"v":"a"},{"v":"b"},{}],"w":"x"}'] * 100))
+    assert values(batch) == [["a", "b", None]] * 100
+    assert (values(batch, 1), misfits(batch)) == (["x"] * 100, [None] * 100)
+    assert found._decoder.decode(rows('{"o":[{"v":"a"}],"w":"x"}'))[1] == []
+
+
+@pytest.mark.parametrize("kind", [K.INTEGER, K.UNSIGNED, K.BOOLEAN])
+def test_pandas_keeps_what_stands_beside_a_missing_value(kind, tmp_path):
+    """Of a table, of some of its columns, and of a Parquet file."""
+    pandas = pytest.importorskip("pandas")
+    from pyarrow import parquet
+
+    stored = [True, None, False] if kind is K.BOOLEAN else [2**53 + 1, None, 2**53]
+    found = reader(column("v", kind), column("w", K.TEXT))
+    table = pa.Table.from_batches([found.read(rows(*({"v": each, "w": "x"} for each in stored)))])
+    parquet.write_table(table, tmp_path / "t.parquet")
+    read_back = pandas.read_parquet(tmp_path / "t.parquet")
+    for frame in (table.to_pandas(), table.select(["v"]).to_pandas(), table.slice(0, 2).to_pandas(), read_back):
+        assert [None if each is pandas.NA else each for each in frame["v"]] == stored[: len(frame)]
+        assert frame.index.tolist() == [*range(len(frame))]
 
 
 def test_columns_beyond_the_first_fifty_that_do_not_fit_are_one_note():

@@ -9,6 +9,7 @@ from anyio import to_thread
 from msgspec.structs import replace
 
 from dragoman.exports import Export, ExportSource, choose, choose_columns
+from dragoman.sessions.whole_reads import as_lists
 from dragoman_api.exports import ExportRequest
 from dragoman_api.filters import FilterRequest
 from dragoman_api.testing.memory_driver import MemoryDriver
@@ -38,7 +39,7 @@ class Line:
         self.closed = 0
 
     async def __call__(self, to, *, name="books", compress=None, filters=(), columns=None, resume=False, **more):
-        """Export to a path or a stream; `more` holds the format, the tenant, and whether a manifest is wanted."""
+        """Export to a path or a stream; `more` holds format, tenant, lists, and whether a manifest is wanted."""
         asked = {"format": more.get("format"), "compress": compress, "strict": more.get("strict", False)}
         shape = await to_thread.run_sync(partial(choose, to, **asked))
         export = Export(SOURCE, to=to, shape=shape, resume=resume, emit=lambda event: self.seen.append(event))
@@ -48,6 +49,7 @@ class Line:
                 compiled = await self.driver.compile_filter(FilterRequest(object=name, rows=list(filters)))
             described = (await self.driver.describe_object(name)) if shape.tabular else None
             table = choose_columns(described, columns) if described else []
+            table = as_lists(table, more.get("lists", {}))
             names = [column.name for column in table] if shape.tabular else columns
             request = ExportRequest(
                 object=name, filter=compiled, form=shape.form, columns=names, tenant=more.get("tenant")

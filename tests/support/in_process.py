@@ -30,7 +30,8 @@ class Here:
         self.info = ConnectionInfo(name="shop", type="memory", host="h", port=1)
         self.server = Server("Memory", "1.0")
         manifest = SimpleNamespace(capabilities=[*capabilities])
-        self.generation = SimpleNamespace(plugin="memory", version="1.2.3", manifest=manifest)
+        self.generation = SimpleNamespace(plugin="memory", version="1.2.3", manifest=manifest, sha256="")
+        self.endpoints = [("h", 1)]
         self.sandbox, self.warnings, self.unattended = "full", ["careful"], True
         self.alive, self.incarnation = True, 1
         self._hooks = Hooks(use, emit=self.seen.append, driver=driver)

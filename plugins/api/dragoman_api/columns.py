@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 
@@ -144,6 +144,9 @@ class Column(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         kind: What its values are, which decides how they are shown, read and exported.
         repeated: Every value is an array whose elements have the kind.
         multiple: A value may be an array of such values, although a single one needs none; the description cannot tell.
+            The host looks at some rows, and reads the column as lists where they hold arrays.
+        many: The values of a column that is `multiple` are lists in a table: with ``array`` a list of one stands for
+            an array of one, with ``value`` for the value alone. Empty if the host decides.
         role: What the column is for; only inserts may name a key column.
         written: Which changes may name the column.
         sortable: A sort on it has an effect.
@@ -166,6 +169,7 @@ class Column(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     kind: ColumnKind = ColumnKind.OTHER
     repeated: bool = False
     multiple: bool = False
+    many: Literal["", "array", "value"] = ""
     role: Role = Role.NONE
     written: Written = Written.ALWAYS
     sortable: bool = False

@@ -19,7 +19,7 @@ from .opening import opens
 from .option_values import parse_time
 from .output import plain_lines, say, say_notes, write_json
 from .queries import queried
-from .read_options import COLUMNS, ESCAPE, NOW, REVISION, TENANT, filtered, parse_names, timed
+from .read_options import COLUMNS, ESCAPE, LISTS, NOW, REVISION, TENANT, filtered, parse_lists, parse_names, timed
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -68,6 +68,7 @@ def _beside(file: Path) -> tuple[Path, ...]:
 @ESCAPE
 @click.option("--strict", is_flag=True, help="Refuse a value that does not fit its type, in Arrow and Parquet files.")
 @COLUMNS
+@LISTS
 @TENANT
 @REVISION
 @timed
@@ -80,10 +81,10 @@ def _beside(file: Path) -> tuple[Path, ...]:
 @opens
 async def export(
     options: Options, session: Session, *, object: str, filters: tuple[str, ...], raw: tuple[str, ...], match: str,
-    output: str | None, format: str | None, compress: str | None, columns: str | None, tenant: str | None,
-    revision: str, span: Span, now: str | None, resume: bool, keep_alive: str | None, no_manifest: bool,
-    strict: bool, parts: int | None, cluster: str | None, workers: int | None, insecure_cluster: bool,
-    max_requests: int | None,
+    output: str | None, format: str | None, compress: str | None, columns: str | None, lists: str | None,
+    tenant: str | None, revision: str, span: Span, now: str | None, resume: bool, keep_alive: str | None,
+    no_manifest: bool, strict: bool, parts: int | None, cluster: str | None, workers: int | None,
+    insecure_cluster: bool, max_requests: int | None,
 ) -> None:  # fmt: skip
     """Export an object of any size, or its rows that match a filter."""
     from dragoman.exports import is_url
@@ -98,7 +99,7 @@ async def export(
             options, session, object, output=output, parts=parts, cluster=cluster, workers=workers,
             insecure_cluster=insecure_cluster, max_requests=max_requests, manifest=not no_manifest,
             format=format or "documents", compress=compress, filters=rows, match=match, columns=parse_names(columns),
-            tenant=tenant, revision=revision, span=span, resume=resume,
+            lists=parse_lists(lists), tenant=tenant, revision=revision, span=span, resume=resume,
             keep_alive=parse_time(keep_alive, option="--keep-alive"),
             escape_formulas=options.escape_formulas, strict=strict, now=now,
         )  # fmt: skip
@@ -111,9 +112,10 @@ async def export(
     async with _resumable(options, Path(output) if output else None):
         result = await session.export(
             object, to=Path(output) if output else stream, format=format, compress=compress, filters=rows,
-            match=match, columns=parse_names(columns), tenant=tenant, revision=revision, span=span, resume=resume,
-            manifest=not no_manifest, keep_alive=parse_time(keep_alive, option="--keep-alive"),
-            escape_formulas=options.escape_formulas, strict=strict, now=now,
+            match=match, columns=parse_names(columns), lists=parse_lists(lists), tenant=tenant, revision=revision,
+            span=span, resume=resume, manifest=not no_manifest,
+            keep_alive=parse_time(keep_alive, option="--keep-alive"), escape_formulas=options.escape_formulas,
+            strict=strict, now=now,
         )  # fmt: skip
     say_notes(result.notes)
     if options.json and output:

@@ -20,6 +20,12 @@ F = TypeVar("F", bound="Callable[..., Any]")
 COLUMNS = click.option(
     "--columns", metavar="A,B,…", shell_complete=completed("columns"), help="Only these columns, in this order."
 )
+LISTS = click.option(
+    "--lists",
+    metavar="A,B,…",
+    shell_complete=completed("columns"),
+    help="Arrow and Parquet: these columns are lists, '' for none; by default those with an array in the first rows.",
+)
 SORT = click.option(
     "--sort",
     multiple=True,
@@ -119,6 +125,11 @@ def timed(function: F) -> F:
     ):
         run = option(run)
     return cast("F", run)
+
+
+def parse_lists(text: str | None) -> list[str] | None:
+    """Read the names of the columns that are lists; None if the option is absent, and none if it is empty."""
+    return [] if text == "" else parse_names(text)
 
 
 def parse_names(text: str | None) -> list[str] | None:

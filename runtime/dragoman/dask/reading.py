@@ -125,6 +125,7 @@ def read(
     filters: Sequence[Filter | RawQuery] = (),
     match: str = "all",
     columns: Sequence[str] | None = None,
+    lists: Sequence[str] | None = None,
     tenant: str | None = None,
     revision: str = "",
     span: Span = DEFAULT,
@@ -152,6 +153,7 @@ def read(
         filters: As for `Session.export`.
         match: As for `Session.export`.
         columns: As for `Session.batches`.
+        lists: As for `Session.batches`.
         tenant: As for `Session.export`.
         revision: As for `Session.export`.
         span: As for `Session.export`.
@@ -181,6 +183,7 @@ def read(
             filters=filters,
             match=match,
             columns=columns,
+            lists=lists,
             tenant=tenant,
             revision=revision,
             span=span,

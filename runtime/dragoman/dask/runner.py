@@ -202,6 +202,7 @@ def export(
     filters: Sequence[Filter | RawQuery] = (),
     match: str = "all",
     columns: Sequence[str] | None = None,
+    lists: Sequence[str] | None = None,
     tenant: str | None = None,
     revision: str = "",
     span: Span = DEFAULT,
@@ -228,6 +229,7 @@ def export(
         filters: As for `Session.export_parts`.
         match: As for `Session.export_parts`.
         columns: As for `Session.export_parts`.
+        lists: As for `Session.export_parts`.
         tenant: As for `Session.export_parts`.
         revision: As for `Session.export_parts`.
         span: As for `Session.export_parts`.
@@ -255,6 +257,7 @@ def export(
             filters=filters,
             match=match,
             columns=columns,
+            lists=lists,
             tenant=tenant,
             revision=revision,
             span=span,

@@ -111,6 +111,14 @@ class Export:
         begun = self._target.begun() if self._resume and isinstance(self._target, FileTarget) else None
         return begun or datetime.fromisoformat(self._started)
 
+    def lists(self) -> dict[str, str] | None:
+        """Read which columns are lists in the unfinished file of an export that is resumed; blocks on the disk.
+
+        Returns:
+            As `dragoman.sessions.whole_reads.lists_of`; None if nothing was decided.
+        """
+        return self._target.lists() if self._resume and isinstance(self._target, FileTarget) else None
+
     def reporting(self) -> AbstractContextManager[None]:
         """Emit an event for any failure."""
         source = self._source
@@ -149,8 +157,9 @@ class Export:
         self._width = len(columns)
         self._converter = self._make_converter(columns, described or columns)
         body = request.filter.body if request.filter else None
-        about = {"filter": body, "driver": self._source.plugin, "escaping": self._shape.escape or None}
+        about: dict[str, Any] = {"filter": body, "driver": self._source.plugin, "escaping": self._shape.escape or None}
         about["strict"] = self._shape.strict or None
+        about["lists"] = {column.name: column.many for column in columns if column.many}
         self._identity = {**self._identify(request), **about}
         try:
             replaced = await run_sync(self._open)

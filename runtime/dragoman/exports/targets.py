@@ -186,6 +186,12 @@ class FileTarget(StreamTarget):
             return datetime.fromisoformat(found.started) if found else None
         return None
 
+    def lists(self) -> dict[str, str] | None:
+        """Return the columns that are lists in an unfinished export; None if there is none that can be resumed."""
+        found = read_checkpoint(self._checkpoint)
+        lists = found.identity.get("lists") if found else None
+        return lists if isinstance(lists, dict) else None
+
     def begin(self) -> None:
         """Start anew; delete the old checkpoint first, since it does not describe the new part."""
         assert self._stream is not None

@@ -114,12 +114,24 @@ def _converter(field: Any) -> Callable[[Any], list[Any]]:
     if (field.metadata or {}).get(b"role") == b"misfits":
         make = str
 
+    # What a list of one stands for in an exported column of lists; what it does not stand for is among the misfits.
+    alone = (field.metadata or {}).get(b"one") == b"value" and pa.types.is_list(field.type)
+
     def convert(column: Any) -> list[Any]:
+        if alone:
+            return [_alone(value) for value in _nested(column)]
         if pa.types.is_nested(field.type):
             return [None if value is None else Json(encode(value)) for value in _nested(column)]
         return [None if value is None else make(value) for value in column.cast(plain).to_pylist()]
 
     return convert
+
+
+def _alone(values: list[Any] | None) -> Any:
+    """Return a list as a value of a change; one of a single value is that value."""
+    if values is None:
+        return None
+    return value_of(encode(values[0] if len(values) == 1 else values).encode())
 
 
 def _shown(column: Any) -> Any:

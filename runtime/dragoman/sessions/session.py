@@ -575,6 +575,7 @@ class Session(SplitSession, TableSession):
         filters: Sequence[Filter | RawQuery] = (),
         match: str = "all",
         columns: Sequence[str] | None = None,
+        lists: Sequence[str] | None = None,
         tenant: str | None = None,
         revision: str = "",
         span: Span = DEFAULT,
@@ -597,6 +598,8 @@ class Session(SplitSession, TableSession):
             filters: Rows of the filter.
             match: ``all`` or ``any``.
             columns: Of a CSV, TSV, Arrow or Parquet file, in order; None for all.
+            lists: Of an Arrow or Parquet file, as for `batches`; an export that is resumed keeps what its first run
+                found.
             tenant: Whose rows, where the object has tenants.
             revision: `Page.revision` of an earlier page, to export the rows as they were then.
             span: The rows' span of time; by default the window that the object's description names, if any.
@@ -641,6 +644,7 @@ class Session(SplitSession, TableSession):
             scope,
             shape=shape,
             columns=columns,
+            lists=lists,
             keep_alive=keep_alive or self._keep_alive,
             manifest=manifest,
             now=None if now is None else whole_now(now),

@@ -25,7 +25,7 @@ from dragoman_api.exports import MAX_SHARES, ExportRequest, SnapshotHold, SplitR
 from dragoman_api.hookspecs import DriverSpec
 
 from .prepared_reads import until_unchanged
-from .whole_reads import requested_batches, table_columns
+from .whole_reads import check_format, lists_of, requested_batches, table_columns, with_lists
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from .driver_calls import Calls
     from .live_driver import LiveDriver
     from .prepared_reads import Preparation, Scope
+    from .whole_reads import Lists
 
 LEAST_HOLD = 60
 """The least seconds for which a server holds a snapshot without requests."""
@@ -74,6 +75,7 @@ class SplitExports:
         *,
         shape: Shape,
         columns: Sequence[str] | None,
+        lists: Lists,
         parts: int,
         keep_alive: int,
     ) -> Split:
@@ -83,10 +85,11 @@ class SplitExports:
             scope: The rows.
             shape: Format and compression.
             columns: Of a table, in order; None for all.
+            lists: As for `with_lists`.
             parts: The wanted number of parts.
             keep_alive: Seconds for which the server holds the snapshot without requests.
         """
-        planned = await self.plan(scope, shape=shape, columns=columns, parts=parts, keep_alive=keep_alive)
+        planned = await self.plan(scope, shape=shape, columns=columns, lists=lists, parts=parts, keep_alive=keep_alive)
 
         async def divide() -> Split:
             asked = SplitRequest(export=planned.request, shares=parts)
@@ -110,6 +113,7 @@ class SplitExports:
         *,
         shape: Shape,
         columns: Sequence[str] | None,
+        lists: Lists,
         parts: int,
         keep_alive: int,
     ) -> Split:
@@ -124,6 +128,11 @@ class SplitExports:
         described = await self._reads.describe(scope.object) if shape.tabular else None
         table = table_columns(described, columns, typed=shape.format in TYPED) if described else []
         made = await self._reads.prepare(scope, fresh=not shape.tabular)
+        check_format(lists, typed=shape.format in TYPED)
+        notes = made.notes
+        if shape.format in TYPED:
+            table, found = await with_lists(self._calls, scope, made, table, lists=lists)
+            notes = [*notes, *found]
         named = [column.name for column in table] if shape.tabular else columns
         request = ExportRequest(
             object=scope.object,
@@ -141,7 +150,7 @@ class SplitExports:
             shares=[],
             snapshot="",
             total=None,
-            notes=made.notes,
+            notes=notes,
             filter=made.filter.rows if made.filter else [],
             wanted=parts,
             format=shape.format,
@@ -281,6 +290,7 @@ async def split_or_continue(
     *,
     shape: Shape,
     columns: Sequence[str] | None,
+    lists: Lists,
     parts: int,
     keep_alive: int,
     now: datetime | None,
@@ -293,6 +303,7 @@ async def split_or_continue(
         scope: The rows.
         shape: Format and compression.
         columns: Of a table, in order; None for all.
+        lists: As for `with_lists`; None for those of the unfinished export, if there is one.
         parts: The wanted number of parts.
         keep_alive: Seconds for which the server holds the snapshot without requests.
         now: The instant that relative times count from; None for the present one, or that of the unfinished export.
@@ -304,8 +315,10 @@ async def split_or_continue(
     if counted is not None:
         scope = msgspec.structs.replace(scope, now=counted)
     if found is None:
-        return await exports.split(scope, shape=shape, columns=columns, parts=parts, keep_alive=keep_alive)
-    asked = await exports.plan(scope, shape=shape, columns=columns, parts=parts, keep_alive=keep_alive)
+        return await exports.split(scope, shape=shape, columns=columns, lists=lists, parts=parts, keep_alive=keep_alive)
+    if lists is None:
+        lists = lists_of(found.table)
+    asked = await exports.plan(scope, shape=shape, columns=columns, lists=lists, parts=parts, keep_alive=keep_alive)
     wanted, has = asked.identity(), found.identity()
     if differences := [name for name in wanted if wanted[name] != has[name]]:
         reason = f"the unfinished export has another {', another '.join(differences)}"
@@ -338,6 +351,7 @@ async def in_target(
     *,
     shape: Shape,
     columns: Sequence[str] | None,
+    lists: Lists,
     parts: int,
     keep_alive: int,
     resume: bool,
@@ -350,7 +364,15 @@ async def in_target(
         found = await run_sync(lambda: target.open(resume=resume))
         try:
             split = await split_or_continue(
-                exports, found, scope, shape=shape, columns=columns, parts=parts, keep_alive=keep_alive, now=now
+                exports,
+                found,
+                scope,
+                shape=shape,
+                columns=columns,
+                lists=lists,
+                parts=parts,
+                keep_alive=keep_alive,
+                now=now,
             )
             return await Coordinator(target, hold=exports.hold, emit=emit).run(split, runner, resumed=resume)
         finally:

@@ -62,6 +62,7 @@ class SplitSession:
         filters: Sequence[Filter | RawQuery] = (),
         match: str = "all",
         columns: Sequence[str] | None = None,
+        lists: Sequence[str] | None = None,
         tenant: str | None = None,
         revision: str = "",
         span: Span = DEFAULT,
@@ -83,6 +84,7 @@ class SplitSession:
             filters: As for `export`.
             match: As for `export`.
             columns: As for `export`.
+            lists: As for `export`; decided once for all parts.
             tenant: As for `export`.
             revision: As for `export`.
             span: As for `export`.
@@ -103,7 +105,7 @@ class SplitSession:
         )  # fmt: skip
         shape = await _part_shape(format=format, compress=compress, escape_formulas=escape_formulas, strict=strict)
         return await self._split_exports.split(
-            scope, shape=shape, columns=columns, parts=parts, keep_alive=keep_alive or self._keep_alive
+            scope, shape=shape, columns=columns, lists=lists, parts=parts, keep_alive=keep_alive or self._keep_alive
         )
 
     async def export_part(
@@ -174,6 +176,7 @@ class SplitSession:
         filters: Sequence[Filter | RawQuery] = (),
         match: str = "all",
         columns: Sequence[str] | None = None,
+        lists: Sequence[str] | None = None,
         tenant: str | None = None,
         revision: str = "",
         span: Span = DEFAULT,
@@ -201,6 +204,7 @@ class SplitSession:
             filters: As for `export`.
             match: As for `export`.
             columns: As for `export`.
+            lists: As for `export`; decided once for all parts.
             tenant: As for `export`.
             revision: As for `export`.
             span: As for `export`.
@@ -234,6 +238,7 @@ class SplitSession:
             scope,
             shape=shape,
             columns=columns,
+            lists=lists,
             parts=parts,
             keep_alive=keep_alive or self._keep_alive,
             resume=resume,

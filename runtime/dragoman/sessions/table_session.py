@@ -34,6 +34,7 @@ class TableSession:
         filters: Sequence[Filter | RawQuery] = (),
         match: str = "all",
         columns: Sequence[str] | None = None,
+        lists: Sequence[str] | None = None,
         tenant: str | None = None,
         revision: str = "",
         span: Span = DEFAULT,
@@ -54,6 +55,10 @@ class TableSession:
             filters: Rows of the filter.
             match: ``all`` or ``any``.
             columns: The columns, in order; None for all that an export holds, where an array of objects is one column.
+            lists: The names of the columns that are lists, of those of which a row may hold one value or several; none
+                if empty. By default, those that hold an array in one of the first 200 rows, which a note
+                (``lists-found``) names. One value alone becomes a list of one there, and what a list of one does not
+                stand for, an array of one or one value alone, also is in ``_misfits``.
             tenant: Whose rows, where the object has tenants.
             revision: `Page.revision` of an earlier page, to read the rows as they were then.
             span: The rows' span of time; by default the window that the object's description names, if any.
@@ -68,7 +73,9 @@ class TableSession:
         )  # fmt: skip
         from .whole_reads import read_batches
 
-        return Batches(partial(read_batches, self._calls, self._reads, scope, columns=columns, strict=strict))
+        return Batches(
+            partial(read_batches, self._calls, self._reads, scope, columns=columns, lists=lists, strict=strict)
+        )
 
     async def table(
         self,
@@ -77,6 +84,7 @@ class TableSession:
         filters: Sequence[Filter | RawQuery] = (),
         match: str = "all",
         columns: Sequence[str] | None = None,
+        lists: Sequence[str] | None = None,
         tenant: str | None = None,
         revision: str = "",
         span: Span = DEFAULT,
@@ -86,9 +94,17 @@ class TableSession:
         """Read the rows of an object into a `pyarrow.Table`, which pandas, polars and DuckDB take as it is.
 
         See `batches` for the arguments, the types, and the column ``_misfits``. The metadata of the schema hold the
-        notes on the rows, as JSON, under ``notes``.
+        notes on the rows, as JSON, under ``notes``; and types for pandas, so that `pyarrow.Table.to_pandas` keeps every
+        digit of a column of integers that lacks some.
         """
         from .whole_reads import collect_table
 
-        about: dict[str, Any] = {"tenant": tenant, "revision": revision, "span": span, "strict": strict, "now": now}
+        about: dict[str, Any] = {
+            "lists": lists,
+            "tenant": tenant,
+            "revision": revision,
+            "span": span,
+            "strict": strict,
+            "now": now,
+        }
         return await collect_table(self.batches(object, filters=filters, match=match, columns=columns, **about))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -13,11 +14,13 @@ from msgspec.structs import replace
 from dragoman.exports import TYPED, add_notes, choose_columns, need, read_row
 from dragoman.exports.blocks import blocks
 from dragoman_api.columns import Note
-from dragoman_api.errors import ConfigurationError
+from dragoman_api.errors import ConfigurationError, DragomanError
 from dragoman_api.exports import ExportForm, ExportRequest
+from dragoman_api.grid import PageRequest
+from dragoman_api.hookspecs import DriverSpec
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Sequence
+    from collections.abc import AsyncGenerator, Iterable
     from datetime import datetime
 
     from pyarrow import RecordBatch, Table
@@ -30,6 +33,15 @@ if TYPE_CHECKING:
     from .counts_and_rows import Batches
     from .driver_calls import Calls
     from .prepared_reads import Preparation, Prepared, Scope
+
+
+Lists = Sequence[str] | Mapping[str, str] | None
+"""What a caller says of the columns that are lists, see `with_lists`."""
+
+LOOK_ROWS = 200
+"""The rows that are looked at for arrays, with one request."""
+
+_LISTED = 10  # columns that a note names
 
 
 def _request(scope: Scope, made: Prepared, *, form: ExportForm, columns: Sequence[str] | None) -> ExportRequest:
@@ -57,6 +69,97 @@ def table_columns(description: Description, columns: Sequence[str] | None, *, ty
     from dragoman.exports.tables import without_leaves
 
     return without_leaves(table)
+
+
+async def with_lists(
+    calls: Calls,
+    scope: Scope,
+    made: Prepared,
+    table: list[Column],
+    *,
+    lists: Lists,
+) -> tuple[list[Column], list[Note]]:
+    """Decide which columns of a table are lists; return the columns, and the notes on what was found.
+
+    Args:
+        calls: The session's calls.
+        scope: The rows.
+        made: What a request for them carries.
+        table: The table's columns.
+        lists: The names of those that are lists; None to look at the first rows. A mapping says what a list of one
+            stands for, as an earlier run decided it.
+
+    Raises:
+        ConfigurationError: A named column is not in the table, or cannot hold several values.
+    """
+    if lists is not None:
+        chosen = {**lists} if isinstance(lists, Mapping) else dict.fromkeys(lists, "array")
+        _check_lists(table, chosen)
+        return as_lists(table, chosen), []
+    from dragoman_api.arrow.schema import may_be_lists
+
+    names = [column.name for column in table if may_be_lists(column)]
+    if not names:
+        return table, []
+    request = PageRequest(
+        object=scope.object,
+        filter=made.filter,
+        time=made.time,
+        limit=LOOK_ROWS,
+        columns=names,
+        total=False,
+        tenant=scope.tenant,
+        revision=scope.revision,
+    )
+    try:
+        page = await calls.run(DriverSpec.fetch_page, request, object=scope.object, rows=LOOK_ROWS)
+    except DragomanError as error:
+        reason = f"no column was looked at for arrays, so none is read as lists: {error.message}"
+        return table, [Note(code="lists-unknown", reason=reason)]
+    from dragoman_api.arrow.pages import find_lists
+
+    chosen = {name: one for name, one in find_lists(page.columns, page.cells).items() if name in names}
+    if not chosen:
+        return table, []
+    shown = ", ".join([*chosen][:_LISTED]) + (f" and {len(chosen) - _LISTED:,} more" if len(chosen) > _LISTED else "")
+    reason = f"read as lists, since some of the first {len(page.cells):,} rows hold arrays there: {shown}"
+    return as_lists(table, chosen), [Note(code="lists-found", reason=reason)]
+
+
+def check_format(lists: Lists, *, typed: bool) -> None:
+    """Check that a file whose lists a caller names has lists. Raises ConfigurationError."""
+    if lists and not typed:
+        hint = "omit them, or export with format='parquet'"
+        raise ConfigurationError("only the columns of Arrow and Parquet files are lists", hint=hint)
+
+
+def _check_lists(table: list[Column], names: Iterable[str]) -> None:
+    from dragoman_api.arrow.schema import may_be_lists
+
+    columns = {column.name: column for column in table}
+    for name in names:
+        if name not in columns:
+            raise ConfigurationError(f"lists names {name!r}, which is no column of the table", code="column-unknown")
+        column = columns[name]
+        is_list = column.many or column.repeated or column.arrays or column.dimensions is not None
+        if not (is_list or may_be_lists(column)):
+            text = f"the column {name!r} cannot be one of lists: its type is {column.type}, and its kind {column.kind}"
+            raise ConfigurationError(text, hint=f"leave {name!r} out of lists", details={"column": name})
+
+
+def as_lists(table: list[Column], chosen: Mapping[str, str]) -> list[Column]:
+    """Return the columns, the chosen ones of those that may be lists as such."""
+    from dragoman_api.arrow.schema import may_be_lists
+
+    return [
+        replace(column, many=chosen[column.name]) if column.name in chosen and may_be_lists(column) else column
+        for column in table
+    ]
+
+
+def lists_of(table: Sequence[Column]) -> dict[str, str]:
+    """Return what was decided on the columns of a table: by the name of each list, what a list of one stands for."""
+    return {column.name: column.many for column in table if column.many}
 
 
 async def read_rows(
@@ -95,6 +198,7 @@ async def read_batches(
     notes: list[Note],
     *,
     columns: Sequence[str] | None,
+    lists: Lists,
     strict: bool,
 ) -> AsyncGenerator[RecordBatch, None]:
     """Yield the rows of a scope as record batches, at least one, and add the notes on them to the list.
@@ -110,7 +214,8 @@ async def read_batches(
     description = await reads.describe(scope.object)
     table = table_columns(description, columns, typed=True)
     made = await reads.prepare(scope)
-    notes += made.notes
+    table, found = await with_lists(calls, scope, made, table, lists=lists)
+    notes += [*made.notes, *found]
     reader = TableReader(table, described=description.columns, strict=strict)
     request = _request(scope, made, form=ExportForm.ROWS, columns=[column.name for column in table])
     async with aclosing(requested_batches(calls.parts, request, reader, notes)) as batches:
@@ -149,7 +254,8 @@ async def collect_table(batches: Batches) -> Table:
     import pyarrow as pa
 
     notes = msgspec.json.encode(batches.notes)
-    return pa.Table.from_batches(found).replace_schema_metadata({"notes": notes})
+    table = pa.Table.from_batches(found)
+    return table.replace_schema_metadata({**table.schema.metadata, "notes": notes})
 
 
 async def run_export(
@@ -160,6 +266,7 @@ async def run_export(
     *,
     shape: Shape,
     columns: Sequence[str] | None,
+    lists: Lists,
     keep_alive: int,
     manifest: bool,
     now: datetime | None,
@@ -173,6 +280,7 @@ async def run_export(
         scope: The rows.
         shape: Format and compression.
         columns: Of a table, in order; None for all.
+        lists: As for `with_lists`.
         keep_alive: Seconds for which an interrupted export can be resumed.
         manifest: Write a manifest beside the file.
         now: The instant that relative times count from; None for the one at which the export's first run began.
@@ -186,9 +294,14 @@ async def run_export(
         table = table_columns(described, columns, typed=shape.format in TYPED) if described else []
         scope = msgspec.structs.replace(scope, now=now if now is not None else await run_sync(export.now))
         made = await reads.prepare(scope, fresh=not shape.tabular)
+        found: list[Note] = []
+        check_format(lists, typed=shape.format in TYPED)
+        if shape.format in TYPED:
+            lists = lists if lists is not None else await run_sync(export.lists)
+            table, found = await with_lists(calls, scope, made, table, lists=lists)
         named = [column.name for column in table] if shape.tabular else columns
         request = _request(scope, made, form=shape.form, columns=named)
         if export.resumable:
             request = replace(request, keep_alive=keep_alive)
         about: dict[str, Any] = {"columns": table, "described": described.columns if described else []}
-        return await export.run(request, **about, manifest=manifest, parts=calls.parts, notes=made.times)
+        return await export.run(request, **about, manifest=manifest, parts=calls.parts, notes=[*made.times, *found])

@@ -276,6 +276,34 @@ def list_of(item: ArrowKind) -> ArrowKind:
     return ArrowKind(type_, list[optional(item.decoded)], build, mend, b"[n")  # type: ignore[misc]
 
 
+def many_of(item: ArrowKind) -> ArrowKind:
+    """Return the kind of lists of such values, of which a row may hold one without an array around it.
+
+    A decoded or mended value is a list, or one value as `item` has it.
+    """
+    lists = list_of(item)
+    decoded = Raw if item.decoded is Raw else item.decoded | lists.decoded
+
+    def build(values: Sequence[Any]) -> pa.Array:
+        return lists.build([value if value is None or value.__class__ is list else [value] for value in values])
+
+    def mend(value: Any) -> Any:
+        return lists.mend(value) if value.__class__ is list else item.mend(value)
+
+    return ArrowKind(lists.type, decoded, build, mend, item.begins + b"[")
+
+
+def opened(values: Sequence[Any]) -> list[Any]:
+    """Return values of which JSON texts of arrays become lists of their elements' texts, and null becomes None."""
+    return [_opened(value) if value.__class__ is Raw else value for value in values]
+
+
+def _opened(value: Raw) -> Any:
+    if value == _NULL:
+        return None
+    return _items(value) if bytes(value)[:1] == b"[" else value
+
+
 class Member(NamedTuple):
     """One member of an object: its name, the kind of its values, and whether every object has it, not null."""
 

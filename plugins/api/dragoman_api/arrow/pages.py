@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 import pyarrow as pa
@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from dragoman_api.cells import Json, is_cut
 from dragoman_api.columns import ColumnKind
 
-from .schema import MISFIT, schema_of, table_columns
+from .schema import MISFIT, may_be_lists, schema_of, table_columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,18 +22,24 @@ if TYPE_CHECKING:
     from .schema import TableColumn
 
 _encode = msgspec.json.Encoder(decimal_format="number").encode
+_elements = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _GUESSED = (ColumnKind.INTEGER, ColumnKind.UNSIGNED, ColumnKind.FLOAT, ColumnKind.BOOLEAN, ColumnKind.TEXT)
 
 
 def page_table(columns: Sequence[Column], cells: Sequence[Sequence[Cell]]) -> pa.Table:
     """Return a page as a table; see `Page` for the arguments.
 
-    Types are those of the columns. A column of unknown type, as in the answer to an aggregation, has the first
-    type that all its cells fit. The last column holds what does not fit, and what was cut.
+    Types are those of the columns. A column that may hold arrays, and does here, has lists. A column of unknown type,
+    as in the answer to an aggregation, has the first type that all its cells fit. The last column holds what does not
+    fit, what was cut, and what a list of one does not stand for.
     """
     rows = len(cells)
     texts = [[_text(row[at]) for row in cells] for at in range(len(columns))]
-    known = [_typed(column, values) for column, values in zip(columns, texts, strict=True)]
+    lists = find_lists(columns, cells)
+    known = [
+        replace(column, many=lists[column.name]) if column.name in lists else _typed(column, values)
+        for column, values in zip(columns, texts, strict=True)
+    ]
     typed = table_columns(known, described=known)
     misfits: list[dict[str, msgspec.Raw]] = [{} for _ in range(rows)]
     arrays = []
@@ -46,10 +52,38 @@ def page_table(columns: Sequence[Column], cells: Sequence[Sequence[Cell]]) -> pa
                     value = _whole(column, text, cells[at][number])
             except MISFIT:
                 misfits[at][column.column.name] = msgspec.Raw(text or b"null")
+            if column.many and column.is_aside(value):
+                misfits[at][column.column.name] = msgspec.Raw(text or b"null")
             values.append(value)
         arrays.append(column.kind.build(values))
     aside = [_encode(each).decode() if each else None for each in misfits]
     return pa.Table.from_arrays([*arrays, pa.array(aside, pa.string())], schema=schema_of(typed))
+
+
+def find_lists(columns: Sequence[Column], cells: Sequence[Sequence[Cell]]) -> dict[str, Literal["array", "value"]]:
+    """Find the columns that may hold arrays, and do in some rows.
+
+    Returns:
+        By the names of those columns, what a list of one stands for (see `Column.many`), whichever is more frequent.
+    """
+    lists: dict[str, Literal["array", "value"]] = {}
+    for at, column in enumerate(columns):
+        if not may_be_lists(column):
+            continue
+        values = [row[at] for row in cells if row[at] is not None and not isinstance(row[at], tuple)]
+        begins = "[{" if column.members else "["  # a point may be an array of numbers
+        arrays = [value for value in values if isinstance(value, Json) and value.startswith(begins)]
+        if arrays:
+            singles = sum(not is_cut(array) and _is_single(array) for array in arrays)
+            lists[column.name] = "value" if len(values) - len(arrays) > singles else "array"
+    return lists
+
+
+def _is_single(array: Json) -> bool:
+    try:
+        return len(_elements(array.encode())) == 1
+    except (ValueError, RecursionError):
+        return False
 
 
 def _whole(column: TableColumn, text: bytes, cell: Cell) -> Any:

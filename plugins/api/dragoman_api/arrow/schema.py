@@ -10,7 +10,7 @@ import pyarrow as pa
 from dragoman_api.columns import ColumnKind
 
 from . import kinds
-from .kinds import ArrowKind, Member, list_of, struct_of, vector_of
+from .kinds import ArrowKind, Member, list_of, many_of, struct_of, vector_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -22,6 +22,9 @@ MISFITS = "_misfits"
 
 MISFIT = (ValueError, TypeError, ArithmeticError, RecursionError)
 """What is raised for a value that does not fit; pyarrow's errors are among them."""
+
+_PANDAS = {pa.int64(): "Int64", pa.uint64(): "UInt64", pa.bool_(): "boolean"}
+"""Types of pandas with missing values, where its usual one would round the numbers beside them."""
 
 ROLE = "misfits"
 """What the metadata of that column call it, whatever its name."""
@@ -68,14 +71,41 @@ class TableColumn(NamedTuple):
         """
         if text[:1] not in self.begins:
             raise ValueError
+        if self.many:
+            [value] = kinds.opened([self.decoder.decode(text)])
+            return None if value is None else self.kind.mend(value)
         value = self.decoder.decode(b"[%b]" % text if self.lists and text[:1] != b"[" else text)
         return None if value is None else self.kind.mend(value)
 
     @property
+    def many(self) -> bool:
+        """Whether the values are lists of which a row may hold one without an array around it."""
+        return bool(self.column.many)
+
+    @property
+    def is_gathered(self) -> bool:
+        """Whether such a list may be the values of the objects in an array, one of each."""
+        return self.many and "." in self.column.path[-1]
+
+    def is_aside(self, value: Any) -> bool:
+        """Return whether a value of such lists is none that a list of one stands for, so that it is kept beside it."""
+        if value.__class__ is list:
+            return self.column.many == "value" and len(value) == 1
+        return value is not None and self.column.many == "array"
+
+    @property
     def field(self) -> pa.Field:
-        """The column in a schema; metadata name the server's type, and JSON text as such."""
+        """The column in a schema; metadata name the server's type, JSON text as such, and what a list of one is."""
         about = {"type": self.column.type} | ({"values": "json"} if self.kind is kinds.JSON else {})
+        if self.many:
+            about["one"] = self.column.many
         return pa.field(self.column.name, self.kind.type, metadata=about)
+
+
+def may_be_lists(column: Column) -> bool:
+    """Return whether some rows may hold an array of a column's values, and others one of them."""
+    plain = not (column.many or column.repeated or column.arrays) and column.dimensions is None
+    return plain and column.multiple and (bool(column.members) or column.kind in _SCALARS)
 
 
 def without_leaves(columns: Sequence[Column]) -> list[Column]:
@@ -109,9 +139,22 @@ def schema_of(columns: Sequence[TableColumn]) -> pa.Schema:
     name = MISFITS
     while name in names:
         name = f"_{name}"
-    return pa.schema(
-        [*(each.field for each in columns), pa.field(name, pa.string(), metadata={"values": "json", "role": ROLE})]
-    )
+    fields = [*(each.field for each in columns), pa.field(name, pa.string(), metadata={"values": "json", "role": ROLE})]
+    return pa.schema(fields, metadata={"pandas": _pandas_types(fields)})
+
+
+def _pandas_types(fields: Sequence[pa.Field]) -> bytes:
+    """Return the metadata by which `to_pandas`, and pandas for a Parquet file, choose types that keep every integer.
+
+    https://pandas.pydata.org/docs/development/developer.html
+    """
+    columns = [
+        {"name": field.name, "field_name": field.name, "pandas_type": str(field.type), "numpy_type": name}
+        | {"metadata": None}
+        for field in fields
+        if (name := _PANDAS.get(field.type))
+    ]
+    return msgspec.json.encode({"index_columns": [], "column_indexes": [], "columns": columns, "pandas_version": "2.0"})
 
 
 def _place(column: Column) -> tuple[tuple[str, ...], str]:
@@ -142,6 +185,8 @@ def _kind(column: Column, described: Sequence[Column]) -> ArrowKind:
         return kinds.JSON if found is None else list_of(found)
     else:
         kind = _SCALARS.get(column.kind, kinds.JSON)
+    if column.many:
+        return many_of(kind)
     return list_of(kind) if column.repeated else kind
 
 

@@ -137,6 +137,7 @@ class Split(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             "time": request.time,
             "filter": request.filter and request.filter.body,
             "choice of columns": request.columns,
+            "choice of lists": [(column.name, column.many) for column in self.table if column.many],
             "format": (self.format, self.escape, self.strict),
             "compression": self.compression,
             "number of parts": self.wanted,

@@ -8,8 +8,8 @@ import msgspec
 import pyarrow as pa
 
 from dragoman.exports.values import UNREADABLE, ValueReader, unreadable
-from dragoman_api.arrow.kinds import array_of
-from dragoman_api.arrow.schema import MISFIT, schema_of, table_columns
+from dragoman_api.arrow.kinds import array_of, opened
+from dragoman_api.arrow.schema import MISFIT, may_be_lists, schema_of, table_columns
 from dragoman_api.columns import Note
 from dragoman_api.errors import ExportError
 
@@ -23,7 +23,14 @@ if TYPE_CHECKING:
 NOTED = 50
 """Maximum number of columns with a note of their own."""
 
+_SPELLED = (pa.string(), pa.int64(), pa.uint64(), pa.float64(), pa.bool_())
+"""Types of values that are decoded as they are stored; others are read again where their text is wanted."""
+
+_ZEROS = (0, [0])  # perhaps stored as -0
+
 _SHOWN = 60  # characters of a value in an error
+
+_LISTS_HINT = "if they are arrays, name the column in `lists`: all its values are lists then"
 
 _FEW = 32
 """A block that has one misfit in fewer rows is worth a change of the decoder."""
@@ -39,7 +46,8 @@ Misfits = list[dict[int, bytes]]
 class TableReader:
     """Makes record batches of blocks of lines.
 
-    A value that does not fit its column's type is null there; the last column of its row holds it as it is stored.
+    A value that does not fit its column's type is null there; the last column of its row holds it as it is stored. It
+    also holds what a list of one does not stand for, in a column of lists of which a row may hold one value alone.
 
     Attributes:
         schema: The schema of all batches.
@@ -60,6 +68,7 @@ class TableReader:
         self._reader = ValueReader(columns)
         self._names = [msgspec.json.encode(column.name) for column in columns]
         self.misfits = [0] * len(columns)
+        self._many = [number for number, column in enumerate(self._columns) if column.many]
         self._wary: set[int] = set()
         self._changes = 0
         self._decoder = self._compile()
@@ -86,7 +95,8 @@ class TableReader:
             count, name, type_ = self.misfits[at], self._columns[at].column.name, self._columns[at].kind.type
             values = "1 value does" if count == 1 else f"{count:,} values do"
             reason = f"{values} not fit {type_}: null here, and as stored in the column {self.schema.names[-1]}"
-            notes.append(Note(code="values-misfit", column=name, reason=reason))
+            hint = _LISTS_HINT if may_be_lists(self._columns[at].column) else ""
+            notes.append(Note(code="values-misfit", column=name, reason=reason, hint=hint))
         if len(found) > NOTED:
             reason = f"values of {len(found) - NOTED:,} more columns do not fit their types"
             notes.append(Note(code="values-misfit", reason=reason))
@@ -112,6 +122,8 @@ class TableReader:
                 values[number][at] = self._value(number, raw, at, misfits)
         for number in self._decoder.texts if self._decoder else ():
             self._mend_texts(number, values[number], {*left}, misfits)
+        for number in self._many:
+            values[number] = opened(values[number])
         arrays = []
         for number, found in enumerate(values):
             made = self._array(number, found)
@@ -124,7 +136,7 @@ class TableReader:
                 made = self._columns[number].kind.build(found)
             arrays.append(made)
         rows = len(values[0]) if values else lines.count
-        arrays.append(self._companion(misfits, rows))
+        arrays.append(self._companion(misfits, self._asides(values, lines), rows))
         self.rows += rows
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
@@ -151,6 +163,8 @@ class TableReader:
         for line in lines:
             for number, raw in enumerate(self._reader.read(line)):
                 self._value(number, raw, 0, misfits)
+                if raw is not None and raw[:1] == b"[" and self._columns[number].is_gathered:
+                    misfits[number][0] = raw  # the decoder takes no array on the way to a value
         return {number for number, each in enumerate(misfits) if each}
 
     def _value(self, number: int, raw: bytes | None, at: int, misfits: Misfits) -> Any:
@@ -190,19 +204,35 @@ class TableReader:
                     bad.append(at)
         return bad or kind.build(values)
 
-    def _companion(self, misfits: Misfits, rows: int) -> pa.Array:
-        numbers = [number for number, found in enumerate(misfits) if found]
+    def _asides(self, values: Sequence[Sequence[Any]], lines: _Lines) -> Misfits:
+        """Return what lists of one do not stand for, as it is stored."""
+        asides: Misfits = [{} for _ in self._columns]
+        for number in self._many:
+            column = self._columns[number]
+            for at, value in enumerate(values[number]):
+                if not column.is_aside(value):
+                    continue
+                if column.leaf.type.value_type in _SPELLED and value not in _ZEROS:
+                    asides[number][at] = msgspec.json.encode(value)
+                else:
+                    raw = self._reader.read(lines.all[at])[number]
+                    assert raw is not None
+                    asides[number][at] = raw
+        return asides
+
+    def _companion(self, misfits: Misfits, asides: Misfits, rows: int) -> pa.Array:
+        numbers = [number for number, found in enumerate(misfits) if found or asides[number]]
         if not numbers:
             return pa.nulls(rows, pa.string())
-        if self._strict:
+        if self._strict and any(misfits):
+            numbers = [number for number in numbers if misfits[number]]
             at, number = min((min(misfits[number]), number) for number in numbers)
             raise self._refusal(self.rows + at, number, misfits[number][at])
         members: dict[int, list[bytes]] = {}
         for number in numbers:
-            found = misfits[number]
-            self.misfits[number] += len(found)
+            self.misfits[number] += len(misfits[number])
             name = self._names[number] + b":"
-            for at, raw in found.items():
+            for at, raw in (*misfits[number].items(), *asides[number].items()):
                 members.setdefault(at, []).append(name + raw)
         texts: list[bytes | None] = [None] * rows
         for at, each in members.items():

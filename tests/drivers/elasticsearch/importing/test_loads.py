@@ -17,6 +17,7 @@ from pyarrow import parquet
 from cancelling import cancelled
 from dragoman.changes import ChangeSet
 from dragoman.imports import LoadReport, load, unfinished
+from dragoman_api.arrow.schema import may_be_lists
 from dragoman_api.changes import OutcomeStatus
 from dragoman_api.errors import ConfigurationError, ConnectionFailedError, DragomanError, Refused
 from dragoman_api.hookspecs import hookimpl
@@ -146,6 +147,30 @@ class Rules:
             assert json.loads(await es.source(target, "0"), parse_float=str) == {
                 "n": 9007199254740993, "price": "1.100000000000000000001", "k": "007",
             }  # fmt: skip
+
+    @pytest.mark.parametrize("one", ["array", "value"])
+    @pytest.mark.parametrize("form", ["parquet"])
+    async def test_lists_come_back_as_they_are_stored(self, es: Rig, tmp_path, one, form):
+        documents = [
+            '{"n":1,"sku":["a"],"price":[1.5],"yes":[true],"tags":["[1]"]}',
+            '{"n":[1],"sku":"a","price":1.5,"yes":true,"tags":"[1]"}',
+            '{"n":[1,2],"sku":["a","b"],"price":[0.5,null],"yes":[true,false],"tags":["{}","x"],"title":["y","z"]}',
+            '{"n":[],"sku":[],"price":[],"yes":[],"tags":[null]}',
+            '{"sku":"\\"q\\"","title":["w"],"n":[9007199254740993],"tags":"[draft]"}',
+        ]
+        source, target = await es.index(COLUMNS), await es.index(COLUMNS, name="other")
+        file = lines(tmp_path / "a.ndjson", *documents)
+        assert counts(await load(session(es), source, file=file)) == {"applied": len(documents)}
+        described = (await es.driver.describe_object(source)).columns
+        lists = {column.name: one for column in described if may_be_lists(column)}
+        assert {"n", "sku", "price", "yes", "tags", "title", "day"} == {*lists}
+        out = tmp_path / f"o.{form}"
+        await export(es, source, out, lists=lists)
+        assert counts(await load(session(es), target, file=out)) == {"applied": len(documents)}
+        before, after = await stored(es, source), await stored(es, target)
+        assert {key: json.loads(each) for key, each in after.items()} == {
+            key: json.loads(each) for key, each in before.items()
+        }
 
     async def test_an_id_on_conflict_fails_is_skipped_or_overwrites(self, es: Rig, tmp_path):
         name = await es.index(COLUMNS)
