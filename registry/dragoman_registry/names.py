@@ -162,3 +162,16 @@ def plain_name(path: str) -> str:
     folder, slash, name = path.rpartition("/")
     digest, dot, rest = name.partition(".")
     return f"{folder}{slash}{rest}" if dot and DIGEST.fits(digest) else path
+
+
+_FIELD = re.compile(r"[a-z][a-z0-9_]{0,63}")
+_NO_FIELDS = frozenset({"name", "type", "types", "plugin", "version"})
+
+
+def is_field_name(name: str) -> bool:
+    """Check whether a driver's form may have a field of this name: the keys of the host beside it cannot be one.
+
+    >>> is_field_name("objects"), is_field_name("object-defaults"), is_field_name("type")
+    (True, False, False)
+    """
+    return _FIELD.fullmatch(name) is not None and name not in _NO_FIELDS

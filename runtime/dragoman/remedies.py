@@ -14,6 +14,11 @@ if TYPE_CHECKING:
     from dragoman_api.remedies import Remedy
 
 _PLAIN = re.compile(r"[\w.+-][\w.+:/-]*")
+TAKEN = frozenset(
+    ("direct", "events", "help", "home", "json", "no_connect", "pin_certificate", "proxy", "proxy_password",
+     "proxy_user", "quiet", "sandbox", "set", "sign_in_at", "ssh", "ssh_identity", "type", "unpin", "use", "yes")
+)  # fmt: skip
+"""Fields that a form may have, but whose options mean something else to the commands that save a connection."""
 _LISTS = ("in", "not-in", "between")
 
 
@@ -81,9 +86,19 @@ def _line(command: str, names: list[str], options: list[str]) -> list[str]:
 
 
 def _edited(arguments: Mapping[str, str | bool]) -> list[str]:
-    option, value = str(arguments["field"]).replace("_", "-"), arguments.get("value")
-    if value is None:
-        return []
+    value = arguments.get("value")
+    return [] if value is None else field_words(str(arguments["field"]), value=value)
+
+
+def field_words(field: str, *, value: str | bool) -> list[str]:
+    """Return the words that set a field of a driver's form, which may have the name of another option.
+
+    >>> field_words("path_prefix", value="/es"), field_words("verbose", value=False), field_words("json", value="x")
+    (['--path-prefix', '/es'], ['--no-verbose'], ['--set', 'json=x'])
+    """
+    option = field.replace("_", "-")
+    if field in TAKEN or (isinstance(value, bool) and field.startswith("no_")):
+        return ["--set", f"{field}={as_typed(value)}"]
     if isinstance(value, bool):
         return [f"--{option}" if value else f"--no-{option}"]
     return [f"--{option}={value}"] if value.startswith("-") else [f"--{option}", value]

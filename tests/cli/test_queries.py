@@ -106,7 +106,7 @@ def test_comments_and_other_entries_of_the_file_survive_and_so_do_queries(saved)
 @pytest.mark.slow
 def test_default_columns_and_sort_of_an_object_are_told_and_can_be_ignored(own):
     file = connections(own)
-    file.write_text(file.read_text() + '\n[shop.objects.books]\ncolumns = ["id", "price"]\nsort = ["-price"]\n')
+    file.write_text(file.read_text() + '\n[shop.object-defaults.books]\ncolumns = ["id", "price"]\nsort = ["-price"]\n')
     done = own("page", "shop", "books")
     assert done.out.split("\n")[0].split() == ["id", "price"]
     assert "defaults of books: columns id,price, sort -price (--columns '*' ignores them)" in done.err
@@ -115,7 +115,7 @@ def test_default_columns_and_sort_of_an_object_are_told_and_can_be_ignored(own):
     assert "defaults" not in whole.err
     assert own("page", "shop", "books", "--columns", "id", "--sort", "id").err.count("defaults") == 0
     file.write_text(file.read_text().replace('["-price"]', "5"))
-    assert "[shop.objects.books]" in own("page", "shop", "books", code=2).err
+    assert "[shop.object-defaults.books]" in own("page", "shop", "books", code=2).err
 
 
 def test_a_shared_folder_is_read_with_care(own, tmp_path):

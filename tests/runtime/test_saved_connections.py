@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import resource
 
+import click
+import msgspec
 import pytest
 
+from dragoman.cli.connections import add, edit, match_fields
+from dragoman.cli.options import Options
 from dragoman.connections.form_values import check_values
 from dragoman.connections.profiles import make_profile
-from dragoman.connections.saved_connections import Connections, SavedConnection
+from dragoman.connections.saved_connections import OWN_KEYS, Connections, SavedConnection
+from dragoman.connections.saved_queries import SavedQueries, SavedQuery
+from dragoman.remedies import TAKEN, command_words
+from dragoman.sandbox.via import HttpProxy
 from dragoman.secret_references import Reference, typed
 from dragoman.settings import find_paths
 from dragoman_api.connections import AuthScheme, SslMode
 from dragoman_api.errors import ConfigurationError
 from dragoman_api.forms import Choice, FieldKind, FormField
+from dragoman_api.remedies import Remedy
+from dragoman_registry.names import is_field_name
 
 FORM = (
     FormField(name="host", label="Host", default="localhost", required=True),
@@ -233,3 +242,60 @@ def test_a_prefix_and_extra_headers_reach_the_profile_and_secret_ones_are_masked
     assert profile.base_url == "http://localhost:9200/es"
     assert profile.options["headers"] == "X-A: 1"
     assert {"hidden-b", "hidden-c"} <= {*profile.secrets.texts}
+
+
+STRANGE = sorted(
+    {"queries", "objects", "via", "format", "pinned", "saved_queries", "object_defaults", *TAKEN} - {"type"}
+)
+"""Names of fields that are also names of something of the host's."""
+
+
+def test_a_field_may_have_any_name_beside_what_the_host_keeps_of_a_connection(paths, connections):
+    fields = saved(**{name: f"the {name}" for name in STRANGE})
+    whole = msgspec.structs.replace(
+        fields, via=HttpProxy(host="p", port=1), pinned={"h:1": "AAAA"}, sign_in_at="t:1", name="format"
+    )
+    connections.save(whole)
+    queries = SavedQueries(connections, "format")
+    queries.save("q1", SavedQuery(object="books"))
+    paths.connections.write_text(
+        f"{paths.connections.read_text()}\n[format.object-defaults.books]\ncolumns = ['a']\n", encoding="utf-8"
+    )
+    connections.amend("format", lambda now: msgspec.structs.replace(now, values={**now.values, "queries": "slow"}))
+    now = connections.get("format")
+    assert now.values == {**whole.values, "queries": "slow"}
+    assert (now.via, now.pinned, now.sign_in_at) == (whole.via, whole.pinned, whole.sign_in_at)
+    assert {*queries.all()[0]} == {"q1"}
+    assert queries.defaults("books").columns == ["a"]
+    queries.remove("q1")
+    assert connections.get("format").values == now.values
+
+
+@pytest.mark.parametrize("name", OWN_KEYS)
+def test_no_field_has_the_name_of_a_key_of_the_hosts(connections, name):
+    assert not is_field_name(name)
+    with pytest.raises(ConfigurationError, match="cannot name a field"):
+        connections.save(saved(**{name: "x"}))
+
+
+def test_a_field_whose_option_means_something_else_is_set_by_name():
+    """A remedy of a driver that edits such a field must not become another option of the command."""
+    options = {
+        option.removeprefix("--").replace("-", "_")
+        for command in (add, edit)
+        for parameter in command.params
+        if isinstance(parameter, click.Option)
+        for option in parameter.opts
+        if option.startswith("--")
+    }
+    assert options | {"help"} == TAKEN
+    for field in (*STRANGE, "no_connect", "no_verbose", "type"):
+        for value in ("-x", True, False):
+            words = command_words(Remedy("edit-field", {"connection": "shop", "field": field, "value": value}))
+            context = edit.make_context("edit", words[3:], obj=Options())
+            own = {name: given for name, given in context.params.items() if name not in ("given", "connection")}
+            plain = edit.make_context("edit", ["shop"], obj=Options()).params
+            assert own == {name: plain[name] for name in own}, field
+            form = [FormField(name=field, label="L", kind=FieldKind.SWITCH if value is not None else FieldKind.TEXT)]
+            matched = match_fields(form, context.params["given"])
+            assert str(matched[field]).lower() == str(value).lower(), field

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,9 +19,12 @@ from dragoman_api.console import Answer, AnswerKind
 from dragoman_api.errors import DriverError, QueryError, from_code
 from dragoman_api.grid import Page
 from dragoman_api.remedies import Remedy
+from dragoman_registry.client.install_decision import InstallOutcome
 from dragoman_worker.wire import Failure, Learned
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from tests.worker.conftest import Workshop
 
 ROOT = Path(__file__).parents[2]
@@ -57,26 +59,88 @@ def test_an_error_of_the_hosts_own_becomes_a_drivers_and_says_so(kind):
     assert error.hint_from == "driver"
 
 
-@pytest.mark.parametrize("code", ["trust-failed", "timed-out", "terminated", "internal", "registry-stale", "usage"])
+@pytest.mark.parametrize(
+    "code", ["trust-failed", "timed-out", "terminated", "internal", "registry-stale", "usage", "production-locked"]
+)
 def test_a_drivers_error_does_not_take_a_code_of_the_hosts(code):
     error = crossed(QueryError("no", code=code))
     assert (type(error), error.code) == (QueryError, "query-failed")
     assert error.message == f"the driver raised {code}, which only the host may raise: no"
 
 
-def test_every_code_by_which_the_host_speaks_for_itself_is_reserved():
-    free = {"index", "manifest", "metadata", "trust-cache"}  # of faults and notes of registries
-    spoken = set()
-    for folder in ("runtime/dragoman", "registry"):
-        for path in (ROOT / folder).rglob("*.py"):
-            if "bundled" in path.parts:
-                continue
+HOST = ("runtime/dragoman", "runtime/dragoman_worker", "registry", "plugins/workbench/dragoman_workbench")
+NO_ERRORS = {"Note", "ConnectionWarned", "Fault", "load", "_text"}
+"""Calls with a code that is none of an error: notes, events, and the faults of a wheel."""
+PASSED_ON = {  # expressions for a code that another part of the host, or the driver's own error, has chosen
+    "code", "decision.outcome.replace('_', '-')", "done.code", "error.code", "error.code[:100]", "first.code",
+    "health.code", "_name(note.code, clean)", "_name(made.code, clean)",
+}  # fmt: skip
+
+
+def texts(trees: Iterable[ast.Module]) -> dict[str, set[str]]:
+    """Return the texts that names of modules stand for, and those of several at once."""
+    named: dict[str, set[str]] = {}
+    for node in (node for tree in trees for node in tree.body if isinstance(node, ast.Assign)):
+        values = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
+        for target in node.targets:
+            names = target.elts if isinstance(target, ast.Tuple) else [target]
+            for name, value in zip(names, values, strict=False):
+                if isinstance(name, ast.Name) and isinstance(value, ast.Constant) and isinstance(value.value, str):
+                    named.setdefault(name.id, set()).add(value.value)
+    return named
+
+
+def codes_of(value: ast.expr, named: dict[str, set[str]]) -> set[str]:
+    """Return the codes that an expression may be; in the end its text, if that cannot be seen."""
+    match value:
+        case ast.Constant():
+            return {value.value} if isinstance(value.value, str) else set()
+        case ast.IfExp() if ast.unparse(value) not in PASSED_ON:
+            return codes_of(value.body, named) | codes_of(value.orelse, named)
+        case ast.BoolOp():
+            return set().union(*(codes_of(one, named) for one in value.values))
+        case ast.Name(id=name) | ast.Attribute(attr=name) if name in named:
+            return named[name]
+    return set() if ast.unparse(value) in PASSED_ON else {f"? {ast.unparse(value)}"}
+
+
+def raised_codes() -> set[str]:
+    paths = [path for folder in HOST for path in (ROOT / folder).rglob("*.py") if "bundled" not in path.parts]
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in paths]
+    named = texts(trees)
+    codes = {str(outcome).replace("_", "-") for outcome in InstallOutcome}
+    for node in (node for tree in trees for node in ast.walk(tree)):
+        match node:
+            case ast.Call() if ast.unparse(node.func).rpartition(".")[2] not in NO_ERRORS:
+                for keyword in node.keywords:
+                    codes |= codes_of(keyword.value, named) if keyword.arg == "code" else set()
+            case ast.Assign(targets=[ast.Name(id="code")]):  # of a class, or on the way to a call
+                codes |= {code for code in codes_of(node.value, named) if not code.startswith("?")}
+            case ast.Assign():
+                codes |= texts([ast.Module(body=[node], type_ignores=[])]).get("code", set())
+    return codes - {""}
+
+
+def test_every_code_with_which_the_host_itself_fails_is_reserved_and_no_other():
+    own = {kind.code for kind in errors.tree(errors.DragomanError)}
+    assert raised_codes() - own - RESERVED == set(), "add them to RESERVED in runtime/dragoman/sandbox/sanitizing.py"
+    assert RESERVED - own - raised_codes() == set(), "the host fails with none of them"
+
+
+def test_no_driver_takes_a_code_that_is_reserved():
+    for driver in ("elasticsearch", "weaviate"):
+        for path in (ROOT / f"plugins/{driver}").rglob("*.py"):
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-                if isinstance(node, ast.Call) and re.search(r"Error$|Refused$", ast.unparse(node.func)):
-                    codes = [one.value for one in node.keywords if one.arg == "code"]
-                    spoken |= {one.value for one in codes if isinstance(one, ast.Constant)}
-    assert spoken
-    assert not spoken - RESERVED - free, "add them to RESERVED in runtime/dragoman/sandbox/sanitizing.py"
+                if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("Error"):
+                    codes = [
+                        one.value.value for one in node.keywords if one.arg == "code" and hasattr(one.value, "value")
+                    ]
+                    assert not RESERVED & {*codes}, (path, node.lineno)
+
+
+def test_a_health_does_not_take_a_code_of_the_hosts():
+    assert received(Health(ok=False, reason="r", code="production-locked"), harmless).code == ""
+    assert received(Health(ok=False, reason="r", code="cluster-red"), harmless).code == "cluster-red"
 
 
 def test_the_hint_of_a_driver_is_marked_and_bounded():

@@ -12,6 +12,7 @@ from dragoman_api.connections import AuthScheme, SslMode
 from dragoman_api.forms import FieldKind, FormField
 from dragoman_api.wording import quoted
 from dragoman_registry.ip_addresses import MAX_HOST, Nearness, canonical, is_literal, is_metadata, nearness
+from dragoman_registry.names import is_field_name
 from dragoman_registry.validation import Fault, load
 
 from .manifest import ACTED_ON, LOCAL, MAX_LABEL, MAX_TEXT, PERSONS_OWN, Manifest
@@ -50,7 +51,6 @@ def check_manifest(data: bytes) -> tuple[Manifest | None, list[Fault]]:
 _MOST_PERMISSIONS = 32
 """Maximum permissions, and hosts in one of them: a person is asked about all of them at once."""
 
-_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _BLANK = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
 _ENTRY = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
 _DOCS = re.compile(r"(https?://[!-~]+|[A-Za-z0-9][A-Za-z0-9._-]*)?")
@@ -61,7 +61,6 @@ _PERMISSION = re.compile(
     r"|fs:read=[a-z][a-z0-9_]*|memory=[1-9][0-9]{0,5}MiB|cpu=[1-9][0-9]{0,3}s"
 )
 _CLIENT_FIELDS = {"token_url": FieldKind.TEXT, "client_id": FieldKind.TEXT, "client_secret": FieldKind.SECRET}
-_RESERVED_FIELDS = frozenset({"name", "type", "types", "plugin", "version"})  # keys of a saved connection itself
 
 
 def _short(reason: str) -> str:
@@ -212,7 +211,7 @@ def _form(manifest: Manifest) -> Iterator[str]:
             yield f"$.form: {name!r} has to be a field of kind 'file', because the driver reads that file"
     for index, entry in enumerate(manifest.form):
         at = f"$.form[{index}]"
-        if not _NAME.fullmatch(entry.name) or entry.name in _RESERVED_FIELDS:
+        if not is_field_name(entry.name):
             yield f"{at}.name: {entry.name!r} is not a valid field name"
         if bool(entry.choices) != (entry.kind is FieldKind.CHOICE):
             yield f"{at}.choices: a field of kind 'choice' has choices, and no other field has"

@@ -246,7 +246,7 @@ def match_fields(form: Sequence[FormField], given: Mapping[str, str | bool]) -> 
     faults, hint = [], "dragoman connections add --help"
     for name, value in given.items():
         option = f"--{name.replace('_', '-')}"
-        if value is True and name.startswith("no_") and name[3:] in names:
+        if value is True and name not in names and name.startswith("no_") and name[3:] in names:
             values[name[3:]] = False
             continue
         found = [name] if name in names else [known for known in names if known.startswith(name)]
@@ -475,11 +475,16 @@ def _acts(saved: SavedConnection) -> str:
 @click.pass_obj
 def show(options: Options, connection: str) -> None:
     """Show a saved connection; secrets appear as references."""
+    from dragoman.connections.saved_connections import PINNED
+    from dragoman.connections.saved_connections import SIGN_IN_AT as SIGN_IN
+    from dragoman.sandbox.via import KEY
+
     saved = _store(options).get(connection)
     rows = [["type", saved.type], *([key, str(value)] for key, value in saved.values.items())]
-    rows += [[key, str(value)] for key, value in (saved.via.table if saved.via else {}).items()]
-    rows += [["sign-in-at", saved.sign_in_at]] if saved.sign_in_at else []
-    rows += [["pinned", f"{server} SHA-256 {digits}"] for server, digits in _pins(saved).items()]
+    # The host's own rows have a hyphen, and no field of a driver's form has one.
+    rows += [[f"{KEY} {key}", str(value)] for key, value in (saved.via.table if saved.via else {}).items()]
+    rows += [[SIGN_IN, saved.sign_in_at]] if saved.sign_in_at else []
+    rows += [[PINNED, f"{server} SHA-256 {digits}"] for server, digits in _pins(saved).items()]
     options.listing(_document(saved), [], rows)
 
 

@@ -278,7 +278,9 @@ def write_table(
         wide: Cut nothing on a terminal, either.
     """
     head, rows = [*map(_encodable, head)], [[*map(_encodable, row)] for row in rows]
-    aligned = list(right) or [False] * max(map(len, [head, *rows]))
+    most = max(map(len, [head, *rows]))
+    head, rows = head and [*head, *[""] * (most - len(head))], [[*row, *[""] * (most - len(row))] for row in rows]
+    aligned = list(right) or [False] * most
     if sys.stdout.isatty() and not wide:
         _write_rich(head, rows, aligned, more, wrap)
         return

@@ -157,9 +157,11 @@ def accept(options: Options, folder: Path, keys: Path | None) -> int | None:
     done = acceptance.accept_each(folder, keys=keys, uploads=[inbox.path(upload) for upload in inbox.waiting()])
     inbox.sweep()
     rows = _rows(done.releases, publish.published(folder))
-    rows += [["refused", fault.where, f"{fault.code}: {fault.reason}"] for fault in done.refused]
     document = {"published": done.releases, "refused": done.refused}
-    options.listing(document, [], rows, nothing="nothing waits")
+    refused = [["refused", fault.where, f"{fault.code}: {fault.reason}"] for fault in done.refused]
+    options.listing(document, [], rows, nothing="" if refused else "nothing waits")
+    if not options.json:
+        options.listing(document, [], refused)
     return NOT_APPLIED if done.refused else None
 
 

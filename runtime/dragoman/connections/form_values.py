@@ -6,6 +6,7 @@ from dataclasses import replace
 from shlex import quote
 from typing import TYPE_CHECKING
 
+from dragoman.remedies import field_words
 from dragoman.secret_references import Reference
 from dragoman_api import endpoints, http_settings
 from dragoman_api.connections import SslMode
@@ -150,11 +151,11 @@ def visible(fields: Sequence[FormField], values: Mapping[str, Saved]) -> list[Fo
 
 def _option(field: FormField) -> str:
     """Return the command-line option that sets a field again."""
-    option = f"--{field.name.replace('_', '-')}"
     if field.kind is FieldKind.SWITCH:
-        return option
+        return " ".join(field_words(field.name, value=True))
     example = {FieldKind.SECRET: "env:NAME", FieldKind.FILE: "PATH", FieldKind.INTEGER: "NUMBER"}
-    return f"{option} {quote(field.choices[0].value) if field.choices else example.get(field.kind, 'TEXT')}"
+    value = field.choices[0].value if field.choices else example.get(field.kind, "TEXT")
+    return " ".join(map(quote, field_words(field.name, value=value)))
 
 
 _SHOWN = 80

@@ -19,7 +19,7 @@ from dragoman.sandbox.via import Via
 from dragoman.secret_references import Reference, Saved, StoredSecrets, from_table, resolve, typed
 from dragoman.settings import Paths, change_toml, read_toml
 from dragoman_api.errors import ConfigurationError
-from dragoman_registry.names import TYPE
+from dragoman_registry.names import TYPE, is_field_name
 
 if TYPE_CHECKING:
     from tomlkit import TOMLDocument
@@ -31,16 +31,17 @@ MAX_TEXT = 16_384
 MAX_FIELDS = 200
 """Maximum fields of one saved connection."""
 PINNED = "pinned-certificates"
-"""The key of the pinned certificates; the hyphen keeps it apart from the fields of any driver's form."""
+"""The key of the pinned certificates."""
 SIGN_IN_AT = "sign-in-at"
 """The key of the token endpoint, ``HOST:PORT``, that a person agreed to."""
 MAX_PINS = 20
 """Maximum number of pinned certificates of one connection."""
-QUERIES, OBJECTS = "queries", "objects"
+QUERIES, OBJECTS = "saved-queries", "object-defaults"
 """Sections of a connection that are no fields of its form; see `saved_queries`."""
 SHOWN = 20
 """Maximum number of names that a message about an unknown one lists."""
-_OWN_KEYS = ("type", via.KEY, PINNED, SIGN_IN_AT, QUERIES, OBJECTS)
+OWN_KEYS = ("type", via.KEY, PINNED, SIGN_IN_AT, QUERIES, OBJECTS)
+"""Keys of the host beside the fields of a driver's form: no field has a hyphen in its name, or is called ``type``."""
 FORMS = (
     '{ env = "NAME" }, { file = "PATH" }, { command = "…" }, { keyring = "SERVICE/USER" }, { stored = true }, '
     'and for a file { path = "PATH" }'
@@ -163,7 +164,7 @@ class Connections:
         if len(values) > MAX_FIELDS:
             reason = f"{self._path}: [{name}] has {len(values)} fields, {MAX_FIELDS} are read"
             raise ConfigurationError(reason, hint="no form has that many fields; check where the file comes from")
-        told = {key: value for key, value in values.items() if key not in _OWN_KEYS}
+        told = {key: value for key, value in values.items() if key not in OWN_KEYS}
         rest = {key: self._value(f"[{name}] {key}", value) for key, value in told.items()}
         between = self._via(name, values[via.KEY]) if via.KEY in values else None
         pinned = self._pinned(name, values.get(PINNED, {}))
@@ -230,6 +231,9 @@ class Connections:
             self.amend(connection.name, partial(_with_consents, connection, before))
             return
         _check(connection.name)
+        for field in connection.values:
+            if not is_field_name(field):
+                raise ConfigurationError(f"{field[:80]!r} cannot name a field", hint="use a-z, 0-9 and underscores")
 
         def put(entries: Mapping[str, Any]) -> SavedConnection:
             if connection.name in entries and not replace:
@@ -290,7 +294,7 @@ class Connections:
         return {**connection.values, **connection.references} if connection else {}
 
     def section(self, name: str, key: str) -> dict[str, Any]:
-        """Return a section of one connection, as it stands in the file: ``queries`` or ``objects``.
+        """Return a section of one connection, as it stands in the file: `QUERIES` or `OBJECTS`.
 
         Raises:
             ConfigurationError: No connection has that name, the section is no table, or the file cannot be used.

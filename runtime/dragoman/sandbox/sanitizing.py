@@ -54,17 +54,21 @@ CROSSING = frozenset({*tree(DriverError), ConfigurationError, UnsupportedOperati
 """The classes that a driver may raise: server errors, missing settings, unsupported operations, own faults."""
 
 RESERVED = frozenset(kind.code for kind in tree(DragomanError) if kind not in CROSSING) | {
-    "address-refused", "build-failed", "bundle-damaged", "certificate-changed", "certificate-untrusted",
-    "change-file-invalid", "cluster-lost", "column-unknown", "conformance-failed", "connection-closed",
-    "dependency-missing", "expectation-syntax", "export-running", "extra-missing", "filter-syntax", "format-unknown",
-    "import-running", "import-unfinished", "inbox-full", "internal", "key-exposed", "key-missing", "length-required",
-    "limit-exceeded", "link-broken", "not-signed", "parts-differ", "path-refused", "registry-not-written",
-    "registry-stale", "registry-unreachable", "repair-needed", "resume-refused", "rollback", "root-mismatch",
+    "address-refused", "ask", "bad-request", "build-failed", "bundle-damaged", "cancelled", "certificate-changed",
+    "certificate-untrusted", "change-file-invalid", "cluster-lost", "column-unknown", "conformance-failed",
+    "connection-closed", "dependency-missing", "enable", "expectation-syntax", "export-not-resumable",
+    "export-running", "extra-missing", "file-exists", "filter-syntax", "format-unknown", "import-file-damaged",
+    "import-running", "import-unfinished", "inbox-full", "install", "internal", "key-exposed", "key-invalid",
+    "key-missing", "length-required", "limit-exceeded", "link-broken", "name-invalid", "name-not-typed",
+    "not-found", "not-production", "not-signed", "offline-missing", "parts-differ", "path-refused", "plan-gone",
+    "production-locked", "quarantined", "ready", "refuse", "registry-not-written", "registry-stale",
+    "registry-unreachable", "repair", "repair-needed", "resume-refused", "rollback", "root-mismatch",
     "root-unknown", "sandbox-insufficient", "script-failed", "server-busy", "server-ends", "sign-in-not-agreed",
-    "snapshot-lost", "source-missing", "state-damaged", "state-newer", "state-unreadable", "stopped", "system",
-    "table-without-types", "target-not-claimed", "target-occupied", "terminated", "tests-not-run", "timed-out",
-    "token-unknown", "undo-unfinished", "upload-conflict", "upload-invalid", "upload-too-large", "upload-too-slow",
-    "usage", "values-misfit", "variable-unknown", "work-ended", "worker-differs", "worker-failed",
+    "snapshot-lost", "state-damaged", "state-newer", "state-unreadable", "stopped", "surface-excluded", "system",
+    "table-without-types", "target-occupied", "terminated", "tests-not-run", "timed-out", "token-unknown",
+    "too-large", "too-many", "trust-cache", "unknown-type", "unreadable", "update-host", "upload-conflict",
+    "upload-invalid", "upload-too-large", "upload-too-slow", "usage", "value-invalid", "values-misfit",
+    "variable-unknown", "work-ended", "worker-differs", "worker-failed",
 }  # fmt: skip
 """Codes reserved for the host, because scripts and exit codes depend on them."""
 
@@ -140,7 +144,8 @@ def received(value: S, clean: Clean, mask: Clean = str, *, connection: str = "")
             notes = [_cut(clean(note), SENTENCE) for note in made.notes[:NAME]]
             made = Server(_name(made.product, clean), _name(made.version, clean), notes)
         case Health():
-            made = replace(made, reason=_cut(clean(made.reason), SENTENCE), code=_name(made.code, clean))
+            code = _name(made.code, clean)
+            made = replace(made, reason=_cut(clean(made.reason), SENTENCE), code="" if code in RESERVED else code)
         case CompiledFilter():
             told = [
                 replace(row, approximations=[_cut(clean(text), SENTENCE) for text in row.approximations])

@@ -212,6 +212,14 @@ def test_a_wheel_that_takes_for_ever_is_given_up_and_the_others_go_through(team:
     assert offered(team) == {NEXT}
 
 
+def test_the_command_shows_what_was_accepted_beside_what_was_refused(team: Path, dragoman: Machine):
+    submit(team, "good")
+    newest(team).write_bytes(b"garbage")
+    published, refused = dragoman("registry", "accept", team, code=4).out.splitlines()
+    assert published.split()[:3] == ["published", "good", "1.1.0"]
+    assert refused.split()[:3] == ["refused", "metadata/9.pub-bad.json", "unreadable:"]
+
+
 def test_the_command_lists_what_was_accepted_and_what_was_refused(team: Path, dragoman: Machine):
     submit(team, "good")
     newest(team).write_bytes(b"garbage")
