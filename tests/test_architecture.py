@@ -255,6 +255,19 @@ def test_a_driver_writes_no_command():
     assert [(where, text[:100]) for where, text in texts if COMMAND.search(text)] == []
 
 
+def test_every_folder_for_temporary_files_is_a_private_one():
+    """Files without a name, and folders beside their target, need none."""
+    found = set()
+    for package in (HOST, "dragoman_registry", "dragoman_worker", WORKBENCH, "dragoman_api"):
+        for path in modules(package):
+            for node in ast.walk(tree_of(path)):
+                name = ast.unparse(node.func).rpartition(".")[2] if isinstance(node, ast.Call) else ""
+                beside = isinstance(node, ast.Call) and any(keyword.arg == "dir" for keyword in node.keywords)
+                if name in {"TemporaryDirectory", "NamedTemporaryFile", "mkdtemp", "mkstemp", "mktemp", "gettempdir"}:
+                    found |= set() if beside else {(path.name, name)}
+    assert found == {("folders.py", "TemporaryDirectory")}
+
+
 @cache
 def code_lines(path: Path) -> int:
     """Count the lines that hold code; documentation, comments and empty lines are not held against anybody."""

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from .file_ownership import expect_own
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 HOME_VARIABLE = "DRAGOMAN_HOME"
 """The one variable that redirects everything."""
@@ -52,3 +56,21 @@ def _find_paths(home: Path | None) -> Paths:
 
     dirs = PlatformDirs("dragoman", appauthor=False)
     return Paths(dirs.user_config_path, dirs.user_data_path, dirs.user_state_path, dirs.user_cache_path)
+
+
+@contextmanager
+def scratch_folder() -> Iterator[Path]:
+    """Make a fresh folder that only this user can enter, and remove it with its contents at the end. Blocks.
+
+    All that is written for a moment goes into one, and a library that spills or caches is told to do it there. A folder
+    that a library chooses by itself, such as ``dask-scratch-space``, another user may have made first.
+
+    Raises:
+        ConfigurationError: Others can replace folders in the folder for temporary files (TMPDIR).
+    """
+    from tempfile import TemporaryDirectory
+
+    with TemporaryDirectory(prefix="dragoman-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        expect_own(folder)
+        yield folder

@@ -9,12 +9,11 @@ import re
 import subprocess
 import sys
 from collections import Counter
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from dragoman.folders import scratch_folder
 from dragoman.installed_versions import installed_version
 from dragoman.sandbox.levels import enforce
 from dragoman.sandbox.machine_level import measured_level
@@ -25,6 +24,8 @@ from dragoman_worker.hook_types import HOOKS
 from .sandboxed_driver import OPENER, VARIABLE
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from dragoman.sandbox.levels import Policy
 
     from .wheel_build import Built
@@ -103,8 +104,8 @@ def run_conformance(made: Built, *, policy: Policy = "auto", live: Path | None =
     made.expect_sound()
     if policy == "require":  # reported once, instead of by each test
         enforce(measured_level(), policy=policy, trusted=True)
-    with TemporaryDirectory(prefix="dragoman-") as temporary:
-        notes, results = Path(temporary) / "notes.ndjson", Path(temporary) / "results.json"
+    with scratch_folder() as temporary:
+        notes, results = temporary / "notes.ndjson", temporary / "results.json"
         told: dict[str, Any] = {"trees": [str(tree) for tree in made.trees], "policy": policy, "notes": str(notes)}
         told["permissions"] = made.report.manifest.permissions if made.report.manifest else ()
         words = [sys.executable, "-m", "pytest", "-q", "-rf", "-p", "no:cacheprovider"]

@@ -6,12 +6,12 @@ import shutil
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import anyio
 import msgspec
 
+from dragoman.folders import scratch_folder
 from dragoman_api.errors import ConfigurationError
 from dragoman_registry.files import read_plain
 from dragoman_registry.index.registry_reader import MAX_DOCUMENT
@@ -91,7 +91,7 @@ def publish(
     """
     with ExitStack() as stack:
         if dry_run:
-            copy = Path(stack.enter_context(TemporaryDirectory(prefix="dragoman-"))) / "tree"
+            copy = stack.enter_context(scratch_folder()) / "tree"
             path = shutil.copytree(path, copy, ignore=_no_copy, symlinks=True)
         made, notes = _closed(stack, path, wheels)
         made.faults[:] = anyio.run(partial(check, made, policy=policy)).faults

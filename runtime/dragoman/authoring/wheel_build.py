@@ -11,11 +11,11 @@ import sys
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from dragoman.folders import scratch_folder
 from dragoman.settings import MAX_TOML, parse_toml
 from dragoman_api.errors import ConfigurationError, WheelRejectedError
 from dragoman_registry.client.installer import unpack
@@ -177,8 +177,7 @@ def built(path: Path, *, wheels: Path | None = None) -> Iterator[Built]:
     if strays := list(islice(_strays(path), MAX_STRAYS)):  # before a backend reads their targets
         text, pairs = f"{path} cannot be built: {strays[0]}", tuple((fault.code, str(fault)) for fault in strays)
         raise WheelRejectedError(text, hint="copy the target into the project, or remove the link", faults=pairs)
-    with TemporaryDirectory(prefix="dragoman-") as temporary:
-        folder = Path(temporary)
+    with scratch_folder() as folder:
         first, second = _run_backend(path, folder)
         same = digest_of(first) == digest_of(second)
         faults = [] if same else [Fault("not-reproducible", "Two builds gave different bytes.")]
@@ -198,10 +197,10 @@ def finished(wheel: Path, *, wheels: Path | None = None) -> Iterator[Built]:
     """
     if not wheel.is_file():
         raise ConfigurationError(f"{wheel} is not a regular file", hint="name the path of a .whl file")
-    with TemporaryDirectory(prefix="dragoman-") as temporary:
+    with scratch_folder() as temporary:
         beside = wheels or wheel.parent
         yield msgspec.structs.replace(
-            _judged(wheel, [], project=wheel.parent, wheels=beside, folder=Path(temporary)), own=False
+            _judged(wheel, [], project=wheel.parent, wheels=beside, folder=temporary), own=False
         )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
@@ -259,6 +258,7 @@ def mirror(
     Records with invalid names, and releases with missing or damaged files, are left out and listed, and the exit
     code is 1; all others are copied.
     """
+    from dragoman.folders import scratch_folder
     from dragoman.plugins.registries import Signed, locate
     from dragoman.settings import RegistryEntry
     from dragoman_registry.publisher.mirror import mirror as copy
@@ -268,8 +268,8 @@ def mirror(
         raise click.UsageError("name a folder, or --bundle FILE.zip")
     known = {entry.name: entry for entry in _registries(options).list()}
     entry = known.get(source) or RegistryEntry("mirrored", locate(source), root)
-    with tempfile.TemporaryDirectory() as temporary:
-        target = folder or Path(temporary) / "mirror"
+    with scratch_folder() as temporary:
+        target = folder or temporary / "mirror"
         made = copy(entry.location, to=target, trust=Signed(options.paths(), entry), keys=keys or _beside(bundle))
         if bundle is not None:
             pack(target, bundle)

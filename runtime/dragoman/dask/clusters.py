@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
+from dragoman.folders import scratch_folder
 from dragoman_api.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
+    from pathlib import Path
 
     from distributed import Client
 
@@ -76,8 +78,8 @@ async def client_of(address: str, *, workers: int | None = None, insecure: bool 
             finally:
                 await _closed(client)
         return
-    with dask.config.set(_NO_PAGES):
-        options = _local(workers)
+    with scratch_folder() as scratch, dask.config.set({**_NO_PAGES, "temporary-directory": str(scratch)}):
+        options = _local(workers, scratch)
         cluster = await LocalCluster(**options, asynchronous=True)
         try:
             client = await Client(cluster, asynchronous=True, security=options["security"])
@@ -116,8 +118,8 @@ def cluster(address: str = LOCAL, *, workers: int | None = None, insecure: bool 
         with client:
             yield client
         return
-    with dask.config.set(_NO_PAGES):
-        options = _local(workers)
+    with scratch_folder() as scratch, dask.config.set({**_NO_PAGES, "temporary-directory": str(scratch)}):
+        options = _local(workers, scratch)
         with LocalCluster(**options) as started, Client(started, security=options["security"]) as client:
             yield client
 
@@ -143,8 +145,11 @@ def _unreachable(address: str, error: Exception) -> ConfigurationError:
     return ConfigurationError(f"no Dask scheduler answers at {address}: {error}", hint=hint)
 
 
-def _local(workers: int | None) -> dict[str, Any]:
-    """Return the arguments of a local cluster: on the loopback, with certificates of its own, without pages."""
+def _local(workers: int | None, scratch: Path) -> dict[str, Any]:
+    """Return the arguments of a local cluster: on the loopback, with certificates of its own, without pages.
+
+    Its workers spill pickles, which they load again, so the folder for them must be one that others cannot change.
+    """
     from distributed import Security
 
     return {
@@ -152,6 +157,7 @@ def _local(workers: int | None) -> dict[str, Any]:
         "threads_per_worker": 1,
         "processes": True,
         "host": "127.0.0.1",
+        "local_directory": str(scratch),
         "protocol": "tls://",
         "security": Security.temporary(),
         "dashboard_address": None,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -10,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import anyio
 from anyio.to_thread import run_sync
+
+from dragoman.folders import scratch_folder
 
 from .stores import parse_target
 
@@ -37,11 +38,12 @@ async def local_file(
     if isinstance(place, Path):
         yield place, confirm
         return
-    folder = await run_sync(lambda: tempfile.TemporaryDirectory(prefix="dragoman-part-"))
+    scratch = scratch_folder()
+    folder = await run_sync(scratch.__enter__)
     try:
         parent, name = place.split()
-        yield Path(folder.name, name), lambda: None
-        await run_sync(partial(parent.put, Path(folder.name, name), name, confirm=confirm))
+        yield folder / name, lambda: None
+        await run_sync(partial(parent.put, folder / name, name, confirm=confirm))
     finally:
         with anyio.CancelScope(shield=True):
-            await run_sync(folder.cleanup)
+            await run_sync(scratch.__exit__, None, None, None)
