@@ -343,6 +343,7 @@ class BlockingSession:
         *,
         file: Path | BinaryIO,
         format: str | None = None,  # noqa: A002
+        delimiter: str | None = None,
         id: str | None = None,  # noqa: A002
         on_conflict: str = "fail",
         renamed: Mapping[str, str] | None = None,
@@ -365,6 +366,7 @@ class BlockingSession:
                 object,
                 file=file,
                 format=format,
+                delimiter=delimiter,
                 id=id,
                 on_conflict=on_conflict,
                 renamed=renamed,

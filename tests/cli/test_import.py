@@ -77,6 +77,25 @@ def test_what_cannot_be_right_is_refused_with_2_before_anything_is_sent(shop, ro
     assert "standard input cannot be resumed" in shop("import", "shop", "books", "-", "--resume", code=2).err
 
 
+def test_another_delimiter_than_a_comma_is_suggested_and_taken(shop, rows):
+    file = rows("id;title", "1;a,b", name="b.csv")
+    done = shop("import", "shop", "books", file, code=2)
+    assert "is one column, 'id;title', unless ';' separates it\n  hint: --delimiter ';'\n" in done.err
+    assert "applied 1" in shop("import", "shop", "books", file, "--delimiter", ";").err
+    tabs = rows("id\ttitle", "2\tx", name="c.csv")
+    assert "hint: --delimiter tab\n" in shop("import", "shop", "books", tabs, code=2).err
+    assert "applied 1" in shop("import", "shop", "books", tabs, "--delimiter", "tab").err
+    assert (
+        "a delimiter is for CSV" in shop("import", "shop", "books", rows({"id": "3"}), "--delimiter", ";", code=2).err
+    )
+
+
+def test_a_document_over_several_lines_is_one_row(shop, rows):
+    for name in ("b.json", "b.ndjson"):
+        file = rows(*(json.dumps({"id": f"{name}-{at}", "title": "x"}, indent=2) for at in range(2)), name=name)
+        assert "  2 rows  " in shop("import", "shop", "books", file, "--id", "id").err
+
+
 def test_an_undo_file_of_a_driver_that_has_none_is_refused_and_nothing_is_left(shop, rows, tmp_path):
     done = shop("import", "shop", "books", rows({"title": 1}), "--undo", tmp_path / "u.ndjson", code=1)
     assert "error[operation-not-supported]: the driver demo cannot build an undo" in done.err

@@ -20,7 +20,7 @@ from dragoman.imports.checkpoints import LoadCheckpoint, Places, checkpoint_path
 from dragoman.imports.formats import choose
 from dragoman.imports.ledgers import Ledger
 from dragoman.imports.parquet import ParquetRows
-from dragoman.imports.records import read_array, read_lines, read_pairs
+from dragoman.imports.records import read_array, read_pairs, read_values
 from dragoman.imports.separated import SeparatedRows
 from dragoman.imports.sources import ImportSource
 from dragoman_api.errors import ConfigurationError
@@ -50,7 +50,7 @@ def test_packed_bytes_in_several_members_are_unpacked_and_hashed_as_they_lie(kin
     data = b"".join(PACKERS[kind](part) for part in (b"one\n", b"", b"two\n"))
     (tmp_path / "f").write_bytes(data)
     one = ImportSource(tmp_path / "f")
-    assert [row.data for row in read_lines(one)] == [b"one", b"two"]
+    assert [row.data for row in read_values(one)] == [b"one", b"two"]
     assert one.compression == kind
     assert one.place == (len(data), hashlib.sha256(data).hexdigest())
     one.close()
@@ -61,7 +61,7 @@ def test_a_file_that_ends_in_the_middle_of_its_packing_is_damaged(kind):
     data = PACKERS[kind](b"".join(b"%d\n" % at for at in range(5_000)))
     for part in (data[:-9], data[: len(data) // 2] + b"\x00" * 40):
         with pytest.raises(ConfigurationError, match="is damaged") as caught:
-            list(read_lines(source(part)))
+            list(read_values(source(part)))
         assert caught.value.code == "import-file-damaged"
 
 
@@ -104,15 +104,15 @@ def test_the_manifest_of_an_export_says_the_format_of_its_own_file_only(tmp_path
 
 def test_lines_lose_blanks_and_byte_order_marks_alone():
     data = b'\xef\xbb\xbf{"a":1}\r\n\r\n  {"b":"\\r\\n"} \n{"c":\xc2\x85}'
-    assert told(read_lines(source(data))) == [
+    assert told(read_values(source(data))) == [
         (1, b'{"a":1}', ""), (2, b'{"b":"\\r\\n"}', ""), (3, b'{"c":\xc2\x85}', ""),
     ]  # fmt: skip
-    assert told(read_lines(source(b""))) == []
+    assert told(read_values(source(b""))) == []
 
 
 def test_a_line_that_is_too_long_is_one_row_with_a_fault(monkeypatch):
     monkeypatch.setattr(records, "RECORD_BYTES", 10)
-    found = told(read_lines(source(b"short\n" + b"x" * 50 + b"\nlast")))
+    found = told(read_values(source(b"short\n" + b"x" * 50 + b"\nlast")))
     assert [(number, fault) for number, _, fault in found] == [
         (1, ""), (2, "the row has 50 bytes, and a row has 10 at most"), (3, ""),
     ]  # fmt: skip
@@ -143,6 +143,60 @@ def test_an_array_that_is_not_closed_is_damaged_and_lines_are_lines():
     assert [row.data for row in read_array(source(b'{"a":1}\n{"b":2}\n'))] == [b'{"a":1}', b'{"b":2}']
 
 
+PRETTY = [{"a": [{"b": "}"}, [1, {"c": "\\n"}], {}], "d": {"e": {}}}, {}, {"f": []}, [{"g": 1}], {"h": 1}]
+
+
+@pytest.mark.parametrize("indent", [None, 0, 2, "\t"])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\n\n"])
+def test_values_over_several_lines_are_one_row_each(indent, end):
+    text = end.join(json.dumps(value, indent=indent).replace("\n", end) for value in PRETTY)
+    rows = list(read_values(source(text.encode())))
+    assert [json.loads(row.data) for row in rows] == PRETTY
+    assert [(row.number, row.fault, b"\n" in row.data) for row in rows] == [(at, "", False) for at in range(1, 6)]
+
+
+def test_a_value_that_is_not_closed_costs_no_row_after_it(monkeypatch):
+    lines = ['{"a": 1', '{"b": 2}', "{", '  "c": {', '{"d": 3}', '{"e": "x', '{"f": 4}', "{"]
+    rows = told(read_values(source("\n".join(lines).encode())))
+    assert [data for _, data, fault in rows if not fault] == [b'{"b": 2}', b'{"d": 3}', b'{"e": "x', b'{"f": 4}']
+    assert [data for _, data, fault in rows if fault] == [b'{"a": 1', b'{ "c": {', b"{"]
+    assert [fault for *_, fault in rows if fault] == [
+        "it ends in its middle, and another row begins", "it ends in its middle, and another row begins",
+        "the file ends in its middle",
+    ]  # fmt: skip
+    monkeypatch.setattr(records, "RECORD_BYTES", 12)
+    rows = told(read_values(source(b'{\n"a": [\n1,\n2,\n{"b": 3},\n{"b": 4}]\n}\n{"c":5}\n')))
+    assert [(number, fault) for number, _, fault in rows] == [
+        (1, "the row has 36 bytes, and a row has 12 at most"), (2, ""),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ['[{"a":1}]\n{"b":2}', "[1]\n[2]", "[]x"])
+def test_what_follows_an_array_is_not_passed_over(text):
+    with pytest.raises(ConfigurationError, match="something follows its JSON array"):
+        list(read_array(source(text.encode())))
+
+
+@pytest.mark.parametrize("delimiter", [";", "|", "\t", " ", ","])
+def test_fields_are_separated_as_the_caller_says(delimiter):
+    text = delimiter.join(["a", "b"]) + "\n" + delimiter.join(['"x""' + delimiter + '"', "1,5;2|3"[:3]])
+    rows = SeparatedRows(source(text.encode()), delimiter=delimiter)
+    if delimiter != ",":
+        assert (rows.names, [row.data for row in rows]) == (["a", "b"], [[f'x"{delimiter}', "1,5"]])
+        assert rows.likely == ""
+
+
+@pytest.mark.parametrize(("head", "likely"), [("a;b;c", ";"), ("a\tb", "\t"), ("a|b", "|"), ("a", ""), ("a;b,c", "")])
+def test_a_first_line_of_one_field_shows_what_may_separate_it(head, likely):
+    assert SeparatedRows(source(head.encode()), delimiter=",").likely == likely
+
+
+@pytest.mark.parametrize("delimiter", ["", ";;", '"', "\n", "\r"])
+def test_a_delimiter_is_one_character_that_can_separate(delimiter):
+    with pytest.raises(ConfigurationError, match="a delimiter is one character"):
+        SeparatedRows(source(b"a"), delimiter=delimiter)
+
+
 @pytest.mark.parametrize(
     ("line", "fields"),
     [
@@ -154,21 +208,21 @@ def test_an_array_that_is_not_closed_is_damaged_and_lines_are_lines():
     ],
 )
 def test_fields_are_cut_as_rfc_4180_says_and_null_is_no_empty_text(line, fields):
-    rows = SeparatedRows(source(f"x,y,z\r\n{line}\r\n1,2,3\r\n".encode()), tabs=False)
+    rows = SeparatedRows(source(f"x,y,z\r\n{line}\r\n1,2,3\r\n".encode()), delimiter=",")
     assert rows.names == ["x", "y", "z"]
     assert told(rows) == [(1, fields, ""), (2, ["1", "2", "3"], "")]
 
 
 def test_a_bad_line_of_a_table_is_one_row_with_its_reason():
     data = b'x\ty\n1\n"a"b\t2\n\xff\t3\n1\t"2\n'
-    faults = [(row.number, row.fault[:24]) for row in SeparatedRows(source(data), tabs=True)]
+    faults = [(row.number, row.fault[:24]) for row in SeparatedRows(source(data), delimiter="\t")]
     assert faults == [
         (1, "it has 1 fields, and the"), (2, "a quoted field is follow"), (3, "it is not UTF-8: 'utf-8'"),
         (4, "a quoted field is not cl"),
     ]  # fmt: skip
     for head in (b"", b"a,a\n1,2\n", b'"a\n'):
         with pytest.raises(ConfigurationError, match="has no line of column names"):
-            SeparatedRows(source(head), tabs=False)
+            SeparatedRows(source(head), delimiter=",")
 
 
 @pytest.mark.timeout(20)
@@ -176,20 +230,20 @@ def test_a_row_of_very_many_lines_is_read_once(monkeypatch):
     monkeypatch.setattr(sources, "BLOCK", 1 << 18)
     lines = 200_000
     data = b'a,b\n1,"' + b'""x\n' * lines + b'"\n2,3\n'
-    assert told(SeparatedRows(source(data), tabs=False)) == [(1, ["1", '"x\n' * lines], ""), (2, ["2", "3"], "")]
+    assert told(SeparatedRows(source(data), delimiter=",")) == [(1, ["1", '"x\n' * lines], ""), (2, ["2", "3"], "")]
 
 
 @pytest.mark.timeout(20)
 def test_a_table_may_have_very_many_columns(monkeypatch):
     monkeypatch.setattr(sources, "BLOCK", 1 << 18)
     names = [f"c{at}" for at in range(200_000)]
-    assert SeparatedRows(source(",".join(names).encode()), tabs=False).names == names
+    assert SeparatedRows(source(",".join(names).encode()), delimiter=",").names == names
     with pytest.raises(ConfigurationError, match="the column 'c7' occurs twice"):
-        SeparatedRows(source(",".join([*names, "c7"]).encode()), tabs=False)
+        SeparatedRows(source(",".join([*names, "c7"]).encode()), delimiter=",")
 
 
 def test_what_is_not_utf_8_is_named_by_its_place_in_the_row():
-    rows = SeparatedRows(source(b'a,b\n1,"\xc3\xa4\n""\n\xff\n\xff"\n2,3\n'), tabs=False)
+    rows = SeparatedRows(source(b'a,b\n1,"\xc3\xa4\n""\n\xff\n\xff"\n2,3\n'), delimiter=",")
     assert [fault for _, _, fault in told(rows)] == [
         "it is not UTF-8: 'utf-8' codec can't decode byte 0xff in position 9: invalid start byte", "",
     ]  # fmt: skip

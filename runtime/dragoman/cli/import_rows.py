@@ -54,11 +54,17 @@ def renamed_columns(_context: click.Context, _parameter: click.Parameter, values
     return names
 
 
+def _delimiter(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
+    return "\t" if value in ("tab", "\\t") else value
+
+
 @click.command("import", cls=Command)
 @CONNECTION
 @OBJECT
 @click.argument("file", metavar="FILE|-", callback=command_file(beside=_beside))
 @click.option("--format", type=click.Choice(FORMATS), help="By default chosen by the file's ending, else documents.")
+@click.option("--delimiter", metavar="CHARACTER", callback=_delimiter,
+              help="What separates the fields of CSV, for example ';' or tab; by default a comma.")  # fmt: skip
 @click.option("--id", "id_", metavar="COLUMN", help="The column whose value becomes the row's id.")
 @click.option("--on-conflict", default="fail", type=click.Choice(["fail", "skip", "overwrite"]),
               help="A row whose id exists: reject it, keep the stored row, or replace that row.")  # fmt: skip
@@ -73,9 +79,9 @@ def renamed_columns(_context: click.Context, _parameter: click.Parameter, values
 @click.option("--dry-run", is_flag=True, help="Show the exact requests without sending them.")
 @opens
 async def import_(
-    options: Options, session: Session, *, object: str, file: str, format: str | None, id_: str | None,
-    on_conflict: str, renamed: dict[str, str], batch: int, tenant: str | None, undo: str | None, resume: bool,
-    create: bool, dry_run: bool,
+    options: Options, session: Session, *, object: str, file: str, format: str | None, delimiter: str | None,
+    id_: str | None, on_conflict: str, renamed: dict[str, str], batch: int, tenant: str | None, undo: str | None,
+    resume: bool, create: bool, dry_run: bool,
 ) -> int | None:  # fmt: skip
     """Load the rows of a file into an object, which must exist unless --create is given.
 
@@ -90,8 +96,8 @@ async def import_(
     if not dry_run and attended() and not options.yes:
         await options.agree(f"Load {plain(file)} into {plain(object)} of {plain(session.name)}?", instead="--yes")
     wishes = LoadOptions(
-        format=format, id=id_, on_conflict=on_conflict, renamed=renamed, batch=batch, tenant=tenant,
-        undo=Path(undo) if undo and not dry_run else None, resume=resume, dry_run=dry_run, create=create,
+        format=format, delimiter=delimiter, id=id_, on_conflict=on_conflict, renamed=renamed, batch=batch,
+        tenant=tenant, undo=Path(undo) if undo and not dry_run else None, resume=resume, dry_run=dry_run, create=create,
     )  # fmt: skip
     line = StatusLine(quiet=options.quiet)
     load = Load(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack, closing
@@ -24,7 +25,7 @@ from .formats import choose, read_manifest
 from .inserts import DocumentInserts, FieldForm, FieldInserts, RowInserts, Wishes
 from .ledgers import Ledger, rejected_path
 from .parquet import ParquetRows
-from .records import read_array, read_lines, read_pairs
+from .records import read_array, read_pairs, read_values
 from .reports import LoadReport
 from .separated import SeparatedRows
 from .sources import ImportSource, digest_of
@@ -46,6 +47,8 @@ AT_ONCE = 4
 MAX_BATCH = 5_000
 """Maximum number of rows of a batch."""
 
+_SHOWN = 200  # characters of a first line in a message
+
 BATCH = 2_000
 """Rows of one batch by default."""
 
@@ -54,6 +57,7 @@ class LoadOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How a file is loaded; see `load`."""
 
     format: str | None = None
+    delimiter: str | None = None
     id: str | None = None
     on_conflict: str = "fail"
     renamed: Mapping[str, str] = msgspec.field(default_factory=dict)
@@ -167,12 +171,16 @@ class Load:
                 raise ConfigurationError(f"{self._file} cannot be read: {error.strerror}") from error
         chosen, compression = choose(None if streamed else self._file, format=options.format)
         self.report.format = chosen
+        if options.delimiter is not None and chosen not in ("csv", "tsv"):
+            text = f"a delimiter is for CSV, and {self._file} is read as {chosen}"
+            raise ConfigurationError(text, hint="leave it out, or name the format: --format csv")
         self._wishes = Wishes(
             object=self._object, id=options.id, renamed=options.renamed, replace=options.on_conflict == "overwrite",
             tenant=options.tenant,
         )  # fmt: skip
         self._names: list[str] = []
         self._spelled: FieldForm | None = None
+        self._likely = ""
         self._place = (0, "")
         self._records = self._read(chosen, compression)
 
@@ -237,16 +245,25 @@ class Load:
         self._source = source = ImportSource(self._file, stdin=self._stdin, compression=compression)
         self._held.enter_context(closing(source))
         if chosen in ("csv", "tsv"):
-            lines = SeparatedRows(source, tabs=chosen == "tsv")
-            self._names, self._spelled = lines.names, FieldForm()
+            lines = SeparatedRows(source, delimiter=self._options.delimiter or ("\t" if chosen == "tsv" else ","))
+            self._names, self._likely, self._spelled = lines.names, lines.likely, FieldForm()
             manifest = None if self._stdin is not None else read_manifest(self._file)
             if manifest is not None and manifest.format == chosen:
                 self._spelled = FieldForm(exact=True, escaped=manifest.escaped)
             return iter(lines)
-        return {"bulk": read_pairs, "json": read_array}.get(chosen, read_lines)(source)
+        return {"bulk": read_pairs, "rows": read_values}.get(chosen, read_array)(source)
 
     def _fields(self, wishes: Wishes, description: Description, names: list[str]) -> FieldInserts:
-        fields = FieldInserts(wishes, description, names, spelled=self._spelled)
+        try:
+            fields = FieldInserts(wishes, description, names, spelled=self._spelled)
+        except ConfigurationError as error:
+            if self._likely and error.code == "column-unknown":
+                sign = "tab" if self._likely == "\t" else self._likely
+                text = (
+                    f"the first line of {self._file} is one column, {names[0][:_SHOWN]!r}, unless {sign!r} separates it"
+                )
+                raise ConfigurationError(text, hint=f"--delimiter {shlex.quote(sign)}", code=error.code) from error
+            raise
         if fields.left_out:
             reason = f"the server keeps these columns itself, so they are left out: {', '.join(fields.left_out)}"
             self.report.notes.append(Note(code="columns-left-out", reason=reason))
@@ -261,6 +278,7 @@ class Load:
             "type": self._session.type,
             "object": self._object,
             "format": chosen,
+            "delimiter": options.delimiter,
             "id": options.id,
             "map": dict(options.renamed),
             "on_conflict": options.on_conflict,
@@ -353,6 +371,7 @@ async def load(
     *,
     file: Path | BinaryIO,
     format: str | None = None,  # noqa: A002
+    delimiter: str | None = None,
     id: str | None = None,  # noqa: A002
     on_conflict: str = "fail",
     renamed: Mapping[str, str] | None = None,
@@ -374,6 +393,7 @@ async def load(
         file: A path, or an open binary stream, which cannot be resumed.
         format: ``documents`` or ``ndjson``, ``json``, ``rows``, ``csv``, ``tsv``, ``bulk``, ``parquet``: what an export
             writes. None goes by the manifest of an export beside the file, else by the file's ending.
+        delimiter: What separates the fields of CSV, one character; None for a comma, and for the tab of TSV.
         id: The column whose value becomes the row's id; None to take the file's own ids, or the server's.
         on_conflict: What happens to a row whose id exists: ``fail`` rejects it, ``skip`` leaves the stored row, and
             ``overwrite`` replaces it.
@@ -395,8 +415,8 @@ async def load(
             count the rows by outcome.
     """
     options = LoadOptions(
-        format=format, id=id, on_conflict=on_conflict, renamed=renamed or {}, batch=batch, tenant=tenant, undo=undo,
-        resume=resume, create=create,
+        format=format, delimiter=delimiter, id=id, on_conflict=on_conflict, renamed=renamed or {}, batch=batch,
+        tenant=tenant, undo=undo, resume=resume, create=create,
     )  # fmt: skip
     path, stream = (file, None) if isinstance(file, Path) else (Path("stream"), file)
     job = Load(session, object, path, options=options, stdin=stream, progress=progress or (lambda _progress: None))

@@ -43,7 +43,7 @@ def _long(size: int) -> str:
     return f"the row has {size:,} bytes, and a row has {RECORD_BYTES:,} at most"
 
 
-def split_lines(source: ImportSource) -> Iterator[tuple[bytes, str]]:
+def split_lines(source: ImportSource | _Again) -> Iterator[tuple[bytes, str]]:
     """Yield the lines of a source without their ends; of one that is too long, its beginning and its fault."""
     rest, dropped, first = b"", 0, True
     while True:
@@ -64,13 +64,63 @@ def split_lines(source: ImportSource) -> Iterator[tuple[bytes, str]]:
             rest = rest[:RECORD_BYTES]
 
 
-def read_lines(source: ImportSource) -> Iterator[Record]:
-    """Yield one record for each line that is not blank."""
-    number = 0
+def read_values(source: ImportSource | _Again) -> Iterator[Record]:
+    """Yield one record for each JSON value: one a line, or over several lines, as ``jq .`` prints them.
+
+    No text of JSON goes on in a next line, so the lines of one value are joined by blanks. A line that is broken
+    costs the value that it is in, and at most the one after it.
+    """
+    number = depth = size = 0
+    lines: list[bytes] = []  # of a value that is not closed yet
+    end = b""
+
+    def joined(fault: str = "") -> Record:
+        return Record(number, b" ".join(lines)[:RECORD_BYTES], _long(size) if size > RECORD_BYTES else fault)
+
     for line, fault in split_lines(source):
-        if data := line.strip(_BLANK):
+        data = line.strip(_BLANK)
+        if not data:
+            continue
+        if lines and (data[:1] != b"{" or end in _GOES_ON):
+            if size <= RECORD_BYTES:
+                lines.append(data)
+            depth, size, end = depth + _opened(data)[0], size + 1 + len(line if fault else data), data[-1:]
+            if depth <= 0:
+                number += 1
+                yield joined(fault)
+                lines = []
+            continue
+        if lines:
             number += 1
-            yield Record(number, data, fault)
+            yield joined("it ends in its middle, and another row begins")
+            lines = []
+        if data[-1:] != _CLOSED.get(data[:1], data[-1:]) or data.count(b"{") != data.count(b"}"):
+            depth, closed = _opened(data)
+            if depth > 0 and closed and data[:1] in _CLOSED and not fault:
+                lines, size, end = [data], len(data), data[-1:]
+                continue
+        number += 1
+        yield Record(number, data, fault)
+    if lines:
+        number += 1
+        yield joined("the file ends in its middle")
+
+
+_CLOSED = {b"{": b"}", b"[": b"]"}
+_GOES_ON = (b":", b",", b"[")
+"""Ends of a line after which a brace belongs to the same value."""
+
+
+def _opened(line: bytes) -> tuple[int, bool]:
+    """Return how many objects and arrays a line opens and leaves open, and whether its last text is closed."""
+    depth, closed = 0, True
+    for token in _TOKEN.finditer(line):
+        if token[1] is not None:
+            closed = token[1] == b'"'
+        else:
+            sign = token[0]
+            depth += (sign in b"[{") - (sign in b"]}")
+    return depth, closed
 
 
 def read_pairs(source: ImportSource) -> Iterator[Record]:
@@ -97,14 +147,14 @@ _ACTION = re.compile(rb'\{\s*"(?:index|create)"\s*:\s*\{')
 
 
 def read_array(source: ImportSource) -> Iterator[Record]:
-    """Yield the elements of one JSON array; a file of lines is read as lines.
+    """Yield the elements of one JSON array, or, if a file holds none, its values, see `read_values`.
 
     Raises:
-        ConfigurationError: The array is not closed, or the file holds something else (code ``import-file-damaged``).
+        ConfigurationError: The array is not closed, or more follows it (code ``import-file-damaged``).
     """
     data = _begin(source)
     if data[:1] != b"[":
-        yield from read_lines(_Again(source, data))  # type: ignore[arg-type]
+        yield from read_values(_Again(source, data))
         return
     number, depth, begin, at = 0, 0, 1, 0
     dropped, inside = 0, False  # bytes of a long element; at the end of a block, a text may go on in the next one
@@ -129,6 +179,9 @@ def read_array(source: ImportSource) -> Iterator[Record]:
                     yield Record(number, element[:RECORD_BYTES], _long(size) if size > RECORD_BYTES else "")
                 dropped = 0
             if depth == 0:
+                if data[at:].strip(_BLANK) or _begin(source):
+                    text = f"{source.name} is damaged: something follows its JSON array"
+                    raise ConfigurationError(text, hint="give it one value a line, or one array", code=DAMAGED)
                 return
         at = at if inside else len(data)
         data, at, begin = data[begin:], at - begin, 0

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
     from .sources import ImportSource
 
+_DELIMITERS = ";\t,|"
+"""What files separate fields with, the likeliest first."""
+
 _INSIDE = re.compile(r'(?:[^"]++|"")*+')
 
 
@@ -24,15 +27,19 @@ class SeparatedRows:
 
     Attributes:
         names: The names of its columns: the fields of its first line.
+        likely: What seems to separate the fields of the first line, if nothing else does; empty if nothing does.
     """
 
-    def __init__(self, source: ImportSource, *, tabs: bool) -> None:
+    def __init__(self, source: ImportSource, *, delimiter: str) -> None:
         """Read the first line.
 
         Raises:
-            ConfigurationError: It does not name columns.
+            ConfigurationError: It does not name columns, or nothing separates fields like that.
         """
-        self._comma = "\t" if tabs else ","
+        if len(delimiter) != 1 or delimiter in '"\r\n':
+            text = f"a delimiter is one character that is no quote and no end of a line, not {delimiter[:20]!r}"
+            raise ConfigurationError(text, hint="--delimiter ';'", code="delimiter-unknown")
+        self._comma = delimiter
         self._lines = split_lines(source)
         self._number = 0
         head = next(self._read(), None)
@@ -43,6 +50,8 @@ class SeparatedRows:
         if fault:
             raise ConfigurationError(f"{source.name} has no line of column names: {fault}")
         self._number = 0
+        counts = {sign: self.names[0].count(sign) for sign in _DELIMITERS} if len(self.names) == 1 else {}
+        self.likely = max(counts, key=lambda sign: counts[sign]) if any(counts.values()) else ""
 
     def __iter__(self) -> Iterator[Record]:
         width = len(self.names)

@@ -30,6 +30,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         notes: Conflicts, missing rights.
         synthetic: The server rebuilds documents, so they come back changed.
         pruned: What stored documents leave out, in the words of the mapping; empty if nothing.
+        routed: Every row needs a routing (`_routing.required`): the server refuses one without.
         hidden: The credentials may not read the mappings.
         identity: The ids of the indices, if the mappings are too large to be read again for every call.
         time: The name of the time column, empty if there is none.
@@ -44,6 +45,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     notes: tuple[Note, ...] = msgspec.field(default=())
     synthetic: bool = False
     pruned: str = ""
+    routed: bool = False
     hidden: bool
     identity: str = ""
     time: str = ""

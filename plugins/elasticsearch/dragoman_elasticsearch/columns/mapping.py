@@ -178,6 +178,7 @@ def read(
         notes=tuple(notes),
         synthetic=any((one.get("_source") or {}).get("mode") == "synthetic" for one in decoded),
         pruned=next(filter(None, map(_pruned, decoded)), ""),
+        routed=bool(decoded) and all((one.get("_routing") or {}).get("required") in (True, "true") for one in decoded),
         hidden=mappings is None,
         time=time,
     )

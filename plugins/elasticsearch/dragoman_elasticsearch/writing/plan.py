@@ -102,8 +102,9 @@ class _Planner(msgspec.Struct, kw_only=True):
     def load(self) -> Exchange[list[RowWrite]]:
         """Return the writes of a load; all rows are refused if the index is missing."""
         with self.draft.judging(*range(len(self.draft.changes))):
-            refresh = yield from self._index(object_of(self.draft.changes[0]))
-            return loads.writes(self.draft, refresh=refresh)
+            name = object_of(self.draft.changes[0])
+            refresh = yield from self._index(name)
+            return loads.writes(self.draft, (yield from self._view(name)), refresh=refresh)
         return []
 
     def change(self, number: int, change: Change) -> Exchange[None]:
@@ -131,6 +132,7 @@ class _Planner(msgspec.Struct, kw_only=True):
         if change.guard and not change.replace:
             raise NotSentError("a guard needs a stored row; give 'replace' to overwrite it")
         refresh = yield from self._index(change.object)
+        loads.check_routing((yield from self._view(change.object)), change.routing)
         if change.document is not None and not change.values:
             document = edited_values.whole(change.document)
         else:
@@ -222,6 +224,7 @@ class _Planner(msgspec.Struct, kw_only=True):
             refresh = yield from self._refresh(key.object)
             hit = self.found[address]
             if isinstance(hit, DragomanError):
+                loads.check_routing((yield from self._view(key.object)), key.routing)
                 raise hit
             row = self._stored(*address, hit, refresh=refresh)
         if row.now is None:

@@ -12,12 +12,25 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Raw
 
-from dragoman_api import Answer, AnswerKind, Column, ColumnKind, DragomanError, Note, Page, Role, RowKey, Written
+from dragoman_api import (
+    Answer,
+    AnswerKind,
+    Column,
+    ColumnKind,
+    DragomanError,
+    HttpRequest,
+    Note,
+    Page,
+    Role,
+    RowKey,
+    Written,
+)
 from dragoman_api.columns import MAX_COLUMNS
 from dragoman_api.grid import MAX_ROWS
-from dragoman_api.json_text import decode, indented
+from dragoman_api.json_text import decode, encode, indented
 from dragoman_api.kit.outcomes import unknown_note
 from dragoman_weaviate import error_answers, objects
+from dragoman_weaviate.columns.field_types import Family, family_of
 from dragoman_weaviate.console import aggregate_tables
 from dragoman_weaviate.grid.cells import cell
 from dragoman_weaviate.http_requests import Exchange, ask
@@ -25,14 +38,16 @@ from dragoman_weaviate.http_requests import Exchange, ask
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from dragoman_api import ConsoleRequest, HttpRequest
+    from dragoman_api import ConsoleRequest
     from dragoman_api.replies import Reply
     from dragoman_weaviate.columns.grid_columns import View
+    from dragoman_weaviate.columns.schema import PropertyBase
     from dragoman_weaviate.connect import Features
 
 JsonRow = dict[str, Any]
 MAX_TABLES = 16
 """Maximum number of tables of aggregates in one answer; the answer's text holds the rest."""
+_NAMED, _NAME = 10, 100  # names in a note, and characters of one
 _NO_TABLE = (LookupError, TypeError, ValueError, AttributeError)
 _FRAGMENTS = "ast.FragmentSpread"
 
@@ -70,6 +85,8 @@ def execute(asked: ConsoleRequest, features: Features) -> Exchange[Answer]:
         aliased = bool(tables) and request.method == "POST" and _aliased(request.body or "")
         for title, found in tables:
             view = None if aliased else (yield from _known(title, features))
+            if _is_graphql(request):
+                notes += yield from _lost_integers(found, view)
             with suppress(*_NO_TABLE):
                 grids.append((title, _page(found, view)))
         grids = grids if len(grids) == len(tables) else []
@@ -169,6 +186,56 @@ def _known(name: str, features: Features) -> Exchange[View | None]:
         return (yield from objects.view(name, features))
     except DragomanError:
         return None
+
+
+def _lost_integers(found: Sequence[JsonRow], view: View | None) -> Exchange[list[Note]]:
+    """Note the nulls of a search that may stand for integers: GraphQL has none beyond 32 bits (seen on 1.38.11).
+
+    Where the rows alone do not tell, the extremes of a property do, which an aggregate answers in full.
+    """
+    if view is None:  # with aliases in the request, no name says what a value is
+        names = {name for row in found for name, value in row.items() if value is None}
+        return [_lost(names, "may be")] if names else []
+    surely: set[str] = set()
+    perhaps: set[str] = set()
+    for spec in view.collection.properties or []:
+        _seek_nulls([row[spec.name] for row in found if spec.name in row], spec, spec.name, surely, perhaps)
+    if asked := sorted(name for name in perhaps if "." not in name):
+        fields = " ".join(f"{name}{{minimum maximum}}" for name in asked)
+        query = encode({"query": f"{{Aggregate{{{view.target}{{{fields}}}}}}}"})
+        reply = yield from ask(HttpRequest("POST", "/v1/graphql", query))
+        with suppress(*_NO_TABLE):  # a tenant is missing, or the collection is gone
+            [extremes] = decode(reply.body, dict[str, dict[str, dict[str, list[dict[str, dict[str, Any]]]]]])["data"][
+                "Aggregate"
+            ][view.target]
+            perhaps -= {name for name in asked if all(map(_fits, extremes[name].values()))}
+    notes = [_lost(surely, "are")] if surely else []
+    return [*notes, _lost(perhaps - surely, "may be")] if perhaps - surely else notes
+
+
+def _seek_nulls(values: Sequence[Any], spec: PropertyBase, name: str, surely: set[str], perhaps: set[str]) -> None:
+    """Collect the names under which nulls surely, or perhaps, stand for integers."""
+    family, array = family_of(spec.data_type)
+    elements = [element for value in values if isinstance(value, list) for element in value] if array else values
+    if family is Family.INT and None in elements:
+        (surely if array else perhaps).add(name)  # the server stores no null in an array
+    if family is Family.REFERENCE:  # to objects of other collections
+        rows = [row for value in values if isinstance(value, list) for row in value if isinstance(row, dict)]
+        perhaps |= {f"{name}.{key}" for row in rows for key, value in row.items() if value is None}
+    if family is Family.OBJECT:
+        for part in spec.nested:
+            inner = [element[part.name] for element in elements if isinstance(element, dict) and part.name in element]
+            _seek_nulls(inner, part, f"{name}.{part.name}", surely, perhaps)
+
+
+def _fits(value: object) -> bool:
+    return value is None or (isinstance(value, int | float) and -(2**31) <= value < 2**31)
+
+
+def _lost(names: set[str], verb: str) -> Note:
+    listed = ", ".join(name[:_NAME] for name in sorted(names)[:_NAMED]) + (", …" if len(names) > _NAMED else "")
+    reason = f"GraphQL answers integers beyond 32 bits with null, and nulls in {listed} {verb} such integers"
+    return Note(code="integers-null", reason=reason, hint="GET /v1/objects?class=NAME answers them in full")
 
 
 def _page(found: Sequence[JsonRow], view: View | None) -> Page:

@@ -155,13 +155,15 @@ def taken(view: View, ids: Sequence[str], tenant: str | None) -> Exchange[set[st
         try:
             reply = yield from ask(graphql.search(view, fields=(), where=where, limit=len(ids), tenant=tenant))
             return {each["_additional"]["id"] for each in graphql.objects(reply, view)}
-        except QueryError:  # no GraphQL, or a window that is smaller
-            pass
+        except QueryError as error:  # no GraphQL, or a window that is smaller
+            if error_answers.UNKNOWN_TENANT.search(error.message):
+                raise
     heads = [HttpRequest("HEAD", with_query(object_path(view.target, each), tenant=tenant)) for each in ids]
     replies = yield heads
-    for reply in replies:
-        if reply.status not in (204, 404):
-            raise error_answers.exception(reply)
+    for head, reply in zip(heads, replies, strict=True):
+        if reply.status not in (204, 404):  # an answer to HEAD has no body that says why
+            again = yield from ask(HttpRequest("GET", head.path))
+            raise error_answers.exception(reply if 200 <= again.status < 300 else again)
     return {each for each, reply in zip(ids, replies, strict=True) if reply.status == 204}
 
 

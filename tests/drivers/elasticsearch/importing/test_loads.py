@@ -17,6 +17,7 @@ from pyarrow import parquet
 from cancelling import cancelled
 from dragoman.changes import ChangeSet
 from dragoman.imports import LoadReport, load, unfinished
+from dragoman_api import Delete, Insert, RowKey, Update
 from dragoman_api.arrow.schema import may_be_lists
 from dragoman_api.changes import OutcomeStatus
 from dragoman_api.errors import ConfigurationError, ConnectionFailedError, DragomanError, Refused
@@ -211,10 +212,10 @@ class Rules:
         assert (report.counts["applied"], report.rows) == (2, 7)
         told = rejected(file)
         assert [(each["row"], each["data"]) for each in told if each["code"] == "unreadable"] == [
-            (2, "nonsense"), (3, [1]), (4, '{"sku": "\ufffd"}'),
+            (2, "nonsense"), (3, [1]), (4, '{"sku": "\ufffd"}'), (6, '{"n": 2'),
         ]  # fmt: skip
         assert [(each["row"], each["data"]) for each in told if each["code"] != "unreadable"] == [
-            (5, {"n": "many"}), (6, '{"n": 2'),
+            (5, {"n": "many"}),
         ]  # fmt: skip
         assert all(each["reason"] for each in told)
 
@@ -250,6 +251,23 @@ class Rules:
         else:
             assert counts(report) == {"applied": 1}, rejected(file)
             assert [note.code for note in report.notes] == [outcome][: bool(outcome)]
+
+    async def test_a_row_without_the_routing_that_its_index_requires_is_never_sent(self, es: Rig, tmp_path):
+        """E28, E30: without an id, and for a read, 7.17 answers with a null pointer."""
+        name = await es.index({"n": {"type": "long"}}, mapping={"_routing": {"required": True}})
+        rows = [{"_id": "1", "_source": {"n": 1}}, {"_source": {"n": 2}}, {"_id": "3", "routing": "a", "_source": {}}]
+        file = lines(tmp_path / "o.rows", *rows)
+        for undo in (None, tmp_path / "undo"):
+            report = await load(session(es), name, file=file, format="rows", undo=undo, on_conflict="overwrite")
+            assert counts(report) == {"applied": 1, "refused": 2}
+            assert {row["reason"] for row in rejected(file)} == {
+                f"'{name}' needs a routing for every row (_routing.required), and this one has none"
+            }
+        changes = (Insert(name, {"n": 1}, "x"), Insert(name, {"n": 1}), Update(RowKey(name, "3"), {"n": 1}),
+                   Delete(RowKey(name, "3")))  # fmt: skip
+        outcomes = await es.apply(*changes, Update(RowKey(name, "3", "a"), {"n": 1}))
+        assert [outcome.status for outcome in outcomes] == ["refused"] * 4 + ["applied"]
+        assert all("_routing.required" in outcome.reason for outcome in outcomes[:4])
 
     async def test_columns_are_renamed_left_out_and_must_exist(self, es: Rig, tmp_path):
         name = await es.index(COLUMNS)

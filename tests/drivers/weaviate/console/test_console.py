@@ -293,6 +293,29 @@ def test_a_batch_of_queries_says_why_it_fails_with_a_key():
 
 
 class Rules:
+    @pytest.mark.parametrize(
+        ("large", "selection", "notes"),
+        [
+            ({"i": 2**31}, "i", ["nulls in i may be such integers"]),
+            ({"i": -(2**31) - 1}, "i is", ["nulls in i may be such integers"]),
+            ({"i": 2**31 - 1}, "i is t", []),
+            ({"is": [2**31]}, "i is", ["nulls in is are such integers"]),
+            ({"is": [2**31 - 1]}, "i is", []),
+            ({"i": 2**40, "is": [2**40]}, "i is", ["nulls in is are", "nulls in i may be"]),
+            ({"i": 2**31}, "other: i", ["nulls in other may be such integers"]),
+            ({"i": 2**31}, "t", []),
+        ],
+    )
+    async def test_nulls_that_stand_for_large_integers_are_noted(self, wv: Rig, large, selection, notes):
+        """W31: GraphQL has integers of 32 bits, and answers larger ones with null."""
+        name = await wv.collection({"t": "text", "i": "int", "is": "int[]"}, [{"t": "a"} | large, {"t": "b"}])
+        [answer] = await wv.console(f"{{ Get {{ {name} {{ {selection} _additional {{ id }} }} }} }}")
+        found = [note.reason for note in answer.notes if note.code == "integers-null"]
+        assert len(found) == len(notes)
+        assert all(text in reason for text, reason in zip(notes, found, strict=True))
+        [rest] = await wv.console(f"GET /v1/objects?class={name}")
+        assert rest.notes == []
+
     async def test_the_console_of_the_specification(self, wv: Rig):
         """W2, W26, W28 to W32: GraphQL and REST lines in one text."""
         name = await wv.collection({"t": "text", "i": "int"}, [{"t": "tea", "i": 1}, {"t": "sea", "i": 2}])

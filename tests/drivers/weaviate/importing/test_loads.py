@@ -70,6 +70,19 @@ class Rules:
         assert (await load(session(wv), name, file=file, format="rows", tenant="b")).counts["applied"] == 1
         assert len(await stored(wv, name, tenant="a")) == len(await stored(wv, name, tenant="b")) == 1
 
+    @pytest.mark.parametrize("keyed", [True, False])
+    async def test_an_unknown_tenant_is_named_by_every_row(self, wv: Rig, tmp_path, keyed):
+        name = await wv.collection(TYPES, multiTenancyConfig={"enabled": True})
+        await wv.call("POST", f"/v1/schema/{name}/tenants", [{"name": "a"}])
+        file = tmp_path / "o.rows"
+        ids = [{"id": f"10000000-0000-0000-0000-00000000000{at}"} if keyed else {} for at in range(2)]
+        file.write_text("".join(json.dumps({**id_, "properties": {"n": 1}, "tenant": "b"}) + "\n" for id_ in ids))
+        for undo in (None, tmp_path / "undo"):
+            report = await load(session(wv), name, file=file, format="rows", undo=undo)
+            assert report.counts["applied"] == 0
+            assert len(rejected(file)) == 2
+            assert all('tenant not found: "b"' in row["reason"] for row in rejected(file))
+
     async def test_a_vector_that_is_none_is_refused_with_its_row(self, wv: Rig, tmp_path):
         name = await wv.collection(TYPES)
         file = tmp_path / "o.rows"
