@@ -94,7 +94,7 @@ def mode_beside(path: Path, *, source: Path | int | None) -> int:
         source: The other file or its descriptor. None, like a pipe or a file that is gone, does not say who may read
             it: then only this user can.
     """
-    if source is None or _WINDOWS:
+    if sys.platform == "win32" or source is None:
         return PRIVATE
     try:
         about, folder = os.stat(source), path.parent.stat()  # noqa: PTH116 - perhaps of a descriptor
@@ -152,6 +152,8 @@ def replacing(path: Path, *, mode: int = OPEN, durable: bool = True) -> Iterator
 
 def _take_rights(handle: int, about: os.stat_result, *, listed: bool) -> None:
     """Give a new, empty file the group of the one that it replaces; without it, the group gets no special rights."""
+    if sys.platform == "win32":
+        return
     if os.fstat(handle).st_gid != about.st_gid:
         with suppress(OSError):  # this user is no member
             os.fchown(handle, -1, about.st_gid)

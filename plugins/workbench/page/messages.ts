@@ -133,6 +133,10 @@ export interface ChangeEntry {
  *     type: The server's own name of the type, or ``mixed``.
  *     kind: What its values are, which decides how they are shown, read and exported.
  *     repeated: Every value is an array whose elements have the kind.
+ *     multiple: A value may be an array of such values, although a single one needs none; the description cannot tell.
+ *         The host looks at some rows, and reads the column as lists where they hold arrays.
+ *     many: The values of a column that is `multiple` are lists in a table: with ``array`` a list of one stands for
+ *         an array of one, with ``value`` for the value alone. Empty if the host decides.
  *     role: What the column is for; only inserts may name a key column.
  *     written: Which changes may name the column.
  *     sortable: A sort on it has an effect.
@@ -154,6 +158,8 @@ export interface Column {
   readonly type: string;
   readonly kind: ColumnKind;
   readonly repeated: boolean;
+  readonly multiple: boolean;
+  readonly many: "" | "array" | "value";
   readonly role: Role;
   readonly written: Written;
   readonly sortable: boolean;
@@ -624,9 +630,12 @@ export interface HistoryEntry {
  *
  * Attributes:
  *     method: The HTTP method, in capitals.
- *     path: Percent-encoded, with its query string, from the first slash.
+ *     path: A `RequestPath`: percent-encoded, with its query string, from its one slash at the beginning.
  *     body: The bytes that are sent, as text; None for no body.
  *     content_type: The content type of the body.
+ *
+ * Raises:
+ *     ValueError: The path could lead elsewhere, or is not one; or method or content type could be more than that.
  */
 export interface HttpRequest {
   readonly method: string;
