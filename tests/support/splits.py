@@ -37,6 +37,7 @@ SPLIT = Split(
     strict=False,
     table=[],
     described=[],
+    whole=False,
     now=datetime(2026, 11, 23, tzinfo=UTC),
     started="2026-11-23T12:00:00+00:00",
 )

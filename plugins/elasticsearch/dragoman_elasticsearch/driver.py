@@ -56,6 +56,7 @@ if TYPE_CHECKING:
 
     from msgspec import Raw
 
+    from dragoman_api import Note
     from dragoman_api.completions import Completion, CompletionRequest
     from dragoman_api.exports import ExportSplit, SplitRequest
     from dragoman_api.previews import PreviewRequest
@@ -276,6 +277,10 @@ class Driver:
         """See `dragoman_api.hookspecs.DriverSpec.export_rows`."""
         from .exporting.export import ExportReader
 
+        notes: list[Note] = []
+        if request.columns is None:  # a table of columns says by itself which it lacks
+            with suppress(ObjectNotFoundError):  # the host describes an object first
+                notes = self._views.known(request.object).pruned_notes()
         if request.share is not None:
             from .exporting.shares import ShareReader
 
@@ -295,7 +300,8 @@ class Driver:
             async with read_together(readers, beside=partial(self._renew, export)) as fetched:
                 async for page in fetched:
                     if (part := export.part(page)) is not None:
-                        yield part
+                        yield msgspec.structs.replace(part, notes=[*notes, *part.notes]) if notes else part
+                        notes = []
         finally:
             await self._free(export)
 

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
     from dragoman_api.columns import Column, Note
 
+    from .values import RowKeys
+
 _END = b"\xff\xff\xff\xff\0\0\0\0"  # https://arrow.apache.org/docs/format/Columnar.html#ipc-streaming-format
 
 
@@ -23,9 +25,11 @@ class ArrowStream:
 
     formulas = 0
 
-    def __init__(self, columns: Sequence[Column], *, described: Sequence[Column], strict: bool) -> None:
+    def __init__(
+        self, columns: Sequence[Column], *, described: Sequence[Column], strict: bool, keys: RowKeys | None = None
+    ) -> None:
         """Begin; see `TableReader`."""
-        self._reader = TableReader(columns, described=described, strict=strict)
+        self._reader = TableReader(columns, described=described, strict=strict, keys=keys)
 
     @property
     def misfits(self) -> list[int]:
@@ -34,7 +38,7 @@ class ArrowStream:
 
     @property
     def notes(self) -> list[Note]:
-        """What did not fit so far."""
+        """What did not fit so far, and what no column shows."""
         return self._reader.notes
 
     def go_on(self, rows: int, _formulas: int, misfits: Sequence[int] = ()) -> None:

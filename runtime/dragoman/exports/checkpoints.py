@@ -8,6 +8,7 @@ import msgspec
 
 from dragoman_api.columns import Note
 from dragoman_api.json_text import decode
+from dragoman_api.kit.left_out import LeftOut
 from dragoman_registry import files
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         misfits: Values in each column that do not fit its type.
         formulas: Cells in them that a spreadsheet would read as a formula.
         notes: The driver's notes on them.
+        left_out: What the file does not hold of them.
         driver: The driver's own checkpoint; None once it has sent everything.
         started: When the export's first run began, UTC.
         resumed: How often it was resumed.
@@ -45,6 +47,7 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     formulas: int = 0
     misfits: list[int] = []
     notes: list[Note] = []
+    left_out: LeftOut = msgspec.field(default_factory=LeftOut)
     driver: str | None
     started: str
     resumed: int

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from dragoman.spellings import Spelling
     from dragoman_api.columns import Column
 
+    from .values import RowKeys
+
 _SCALAR = re.compile(SCALAR.pattern.encode())
 _SPECIAL = {b",": re.compile(rb'[",\r\n]'), b"\t": re.compile(rb'["\t\r\n]')}
 
@@ -30,11 +32,14 @@ class Csv:
         formulas: Number of fields so far that a spreadsheet would read as a formula.
     """
 
-    def __init__(self, columns: Sequence[Column], *, escape: bool = False, tabs: bool = False) -> None:
+    def __init__(
+        self, columns: Sequence[Column], *, keys: RowKeys | None = None, escape: bool = False, tabs: bool = False
+    ) -> None:
         """Begin.
 
         Args:
             columns: The columns in order.
+            keys: Counts what no column shows; None for columns that a caller named.
             escape: Put an apostrophe before formulas.
             tabs: TSV: separate fields by tabs, and end lines with a line feed alone.
         """
@@ -43,7 +48,7 @@ class Csv:
         self._special = _SPECIAL[self._comma]
         self.formulas = 0
         self._names = [column.name for column in columns]
-        self._reader = ValueReader(columns)
+        self._reader = ValueReader(columns, keys)
         self._fields = [self._fields_of(spelling_of(column)) for column in columns]
         self._null = b'""' if len(columns) == 1 else b""  # else the line would be empty, and readers would skip it
 
@@ -63,7 +68,13 @@ class Csv:
         """Convert whole lines of rows to CSV bytes."""
         read, null, fields, comma = self._reader.read, self._null, self._fields, self._comma
         rows = [
-            comma.join([null if value is None else field(value) for field, value in zip(fields, read(line))])  # noqa: B905 - as many, and there are many
+            comma.join(
+                # Numbers, true and false stand as they are; a call for each would cost more than all else.
+                [
+                    null if value is None else value if value[0] not in b'"[{' else field(value)
+                    for field, value in zip(fields, read(line))  # noqa: B905 - as many, and there are many
+                ]
+            )
             for line in lines.split(b"\n")
             if line
         ]
@@ -75,8 +86,8 @@ class Csv:
         digits = b"0123456789tf" if spelling.mixed else b""
 
         def field(value: bytes) -> bytes:
-            if value[0] != 0x22:  # not a text: arrays and objects need quoting, other values do not
-                return quoted(value) if value[0] in b"[{" else value
+            if value[0] != 0x22:  # an array or an object
+                return quoted(value)
             # JSON escapes quotes, line breaks and tabs, so without a backslash there are none.
             if plain and b"\\" not in value and b"," not in value and len(value) > 2 and value[1] not in special:
                 is_scalar = value[1] in digits and _SCALAR.fullmatch(value, 1, len(value) - 1)

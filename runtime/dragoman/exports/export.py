@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
+from copy import deepcopy
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -17,6 +18,7 @@ from dragoman_api import events
 from dragoman_api.columns import Note
 from dragoman_api.errors import DragomanError, ExportError
 from dragoman_api.exports import ExportPart
+from dragoman_api.kit.left_out import LeftOut
 
 from .blocks import blocks
 from .checkpoints import Checkpoint, checkpoint_due
@@ -28,7 +30,7 @@ from .json_array import JsonArray
 from .results import ExportResult
 from .spreadsheet_formulas import formula_notes
 from .targets import FileTarget, StreamTarget
-from .values import UNREADABLE, unreadable
+from .values import UNREADABLE, RowKeys, unreadable
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
@@ -97,6 +99,7 @@ class Export:
         self._securing = False
         self._before_tail: Checkpoint | None = None  # all rows; what follows them is no place to go on
         self._marked = (0, self._began)  # bytes and time of the last checkpoint
+        self._keys: RowKeys | None = None  # counts what a table of all columns does not show
         self._arrow: ArrowStream | None = None  # what converts to columns that have types
         inside = shape.format == "parquet"
         self._compressor = Compressor(shape.compression) if shape.compression and not inside else None
@@ -105,6 +108,11 @@ class Export:
     def resumable(self) -> bool:
         """Whether the export can resume after an interruption, if the driver supports it."""
         return self._target.resumable
+
+    @property
+    def left_out(self) -> LeftOut:
+        """What the file does not hold of the rows so far."""
+        return self._keys.left_out if self._keys else LeftOut()
 
     def now(self) -> datetime:
         """Read when the first run of this export began, which relative instants count from; blocks on the disk."""
@@ -133,6 +141,7 @@ class Export:
         *,
         columns: Sequence[Column],
         described: Sequence[Column] = (),
+        whole: bool = False,
         manifest: bool,
         parts: Parts,
         notes: Sequence[Note] = (),
@@ -144,6 +153,7 @@ class Export:
             request: The request to the driver; `run` fills in its checkpoint.
             columns: The columns of a table.
             described: All columns of the object, which say what objects in arrays hold; by default those of the table.
+            whole: The table has all columns of the object; what they do not show is counted.
             manifest: Write a manifest beside the file.
             parts: Streams the parts of a request.
             notes: Notes on the request.
@@ -155,6 +165,7 @@ class Export:
         """
         self._given = list(notes)
         self._width = len(columns)
+        self._keys = RowKeys(described or columns) if whole else None
         self._converter = self._make_converter(columns, described or columns)
         body = request.filter.body if request.filter else None
         about: dict[str, Any] = {"filter": body, "driver": self._source.plugin, "escaping": self._shape.escape or None}
@@ -210,6 +221,8 @@ class Export:
         found = self._secured = self._target.resume(self._identity)
         self._rows, self._driver, self._started = found.rows, found.driver, found.started
         self._notes = list(found.notes)
+        if self._keys:
+            self._keys.left_out = found.left_out
         if self._converter:
             self._converter.go_on(found.rows, found.formulas)
         if self._arrow:
@@ -299,6 +312,7 @@ class Export:
             formulas=self._converter.formulas if self._converter else 0,
             misfits=self._arrow.misfits if self._arrow else [],
             notes=self._notes,
+            left_out=deepcopy(self.left_out),  # it is written while rows are counted
             driver=self._driver,
             started=self._started,
             resumed=self._resumed,
@@ -319,11 +333,11 @@ class Export:
     def _make_converter(self, columns: Sequence[Column], described: Sequence[Column]) -> Converter | None:
         """Return what makes the file's bytes of the driver's lines; None if they are the same."""
         if self._shape.format in SEPARATED:
-            return Csv(columns, escape=self._shape.escape, tabs=self._shape.format == "tsv")
+            return Csv(columns, keys=self._keys, escape=self._shape.escape, tabs=self._shape.format == "tsv")
         if self._shape.format in TYPED:
             from .arrow_stream import ArrowStream
 
-            self._arrow = ArrowStream(columns, described=described, strict=self._shape.strict)
+            self._arrow = ArrowStream(columns, described=described, strict=self._shape.strict, keys=self._keys)
             return self._arrow
         return JsonArray() if self._shape.format == "json" else None
 
@@ -360,8 +374,8 @@ class Export:
             error.advise("export with resume=True to continue")
 
     def _result(self, request: ExportRequest) -> ExportResult:
-        misfits = self._arrow.notes if self._arrow else []
-        notes = [*self._given, *filter_notes(request.filter), *self._notes, *misfits]
+        told = self._arrow.notes if self._arrow else self.left_out.notes()
+        notes = [*self._given, *filter_notes(request.filter), *self._notes, *told]
         if self._converter:
             notes = [*notes, *formula_notes(self._converter.formulas, escaped=self._shape.escape)]
         if self._total is not None and self._total != self._rows:

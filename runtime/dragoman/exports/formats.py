@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 import msgspec
 
+from dragoman_api.columns import MAX_COLUMNS
 from dragoman_api.errors import ConfigurationError
 from dragoman_api.exports import ExportForm
+from dragoman_api.kit.left_out import CUT, columns_left_out
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from dragoman_api.columns import Column, Description
+    from dragoman_api.columns import Column, Description, Note
 
 FORMS = {
     "documents": ExportForm.DOCUMENTS,
@@ -237,12 +239,41 @@ def choose_columns(description: Description, names: Sequence[str] | None) -> lis
     for at, name in enumerate(names):
         reason = ""
         if name not in columns:
-            text = f"{description.object!r} has no column {name!r}"
-            raise ConfigurationError(text, code="column-unknown", details={"column": name})
+            raise unknown_column(description, name)
         if not columns[name].path:
-            reason = f"an export does not hold the column {name!r}; it is computed for a page"
+            why = columns[name].reasons.get("export", "it is computed for a page")
+            reason = f"an export does not hold the column {name!r}: {why}"
         elif name in names[:at]:
             reason = f"the column {name!r} is named twice"
         if reason:
             raise ConfigurationError(reason, details={"column": name})
     return [columns[name] for name in names]
+
+
+def column_notes(description: Description, names: Sequence[str] | None) -> list[Note]:
+    """Return notes on the columns that a table of all columns leaves out; none if its columns are named."""
+    if names is not None:
+        return []
+    reasons = {
+        column.name: column.reasons["export"]
+        for column in description.columns
+        if not column.path and "export" in column.reasons
+    }
+    cut = [note for note in description.notes if note.code == CUT]
+    return [*cut, *columns_left_out(reasons)]
+
+
+def lists_not_all(description: Description) -> bool:
+    """Return whether an object has more columns than its description lists."""
+    return any(note.code == CUT for note in description.notes)
+
+
+def unknown_column(description: Description, name: str) -> ConfigurationError:
+    """Return the error for a column that a description does not list; an object may have more than it lists."""
+    text, hint = f"{description.object!r} has no column {name!r}", ""
+    if lists_not_all(description):
+        text = (
+            f"{name!r} is not among the {MAX_COLUMNS:,} columns that are read of {description.object!r}, which has more"
+        )
+        hint = "use documents (NDJSON), which hold all that is stored"
+    return ConfigurationError(text, hint=hint, code="column-unknown", details={"column": name})

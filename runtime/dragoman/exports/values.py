@@ -9,6 +9,7 @@ import msgspec
 
 from dragoman_api.cells import exact_number, widened
 from dragoman_api.errors import ExportError
+from dragoman_api.kit.left_out import KEYS, VALUES, LeftOut, ShownKeys, joined
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,16 +37,91 @@ def unreadable(what: str, error: BaseException) -> ExportError:
     return ExportError(f"{what} cannot be read: {error}", hint=hint)
 
 
+class RowKeys:
+    """Counts what the columns of an object do not show of exported rows.
+
+    Attributes:
+        shown: The known keys, by the members that lead to them.
+        left_out: What was counted.
+    """
+
+    def __init__(self, columns: Sequence[Column]) -> None:
+        """Plan.
+
+        Args:
+            columns: All columns of the object.
+        """
+        names: dict[tuple[str, ...], set[str]] = {(): set()}
+        for column in columns:
+            for end in range(len(column.path)):
+                names.setdefault(column.path[:end], set()).add(column.path[end])
+        self.shown = {group: ShownKeys(keys) for group, keys in names.items()}
+        self.left_out = LeftOut()
+
+    def missed(self, line: bytes) -> tuple[set[tuple[tuple[str, ...], str]], set[str]]:
+        """Return the keys of a row that no column shows, after the way to its object, and columns shown in part.
+
+        Raises:
+            ExportError: The line is not a JSON object.
+        """
+        row = read_row(line)
+        unknown: set[tuple[tuple[str, ...], str]] = set()
+        twice: set[str] = set()
+        for group, shown in self.shown.items():
+            members: Any = row
+            for key in group:
+                members = members.get(key) if isinstance(members, dict) else None
+            if isinstance(members, dict):
+                pairs, names = shown.missed(members)
+                unknown |= {((*group, *at.split(".")) if at else group, key) for at, key in pairs}
+                twice |= names
+        return unknown, twice
+
+    def add(self, line: bytes) -> None:
+        """Count what the columns do not show of one row. Raises ExportError as `missed`."""
+        if self.left_out.full:
+            return
+        unknown, twice = self.missed(line)
+        self.add_keys(unknown)
+        self.left_out.add(VALUES, twice)
+
+    def add_keys(self, unknown: set[tuple[tuple[str, ...], str]]) -> None:
+        """Count one row that holds these keys."""
+        groups = sorted(self.shown, key=len, reverse=True)
+        names = set()
+        for way, key in unknown:
+            group = next(group for group in groups if way[: len(group)] == group)
+            names.add(joined(".".join(way[len(group) :]), key))
+        self.left_out.add(KEYS, names)
+
+
 class ValueReader:
     """Finds chosen columns in rows."""
 
-    def __init__(self, columns: Sequence[Column]) -> None:
-        """Plan how to find the columns, once for all rows."""
+    def __init__(self, columns: Sequence[Column], keys: RowKeys | None = None) -> None:
+        """Plan how to find the columns, once for all rows.
+
+        Args:
+            columns: The columns.
+            keys: Counts what no column shows of each row that is read.
+        """
+        self._keys = keys
         self._width = len(columns)
-        groups: dict[tuple[str, ...], list[tuple[int, str, tuple[str, ...]]]] = {}
+        plain: dict[tuple[str, ...], list[tuple[int, str]]] = {}
+        dotted: dict[tuple[str, ...], list[tuple[int, str, tuple[str, ...]]]] = {}
         for at, column in enumerate(columns):
-            groups.setdefault(column.path[:-1], []).append((at, column.path[-1], column.arrays))
-        self._groups = list(groups.items())
+            group, name = column.path[:-1], column.path[-1]
+            plain.setdefault(group, [])
+            if "." in name:
+                dotted.setdefault(group, []).append((at, name, column.arrays))
+            else:
+                plain[group].append((at, name))
+        if keys is not None:
+            plain.setdefault((), [])
+        self._groups = [
+            (group, names, dotted.get(group, []), None if keys is None else keys.shown[group])
+            for group, names in plain.items()
+        ]
 
     def read(self, line: bytes) -> list[bytes | None]:
         """Return each column's JSON text, None if it is null or missing.
@@ -55,16 +131,23 @@ class ValueReader:
         """
         found: list[bytes | None] = [None] * self._width
         row = _members(line)
-        for prefix, names in self._groups:
+        strange = False
+        for group, names, dotted, shown in self._groups:
             members = row
-            for key in prefix:
+            for key in group:
                 value = bytes(members.get(key, b""))
                 members = _members(value) if value[:1] == b"{" else {}
+            for at, name in names:
+                if (raw := members.get(name)) is not None and (text := bytes(raw)) != b"null":
+                    found[at] = text
             opened: Opened = {}
-            for at, name, arrays in names:
-                raw = members.get(name)
-                text = bytes(raw) if raw is not None else follow(members, name, arrays, opened) if "." in name else None
-                found[at] = None if text == b"null" else text
+            for at, name, arrays in dotted:
+                inner = follow(members, name, arrays, opened)
+                found[at] = None if inner == b"null" else inner
+            if shown is not None and not (shown.flat and shown.flat.issuperset(members)):
+                strange = strange or not is_plain(shown, members, opened)
+        if strange and self._keys is not None:
+            self._keys.add(line)
         return found
 
 
@@ -109,13 +192,14 @@ def follow(members: _Members, name: str, arrays: Sequence[str], opened: Opened, 
     while end > 0:
         inner = _open(members, name[:end], opened)
         if inner is not None:
-            here, rest = before + name[:end], name[end + 1 :]
+            rest = name[end + 1 :]
+            here = before + name[:end] if arrays else ""
             if isinstance(inner, list):
                 return _gather(inner, rest, arrays, opened, here)
+            found = follow(inner, rest, arrays, opened, f"{here}." if arrays else "")
             if here in arrays:
-                found = follow(inner, rest, arrays, opened, f"{here}.")
                 return b"[%b]" % (found or b"null")
-            if (found := follow(inner, rest, arrays, opened, f"{here}.")) is not None:
+            if found is not None:
                 return found
         end = name.rfind(".", 0, end)
     return None
@@ -132,6 +216,52 @@ def _gather(array: list[msgspec.Raw], name: str, arrays: Sequence[str], opened: 
             inner = follow(value, name, arrays, opened, f"{before}.")
         found.append(inner or b"null")
     return b"[" + b",".join(found) + b"]"
+
+
+def is_plain(shown: ShownKeys, members: _Members, opened: Opened, at: str = "") -> bool:
+    """Return whether an object holds only what columns show, each once.
+
+    Args:
+        shown: The known keys.
+        members: The JSON texts of the object's members.
+        opened: As for `follow`.
+        at: The name of the object.
+    """
+    keys, objects = shown.known[at], shown.objects[at]
+    if not keys.issuperset(members):
+        for key in members:
+            if key not in keys and bytes(members[key]) != b"null":
+                return False
+    if not objects or objects.isdisjoint(members):
+        return True
+    if shown.spells_twice(members, at):
+        return False
+    for key in objects:
+        if key in members:
+            inner, name = _open(members, key, opened), f"{at}.{key}" if at else key
+            if isinstance(inner, dict):
+                if not is_plain(shown, inner, opened, name):
+                    return False
+            elif isinstance(inner, list):
+                if not _are_plain(shown, inner, opened, name):
+                    return False
+            elif bytes(members[key]) != b"null":
+                return False
+    return True
+
+
+def _are_plain(shown: ShownKeys, items: list[msgspec.Raw], opened: Opened, at: str) -> bool:
+    for number, item in enumerate(items):
+        inner = _open(items, number, opened)
+        if isinstance(inner, dict):
+            plain = is_plain(shown, inner, opened, at)
+        elif isinstance(inner, list):
+            plain = _are_plain(shown, inner, opened, at)
+        else:
+            plain = bytes(item) == b"null"
+        if not plain:
+            return False
+    return True
 
 
 def _open(holder: Any, key: str | int, opened: Opened) -> _Inner:

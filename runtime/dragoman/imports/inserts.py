@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Raw
 
+from dragoman.exports.formats import lists_not_all, unknown_column
 from dragoman.exports.spreadsheet_formulas import unescaped
 from dragoman.near_names import did_you_mean, near_names
 from dragoman.spellings import Quoted, spelling_of, value_of
@@ -21,7 +22,7 @@ from dragoman_api.kit.left_out import OTHERS
 from .places import Gathered, MemberPlace, MemberPlaces, Members, RowPlaces, UnplacedError, move_parts, object_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
     from dragoman_api.columns import Column, Description, Note
 
@@ -260,7 +261,7 @@ class FieldInserts:
                 self._placed.append((at, place))
                 continue
             if not _exists(target, columns) and name != wishes.id:
-                raise _unknown(target, description.object, columns)
+                raise _unknown(target, description)
             if target in columns and columns[target].written is Written.NEVER:
                 self.left_out.append(name)
             elif _exists(target, columns):
@@ -358,7 +359,10 @@ def _exists(name: str, columns: Mapping[str, Column]) -> bool:
     return any(".".join(parts[:end]) in columns for end in range(len(parts), 0, -1))
 
 
-def _unknown(name: str, object_: str, known: Iterable[str]) -> ConfigurationError:
-    text = f"'{object_}' has no column {name!r}{did_you_mean(near_names(name, known))}"
+def _unknown(name: str, description: Description) -> ConfigurationError:
+    if lists_not_all(description):
+        return unknown_column(description, name)
+    known = [column.name for column in description.columns]
+    text = f"'{description.object}' has no column {name!r}{did_you_mean(near_names(name, known))}"
     hint = f"--map {name}=NAME gives it another name, and --map {name}= leaves it out"
     return ConfigurationError(text, hint=hint, code="column-unknown", details={"column": name})

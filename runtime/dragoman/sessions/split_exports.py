@@ -14,11 +14,13 @@ from anyio.to_thread import run_sync
 from dragoman.background import background
 from dragoman.exports import TYPED, Export, ExportSource
 from dragoman.exports.failures import reporting
+from dragoman.exports.formats import column_notes
 from dragoman.exports.parts.coordinator import Coordinator
 from dragoman.exports.parts.pace import Pace
 from dragoman.exports.parts.split import ExportOrigin, PartResult, Split
 from dragoman.exports.parts.targets import parts_target
 from dragoman.exports.uploads import local_file
+from dragoman.exports.values import RowKeys
 from dragoman_api.errors import ConfigurationError, DragomanError, DriverFaultError, ExportError
 from dragoman_api.events import ExportProgressed
 from dragoman_api.exports import MAX_SHARES, ExportRequest, SnapshotHold, SplitRequest
@@ -150,7 +152,7 @@ class SplitExports:
             shares=[],
             snapshot="",
             total=None,
-            notes=notes,
+            notes=[*notes, *(column_notes(described, columns) if described else ())],
             filter=made.filter.rows if made.filter else [],
             wanted=parts,
             format=shape.format,
@@ -158,7 +160,8 @@ class SplitExports:
             escape=shape.escape,
             strict=shape.strict,
             table=table,
-            described=described.columns if described and shape.format in TYPED else [],
+            described=described.columns if described else [],
+            whole=shape.tabular and columns is None,
             now=scope.now,
             started=datetime.now(UTC).isoformat(timespec="seconds"),
         )
@@ -197,12 +200,20 @@ class SplitExports:
             export = Export(source, to=file, shape=split.shape, resume=False, emit=emit)
             with export.reporting():
                 request = split.of_part(number)
-                about: dict[str, Any] = {"columns": split.table, "described": split.described}
+                about: dict[str, Any] = {"columns": split.table, "described": split.described, "whole": split.whole}
                 result = await export.run(request, **about, manifest=False, parts=self._at(pace), confirm=ready)
             told = {(note.code, note.reason) for note in split.notes}
+            told |= {(note.code, note.reason) for note in export.left_out.notes()}
             notes = [note for note in result.notes if (note.code, note.reason) not in told]
             _check_rows(split, number, notes)
-        return PartResult(file=file.name, rows=result.rows, bytes=result.bytes, sha256=result.sha256, notes=notes)
+        return PartResult(
+            file=file.name,
+            rows=result.rows,
+            bytes=result.bytes,
+            sha256=result.sha256,
+            notes=notes,
+            left_out=export.left_out,
+        )
 
     def _at(self, pace: Pace | None) -> Parts:
         """Return what streams the parts of a request, at a pace."""
@@ -218,7 +229,8 @@ class SplitExports:
         await self._know(split, number)
         from dragoman.exports.tables import TableReader
 
-        reader = TableReader(split.table, described=split.described, strict=split.strict)
+        keys = RowKeys(split.described) if split.whole else None
+        reader = TableReader(split.table, described=split.described, strict=split.strict, keys=keys)
         async with aclosing(requested_batches(self._at(pace), split.of_part(number), reader, notes)) as batches:
             async for batch in batches:
                 yield batch

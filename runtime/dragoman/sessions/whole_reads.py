@@ -13,6 +13,8 @@ from msgspec.structs import replace
 
 from dragoman.exports import TYPED, add_notes, choose_columns, need, read_row
 from dragoman.exports.blocks import blocks
+from dragoman.exports.formats import column_notes
+from dragoman.exports.values import RowKeys
 from dragoman_api.columns import Note
 from dragoman_api.errors import ConfigurationError, DragomanError
 from dragoman_api.exports import ExportForm, ExportRequest
@@ -215,8 +217,9 @@ async def read_batches(
     table = table_columns(description, columns, typed=True)
     made = await reads.prepare(scope)
     table, found = await with_lists(calls, scope, made, table, lists=lists)
-    notes += [*made.notes, *found]
-    reader = TableReader(table, described=description.columns, strict=strict)
+    notes += [*made.notes, *found, *column_notes(description, columns)]
+    keys = RowKeys(description.columns) if columns is None else None
+    reader = TableReader(table, described=description.columns, strict=strict, keys=keys)
     request = _request(scope, made, form=ExportForm.ROWS, columns=[column.name for column in table])
     async with aclosing(requested_batches(calls.parts, request, reader, notes)) as batches:
         async for batch in batches:
@@ -304,4 +307,6 @@ async def run_export(
         if export.resumable:
             request = replace(request, keep_alive=keep_alive)
         about: dict[str, Any] = {"columns": table, "described": described.columns if described else []}
-        return await export.run(request, **about, manifest=manifest, parts=calls.parts, notes=[*made.times, *found])
+        about |= {"whole": shape.tabular and columns is None}
+        notes = [*made.times, *found, *(column_notes(described, columns) if described else ())]
+        return await export.run(request, **about, manifest=manifest, parts=calls.parts, notes=notes)

@@ -15,8 +15,9 @@ from drivers.elasticsearch.rig import OnFake, OnServer, Rig, on_fake
 from drivers.replies import Answers, reply
 
 import dragoman_elasticsearch
-from dragoman_api import ObjectsRequest
+from dragoman_api import ObjectsRequest, Update
 from dragoman_api import Operator as Op
+from dragoman_api.cells import MISSING
 from dragoman_api.columns import ColumnKind
 from dragoman_api.errors import ObjectNotFoundError, QueryError
 from dragoman_api.testing.target import hooks_of
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from wording import Wording
 
 TEXT = {"type": "text", "fields": {"keyword": {"type": "keyword", "ignore_above": 256}}}
+LONG = {"type": "long"}
 
 
 def view(*mappings: dict[str, Any], caps: dict[str, Any] | None = None) -> View:
@@ -150,25 +152,35 @@ def test_an_alias_field_stands_for_its_target(wording: Wording) -> None:
     wording(found.columns["al"].reasons["edit"])
 
 
-def test_a_runtime_field_is_read_only() -> None:
-    found = view({"properties": {}, "runtime": {"r": {"type": "long"}}})
-    assert found.columns["r"].written == "never"
-    assert found.columns["r"].sortable
+def test_a_runtime_field_with_a_script_is_read_only_and_exports_lack_it(wording: Wording) -> None:
+    found = view({"properties": {}, "runtime": {"r": {"type": "long", "script": {"source": "emit(1)"}}}})
+    column = found.columns["r"]
+    assert (column.written, column.path, column.sortable) == ("never", (), True)
+    wording(column.reasons["edit"], column.reasons["export"])
+
+
+def test_a_runtime_field_without_a_script_is_a_stored_column() -> None:
+    found = view({"properties": {}, "runtime": {"r": {"type": "long"}, "o.x": {"type": "keyword"}}})
+    for name, keys in (("r", ("r",)), ("o.x", ("o", "x"))):
+        column, field = found.columns[name], found.fields[name]
+        assert (column.written, column.path, column.sortable) == ("always", ("_source", name), True)
+        assert (field.keys, field.computed) == (keys, False)
+        assert "runtime" in [gap.name for gap in field.gaps]
 
 
 def test_a_column_says_where_its_value_stands_in_an_exported_row() -> None:
-    found = view(
-        {"properties": {"n": {"type": "long"}}, "runtime": {"r": {"type": "keyword"}}}, caps={"r": {"keyword": {}}}
-    )
+    script = {"type": "keyword", "script": {"source": "emit('x')"}}
+    found = view({"properties": {"n": {"type": "long"}}, "runtime": {"r": script}}, caps={"r": {"keyword": {}}})
     assert {name: found.columns[name].path for name in ("n", "r", "_id", "_index", "_score")} == {
         "n": ("_source", "n"), "r": (), "_id": ("_id",), "_index": ("_index",), "_score": (),
     }  # fmt: skip
 
 
 def test_a_runtime_field_hides_the_mapped_one_of_its_name(wording: Wording) -> None:
+    script = {"script": {"source": "emit(params._source.other)"}}
     shadowed = {
         "properties": {"n": {"type": "long"}, "t": TEXT},
-        "runtime": {"n": {"type": "keyword"}, "t": {"type": "long"}},
+        "runtime": {"n": {"type": "keyword", **script}, "t": {"type": "long", **script}},
     }
     found = view(shadowed, caps={"n": {"keyword": {}}, "t": {"long": {}}})
     for name, kind in (("n", "keyword"), ("t", "long")):
@@ -180,6 +192,27 @@ def test_a_runtime_field_hides_the_mapped_one_of_its_name(wording: Wording) -> N
     wording(found.notes[0].reason)
     one_of_two = view(shadowed, {"properties": {"n": {"type": "keyword"}, "t": TEXT}})
     assert one_of_two.columns["n"].reasons["filter"] == "nested or computed in one index, and not in another"
+    without = view({"properties": {"n": {"type": "long"}}, "runtime": {"n": {"type": "keyword"}}})
+    assert (without.columns["n"].type, without.columns["n"].path, without.notes) == ("keyword", ("_source", "n"), ())
+
+
+@pytest.mark.parametrize(
+    ("mappings", "conflicts"),
+    [
+        ([{"subobjects": False, "properties": {"m.t": LONG, "m.t.max": LONG}}], set()),
+        ([{"properties": {"m": {"subobjects": False, "properties": {"t": LONG, "t.max": LONG}}}}], set()),
+        ([{"properties": {"m": LONG}, "runtime": {"m.length": LONG}}], set()),
+        ([{"properties": {"m": LONG}}, {"properties": {"m": {"properties": {"t": LONG}}}}], {"m"}),
+        ([{"properties": {"m": {"properties": {"t": LONG}}}}, {"properties": {"m": LONG}}], {"m"}),
+        ([{"subobjects": False, "properties": {"m.t": LONG}}, {"properties": {"m": LONG}}], set()),
+    ],
+)
+def test_only_a_field_that_is_an_object_elsewhere_is_refused_and_not_one_whose_name_begins_another(
+    mappings: list[dict[str, Any]], conflicts: set[str]
+) -> None:
+    found = view(*mappings)
+    assert {name for name, field in found.fields.items() if field.conflict} == conflicts
+    assert {name for name, column in found.columns.items() if "filter" in column.reasons} - {"_score"} == conflicts
 
 
 def test_a_dotted_key_of_a_flattened_field_takes_what_the_server_takes() -> None:
@@ -464,13 +497,16 @@ class TestObjectsOnFake(ObjectRules, OnFake):
 
 
 class TestObjectsOnServer(ObjectRules, OnServer):
-    async def test_runtime_fields_are_shown_computed(self, es: Rig) -> None:
+    async def test_a_runtime_field_without_a_script_shows_and_changes_what_is_stored(self, es: Rig) -> None:
         if es.version < (7, 12):
             pytest.skip("runtime fields come with 7.11")
-        runtime = {"runtime": {"twice": {"type": "long"}}, "properties": {"n": {"type": "long"}}}
-        name = await es.index(mapping=runtime, documents=[{"n": 1, "twice": 2}, {"n": 2, "twice": [3, 4]}])
-        page = await es.page(name, columns=["_id", "twice"])
-        assert sorted(map(tuple, page.cells)) == [("0", 2), ("1", "[3,4]")]
+        name = await es.index(mapping={"dynamic": "runtime"}, documents=[{"a": 1, "o": {"b": "x"}}, {"a": "text"}])
+        page = await es.page(name, columns=["_id", "a", "o.b"])
+        assert sorted(map(tuple, page.cells)) == [("0", 1, "x"), ("1", "text", MISSING)]
+        assert [note.code for note in page.notes] == []
+        keys = {row[0]: key for row, key in zip(page.cells, page.keys, strict=True)}
+        assert (await es.apply(Update(keys["0"], {"o.b": "new"})))[0].status == "applied"
+        assert json.loads(await es.source(name, "0")) == {"a": 1, "o": {"b": "new"}}
 
 
 async def test_a_server_that_answers_no_json_is_told() -> None:

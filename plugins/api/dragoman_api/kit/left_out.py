@@ -66,16 +66,15 @@ class LeftOut(msgspec.Struct, forbid_unknown_fields=True):
 
     def add(self, code: str, names: Iterable[str], *, rows: int = 1) -> None:
         """Count rows that hold something under these names; nothing if there is no name."""
+        if not (unique := {*names}):
+            return
+        self.rows[code] = self.rows.get(code, 0) + rows
         counts = self.names.setdefault(code, {})
-        some = False
-        for name in names:
-            some = True
+        for name in unique:
             if name in counts or len(counts) < NAMES:
                 counts[name] = counts.get(name, 0) + rows
             else:
                 self.full = True
-        if some:
-            self.rows[code] = self.rows.get(code, 0) + rows
 
     def merge(self, other: LeftOut) -> None:
         """Add what another reader of the same call left out."""
@@ -118,7 +117,7 @@ def columns_cut(count: int) -> list[Note]:
     """Return the note on an object that has more columns than a result holds; no note if it has not."""
     if count <= MAX_COLUMNS:
         return []
-    hint = "name the columns; or export documents (NDJSON), which hold all that is stored"
+    hint = "export documents (NDJSON), which hold all that is stored"
     reason = f"{count - MAX_COLUMNS:,} of {count:,} columns are left out: the first {MAX_COLUMNS:,} are shown"
     return [Note(code=CUT, reason=reason, hint=hint)]
 
@@ -137,7 +136,7 @@ def columns_left_out(reasons: Mapping[str, str], hint: str = "") -> list[Note]:
         Note(
             code=COLUMNS,
             column=columns[0] if len(columns) == 1 else None,
-            reason=f"{_listed(columns)}: {reason}",
+            reason=reason if len(columns) == 1 else f"{_listed(columns)}: {reason}",
             hint=hint,
         )
         for reason, columns in names.items()
@@ -155,6 +154,8 @@ class ShownKeys:
     Attributes:
         known: The known keys of each object on the way to a column, by its dotted name; that of the document is empty.
             What stands at another place is shown whole, or no column shows it.
+        objects: Those of the known keys that lead to such objects.
+        flat: The known keys of the document if none leads to an object; else empty.
     """
 
     def __init__(self, names: Iterable[str]) -> None:
@@ -175,37 +176,37 @@ class ShownKeys:
                 keys = known.setdefault(".".join(parts[:start]), set())
                 keys.update(".".join(parts[start:end]) for end in range(start + 1, len(parts) + 1))
         self.known = {at: frozenset(keys) for at, keys in known.items() if at not in shown or not at}
-        self._objects = {
+        self.objects = {
             at: frozenset(key for key in keys if joined(at, key) in self.known) for at, keys in self.known.items()
         }
+        self.flat = frozenset() if self.objects[""] else self.known[""]
         self._dotted = {
-            at: frozenset(key for key in keys if "." in key) if self._objects[at] else frozenset()
+            at: frozenset(key for key in keys if "." in key) if self.objects[at] else frozenset()
             for at, keys in self.known.items()
         }
 
     def spells_twice(self, members: Mapping[str, Any], at: str = "") -> bool:
         """Return whether an object may hold a column twice: under a dotted key, and inside an object."""
         dotted = self._dotted[at]
-        return bool(dotted) and not dotted.isdisjoint(members) and not self._objects[at].isdisjoint(members)
-
-    def unknown(self, document: Mapping[str, Any]) -> set[tuple[str, str]]:
-        """Return the keys of a decoded document that no column shows, each after the name of its object.
-
-        A null is not missed. An empty key stands for the object itself, where the document has no object there.
-        """
-        return self._missed(document)[0]
+        return bool(dotted) and not dotted.isdisjoint(members) and not self.objects[at].isdisjoint(members)
 
     def add(self, document: Mapping[str, Any], left_out: LeftOut) -> None:
         """Count what the columns do not show of one decoded document."""
         if left_out.full:
             return
-        unknown, twice = self._missed(document)
+        unknown, twice = self.missed(document)
         if unknown:
-            left_out.add(KEYS, {joined(*pair) for pair in unknown})
+            left_out.add(KEYS, (joined(*pair) for pair in unknown))
         if twice:
             left_out.add(VALUES, twice)
 
-    def _missed(self, document: Mapping[str, Any]) -> tuple[set[tuple[str, str]], set[str]]:
+    def missed(self, document: Mapping[str, Any]) -> tuple[set[tuple[str, str]], set[str]]:
+        """Return what the columns do not show of one decoded document.
+
+        Returns:
+            The keys without a column, each after the name of its object; an empty key stands for the object itself,
+            where the document has none. A null is not missed. And the names of the columns that have two values.
+        """
         unknown: set[tuple[str, str]] = set()
         twice: set[str] = set()
         for at, members in self._levels(document, unknown):
@@ -225,7 +226,7 @@ class ShownKeys:
             at, value = rest.pop()
             if isinstance(value, dict):
                 yield at, value
-                objects = self._objects[at]
+                objects = self.objects[at]
                 if not objects.isdisjoint(value):
                     rest += [(joined(at, key), value[key]) for key in objects.intersection(value)]
             elif isinstance(value, list):
@@ -234,7 +235,7 @@ class ShownKeys:
                 stray.add((at, ""))
 
     def _twice(self, members: Mapping[str, Any], at: str) -> set[str]:
-        objects = self._objects[at].intersection(members)
+        objects = self.objects[at].intersection(members)
         pairs = (
             (key, head)
             for key in self._dotted[at].intersection(members)

@@ -44,12 +44,14 @@ class Indexed(msgspec.Struct, frozen=True, kw_only=True):
         copied: The fields whose values `copy_to` adds.
         hidden: The mapping may not be read.
         unmapped: The index stores the field without a mapping.
+        read: Searches read it from the stored documents: a runtime field without a script.
     """
 
     spec: Mapping[str, Any]
     copied: tuple[str, ...] = ()
     hidden: bool = False
     unmapped: bool = False
+    read: bool = False
 
     @property
     def type(self) -> str:
@@ -247,6 +249,13 @@ TABLE: tuple[Cause, ...] = (
         reason="values that the type cannot hold are not indexed (ignore_malformed)",
     ),
     Cause(
+        name="runtime",
+        found=lambda each: each.read or None,
+        touches=_malformed,
+        reason="values that the type cannot hold count as absent (runtime field)",
+        sorts=True,
+    ),
+    Cause(
         name="null_value",
         found=lambda each: None if (value := each.spec.get("null_value")) is None else _scalar(value),
         touches=_counts_as_null,
@@ -358,7 +367,7 @@ def ignored(found: Field, features: Features) -> bool:
     It does not inside nested arrays, nor for flattened fields, nor for long strings before 7.11.
     """
     named = {gap.name for gap in found.gaps}
-    if found.nested or found.keyword or found.family in (Family.FLATTENED, Family.KEYED):
+    if found.nested or found.keyword or "runtime" in named or found.family in (Family.FLATTENED, Family.KEYED):
         return False
     return "ignore_malformed" in named or ("ignore_above" in named and features.version >= (7, 11, 0))
 
@@ -374,7 +383,7 @@ def sort_approximations(found: Field, features: Features) -> list[str]:
     Values that are not indexed sort as if absent. Rows say which have them (`_ignored`), so that the page does; where
     rows do not, the sort says that there may be some.
     """
-    if found.runtime:
+    if found.computed:
         return []
     silent = {"ignore_above"} if features.version < (7, 11, 0) else set()
     silent |= {"ignore_above", "ignore_malformed"} if found.nested else set()

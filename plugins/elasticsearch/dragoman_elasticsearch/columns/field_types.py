@@ -45,6 +45,9 @@ class Family(StrEnum):
     OTHER = "other"
 
 
+SPECIAL = (Family.ID, Family.INDEX, Family.SCORE)
+"""Columns that every row has beside its document (E18)."""
+
 _INTEGERS = {"byte": 7, "short": 15, "integer": 31, "long": 63}
 BOUNDS: dict[str, tuple[int, int]] = {name: (-(2**bits), 2**bits - 1) for name, bits in _INTEGERS.items()}
 BOUNDS["unsigned_long"] = (0, 2**64 - 1)
@@ -146,7 +149,7 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
         exists: It takes `exists`, which silently finds nothing on a field with neither index nor doc values.
         alias: It is the server's `alias` of another field.
         within: The indices that have this alias, if some lack it.
-        runtime: It is computed, and not stored.
+        computed: Its values are not stored.
         gaps: Where the index differs from the stored documents.
         formats: The formats of its dates, one per mapping; each may name several, of which the first that fits counts.
         partial: Some index of the target does not map it.
@@ -167,7 +170,7 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
     exists: bool = True
     alias: bool = False
     within: tuple[str, ...] = ()
-    runtime: bool = False
+    computed: bool = False
     gaps: tuple[Gap, ...] = ()
     formats: tuple[str, ...] = (DATE_FORMAT,)
     partial: bool = False
@@ -210,7 +213,7 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
         # A text with a keyword sub-field takes what a keyword takes.
         family = Family.KEYWORD if self.keyword else self.family
         special = "nested" if self.nested else "alias" if self.alias else ""
-        special = "runtime" if self.runtime else special
+        special = "computed" if self.computed else special
         unsorted = "" if self.aggregatable else "it has no doc values, which a sort needs"
         if self.within:
             unsorted = "an index behind this name lacks the alias, and would be sorted by the field it stands for"
@@ -246,7 +249,7 @@ _NOT_EDITABLE = {
 _NOT_EDITABLE_WHEN = {
     "nested": "a leaf of a nested array is edited through the array's JSON column",
     "alias": "an alias is not stored; edit the field it stands for",
-    "runtime": "a runtime field is computed, not stored",
+    "computed": "a runtime field with a script is computed, not stored",
 }
 
 

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import msgspec
 from msgspec.structs import replace
 
 from dragoman_api import Column, Description, Note, Role, TimeColumn, Written
 from dragoman_api.columns import MAX_COLUMNS
+from dragoman_api.kit.left_out import columns_cut, columns_left_out
 
 from .field_types import Family, Field
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _COMPUTED = (
     "_type", "_version", "_seq_no", "_primary_term", "_score", "_ignored", "_explanation", "_shard", "_node", "found",
     "sort", "fields", "highlight", "matched_queries", "inner_hits", "ignored_field_values",
 )  # fmt: skip
 """Members of a search hit, or of a document's own answer, that the server makes of the document and the request."""
+_EXCLUDED = "stored documents leave it out ({}), though filters and sorts use its values"
+_NOT_STORED = "a script computes it for a page, and an export holds what is stored"
 
 
 class View(msgspec.Struct, frozen=True, kw_only=True, eq=False):
@@ -30,6 +38,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         notes: Conflicts, missing rights.
         synthetic: The server rebuilds documents, so they come back changed.
         pruned: What stored documents leave out, in the words of the mapping; empty if nothing.
+        excluded: The words of the mapping, by the names of the columns that stored documents leave out.
         routed: Every row needs a routing (`_routing.required`): the server refuses one without.
         hidden: The credentials may not read the mappings.
         identity: The ids of the indices, if the mappings are too large to be read again for every call.
@@ -45,6 +54,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     notes: tuple[Note, ...] = msgspec.field(default=())
     synthetic: bool = False
     pruned: str = ""
+    excluded: dict[str, str] = msgspec.field(default_factory=dict)
     routed: bool = False
     hidden: bool
     identity: str = ""
@@ -62,12 +72,19 @@ class View(msgspec.Struct, frozen=True, kw_only=True, eq=False):
                 return replace(root, name=name, field=name, family=Family.KEYED, types=("flattened",), keys=keys)
         return None
 
+    def left_out(self, names: Iterable[str]) -> list[Note]:
+        """Return notes on the columns among these that stored documents leave out; the index holds their values."""
+        return columns_left_out(
+            {name: _EXCLUDED.format(self.excluded[name]) for name in names if name in self.excluded}
+        )
+
+    def pruned_notes(self) -> list[Note]:
+        """Return the note on what stored documents leave out, whichever column it belongs to."""
+        return columns_left_out(dict.fromkeys(self.excluded, _EXCLUDED.format(self.pruned))) if self.pruned else []
+
     def describe(self) -> Description:
         """Describe the columns in grid order, as many as a page can hold."""
-        columns, notes = list(self.columns.values()), list(self.notes)
-        if len(columns) > MAX_COLUMNS:
-            reason = f"{len(columns)} columns are mapped; the first {MAX_COLUMNS} are shown"
-            notes.append(Note(code="columns-cut", reason=reason))
+        columns, notes = list(self.columns.values()), [*self.notes, *columns_cut(len(self.columns))]
         return Description(
             object=self.target,
             columns=columns[:MAX_COLUMNS],
@@ -79,9 +96,20 @@ class View(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         )
 
 
-def column(each: Field, *, stored: bool = True, time: bool = False) -> Column:
-    """Describe a field as a column, with what it takes and why it does not take the rest; `time` if it orders rows."""
+def column(each: Field, *, stored: bool = True, excluded: str = "", time: bool = False) -> Column:
+    """Describe a field as a column, with what it takes and why it does not take the rest.
+
+    Args:
+        each: The field.
+        stored: Some stored document may hold it.
+        excluded: The words of the mapping that leave it out of stored documents.
+        time: It orders rows in time.
+    """
     operators, reasons, sortable = each.support
+    if each.computed:
+        reasons = {**reasons, "export": _NOT_STORED}
+    elif excluded and not stored:
+        reasons = {**reasons, "export": _EXCLUDED.format(excluded)}
     return Column(
         name=each.name,
         type=each.type,
@@ -103,4 +131,4 @@ def _exported(each: Field, *, stored: bool) -> tuple[str, ...]:
     """Return the path of a field in an exported row; computed fields have none."""
     if each.family in (Family.ID, Family.INDEX):
         return (each.name,)
-    return () if each.family is Family.SCORE or each.runtime or not stored else ("_source", each.field)
+    return () if each.family is Family.SCORE or each.computed or not stored else ("_source", each.field)

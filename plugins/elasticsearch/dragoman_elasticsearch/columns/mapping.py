@@ -30,6 +30,7 @@ _SHADOWED = (
     "computed; documents and exports hold what is stored"
 )
 _ANY = frozenset(("nested", "object", "passthrough"))
+_COMPUTED = frozenset(("composite", "lookup"))
 
 SETTINGS = (
     "index.mode",
@@ -95,23 +96,31 @@ class _Leaf(msgspec.Struct, frozen=True, kw_only=True):
     def type(self) -> str:
         return str(self.spec.get("type", "object"))
 
+    @property
+    def computed(self) -> bool:
+        """Whether it has values that are not stored; a runtime field without a script reads the stored ones."""
+        return self.runtime and ("script" in self.spec or self.type in _COMPUTED)
+
     def indexed(self, *, keyword: bool) -> exactness.Indexed:
         """Return how the field is indexed, or its keyword sub-field."""
         spec = self.spec["fields"]["keyword"] if keyword else self.spec
-        full = exactness.with_settings(spec, self.group.settings)
-        return exactness.Indexed(spec=full, copied=self.copied, hidden=self.group.hidden)
+        full = spec if self.runtime else exactness.with_settings(spec, self.group.settings)
+        read = self.runtime and not self.computed
+        return exactness.Indexed(spec=full, copied=self.copied, hidden=self.group.hidden, read=read)
 
 
-def _stored(name: str, source: dict[str, Any]) -> bool:
-    """Return whether stored documents keep a field, by the `_source` of a mapping."""
-    if source.get("enabled") is False or source.get("mode") == "disabled":
-        return False
+def _excluded(name: str, source: dict[str, Any]) -> bool:
+    """Return whether stored documents leave out a field, by the `_source` of a mapping that keeps documents."""
     names = (name, *_parents(name))
     kept, left_out = (
         any(fnmatchcase(each, pattern) for pattern in source.get(key, ()) for each in names)
         for key in ("includes", "excludes")
     )
-    return (kept or not source.get("includes")) and not left_out
+    return left_out or bool(source.get("includes") and not kept)
+
+
+def _keeps_none(source: dict[str, Any]) -> bool:
+    return source.get("enabled") is False or source.get("mode") == "disabled"
 
 
 def read(
@@ -160,6 +169,12 @@ def read(
     )
     ordered = {each.name: each for each in (*SPECIAL, *sorted(fields, key=lambda each: each.name.casefold()))}
     decoded = [group.mapping for group in groups]
+    sources = [one.get("_source") or {} for one in decoded]
+    excluded = {
+        each.name: "; ".join(texts)
+        for each in fields
+        if not each.computed and (texts := [_pruned(source) for source in sources if _excluded(each.field, source)])
+    }
     time = time_column(ordered, stream=all("_data_stream_timestamp" in one for one in decoded))
     return View(
         target=name,
@@ -168,7 +183,8 @@ def read(
         columns={
             each.name: column(
                 each,
-                stored=any(_stored(each.field, one.get("_source", {})) for one in decoded),
+                stored=any(not _keeps_none(source) and not _excluded(each.field, source) for source in sources),
+                excluded=excluded.get(each.name, ""),
                 time=each.name == time,
             )
             for each in ordered.values()
@@ -176,8 +192,9 @@ def read(
         revision=digest(caps if mappings is None else mappings),
         structure=_structure(mappings) if mappings is not None else "",
         notes=tuple(notes),
-        synthetic=any((one.get("_source") or {}).get("mode") == "synthetic" for one in decoded),
-        pruned=next(filter(None, map(_pruned, decoded)), ""),
+        synthetic=any(source.get("mode") == "synthetic" for source in sources),
+        pruned=next(filter(None, map(_pruned, sources)), ""),
+        excluded=excluded,
         routed=bool(decoded) and all((one.get("_routing") or {}).get("required") in (True, "true") for one in decoded),
         hidden=mappings is None,
         time=time,
@@ -205,8 +222,7 @@ def _groups(mappings: dict[str, IndexMapping], settings: Mapping[str, Mapping[st
         )
 
 
-def _pruned(mapping: dict[str, Any]) -> str:
-    source = mapping.get("_source") or {}
+def _pruned(source: dict[str, Any]) -> str:
     return "; ".join(f"_source.{key}: {', '.join(source[key])}" for key in ("excludes", "includes") if source.get(key))
 
 
@@ -226,7 +242,9 @@ def _leaves(group: _Group) -> Iterator[_Leaf]:
             copied.setdefault(each, []).append(leaf.name)
     for name, spec in (group.mapping.get("runtime") or {}).items():  # the server takes it in place of a mapped one
         hidden = mapped.pop(name, None)
-        yield _Leaf(name=name, spec=spec, runtime=True, hides=hidden.type if hidden else "", group=group)
+        keys = hidden.keys if hidden else tuple(name.split("."))
+        leaf = _Leaf(name=name, spec=spec, keys=keys, runtime=True, group=group)
+        yield replace(leaf, hides=hidden.type) if hidden and leaf.computed else leaf
     for leaf in mapped.values():
         yield replace(leaf, copied=tuple(copied[leaf.name])) if leaf.name in copied else leaf
 
@@ -268,8 +286,15 @@ def _fields(
             # An index that lacks the alias has the field all the same, and would answer for it.
             own = tuple(index for leaf in leaves for index in leaf.group.indices) if len(leaves) < len(groups) else ()
             fields[name] = replace(found, name=name, alias=True, within=own)
-    # One index may map a field that another maps as an object: no request fits both.
-    for name in fields.keys() & {parent for each in fields for parent in _parents(each)}:
+    # One index may map a field that another maps as an object: no request fits both. A dotted name needs no object.
+    objects = {
+        ".".join(leaf.keys[:end])
+        for leaves in merged.values()
+        for leaf in leaves
+        if not leaf.runtime
+        for end in range(1, len(leaf.keys))
+    }
+    for name in fields.keys() & objects:
         if fields[name].family is not Family.NESTED:
             fields[name] = replace(fields[name], conflict="an object in one index and a single field in another")
     return [
@@ -297,7 +322,7 @@ def _field(leaves: list[_Leaf], caps: dict[str, dict[str, TypeCapabilities]], gr
     lacking = [group for group in groups if id(group) not in having]
     if any(_unmapped(first.name, group.mapping) for group in lacking):
         indexed.append(exactness.Indexed(spec={}, unmapped=True))
-    alike = len({(leaf.nested, leaf.runtime) for leaf in leaves}) == 1
+    alike = len({(leaf.nested, leaf.computed) for leaf in leaves}) == 1
     return Field(
         name=first.name,
         types=types,
@@ -309,7 +334,7 @@ def _field(leaves: list[_Leaf], caps: dict[str, dict[str, TypeCapabilities]], gr
         searchable=searchable,
         aggregatable=aggregatable,
         exists=any(_capabilities(caps.get(first.name))),
-        runtime=last.runtime,
+        computed=last.computed,
         gaps=exactness.gaps(indexed),
         formats=tuple(dict.fromkeys(str(leaf.spec.get("format") or DATE_FORMAT) for leaf in leaves)),
         partial=bool(lacking),

@@ -30,7 +30,7 @@ def time_column(fields: Mapping[str, Field], *, stream: bool) -> str:
 
 def _exact(found: Field) -> bool:
     """Return whether a range of instants finds exactly the rows whose stored values lie in it."""
-    if found.alias or found.runtime or found.conflict or Op.BETWEEN not in found.support[0]:
+    if found.alias or found.computed or found.conflict or Op.BETWEEN not in found.support[0]:
         return False
     harmless = _HARMLESS
     if {*found.types} == {"date"} and all(each.startswith(_ISO) for each in found.formats):

@@ -14,7 +14,7 @@ from msgspec import Raw
 from dragoman_api import Cell, Json
 from dragoman_api.cells import CELL_CUT, MISSING, cut, exact_number, narrowed
 from dragoman_api.json_text import decode
-from dragoman_elasticsearch.columns.field_types import Family, Field
+from dragoman_elasticsearch.columns.field_types import SPECIAL, Field
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -183,9 +183,9 @@ class CellReader:
         self._runtime: list[tuple[int, str]] = []
         self._within = [(at, frozenset(each.within)) for at, each in enumerate(columns) if each.within]
         for at, each in enumerate(columns):
-            if each.family in (Family.ID, Family.INDEX, Family.SCORE):
+            if each.family in SPECIAL:
                 self._special.append((at, each.family.removeprefix("_")))
-            elif each.runtime:
+            elif each.computed:
                 self._runtime.append((at, each.field))
             else:
                 self._paths[at] = parts = each.field.split(".")

@@ -19,10 +19,11 @@ from dragoman_api.json_text import encode
 from dragoman_api.kit import cursors
 from dragoman_api.kit.column_choice import choose
 from dragoman_api.kit.filter_rows import body_of
+from dragoman_api.kit.left_out import LeftOut, ShownKeys, columns_cut
 from dragoman_api.kit.page_bounds import check_bounds
 from dragoman_api.remedies import Remedy, RemedyKind
 from dragoman_elasticsearch import error_answers
-from dragoman_elasticsearch.columns.field_types import Family, Field
+from dragoman_elasticsearch.columns.field_types import SPECIAL, Family, Field
 from dragoman_elasticsearch.columns.grid_columns import View, column
 from dragoman_elasticsearch.http_requests import Exchange, get, post, target
 from dragoman_elasticsearch.objects import document
@@ -87,6 +88,11 @@ class PageQuery(msgspec.Struct, frozen=True, kw_only=True):
         return self.request.offset + self.request.limit > self.window
 
     @property
+    def reads_source(self) -> bool:
+        """Whether documents are read: for a column, or to see what no column shows."""
+        return self.reader.needs_source or self.request.columns is None
+
+    @property
     def result_key(self) -> str:
         """The key of the result; pages of one result share a pager."""
         names = [each.name for each in self.fields]
@@ -140,17 +146,23 @@ class PageQuery(msgspec.Struct, frozen=True, kw_only=True):
         reader = self.reader
         options: dict[str, Any] = {"seq_no_primary_term": True}
         # A filtered _source comes back rewritten (1.10 as 1.1): request all of it, or none.
-        options |= {} if reader.needs_source else {"_source": False}
+        options |= {} if self.reads_source else {"_source": False}
         return options | ({"fields": reader.computed} if reader.computed else {})
 
     def _page(self, hits: Sequence[DecodedHit], notes: Iterable[Note], total: int | None) -> Page:
-        reader = self.reader
+        reader, view = self.reader, self.view
         strange = sorted({hit.index for hit in hits} - {*self.view.objects})
         if strange and self.view.objects == (self.view.target,):  # an alias may have new indices by now
             raise QueryError(
                 f"the server returned rows of {', '.join(map(repr, strange))}, not of '{self.view.target}'"
             )
         cells = reader.cells(hits)
+        left_out = LeftOut()
+        if self.request.columns is None:
+            shown = _shown_keys(view)
+            for hit in hits:
+                if hit.source:
+                    shown.add(hit.source, left_out)
         sorted_by = {each.column for each in self.request.sort}
         return Page(
             columns=[self.view.columns.get(each.name) or column(each) for each in self.fields],
@@ -159,7 +171,10 @@ class PageQuery(msgspec.Struct, frozen=True, kw_only=True):
             notes=[
                 *self.notes,
                 *notes,
-                *_row_notes(hits, source=reader.needs_source),
+                *_row_notes(hits, view, source=self.reads_source),
+                *(columns_cut(len(view.fields)) if self.request.columns is None else ()),
+                *(view.left_out(each.name for each in self.fields) if hits else ()),
+                *left_out.notes(),
                 *coerced_notes(self.fields, cells, sorted_by),
             ],
             total=total,
@@ -212,7 +227,7 @@ def fetch_cell(request: CellRequest, view: View) -> Exchange[Cell]:
     """
     [found] = _choose(view, [request.column])
     reader = CellReader([found], nested_names(view))
-    if found.runtime:  # only searches compute it
+    if found.computed:  # only searches compute it
         body = {"query": {"term": {"_id": request.key.text}}, "fields": reader.computed, "_source": False}
         answer = yield from search(f"/{target(request.key.object)}/_search", body, READ)
         hit = next(iter(answer.hits.hits), None)
@@ -235,6 +250,12 @@ def _chosen(view: View, names: tuple[str, ...] | None) -> tuple[list[Field], Cel
     return fields, CellReader(fields, nested_names(view))
 
 
+@lru_cache(maxsize=16)
+def _shown_keys(view: View) -> ShownKeys:
+    stored = (each for each in view.fields.values() if each.family not in SPECIAL and not each.computed)
+    return ShownKeys(each.field for each in stored)
+
+
 def nested_names(view: View) -> list[str]:
     """Return the names of all nested arrays."""
     return [each.name for each in view.fields.values() if each.family is Family.NESTED]
@@ -244,9 +265,11 @@ def _choose(view: View, names: Sequence[str] | None) -> list[Field]:
     return choose(names, view.fields, object=view.target, find=view.find)
 
 
-def _row_notes(hits: Sequence[DecodedHit], *, source: bool) -> list[Note]:
+def _row_notes(hits: Sequence[DecodedHit], view: View, *, source: bool) -> list[Note]:
     notes = []
     for name in sorted({name for hit in hits for name in hit.ignored}):
+        if name not in view.fields and name.rpartition(".")[0] not in view.fields:
+            continue  # it came after the last field that the mapping takes: a key without a column
         reason = f"some values of {name} are stored, not indexed (too long or malformed): filters and sorts miss them"
         notes.append(Note(code="value-not-indexed", column=name.removesuffix(".keyword"), reason=reason))
     if source and any(hit.source is None for hit in hits):

@@ -17,6 +17,7 @@ from dragoman.installed_versions import installed_version
 from dragoman_api import events
 from dragoman_api.columns import Note
 from dragoman_api.errors import DragomanError, ExportError
+from dragoman_api.kit.left_out import LeftOut
 
 from .split import PartsResult
 
@@ -174,9 +175,11 @@ class Coordinator:
     def _result(self, split: Split, parts: list[PartResult]) -> PartsResult:
         request, rows = split.request, sum(part.rows for part in parts)
         notes = [*split.notes, *self._target.notes]
-        known = len(notes)
+        known, left_out = len(notes), LeftOut()
         for part in parts:
             add_notes(notes, part.notes, rows=rows, known=known)
+            left_out.merge(part.left_out)
+        notes += left_out.notes()
         if split.total is not None and rows != split.total:
             reason = f"{split.total:,} rows were counted beforehand, but {rows:,} arrived"
             if split.snapshot:

@@ -12,6 +12,7 @@ from dragoman_api.columns import Column, Note
 from dragoman_api.errors import ConfigurationError
 from dragoman_api.exports import ExportRequest
 from dragoman_api.filters import Explanation
+from dragoman_api.kit.left_out import LeftOut
 
 _MEMBERS = {name: ending for ending, name in reversed(ENDINGS.items())} | {"rows": ".ndjson", "bulk": ".ndjson"}
 _OUTER = {compression: ending for ending, compression in COMPRESSED.items()}
@@ -81,7 +82,8 @@ class Split(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         escape: As in `Shape`.
         strict: As in `Shape`.
         table: The columns of a table, in order; empty for other formats.
-        described: All columns of the object for a table whose columns have types; empty for other formats.
+        described: All columns of the object, for a table; empty for other formats.
+        whole: The table holds all that these columns show, so that what they do not show is counted.
         now: The instant that relative times count from.
         started: When the export began, UTC.
     """
@@ -101,6 +103,7 @@ class Split(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     strict: bool
     table: list[Column]
     described: list[Column]
+    whole: bool
     now: datetime
     started: str
 
@@ -153,6 +156,7 @@ class PartResult(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         bytes: Its size.
         sha256: Its digest in hexadecimal.
         notes: Notes on its rows.
+        left_out: What the file does not hold of its rows.
     """
 
     file: str
@@ -160,6 +164,7 @@ class PartResult(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     bytes: int
     sha256: str
     notes: list[Note] = []
+    left_out: LeftOut = msgspec.field(default_factory=LeftOut)
 
 
 class PartsResult(msgspec.Struct, frozen=True, kw_only=True):

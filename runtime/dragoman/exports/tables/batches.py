@@ -13,11 +13,12 @@ from dragoman_api.arrow.schema import MISFIT, may_be_lists, schema_of, table_col
 from dragoman_api.columns import Note
 from dragoman_api.errors import ExportError
 
-from .rows import RowDecoder
+from .rows import DOUBTFUL, RowDecoder, UnknownKey
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Sequence
 
+    from dragoman.exports.values import RowKeys
     from dragoman_api.columns import Column
 
 NOTED = 50
@@ -39,6 +40,9 @@ _LOOKS, _CHANGES = 64, 8
 """So many of these rows are looked at for a change, and with the last of so many changes all columns become text."""
 
 
+_LESSONS = 8
+"""So many times keys without a column are learned; after that, rows with new ones are read one by one."""
+
 Misfits = list[dict[int, bytes]]
 """For each column the JSON texts that do not fit, by the number of their row."""
 
@@ -55,13 +59,21 @@ class TableReader:
         misfits: Number of values so far that do not fit, for each column.
     """
 
-    def __init__(self, columns: Sequence[Column], *, described: Sequence[Column], strict: bool = False) -> None:
+    def __init__(
+        self,
+        columns: Sequence[Column],
+        *,
+        described: Sequence[Column],
+        strict: bool = False,
+        keys: RowKeys | None = None,
+    ) -> None:
         """Choose the types.
 
         Args:
             columns: The columns of the table.
             described: All columns of the object.
             strict: Refuse a value that does not fit.
+            keys: Counts what no column shows; None for columns that a caller named.
         """
         self._columns = table_columns(columns, described=described)
         self._strict = strict
@@ -69,8 +81,11 @@ class TableReader:
         self._names = [msgspec.json.encode(column.name) for column in columns]
         self.misfits = [0] * len(columns)
         self._many = [number for number, column in enumerate(self._columns) if column.many]
+        self._keys = keys
+        self._learned: set[UnknownKey] = set()
         self._wary: set[int] = set()
-        self._changes = 0
+        self._changes = self._lessons = 0
+        self._full = False
         self._decoder = self._compile()
         self.schema = schema_of(self._columns)
         self.rows = 0
@@ -82,13 +97,14 @@ class TableReader:
 
     def _compile(self) -> RowDecoder | None:
         try:
-            return RowDecoder(self._columns, wary=self._wary)
+            keys = None if self._keys is None or self._keys.left_out.full else self._keys
+            return RowDecoder(self._columns, wary=self._wary, keys=keys, learned=self._learned)
         except (ValueError, TypeError):
             return None
 
     @property
     def notes(self) -> list[Note]:
-        """What did not fit so far, one note for each column."""
+        """What did not fit so far, one note for each column, and what no column shows."""
         found = [at for at, count in enumerate(self.misfits) if count]
         notes = []
         for at in found[:NOTED]:
@@ -100,7 +116,7 @@ class TableReader:
         if len(found) > NOTED:
             reason = f"values of {len(found) - NOTED:,} more columns do not fit their types"
             notes.append(Note(code="values-misfit", reason=reason))
-        return notes
+        return [*notes, *(self._keys.left_out.notes() if self._keys is not None else ())]
 
     def read(self, block: bytes) -> pa.RecordBatch:
         """Make a batch of whole lines.
@@ -146,16 +162,51 @@ class TableReader:
         Where many rows are left, the columns that are the reason become text for the decoder, from then on.
         """
         while self._decoder is not None:
-            values, left = self._decoder.decode(lines.block)
+            values, left, missed = self._decoder.decode(lines.block)
             if len(left) <= len(values[0]) // _FEW:
+                self._count(lines, left, missed)
                 return values, left
+            if self._learn(lines.all[at] for at in left[:: len(left) // _LOOKS + 1]):
+                continue
             found = self._misfitting(lines.all[at] for at in left[:: len(left) // _LOOKS + 1])
             if found <= self._wary:
+                self._count(lines, left, missed)
                 return values, left
             self._changes += 1
             self._wary |= found if self._changes < _CHANGES else {*range(len(self._columns))}
             self._decoder = self._compile()
-        return [[None] * lines.count for _ in self._columns], list(range(lines.count))
+        rows = list(range(lines.count))
+        self._count(lines, rows, {})
+        return [[None] * lines.count for _ in self._columns], rows
+
+    def _learn(self, lines: Iterable[bytes]) -> bool:
+        """Let the decoder take keys without a column, which it counts; return whether it is a new one."""
+        if self._keys is None or self._keys.left_out.full or self._lessons == _LESSONS:
+            return False
+        unknown: set[UnknownKey] = set()
+        for line in lines:
+            unknown |= self._keys.missed(line)[0]
+        unknown = {pair for pair in unknown - self._learned if pair[1]}
+        if not unknown:
+            return False
+        self._learned |= unknown
+        self._lessons += 1
+        self._decoder = self._compile()
+        return True
+
+    def _count(self, lines: _Lines, left: Sequence[int], missed: dict[int, set[UnknownKey]]) -> None:
+        """Count what no column shows: of the rows left, and of those that the decoder took."""
+        if self._keys is None:
+            return
+        alone = {*left, *(at for at, unknown in missed.items() if DOUBTFUL in unknown)}
+        for at in alone:
+            self._keys.add(lines.all[at])
+        for at, unknown in missed.items():
+            if at not in alone and not self._keys.left_out.full:
+                self._keys.add_keys(unknown)
+        if self._keys.left_out.full and not self._full:  # from now on the decoder passes over all keys without a column
+            self._full = True
+            self._decoder = self._compile()
 
     def _misfitting(self, lines: Iterable[bytes]) -> set[int]:
         """Return the numbers of the columns that hold what does not fit."""

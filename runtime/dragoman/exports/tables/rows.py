@@ -8,13 +8,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 from msgspec import Raw
 
-from dragoman.exports.values import Opened, follow
+from dragoman.exports.values import Opened, follow, is_plain
 from dragoman_api.arrow.kinds import optional, texts_of
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Sequence
+    from collections.abc import Collection, Container, Sequence
 
+    from dragoman.exports.values import RowKeys
     from dragoman_api.arrow.schema import TableColumn
+    from dragoman_api.kit.left_out import ShownKeys
+
+UnknownKey = tuple[tuple[str, ...], str]
+"""A key that no column shows, after the members that lead to its object."""
+
+DOUBTFUL: UnknownKey = ((), "")
+"""Stands for keys of a row that must still be looked for."""
 
 _NEVER = Annotated[str, msgspec.Meta(min_length=1, max_length=0)]
 """Takes no value: a row that has the member is refused."""
@@ -27,18 +35,26 @@ class _Whole:
         self.name = name
         self.columns: list[tuple[int, str, Sequence[str]]] = []
 
-    def find(self, texts: list[Any], found: list[list[Any]]) -> None:
-        """Add the columns' JSON texts to `found`, null and missing ones as None."""
+    def find(self, texts: list[Any], found: list[list[Any]], shown: ShownKeys | None) -> list[int]:
+        """Add the columns' JSON texts to `found`, null and missing ones as None.
+
+        Returns:
+            The numbers of the texts that may hold what no column shows.
+        """
+        strange: list[int] = []
         whole = texts_of(texts)
         inner = [(number, name, arrays) for number, name, arrays in self.columns if name != self.name]
         for number, name, _ in self.columns:
             found[number] = [*whole] if name == self.name else []
-        for text in whole if inner else ():
+        for at, text in enumerate(whole if inner else ()):
             members: dict[str, Raw] = {} if text is None else {self.name: Raw(text)}
             opened: Opened = {}
             for number, name, arrays in inner:
                 value = follow(members, name, arrays, opened)
                 found[number].append(None if value == b"null" else value)
+            if shown is not None and not is_plain(shown, members, opened):
+                strange.append(at)
+        return strange
 
 
 class _Node:
@@ -49,9 +65,14 @@ class _Node:
         parts: What each member holds: a column's number, an object, or several columns that are found one by one.
         refused: Members that would have to be looked at first: a dotted name is looked up as one name, then as a path.
         array: It is an array of such objects.
+        way: The members that lead to it.
+        keys: Counts keys without a column: an object that has one is refused, unless it was learned; None for no count.
+        learned: Such keys, which the decoder takes.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, way: tuple[str, ...] = (), keys: RowKeys | None = None) -> None:
+        self.way, self.keys = way, keys
+        self.learned: list[str] = []
         self.parts: dict[str, int | _Node | _Whole] = {}
         self.refused: set[str] = set()
         self.array = False
@@ -92,7 +113,7 @@ class _Node:
 
     def child(self, name: str) -> _Node:
         """Return the object that a member holds."""
-        node = self.parts.setdefault(name, _Node())
+        node = self.parts.setdefault(name, _Node((*self.way, name), self.keys))
         if not isinstance(node, _Node):
             raise ValueError(name)  # noqa: TRY004 - a name that is taken
         return node
@@ -113,10 +134,33 @@ class _Node:
         for at, name in enumerate(sorted(self.refused - {*self.parts})):
             spelled[f"r{at}"] = name
             fields.append((f"r{at}", _NEVER, ""))
-        return msgspec.defstruct("Row", fields, rename=spelled, kw_only=True, gc=False)
+        for at, name in enumerate(self.learned):
+            spelled[f"u{at}"] = name
+            fields.append((f"u{at}", Raw, None))
+        return msgspec.defstruct(
+            "Row", fields, rename=spelled, kw_only=True, gc=False, forbid_unknown_fields=self.keys is not None
+        )
 
-    def gather(self, objects: list[Any], found: list[list[Any]]) -> None:
-        """Add the columns' values in decoded objects to `found`, by the columns' numbers."""
+    def learn(self, learned: Collection[UnknownKey], *, array: bool = False) -> None:
+        """Take keys without a column, but for those in arrays, whose values do not stand for rows."""
+        array |= self.array
+        if not array:
+            self.learned = sorted(key for way, key in learned if way == self.way and key not in self.parts)
+        for part in self.parts.values():
+            if isinstance(part, _Node):
+                part.learn(learned, array=array)
+
+    def gather(self, objects: list[Any], found: list[list[Any]], missed: dict[int, set[UnknownKey]]) -> None:
+        """Add the columns' values in decoded objects to `found`, by the columns' numbers.
+
+        Add the learned keys that the objects have to `missed`, by the numbers of the objects, and `DOUBTFUL` for those
+        that may hold more that no column shows.
+        """
+        for at, name in enumerate(self.learned):
+            get = attrgetter(f"u{at}")
+            for number, each in enumerate(objects):
+                if each is not None and (value := get(each)) is not None and bytes(value) != b"null":
+                    missed.setdefault(number, set()).add((self.way, name))
         for at, part in enumerate(self.parts.values()):
             get = attrgetter(f"m{at}")
             try:
@@ -124,14 +168,16 @@ class _Node:
             except AttributeError:  # some are null
                 values = [None if each is None else get(each) for each in objects]
             if isinstance(part, _Whole):
-                part.find(values, found)
+                shown = None if self.keys is None else self.keys.shown.get(self.way)
+                for number in part.find(values, found, shown):
+                    missed.setdefault(number, set()).add(DOUBTFUL)
             elif not isinstance(part, _Node):
                 found[part] = values
             elif part.array:
-                part.gather([item for value in values if value is not None for item in value], found)
+                part.gather([item for value in values if value is not None for item in value], found, {})
                 part.regroup([None if value is None else len(value) for value in values], found)
             else:
-                part.gather(values, found)
+                part.gather(values, found, missed)
 
     def regroup(self, sizes: list[int | None], found: list[list[Any]]) -> None:
         """Divide the values of the objects in arrays into one list per array."""
@@ -154,18 +200,27 @@ class RowDecoder:
         texts: Numbers of the columns whose values stay JSON text.
     """
 
-    def __init__(self, columns: Sequence[TableColumn], *, wary: Container[int] = ()) -> None:
+    def __init__(
+        self,
+        columns: Sequence[TableColumn],
+        *,
+        wary: Container[int] = (),
+        keys: RowKeys | None = None,
+        learned: Collection[UnknownKey] = (),
+    ) -> None:
         """Compile.
 
         Args:
             columns: The columns.
             wary: Numbers of the columns that often hold what does not fit. All that begin with the same name stay JSON
                 text, and the decoder takes the row.
+            keys: Counts keys without a column; None for no count.
+            learned: Such keys, which the decoder takes; rows with others it leaves.
 
         Raises:
             ValueError, TypeError: No decoder finds these columns; read them value by value.
         """
-        self._root, self._width = _Node(), len(columns)
+        self._root, self._width = _Node(keys=keys), len(columns)
         heads = [(*each.column.path[:-1], each.column.path[-1].partition(".")[0]) for each in columns]
         whole = {head for number, head in enumerate(heads) if number in wary}
         self.texts = [number for number, head in enumerate(heads) if head in whole]
@@ -176,15 +231,20 @@ class RowDecoder:
                 node = node.child(group)
             here = {head[-1] for head in whole if head[:-1] == tuple(groups)}
             node.add(number, last, arrays=each.column.arrays, whole=here)
+        self._root.learn(learned)
         row = self._root.decoded(columns)
         self._decoder = msgspec.json.Decoder(row)
         self._empty = row()
 
-    def decode(self, block: bytes) -> tuple[list[list[Any]], list[int]]:
-        """Return the values of each column, and the numbers of the rows that it cannot decode, whose values are None.
+    def decode(self, block: bytes) -> tuple[list[list[Any]], list[int], dict[int, set[UnknownKey]]]:
+        """Decode rows.
 
         Args:
             block: Whole lines.
+
+        Returns:
+            The values of each column; the numbers of the rows that it cannot decode, whose values are None; and by
+            their numbers the learned keys of rows, `DOUBTFUL` for a row that may hold more.
         """
         decoder, left = self._decoder, []
         try:
@@ -200,5 +260,6 @@ class RowDecoder:
                     left.append(at)
                     rows.append(self._empty)
         found: list[list[Any]] = [[] for _ in range(self._width)]
-        self._root.gather(rows, found)
-        return found, left
+        missed: dict[int, set[UnknownKey]] = {}
+        self._root.gather(rows, found, missed)
+        return found, left, missed

@@ -313,10 +313,10 @@ class TestExportsOnServer(ExportRules, OnServer):
 @pytest.mark.parametrize(
     ("source", "exported"),
     [
-        ({}, {"a": "a", "b.c": "b.c", "r": "b.c", "x": "x"}),
+        ({}, {"a": "a", "b.c": "b.c", "k": "k", "r": "b.c", "x": "x"}),
         ({"enabled": False}, {}),
         ({"mode": "disabled"}, {}),
-        ({"excludes": ["b"]}, {"a": "a", "x": "x"}),
+        ({"excludes": ["b"]}, {"a": "a", "k": "k", "x": "x"}),
         ({"includes": ["b*", "a"], "excludes": ["a"]}, {"b.c": "b.c", "r": "b.c"}),
     ],
 )
@@ -327,7 +327,8 @@ def test_a_column_that_documents_are_kept_without_has_no_path(source: dict[str, 
         "r": {"type": "alias", "path": "b.c"},
         "x": {"type": "long"},
     }
-    found = view({"properties": properties, "runtime": {"k": {"type": "long"}}, "_source": source})
+    runtime = {"k": {"type": "long"}, "s": {"type": "long", "script": {"source": "emit(1)"}}}
+    found = view({"properties": properties, "runtime": runtime, "_source": source})
     paths = {name: column.path for name, column in found.columns.items() if column.path}
     assert paths == {"_id": ("_id",), "_index": ("_index",)} | {
         name: ("_source", field) for name, field in exported.items()

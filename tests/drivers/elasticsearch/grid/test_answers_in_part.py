@@ -135,7 +135,9 @@ def test_a_cell_is_the_value_of_its_column() -> None:
 
 
 def test_a_computed_cell_is_read_by_search_and_a_failed_shard_is_no_missing_row() -> None:
-    seen = view({"runtime": {"r": {"type": "long"}}, "properties": {"n": {"type": "long"}}})
+    seen = view(
+        {"runtime": {"r": {"type": "long", "script": {"source": "emit(1)"}}}, "properties": {"n": {"type": "long"}}}
+    )
     row = {"_index": "a", "_id": "1", "fields": {"r": [9]}}
     none: dict[str, Any] = {"hits": {"hits": []}}
     assert fetched("r", reply({"hits": {"hits": [row]}}), of=seen) == 9

@@ -48,7 +48,7 @@ def test_a_document_that_is_no_object_is_a_clear_error(source: str) -> None:
 
 @pytest.mark.parametrize("trouble", [{"_shards": {"total": 2, "failed": 1}}, {"timed_out": True}])
 def test_a_row_on_a_shard_that_failed_is_not_called_gone(trouble: dict[str, Any]) -> None:
-    found = view({"properties": {}, "runtime": {"r": {"type": "long"}}})
+    found = view({"properties": {}, "runtime": {"r": {"type": "long", "script": {"source": "emit(1)"}}}})
     with pytest.raises(QueryError) as caught:
         Answers(reply({"hits": {"hits": []}, **trouble})).run(
             pages.fetch_cell(CellRequest(key=RowKey("a", "1"), column="r"), found)
@@ -238,7 +238,9 @@ def test_a_nested_array_that_is_not_there_is_told_from_a_null(document: str, arr
 
 
 def test_a_document_that_was_not_stored_is_null_for_nothing_tells_what_it_held() -> None:
-    fields = view({"properties": {"a": {"type": "long"}}, "runtime": {"r": {"type": "long"}}}).fields
+    fields = view(
+        {"properties": {"a": {"type": "long"}}, "runtime": {"r": {"type": "long", "script": {"source": "emit(1)"}}}}
+    ).fields
     hits = [DecodedHit(index="x", id="1", source=source) for source in ({}, None, {"a": None})]
     rows = [dict(zip(fields, row, strict=True)) for row in CellReader([*fields.values()]).cells(hits)]
     assert [(row["a"], row["r"]) for row in rows] == [(MISSING, None), (None, None), (None, None)]

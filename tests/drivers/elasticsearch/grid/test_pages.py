@@ -846,3 +846,72 @@ async def test_a_write_is_not_sent_again_to_a_busy_server() -> None:
             [found] = await es.console('POST /x/_doc {"n":1}')
             assert found.status == 429
         assert asked.count("/x/_doc") == 1
+
+
+KEYWORD = {"type": "keyword"}
+
+
+class LeftOutRules:
+    """What a page of all columns leaves out is said once."""
+
+    @pytest.mark.parametrize(
+        ("mapping", "documents", "codes", "words"),
+        [
+            ({"properties": {"m": KEYWORD}}, [{"m": "a"}, {"m": None, "x": None}], [], ()),
+            ({"dynamic": False, "properties": {"m": KEYWORD}}, [{"m": 1, "x": 5, "o": {"y": 1}}, {"x": 1}],
+             ["keys-left-out"], ("2 rows", "'x' (2)", "'o' (1)")),
+            ({"dynamic": False}, [{"x": 5}], ["keys-left-out"], ("'x'",)),
+            ({"properties": {"o": {"dynamic": False, "properties": {"m": KEYWORD}}}}, [{"o": [{"m": 1}, {"x": 1}]}],
+             ["keys-left-out"], ("'o.x' (1)",)),
+            ({"properties": {"o": {"type": "object", "enabled": False}}}, [{"o": {"x": 1}}], [], ()),
+            ({"properties": {"a": {"properties": {"b": KEYWORD}}}}, [{"a.b": "x", "a": {"b": "y"}}],
+             ["values-left-out"], ("'a.b' (1)",)),
+            ({"properties": {"a": {"properties": {"b": KEYWORD}}}}, [{"a.b": "x"}, {"a": {"b": "y"}}], [], ()),
+            ({"_source": {"excludes": ["s", "o.*"]}, "properties": {
+                "m": KEYWORD, "s": KEYWORD, "o": {"properties": {"x": KEYWORD}}}}, [{"m": "a", "s": "b"}],
+             ["columns-left-out"], ("'o.x', 's'", "_source.excludes: s, o.*")),
+            ({"_source": {"includes": ["m"]}, "properties": {"m": KEYWORD, "s": KEYWORD}}, [{"m": "a", "s": "b"}],
+             ["columns-left-out"], ("_source.includes: m",)),
+        ],
+    )  # fmt: skip
+    async def test_a_page_of_all_columns_says_what_it_leaves_out_and_one_of_named_columns_what_those_lack(
+        self,
+        es: Rig,
+        mapping: dict[str, Any],
+        documents: list[dict[str, Any]],
+        codes: list[str],
+        words: tuple[str, ...],
+    ) -> None:
+        name = await es.index(mapping=mapping, documents=documents)
+        page = await es.page(name)
+        assert [note.code for note in page.notes] == codes
+        assert all(word in note.reason for note in page.notes for word in words)
+        named = await es.page(name, columns=[column.name for column in page.columns])
+        assert [note.code for note in named.notes] == [code for code in codes if code == "columns-left-out"]
+        assert (await es.page(name, columns=["_id"])).notes == []
+
+
+class TestLeftOutOnFake(LeftOutRules, OnFake):
+    pass
+
+
+class TestLeftOutOnServer(LeftOutRules, OnServer):
+    async def test_a_key_beyond_the_limit_of_fields_is_left_out_and_not_called_malformed(self, es: Rig) -> None:
+        if es.version < (8, 14):
+            pytest.skip("ignore_dynamic_beyond_limit")
+        limit = {f"index.mapping.total_fields.{key}": value for key, value in (
+            ("limit", 2), ("ignore_dynamic_beyond_limit", True))}  # fmt: skip
+        name = await es.index({"a": KEYWORD}, [{"a": "x", "b": "y", "c": "z"}], settings=limit)
+        [note] = (await es.page(name)).notes
+        assert note.code == "keys-left-out"
+        assert "'b' (1), 'c' (1)" in note.reason
+
+
+def test_a_page_of_all_columns_says_that_it_is_cut() -> None:
+    seen = view({"properties": {f"f{at}": {"type": "long"} for at in range(4100)}})
+    for names, codes in ((None, ["columns-cut"]), (["f1"], [])):
+        query = pages.page_query(
+            PageRequest(object="a", columns=names), seen, MODERN, window=10, preference="p", connection="c"
+        )
+        made = Answers(reply({"hits": {"hits": [], "total": {"value": 0, "relation": "eq"}}})).run(query.shallow_page())
+        assert [note.code for note in made.notes] == codes

@@ -341,7 +341,7 @@ class _Parser:
         if path in ("_id", "_index", "_routing", "_source", "_seq_no", "_version", "_ignored"):
             reason = f"Field [{path}] is a metadata field and cannot be added inside a document. "
             raise self.fault(self.fault_kind(), reason + "Use the index API request parameters.")
-        dynamic = str(self.mapping.body.get("dynamic", "true")).lower()
+        dynamic = self.dynamic(path)
         if dynamic == "false":
             return
         definition = _guess(value)
@@ -357,6 +357,17 @@ class _Parser:
             raise not_reproduced("a new field where there are no subobjects")
         additions = Mapping(self.mapping.release, {"properties": {path: definition}})
         self.added = _merged(self.added, additions.body["properties"], "")
+
+    def dynamic(self, path: str) -> str:
+        """Return what the nearest object around a field says of new fields."""
+        at: Any = self.mapping.body
+        dynamic = at.get("dynamic", "true")
+        for key in path.split("."):
+            at = at.get("properties", {}).get(key)
+            if not isinstance(at, dict):
+                break
+            dynamic = at.get("dynamic", dynamic)
+        return str(dynamic).lower()
 
     def fault_kind(self) -> str:
         return "document_parsing_exception" if self.mapping.release.parts >= (8, 8) else "mapper_parsing_exception"
