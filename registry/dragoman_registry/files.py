@@ -94,16 +94,13 @@ def mode_beside(path: Path, *, source: Path | int | None) -> int:
         source: The other file or its descriptor. None, like a pipe or a file that is gone, does not say who may read
             it: then only this user can.
     """
-    if sys.platform == "win32" or source is None:
-        return PRIVATE
-    try:
-        about, folder = os.stat(source), path.parent.stat()  # noqa: PTH116 - perhaps of a descriptor
-    except OSError:
-        return PRIVATE
-    if not stat.S_ISREG(about.st_mode):
-        return PRIVATE
-    group = folder.st_gid if folder.st_mode & stat.S_ISGID else os.getegid()
-    return _narrowed(OPEN, about, group=group, listed=_has_access_list(source))
+    if sys.platform != "win32" and source is not None:
+        with suppress(OSError):
+            about, folder = os.stat(source), path.parent.stat()  # noqa: PTH116 - perhaps of a descriptor
+            if stat.S_ISREG(about.st_mode):
+                group = folder.st_gid if folder.st_mode & stat.S_ISGID else os.getegid()
+                return _narrowed(OPEN, about, group=group, listed=_has_access_list(source))
+    return PRIVATE
 
 
 def _narrowed(mode: int, about: os.stat_result, *, group: int, listed: bool) -> int:
@@ -152,15 +149,14 @@ def replacing(path: Path, *, mode: int = OPEN, durable: bool = True) -> Iterator
 
 def _take_rights(handle: int, about: os.stat_result, *, listed: bool) -> None:
     """Give a new, empty file the group of the one that it replaces; without it, the group gets no special rights."""
-    if sys.platform == "win32":
-        return
-    if os.fstat(handle).st_gid != about.st_gid:
-        with suppress(OSError):  # this user is no member
-            os.fchown(handle, -1, about.st_gid)
-    own = os.fstat(handle)
-    mode = stat.S_IMODE(own.st_mode)
-    if (narrow := _narrowed(mode, about, group=own.st_gid, listed=listed)) != mode:
-        os.fchmod(handle, narrow)
+    if sys.platform != "win32":
+        if os.fstat(handle).st_gid != about.st_gid:
+            with suppress(OSError):  # this user is no member
+                os.fchown(handle, -1, about.st_gid)
+        own = os.fstat(handle)
+        mode = stat.S_IMODE(own.st_mode)
+        if (narrow := _narrowed(mode, about, group=own.st_gid, listed=listed)) != mode:
+            os.fchmod(handle, narrow)
 
 
 def find_drafts(*files: Path) -> list[Path]:
