@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 
 import msgspec
 
@@ -82,6 +83,8 @@ def parse_filter(row: str) -> Filter:
     if is_relative(time := " ".join(word.text for word in words[1:])):
         raise _fault(row, f"{time!r} needs an operator", hint=f"--filter '{words[0].text} in {time}'")
     column, operator, rest = words[0].text, _operator(row, words[1].text), words[2:]
+    if len(rest) > 1 and (hint := _conditions(words)):
+        raise _fault(row, "it has more than one condition, and a filter row has one", hint=hint)
     group = None
     if rest and rest[-1].bare and re.fullmatch(r"@\w+", rest[-1].text):
         group = rest.pop().text[1:]
@@ -98,6 +101,25 @@ def parse_filter(row: str) -> Filter:
         joined = " ".join(word.text for word in rest)
         raise _fault(row, "it has more than one value", hint=f"--filter '{column} {operator} \"{joined}\"'")
     return Filter(column, operator, _items(row, operator, rest[0]) if operator in LISTS else rest[0].text, group)
+
+
+def _conditions(words: list[_Word]) -> str:
+    """Return the options for several conditions that are joined by a word; empty if these words are none."""
+    joints = {word.text.lower() for word in words if word.bare} & {"and", "or", "&&", "||"}
+    rows: list[list[_Word]] = [[]]
+    for word in words:
+        if word.bare and word.text.lower() in joints:
+            rows.append([])
+        else:
+            rows[-1].append(word)
+    operators = {str(operator) for operator in Operator}
+    if not joints or not all(len(row) > 1 and row[1].text.lower() in operators for row in rows):
+        return ""
+    texts = (" ".join(word.text if word.bare else f'"{word.text}"' for word in row) for row in rows)
+    if len(joints) > 1 and not joints <= {"or", "||"} and not joints <= {"and", "&&"}:
+        return "give each as a --filter of its own: all must hold, or with --match any one of them"
+    every = " --match any" if joints <= {"or", "||"} else ""
+    return " ".join(f"--filter {shlex.quote(text)}" for text in texts) + every
 
 
 def _said(words: list[_Word], *, lists: bool) -> _Word | None:

@@ -152,7 +152,7 @@ def boolean(value: object, *, digits: bool = False) -> bool:
     """
     texts = {"true": True, "false": False} | ({"1": True, "0": False} if digits else {})
     if (found := texts.get(str(value).lower())) is None:
-        raise ValueError(f"{_shown(value)} is neither true nor false")
+        raise ValueError(f"{_shown(value)} is neither true nor false: write one of the two")
     return found
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from dragoman_api import Column, Description, Note, QueryError
 from dragoman_api.columns import MAX_COLUMNS
 from dragoman_api.kit.column_choice import choose
+from dragoman_api.kit.left_out import columns_cut
 from dragoman_weaviate import error_answers
 from dragoman_weaviate.connect import Features
 
@@ -92,6 +93,11 @@ class View:
         return {each.name: each for each in found}
 
     @cached_property
+    def properties(self) -> frozenset[str]:
+        """The names of the properties."""
+        return frozenset(spec.name for spec in self.collection.properties or [])
+
+    @cached_property
     def columns(self) -> dict[str, Column]:
         """The described columns, by name."""
         return {name: field.column(self.features) for name, field in self.fields.items()}
@@ -130,9 +136,7 @@ class View:
         if self.target != self.name:
             notes.append(Note(code="alias", reason=f"'{self.name}' stands for the collection '{self.target}'"))
         columns = [*self.columns.values()]
-        if len(columns) > MAX_COLUMNS:
-            reason = f"{len(columns):,} columns are defined; the first {MAX_COLUMNS:,} are shown"
-            notes.append(Note(code="columns-cut", reason=reason))
+        notes += columns_cut(len(columns))
         return Description(
             object=self.name,
             columns=columns[:MAX_COLUMNS],

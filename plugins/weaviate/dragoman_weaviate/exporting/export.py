@@ -284,6 +284,7 @@ class ExportReader(msgspec.Struct):
         asked = graphql.search(self.view, fields=fields, where=where, sort=by_id, limit=span.size, tenant=self.tenant)
         items, suspects = stored_objects.from_graphql(graphql.objects((yield from ask(asked)), self.view), self.view)
         yield from stored_objects.repaired(items, suspects, self.view, self.tenant)
+        yield from stored_objects.with_all_references(items, fields, self.view, self.tenant)
         return [
             _Row(
                 collection=item.collection,

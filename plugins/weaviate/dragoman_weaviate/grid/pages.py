@@ -9,6 +9,7 @@ import msgspec
 from dragoman_api import DragomanError, Note, Page, PageRequest, QueryError
 from dragoman_api.errors import RowNotFoundError
 from dragoman_api.kit import cursors
+from dragoman_api.kit.left_out import KEYS, LeftOut, columns_cut
 from dragoman_api.kit.page_bounds import check_bounds
 from dragoman_api.kit.residual import residual_keys, select
 from dragoman_weaviate import error_answers, graphql, stored_objects
@@ -129,6 +130,16 @@ class _PageQuery(msgspec.Struct, kw_only=True):
             if wrong := (yield from stored_objects.repaired(items, suspects, self.view, self.tenant)):
                 reason = f"GraphQL replaces integers beyond 32 bits by null: {wrong} rows were read again by REST"
                 notes.append(Note(code="integers-repaired", reason=reason))
+            if lacking := (yield from stored_objects.with_all_references(items, self._read, self.view, self.tenant)):
+                reason = f"a search leaves out references to objects that are gone: {lacking} rows were read again"
+                notes.append(Note(code="references-repaired", reason=reason))
+        if self.request.columns is None:
+            notes += columns_cut(len(self.view.fields))
+        left_out = LeftOut()
+        for item in items:
+            if item.properties and not item.properties.keys() <= self.view.properties:
+                left_out.add(KEYS, item.properties.keys() - self.view.properties)
+        notes += left_out.notes()
         if len(items) > self._limit:
             raise QueryError(f"the server returned {len(items):,} rows instead of {self._limit:,}")
         total = self._total(replies[1], notes) if len(requests) > 1 else None

@@ -219,6 +219,16 @@ class Rules:
             assert sorted(map(json.dumps, plain)) == sorted(map(json.dumps, found))
             assert ("vector" in plain[0]) is (form is not ExportForm.DOCUMENTS)
 
+    async def test_references_to_objects_that_are_gone_are_exported_with_a_filter_too(self, wv: Rig):
+        other = await wv.collection({"t": "text"}, [{"t": "a"}])
+        name = await wv.collection({"t": "text", "r": {"dataType": [other]}})
+        reference = {"beacon": f"weaviate://localhost/{other}/{key(0)}"}
+        await wv.call("POST", "/v1/objects", {"class": name, "properties": {"t": "x", "r": [reference]}})
+        await wv.call("DELETE", f"/v1/objects/{other}/{key(0)}")
+        [plain] = await wv.export(name)
+        assert plain["r"][0]["beacon"] == reference["beacon"]
+        assert await wv.export(name, Filter("t", "=", "x")) == [plain]
+
     async def test_bulk_lines_go_back_in(self, wv: Rig):
         name = await wv.collection(TYPES, objects(10))
         other = await wv.collection(TYPES)

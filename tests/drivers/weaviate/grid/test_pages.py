@@ -519,6 +519,27 @@ class Rules:
         assert ": 3 rows were read again" in found.notes[0].reason
         assert {row["i"] for row in found.rows} == {2**31, 1, None}
 
+    async def test_W21_a_search_shows_references_to_objects_that_are_gone_as_a_list_does(self, wv: Rig):
+        """GraphQL leaves them out without a word."""
+        one = await wv.collection({"t": "text"}, [{"t": "a", "id": key(0)}])
+        two = await wv.collection({"t": "text"}, [{"t": "b", "id": key(1)}])
+        name = await wv.collection({"t": "text", "n": "int", "r": {"dataType": [one, two]}})
+        beacons = [{"beacon": f"weaviate://localhost/{target}/{key(at)}"} for at, target in enumerate((one, two))]
+        for at, references in enumerate([beacons, beacons[1:], beacons[:1], []]):
+            values = {"t": "x", "n": at} | ({"r": references} if references else {})
+            await wv.call("POST", "/v1/objects", {"class": name, "id": key(at), "properties": values})
+        selected = Filter("t", "=", "x")
+        assert (await wv.page(name, selected)).notes == []
+        await wv.call("DELETE", f"/v1/objects/{two}/{key(1)}")
+        plain = [row.to_dict() for row in (await wv.page(name)).rows]
+        plain.sort(key=lambda row: row["n"])
+        assert [str(row["r"]).count("beacon") for row in plain] == [2, 1, 1, 0]
+        for page in (await wv.page(name, selected, sort=[Sort("uuid")]), await wv.page(name, sort=[Sort("n")])):
+            assert sorted((row.to_dict() for row in page.rows), key=lambda row: row["n"]) == plain
+            assert [note.code for note in page.notes] == ["references-repaired"]
+            assert " 2 rows " in page.notes[0].reason
+        assert (await wv.page(name, selected, columns=["t"])).notes == []
+
     async def test_the_server_stores_no_null_so_every_absent_value_is_null(self, wv: Rig):
         """An empty text and an empty array are stored, so the cells tell them from null by both ways of reading."""
         objects = [{"t": None, "n": 1}, {"n": 2}, {"t": "", "many": [], "n": 3}]
