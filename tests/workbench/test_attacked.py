@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import io
 import json
+import subprocess
+import sys
+from contextlib import AsyncExitStack
 
 import aiohttp
 import anyio
 import pytest
 
-from browsing import signed_in
+from browsing import signed_in, tab_of
+from dragoman_api.errors import DriverFaultError, Refused
+from dragoman_workbench.access import FAILURES
 from dragoman_workbench.assets import find_assets
 from dragoman_workbench.event_stream import MAX_TABS
+from dragoman_workbench.failures import CLOSED, failure_of
 from dragoman_workbench.messages import ROUTES
+from dragoman_workbench.production import LOCKED
 from dragoman_workbench.server import HEADERS, MAX_BODY
 
 SECRET = "hunter2 of a server"
@@ -277,7 +284,87 @@ async def test_requests_of_a_tab_are_bounded(tab, monkeypatch):
     assert answers[-1][1]["error"]["code"] == "too-many"
 
 
-async def test_wrong_tokens_are_slowed_down(tab):
+async def test_wrong_tokens_do_not_shut_out_the_right_one(tab, monkeypatch):
+    monkeypatch.setattr("dragoman_workbench.server.WRONG_SECONDS", 0.01)
+    token = (await tab("token"))["token"]
+    async with tab_of(tab.place) as other:
+        for _ in range(2 * FAILURES):
+            await other.send("enter", {"token": "wrong"})
+        assert (await other.send("enter", {"token": "wrong"}))[0] == 429
+        await other.enter(token)
+        await other("state")
+
+
+@pytest.fixture
+def crowd(monkeypatch):
+    """Let in few guests."""
+    monkeypatch.setattr("dragoman_workbench.door.MAX_GUESTS", 8)
+
+
+async def _crowd(stack, place, count):
+    """Connect often, and say nothing."""
+    port = int(place.url.rpartition(":")[2])
+    return [await stack.enter_async_context(await anyio.connect_tcp("127.0.0.1", port)) for _ in range(count)]
+
+
+async def _closed(stream):
+    """Return whether the other side has ended a connection."""
+    try:
+        with anyio.move_on_after(0.2):
+            return not await stream.receive()
+    except (anyio.EndOfStream, anyio.BrokenResourceError):
+        return True
+    return False
+
+
+async def test_connections_that_say_nothing_do_not_shut_out_a_tab(crowd, home):
+    async with signed_in(home) as tab, AsyncExitStack() as stack:
+        held = await _crowd(stack, tab.place, 40)
+        await tab("state")  # over the line that it has
+        async with tab_of(tab.place) as other:
+            await other.enter((await tab("token"))["token"])  # over a new one
+            await other("state")
+        assert [await _closed(stream) for stream in (held[0], held[-1])] == [True, False]
+
+
+async def test_a_guest_has_a_few_seconds_and_a_tab_keeps_its_line(home, monkeypatch):
+    monkeypatch.setattr("dragoman_workbench.door.GUEST_SECONDS", 0.1)
+    monkeypatch.setattr("dragoman_workbench.door.LOOK_SECONDS", 0.05)
+    async with signed_in(home) as tab, AsyncExitStack() as stack:
+        [silent, slow] = await _crowd(stack, tab.place, 2)
+        await slow.send(b"POST /api/state HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: ")
+        connector = tab.http.connector
+        before = {id(one) for lines in connector._conns.values() for one, _ in lines}
+        await anyio.sleep(0.4)
+        assert [await _closed(stream) for stream in (silent, slow)] == [True, True]
+        await tab("state")
+        assert before == {id(one) for lines in connector._conns.values() for one, _ in lines} != set()
+
+
+def test_the_soft_limit_of_descriptors_is_raised_as_far_as_it_may_be():
+    """Half of a default of 1,024 would be gone with a few drivers."""
+    script = (
+        "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (256, 4096));"
+        "from dragoman_workbench.door import raise_descriptors;"
+        "print(raise_descriptors(), resource.getrlimit(resource.RLIMIT_NOFILE))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "4096 (4096, 4096)\n"
+
+
+@pytest.mark.parametrize("code", [LOCKED, CLOSED])
+def test_what_a_driver_names_unlocks_and_opens_nothing(code):
+    """A driver's error is about the connection that was asked; its word for another one is only text."""
+    forged = DriverFaultError("no", code=code, details={"connection": "other"})
+    shown = failure_of(forged, connection="mine").remedy
+    assert shown is None or (code == CLOSED and shown.target == "mine")
+    assert failure_of(forged).remedy is None
+    real = failure_of(Refused("locked", code=LOCKED, details={"connection": "other"}), connection="mine").remedy
+    assert (real.action, real.target) == ("unlock", "mine")
+
+
+async def test_wrong_tokens_are_slowed_down(tab, monkeypatch):
+    monkeypatch.setattr("dragoman_workbench.server.WRONG_SECONDS", 0.01)
     found = [(await tab.send("enter", {"token": f"guess{n}"}))[0] for n in range(25)]
     assert set(found) == {401, 429}
     assert found[-1] == 429

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import gzip
 import hashlib
 import json
@@ -11,6 +12,9 @@ import anyio
 import pytest
 
 from browsing import signed_in
+from dragoman_api.errors import Refused
+from dragoman_api.hookspecs import hookimpl
+from dragoman_workbench.rooms.console import ConsoleRoom
 from slow_cases import mostly_slow
 
 TEXT = "GET /_cat/indices\n\nGET /books/_count\n\nDELETE /books/_doc/none\n"
@@ -30,9 +34,72 @@ async def test_the_request_at_a_line_is_sent(shop_tab):
     assert answer["seconds"] > 0
 
 
-async def test_a_run_stops_after_a_request_that_fails(shop_tab):
-    told = await shop_tab("console/execute", connection="shop", text="GET /nothing\n\nGET /books/_count")
-    assert [answer["status"] for answer in told["answers"]] == [404]
+SOME = "GET /nothing\n\nGET /books/_count\n\nGET /orders/_count\n"
+
+
+async def test_a_run_goes_on_after_an_answer_that_fails_as_the_command_line_does(shop_tab):
+    ran = await shop_tab("console/execute", connection="shop", text=SOME)
+    assert [answer["status"] for answer in ran["answers"]] == [404, 200, 200]
+    assert ran["unsent"] == []
+
+
+async def test_a_run_that_is_to_stop_names_what_was_not_sent(shop_tab):
+    ran = await shop_tab("console/execute", connection="shop", text=SOME, stop_on_error=True)
+    assert [answer["status"] for answer in ran["answers"]] == [404]
+    assert [(one["line"], one["method"], one["path"]) for one in ran["unsent"]] == [
+        (3, "GET", "/books/_count"),
+        (5, "GET", "/orders/_count"),
+    ]
+
+
+class _Veto:
+    """A guard that refuses one path."""
+
+    @hookimpl
+    async def before_call(self, call):
+        if any(request.path == "/books/_count" for request in call.requests):
+            raise Refused("not these")
+
+
+async def test_a_run_that_a_guard_ends_names_what_was_not_sent(shop_home):
+    async with signed_in(shop_home, use=[_Veto()]) as tab:
+        await tab("open", connection="shop")
+        ran = await tab("console/execute", connection="shop", text=SOME)
+        assert [answer["status"] for answer in ran["answers"]] == [404]
+        assert "not these" in ran["error"]["message"]
+        assert [one["path"] for one in ran["unsent"]] == ["/orders/_count"]
+
+
+async def test_what_a_person_no_longer_waits_for_is_not_sent(shop_home, monkeypatch):
+    """Stop ends a run after the request that is under way."""
+    sent = []
+
+    class Slow:
+        @hookimpl
+        async def before_call(self, call):
+            if call.hook == "execute_console":
+                sent.append(call.requests[0].path)
+                started.set()
+                await anyio.sleep(0.2)
+
+    started, ended = anyio.Event(), anyio.Event()
+    told = ConsoleRoom.execute
+
+    async def execute(self, asked):
+        answer = await told(self, asked)
+        ended.set()
+        return answer
+
+    monkeypatch.setattr(ConsoleRoom, "execute", execute)
+    async with signed_in(shop_home, use=[Slow()]) as tab:
+        await tab("open", connection="shop")
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(lambda: tab("console/execute", connection="shop", text=SOME))
+            await started.wait()
+            tasks.cancel_scope.cancel()
+        with anyio.fail_after(10):
+            await ended.wait()
+        assert sent == ["/nothing"]
 
 
 async def test_variables_are_filled_in(shop_tab):
@@ -73,6 +140,29 @@ async def test_the_history_survives_a_restart_and_holds_no_secrets(shop_home):
         assert [each["text"].splitlines()[0] for each in entries] == ["GET /", "POST /_security/api_key"]
     for path in (shop_home / "state").rglob("*"):
         assert not path.is_file() or secret not in path.read_text()
+
+
+async def test_no_text_that_is_kept_holds_the_connections_own_secret(shop_home, sample_port):
+    """Under an innocent name, in a filter, a draft or a history: the runtime knows the secret wherever it stands."""
+    secret = "correct-horse-9"
+    entered = {"host": "127.0.0.1", "port": str(sample_port), "auth_method": "username-password", "username": "elastic"}
+    fields = {name: {"kind": "value", "value": value} for name, value in entered.items()}
+    fields["password"] = {"kind": "secret", "value": secret}
+    basic = base64.b64encode(f"elastic:{secret}".encode()).decode()
+    text = f'POST /books/_search\n{{"query":{{"term":{{"title":"{secret}"}}}},"ext":"{basic}"}}'
+    kept = {"name": "mine", "filters": [{"column": "title", "op": "=", "value": secret}, {"values": [basic]}]}
+    async with signed_in(shop_home) as tab:
+        await tab("connections/save", name="guarded", type="elasticsearch", fields=fields)
+        await tab("open", connection="guarded")
+        await tab("console/execute", connection="guarded", text=text)
+        await tab("preferences/set", key="console/guarded", value=json.dumps(text))
+        await tab("preferences/set", key="filters/guarded/books", value=json.dumps([kept]))
+        [entry] = (await tab("console/history", connection="guarded"))["entries"]
+        values = (await tab("preferences"))["values"]
+        assert entry["text"].startswith("POST /books/_search")
+        assert json.loads(values["filters/guarded/books"])[0]["name"] == "mine"
+    files = [path.read_text() for path in (shop_home / "state" / "workbench").rglob("*") if path.is_file()]
+    assert not [word for text in files for word in (secret, basic) if word in text]
 
 
 @pytest.mark.slow

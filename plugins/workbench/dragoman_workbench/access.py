@@ -16,7 +16,7 @@ IDLE_SECONDS = 8 * 3_600.0
 MAX_SECRETS = 64
 """Tabs that can be signed in at once; a further one replaces the one that was idle longest."""
 FAILURES = 20
-"""Wrong tokens per minute that are answered."""
+"""Wrong tokens per minute that are answered at once."""
 RATE, BURST = 100.0, 400.0
 """Requests of one tab per second in the long run, and at once."""
 AT_ONCE = 24
@@ -82,7 +82,7 @@ class Access:
     def enter(self, token: str) -> str | None:
         """Exchange a token for a secret; None if it is unknown, used or expired."""
         if self._tokens.pop(_digest(token), 0.0) <= self._clock():
-            self._failures.append(self._clock())
+            self._failures = [*self._failures[1 - FAILURES :], self._clock()]
             return None
         self._expire()
         while len(self._tabs) >= MAX_SECRETS:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import anyio
@@ -14,6 +15,14 @@ if TYPE_CHECKING:
     from anyio.abc import TaskGroup
 
 T = TypeVar("T")
+
+_abandoned: ContextVar[anyio.Event | None] = ContextVar("abandoned", default=None)
+
+
+def nobody_waits() -> bool:
+    """Return whether the caller of this work has gone: what it has not begun yet, it need not begin."""
+    event = _abandoned.get()
+    return event is not None and event.is_set()
 
 
 class _Result(Generic[T]):
@@ -39,8 +48,10 @@ class Work:
             DragomanError: What the work raised, or it was cancelled (code ``cancelled``).
         """
         result, done, scope = _Result[T](), anyio.Event(), anyio.CancelScope()
+        abandoned = anyio.Event()
 
         async def go() -> None:
+            _abandoned.set(abandoned)  # for this task
             try:
                 with scope:
                     try:
@@ -55,6 +66,7 @@ class Work:
         try:
             await done.wait()
         except BaseException:
+            abandoned.set()
             if abortable:
                 scope.cancel()
             raise

@@ -13,6 +13,8 @@ import anyio.from_thread
 import anyio.to_thread
 from aiohttp import web
 
+from .door import welcome
+
 if TYPE_CHECKING:
     from dragoman_workbench.background_work import Work
 
@@ -95,6 +97,7 @@ class Downloads:
         found = self._waiting.pop(ticket, None)
         if found is None or found.until < time.monotonic():
             raise web.HTTPNotFound
+        welcome(request)
         plain = re.sub(r"[^A-Za-z0-9._-]", "_", found.file)
         response = web.StreamResponse(
             headers={

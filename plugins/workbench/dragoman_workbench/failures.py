@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from dragoman_api.errors import DRIVER, AuthenticationError, ConnectionFailedError, DragomanError
+from dragoman_api.errors import DRIVER, AuthenticationError, ConnectionFailedError, DragomanError, Refused
 from dragoman_api.remedies import RemedyKind
 
 from .messages import Action, Failure
@@ -24,8 +24,13 @@ CLOSED = "connection-closed"
 """Code of the error of a connection that is not open."""
 
 
-def failure_of(error: DragomanError) -> Failure:
-    """Return an error as the page shows it."""
+def failure_of(error: DragomanError, *, connection: str = "") -> Failure:
+    """Return an error as the page shows it.
+
+    Args:
+        error: The error.
+        connection: The connection that the request was about; a driver may name another one in its error.
+    """
     details = {key: _bounded(str(value)) for key, value in error.details.items()}
     row = error.details.get("row")
     return Failure(
@@ -36,7 +41,7 @@ def failure_of(error: DragomanError) -> Failure:
         details=details,
         field=_field(error),
         row=row if isinstance(row, int) and not isinstance(row, bool) else None,
-        remedy=_remedy(error),
+        remedy=_remedy(error, connection),
         remedies=list(error.remedies),
     )
 
@@ -57,16 +62,16 @@ def _field(error: DragomanError) -> str:
     return ""
 
 
-def _remedy(error: DragomanError) -> Action | None:
-    connection = str(error.details.get("connection", ""))
-    if error.code == LOCKED:
+def _remedy(error: DragomanError, connection: str) -> Action | None:
+    if error.code == LOCKED and connection and isinstance(error, Refused):
         return Action(action="unlock", label="Unlock", target=connection)
-    if error.code == CLOSED:
+    if error.code == CLOSED and connection:
         return Action(action="open", label="Open it", target=connection)
     edited = next((remedy for remedy in error.remedies if remedy.kind == RemedyKind.EDIT_FIELD), None)
-    if edited is not None and "connection" in edited.arguments:
-        return Action(action="edit", label="Edit the connection", target=str(edited.arguments["connection"]))
-    if error.hint_from == DRIVER:
+    own = error.hint_from != DRIVER
+    if edited is not None and (name := connection or (str(edited.arguments.get("connection", "")) if own else "")):
+        return Action(action="edit", label="Edit the connection", target=name)
+    if not own:
         return None  # a driver's words are shown, and nothing follows from them
     for pattern, action, label in _COMMANDS:
         if found := re.fullmatch(pattern, error.hint):

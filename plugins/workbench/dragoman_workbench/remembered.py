@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio.to_thread
 import msgspec
@@ -37,14 +37,15 @@ MAX_TEXT = 64 << 10
 class Remembered:
     """Files in a folder that only this user can enter. A damaged file counts as empty, and is replaced."""
 
-    def __init__(self, folder: Path, *, change_file: ChangeFile) -> None:
+    def __init__(self, folder: Path, *, change_file: ChangeFile, mask: Callable[[str], str]) -> None:
         """Read nothing yet.
 
         Args:
             folder: The folder.
             change_file: `Runtime.change_file`.
+            mask: `Runtime.masked`: every text passes it before it is kept.
         """
-        self._folder, self._change_file = folder, change_file
+        self._folder, self._change_file, self._mask = folder, change_file, mask
 
     async def preferences(self, prefix: str) -> dict[str, str]:
         """Return the preferences whose keys begin with a text."""
@@ -59,7 +60,7 @@ class Remembered:
         """
         if value is not None:
             try:
-                msgspec.json.decode(value)
+                value = msgspec.json.encode(self._masked(msgspec.json.decode(value))).decode()
             except (ValueError, RecursionError) as error:
                 raise ConfigurationError(f"the value of {key[:80]!r} is not JSON", code="bad-request") from error
 
@@ -79,17 +80,29 @@ class Remembered:
         return found[::-1]
 
     async def note(self, connection: str, text: str) -> None:
-        """Add a text to a history, without repeating the last one. It must hold no secrets."""
+        """Add a text to a history, without repeating the last one."""
         if not text.strip() or len(text) > MAX_TEXT:
             return
+        masked = self._mask(text)
 
         def edit(entries: list[HistoryEntry] | None) -> list[HistoryEntry]:
             others = entries or []
-            if others and others[-1].text == text:
+            if others and others[-1].text == masked:
                 others.pop()
-            return [*others, HistoryEntry(at=time.time(), text=text)][-MAX_ENTRIES:]
+            return [*others, HistoryEntry(at=time.time(), text=masked)][-MAX_ENTRIES:]
 
         await anyio.to_thread.run_sync(self._change, _history(connection), list[HistoryEntry], edit)
+
+    def _masked(self, value: Any) -> Any:
+        """Return decoded JSON whose texts are masked."""
+        match value:
+            case str():
+                return self._mask(value)
+            case list():
+                return [self._masked(item) for item in value]
+            case dict():
+                return {self._mask(key): self._masked(item) for key, item in value.items()}
+        return value
 
     def _read(self, name: str, kind: type[T]) -> T | None:
         try:

@@ -13,6 +13,7 @@ from aiohttp import web
 from dragoman_api.errors import DragomanError
 
 from .assets import NOT_BUILT
+from .door import DOOR, Door, welcome
 from .event_stream import encode
 from .failures import failure_of
 from .messages import ROUTES, Done, Enter, Entered, Failed, Failure, NewToken, Request, ServerEvent
@@ -31,8 +32,12 @@ if TYPE_CHECKING:
     Route = Callable[[Any], Awaitable[Message]]
 
 SECRET = "Dragoman-Secret"  # noqa: S105 - the name of the header
+CONNECTION = web.RequestKey("connection", str)
+"""Where a request keeps the connection that it is about."""
 MAX_BODY = 8 << 20
 """Maximum bytes of a request's body."""
+WRONG_SECONDS = 1.0
+"""Seconds after which one of too many wrong tokens is answered; the right one never waits."""
 MAX_SMALL = 64 << 10
 """Bytes of the body of a request that no tab has signed."""
 
@@ -104,6 +109,7 @@ class HttpSide:
     def application(self) -> web.Application:
         """Return the aiohttp application."""
         app = web.Application(middlewares=[self._answer], client_max_size=MAX_BODY)
+        app[DOOR] = Door()
         app.on_response_prepare.append(_head)
         app.router.add_post("/api/{route:.+}", self._api)
         app.router.add_get("/api/events", self._events)
@@ -116,12 +122,13 @@ class HttpSide:
     @web.middleware
     async def _answer(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         try:
-            _check_origin(request)
-            return await handler(request)
+            with request.app[DOOR].answering(request.transport):
+                _check_origin(request)
+                return await handler(request)
         except RefusedError as refusal:
             return _failed(refusal.status, refusal.failure)
         except DragomanError as error:
-            return _failed(422, failure_of(error))
+            return _failed(422, failure_of(error, connection=request.get(CONNECTION, "")))
         except web.HTTPRequestEntityTooLarge:
             return _failed(413, Failure(code="too-large", message="the request is too large"))
         except web.HTTPException as error:
@@ -140,6 +147,7 @@ class HttpSide:
         if tab is None:
             hint = "open the workbench again: dragoman workbench"
             raise RefusedError(401, "no-secret", "this tab is not signed in, or was idle for too long", hint=hint)
+        welcome(request)
         if not tab.admit():
             raise RefusedError(429, "too-many", "too many requests at once")
         return tab
@@ -162,20 +170,23 @@ class HttpSide:
         surface.set(read_surface(request.headers))
         try:
             asked = _decode(await request.read(), ROUTES[name][0])
+            request[CONNECTION] = getattr(asked, "connection", "")
             answer = await self._work.run(lambda: route(asked), abortable=name not in WRITES)
         finally:
             tab.running -= 1
         return _json(answer)
 
     async def _enter(self, request: web.Request) -> web.Response:
-        if self._access.blocked():
-            raise RefusedError(429, "too-many", "too many wrong tokens; wait a minute")
         if (request.content_length or 0) > MAX_SMALL:
             raise RefusedError(413, "too-large", "the request is too large")
         asked = _decode(await request.content.read(MAX_SMALL), Enter)
         if (secret := self._access.enter(asked.token)) is None:
+            if self._access.blocked():
+                await anyio.sleep(WRONG_SECONDS)
+                raise RefusedError(429, "too-many", "too many wrong tokens; wait a minute")
             hint = "open the workbench again: dragoman workbench"
             raise RefusedError(401, "no-secret", "this token was used already, or has expired", hint=hint)
+        welcome(request)
         await self._entered()
         from .access import IDLE_SECONDS
 

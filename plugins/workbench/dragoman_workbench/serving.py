@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import sys
@@ -20,6 +21,7 @@ from .assets import find_assets
 from .background_work import Work
 from .changed_files import FileWatch
 from .consent import Questions
+from .door import DOOR
 from .entry_file import EntryFile
 from .event_stream import EventStream
 from .open_connections import OpenConnections
@@ -29,6 +31,8 @@ from .server import HttpSide
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
+
+    from anyio.abc import TaskGroup
 
 PAGE = Path(__file__).parent / "page"
 GRACE = 0.2
@@ -127,7 +131,7 @@ async def serving(
             download=rooms.download,
             entered=lambda: place.renew(),
         )
-        async with _listening(server.application(), port) as url:
+        async with _listening(server.application(), port, tasks) as url:
             place = Workbench(url, runtime=runtime, access=access, file=file)
             await place.renew()
             tasks.start_soon(connections.close_idle)
@@ -143,7 +147,7 @@ async def serving(
 
 
 @asynccontextmanager
-async def _listening(app: web.Application, port: int) -> AsyncIterator[str]:
+async def _listening(app: web.Application, port: int, tasks: TaskGroup) -> AsyncIterator[str]:
     app.logger = logging.getLogger("dragoman.workbench")
     runner = web.AppRunner(
         app,
@@ -155,14 +159,20 @@ async def _listening(app: web.Application, port: int) -> AsyncIterator[str]:
         max_line_size=HEADER_BYTES,
     )
     await runner.setup()
+    assert runner.server is not None
+    door = app[DOOR]
+    loop, reuse = asyncio.get_running_loop(), sys.platform != "win32"
     try:
-        site = web.TCPSite(runner, "127.0.0.1", port, reuse_address=sys.platform != "win32")
         try:
-            await site.start()
+            listener = await loop.create_server(door.before(runner.server), "127.0.0.1", port, reuse_address=reuse)
         except (OSError, OverflowError) as error:
             why = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
             reason = f"the workbench cannot listen on port {port}: {why}"
             raise ConfigurationError(reason, hint="--port 0 picks a free port") from error
-        yield f"http://127.0.0.1:{runner.addresses[0][1]}"
+        tasks.start_soon(door.watch)
+        try:
+            yield f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}"
+        finally:
+            listener.close()
     finally:
         await runner.cleanup()

@@ -354,10 +354,11 @@ export interface Entered {
 }
 
 /**
- * Send requests of a console text, in order, and stop after one that fails.
+ * Send requests of a console text, in order.
  *
  * Attributes:
  *     line: Only the request that holds this line, from 1; null for all.
+ *     stop_on_error: Stop after the first answer that reports a failure; otherwise the others are sent, too.
  *     remember: Add the text to the history, without what looks like a secret.
  */
 export interface ExecuteAsked {
@@ -365,13 +366,15 @@ export interface ExecuteAsked {
   readonly text: string;
   readonly variables?: Readonly<Record<string, string>>;
   readonly line?: number | null;
+  readonly stop_on_error?: boolean;
   readonly remember?: boolean;
 }
 
-/** The answers so far; `error` is what ended the run early. */
+/** The answers so far; `error` is what ended the run early, and `unsent` what comes after that. */
 export interface Executed {
   readonly answers: readonly ConsoleAnswer[];
   readonly error: Failure | null;
+  readonly unsent: readonly UnsentRequest[];
 }
 
 /**
@@ -1207,6 +1210,13 @@ export interface Unlock {
   readonly connection: string;
   readonly typed: string;
   readonly minutes?: number;
+}
+
+/** A request that was not sent, because one before it ended the run; `line` is where it begins. */
+export interface UnsentRequest {
+  readonly line: number;
+  readonly method: string;
+  readonly path: string;
 }
 
 /**

@@ -127,6 +127,7 @@ from .work import (
     ParseAsked,
     Parsed,
     ParsedRequest,
+    UnsentRequest,
 )
 
 __all__ = [
@@ -227,6 +228,7 @@ __all__ = [
     "TypeList",
     "TypeOffer",
     "Unlock",
+    "UnsentRequest",
     "UpdateOffer",
     "Updates",
     "Verified",

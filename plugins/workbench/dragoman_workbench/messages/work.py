@@ -38,14 +38,16 @@ class Parsed(Message, frozen=True, kw_only=True):
 
 
 class ExecuteAsked(ParseAsked, frozen=True, kw_only=True):
-    """Send requests of a console text, in order, and stop after one that fails.
+    """Send requests of a console text, in order.
 
     Attributes:
         line: Only the request that holds this line, from 1; null for all.
+        stop_on_error: Stop after the first answer that reports a failure; otherwise the others are sent, too.
         remember: Add the text to the history, without what looks like a secret.
     """
 
     line: int | None = None
+    stop_on_error: bool = False
     remember: bool = True
 
 
@@ -77,11 +79,20 @@ class ConsoleAnswer(Message, frozen=True, kw_only=True):
     seconds: float
 
 
+class UnsentRequest(Message, frozen=True, kw_only=True):
+    """A request that was not sent, because one before it ended the run; `line` is where it begins."""
+
+    line: int
+    method: str
+    path: str
+
+
 class Executed(Message, frozen=True, kw_only=True):
-    """The answers so far; `error` is what ended the run early."""
+    """The answers so far; `error` is what ended the run early, and `unsent` what comes after that."""
 
     answers: list[ConsoleAnswer]
     error: Failure | None = None
+    unsent: list[UnsentRequest] = []
 
 
 class CompleteAsked(Request, frozen=True, kw_only=True):

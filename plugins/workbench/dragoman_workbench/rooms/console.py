@@ -7,17 +7,25 @@ from typing import TYPE_CHECKING, Any
 
 from dragoman import DragomanError
 from dragoman_api.errors import ConfigurationError, DriverFaultError
-from dragoman_api.masking import Mask
+from dragoman_workbench.background_work import nobody_waits
 from dragoman_workbench.cells import answer_page
 from dragoman_workbench.failures import failure_of
-from dragoman_workbench.messages import Completed, ConsoleAnswer, Executed, History, Parsed, ParsedRequest
+from dragoman_workbench.messages import (
+    Completed,
+    ConsoleAnswer,
+    Executed,
+    History,
+    Parsed,
+    ParsedRequest,
+    UnsentRequest,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping
 
     from dragoman import Answer
     from dragoman_api import ConsoleRequest
-    from dragoman_workbench.messages import CompleteAsked, ExecuteAsked, Message, OnConnection, ParseAsked
+    from dragoman_workbench.messages import CompleteAsked, ExecuteAsked, Failure, Message, OnConnection, ParseAsked
     from dragoman_workbench.open_connections import OpenConnections
     from dragoman_workbench.remembered import Remembered
 
@@ -55,24 +63,29 @@ class ConsoleRoom:
         )
 
     async def execute(self, asked: ExecuteAsked) -> Executed:
-        """Send requests in order, and stop after one that fails."""
+        """Send requests in order, until a person stops waiting for them."""
         session = await self._open.session(asked.connection)
         if asked.remember:
-            await self._remembered.note(asked.connection, Mask().request(asked.text))
-        found = _chosen(await session.parse(asked.text, variables=asked.variables), asked.line)
+            await self._remembered.note(asked.connection, asked.text)
+        requests = _chosen(await session.parse(asked.text, variables=asked.variables), asked.line)
         answers: list[ConsoleAnswer] = []
-        try:
-            for request in found:
-                began = time.perf_counter()
-                answer = await session.execute(request)
-                seconds = time.perf_counter() - began
-                told = [_told(each, request, seconds) for each in _chain(answer)]
-                answers += told
-                if any(each.failed or each.status >= FAILED_STATUS for each in told):
-                    break
-        except DragomanError as error:
-            return Executed(answers=answers, error=failure_of(error))
-        return Executed(answers=answers)
+        error: Failure | None = None
+        sent = 0
+        for request in requests:
+            if nobody_waits():
+                break
+            sent += 1
+            began = time.perf_counter()
+            try:
+                parts = [*_chain(await session.execute(request))]
+            except DragomanError as failure:
+                error = failure_of(failure, connection=asked.connection)
+                break
+            seconds = time.perf_counter() - began
+            answers += [_told(part, request, seconds) for part in parts]
+            if asked.stop_on_error and any(part.failed or part.status >= FAILED_STATUS for part in parts):
+                break
+        return Executed(answers=answers, error=error, unsent=[_unsent(request) for request in requests[sent:]])
 
     async def complete(self, asked: CompleteAsked) -> Completed:
         """Suggest how to continue a text."""
@@ -103,6 +116,10 @@ def _chain(answer: Answer | None) -> Iterator[Answer]:
         answer = answer.next
     if answer is not None:
         raise DriverFaultError(f"more than {MAX_ANSWERS:,} answers to one request")
+
+
+def _unsent(request: ConsoleRequest) -> UnsentRequest:
+    return UnsentRequest(line=request.line, method=request.request.method, path=request.request.path)
 
 
 def _told(answer: Answer, request: ConsoleRequest, seconds: float) -> ConsoleAnswer:

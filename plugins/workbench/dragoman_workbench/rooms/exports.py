@@ -165,11 +165,18 @@ class ExportRoom:
                 )
         except DragomanError as error:
             resumable = self._begun(number, asked) and error.code not in _FINAL
-            failed = replace(self._exports[number], state="failed", error=failure_of(error), resumable=resumable)
+            failed = replace(
+                self._exports[number],
+                state="failed",
+                error=failure_of(error, connection=asked.connection),
+                resumable=resumable,
+            )
             self._tell(failed)
         except OSError as error:  # the browser is gone
             gone = ExportError(f"the download ended early: {error.strerror or error}", hint="start it again")
-            self._tell(replace(self._exports[number], state="failed", error=failure_of(gone)))
+            self._tell(
+                replace(self._exports[number], state="failed", error=failure_of(gone, connection=asked.connection))
+            )
         finally:
             del self._scopes[number]
             if self._targets.get(named) == number:
