@@ -11,6 +11,7 @@ import pytest
 from workbench.browser.conftest import Cluster, browsing, read_address, serving, show
 from workbench.browser.slow_line import SlowLine
 from workbench.browser.test_flows import SAVE, command
+from workbench.browser.walking import Hands
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,7 +43,7 @@ def export(page: Page, file: str) -> Locator:
     """Export the rows of the grid into the folder, and return the card of the export."""
     page.get_by_role("button", name="Export", exact=True).click()
     dialog = page.get_by_role("dialog")
-    dialog.get_by_label("File name").fill(file)
+    Hands(page).write(dialog.get_by_label("File name"), file)
     dialog.get_by_role("button", name="Export").click()
     return page.locator(".card", has_text=file)
 
@@ -152,7 +153,7 @@ def test_a_file_is_not_replaced_and_no_name_leads_elsewhere(orders: Page, export
     export(orders, "once.ndjson")
     dialog.get_by_text("exists already").wait_for()
     for name in ("../x", "<img src=x onerror=alert(1)>"):
-        dialog.get_by_label("File name").fill(name)
+        Hands(orders).write(dialog.get_by_label("File name"), name)
         dialog.get_by_role("button", name="Export").click()
         dialog.get_by_text("cannot name a file").wait_for()
     assert orders.locator("main img").count() == 0

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from workbench.browser.conftest import Cluster, browsing, read_address, serving, show
+from workbench.browser.walking import Hands, fill_in_row
 
 import wheelhouse
 
@@ -64,12 +65,13 @@ def test_a_connection_is_made_edited_and_removed(chromium: Browser, empty: Path,
         assert page.locator("form").count() == 0
         page.get_by_role("button", name="Install").click()
         page.get_by_role("heading", name="New Elasticsearch").wait_for()
-        page.get_by_label("Name", exact=True).fill("mine")
-        page.get_by_role("textbox", name="Host required").fill("127.0.0.1")
-        page.get_by_label("Port").fill(str(cluster.port))
-        page.get_by_label("Auth Method").select_option("username-password")
-        page.get_by_label("Username").fill("elastic")
-        page.get_by_label("Password").fill(PASSWORD)
+        hands = Hands(page)
+        hands.write(page.get_by_label("Name", exact=True), "mine")
+        hands.write(page.get_by_role("textbox", name="Host required"), "127.0.0.1")
+        hands.write(page.get_by_label("Port"), str(cluster.port))
+        hands.choose(page.get_by_label("Auth Method"), "username-password")
+        hands.write(page.get_by_label("Username"), "elastic")
+        hands.write(page.get_by_label("Password"), PASSWORD)
         page.get_by_role("button", name="Save & Connect").click()
         page.get_by_role("heading", name="mine").wait_for()
         page.locator(".object", has_text="orders").wait_for()
@@ -80,7 +82,7 @@ def test_a_connection_is_made_edited_and_removed(chromium: Browser, empty: Path,
         page.get_by_role("menuitem", name="Edit this connection").click()
         page.get_by_role("heading", name="Edit mine").wait_for()
         assert PASSWORD not in page.content()
-        page.get_by_label("Auth Method").select_option("none")
+        hands.choose(page.get_by_label("Auth Method"), "none")
         with page.expect_response("**/api/connections/save") as saved:
             page.get_by_role("button", name="Save", exact=True).click()
         assert saved.value.ok, saved.value.text()
@@ -124,7 +126,7 @@ def test_the_life_of_a_driver_in_the_marketplace(chromium: Browser, market: Path
     """P4."""
     with visit(chromium, market) as page:
         page.get_by_role("link", name="Drivers").click()
-        page.get_by_label("Search drivers").fill("demo")
+        Hands(page).write(page.get_by_label("Search drivers"), "demo")
         page.locator(".card", has_text="weaviate").wait_for(state="detached")
         page.locator(".card-link", has_text="demo").click()
         page.get_by_role("tab", name="Versions").click()
@@ -169,7 +171,7 @@ def test_an_object_is_dropped_behind_its_typed_name(page: Page, cluster: Cluster
     page.get_by_role("button", name="Drop").click()
     dialog = page.get_by_role("dialog")
     assert dialog.get_by_role("button", name="Show the request").is_disabled()
-    dialog.get_by_label("Type the name").fill("doomed")
+    Hands(page).write(dialog.get_by_label("Type the name"), "doomed")
     dialog.get_by_role("button", name="Show the request").click()
     dialog.locator(".request", has_text="DELETE").wait_for()
     dialog.get_by_role("button", name="Drop doomed").click()
@@ -186,14 +188,14 @@ def test_production_is_read_only_until_it_is_unlocked(chromium: Browser, shop: P
         show(page, "guarded")
         page.locator(".cell", has_text="first").click()
         page.keyboard.press("F2")
-        page.keyboard.type("changed")
+        Hands(page).type("changed")
         page.keyboard.press("Enter")
         page.get_by_role("region", name="Changes").get_by_role("button", name="Review").click()
         page.get_by_role("button", name="Send 1 request").click()
         page.get_by_role("button", name="Unlock").first.click()
         unlock = page.get_by_role("dialog", name="Allow writes on shop?")
         assert unlock.get_by_role("button", name="Unlock for").is_disabled()
-        unlock.get_by_label("Name of the connection").fill("shop")
+        Hands(page).write(unlock.get_by_label("Name of the connection"), "shop")
         unlock.get_by_role("button", name="Unlock for").click()
         unlock.wait_for(state="detached")
         page.get_by_text("production, unlocked").wait_for()
@@ -215,9 +217,7 @@ def test_weaviate_is_opened_filtered_asked_and_scoped_to_a_tenant(chromium: Brow
         page.locator(".object", has_text="Article").click()
         page.locator('[role=row][aria-rowindex="2"] [role=gridcell]:not(.loading)').first.wait_for()
         page.get_by_role("button", name="Filter", exact=True).click()
-        page.get_by_label("Column of row 1").select_option("words")
-        page.get_by_label("Operator of row 1").select_option(">=")
-        page.get_by_label("Value of row 1").fill("2000")
+        fill_in_row(page, 1, "words", ">=", "2000")
         page.locator(".meaning").first.wait_for()
         with page.expect_response("**/api/page") as answered:
             page.get_by_role("button", name="Apply").click()
@@ -226,7 +226,7 @@ def test_weaviate_is_opened_filtered_asked_and_scoped_to_a_tenant(chromium: Brow
         page.locator(".cm-content").wait_for()
         page.keyboard.press("Control+a")
         page.keyboard.press("Delete")
-        page.keyboard.insert_text("{ Get { Article(limit: 2) { title } } }")
+        Hands(page).paste("{ Get { Article(limit: 2) { title } } }")
         with page.expect_response("**/api/console/execute") as executed:
             page.get_by_role("button", name="Run", exact=True).click()
         [answer] = executed.value.json()["answers"]
@@ -234,7 +234,7 @@ def test_weaviate_is_opened_filtered_asked_and_scoped_to_a_tenant(chromium: Brow
         page.locator(".answer").first.wait_for()
         page.locator(".object", has_text="Review").click()
         page.get_by_label("Tenant").wait_for()
-        page.get_by_label("Tenant").fill("lisbon")
+        Hands(page).write(page.get_by_label("Tenant"), "lisbon")
         page.get_by_label("Tenant").press("Enter")
         page.get_by_text("of lisbon").first.wait_for()
         assert page.get_by_text("of berlin").count() == 0
@@ -242,13 +242,11 @@ def test_weaviate_is_opened_filtered_asked_and_scoped_to_a_tenant(chromium: Brow
 
 def test_a_filter_is_saved_by_name_used_and_forgotten(orders: Page) -> None:
     orders.get_by_role("button", name="Filter", exact=True).click()
-    orders.get_by_label("Column of row 1").select_option("total")
-    orders.get_by_label("Operator of row 1").select_option(">=")
-    orders.get_by_label("Value of row 1").fill("100")
+    fill_in_row(orders, 1, "total", ">=", "100")
     saved = orders.get_by_role("button", name="Saved", exact=True)
     saved.click()
     orders.get_by_role("menuitem", name="Save").click()
-    orders.get_by_role("dialog").get_by_role("textbox").fill("large ones")
+    Hands(orders).write(orders.get_by_role("dialog").get_by_role("textbox"), "large ones")
     with orders.expect_response("**/api/preferences/set"):
         orders.get_by_role("dialog").get_by_role("button", name="Save").click()
     orders.reload()
@@ -265,15 +263,14 @@ def test_typing_over_a_selection_in_the_console_breaks_no_policy(page: Page) -> 
     page.evaluate("location.hash = '#/connection/shop/console'")
     page.locator(".cm-content").wait_for()
     page.keyboard.press("Control+a")
-    page.keyboard.insert_text('GET /books/_count\n{\n  "query": {}\n}\n')
+    Hands(page).paste('GET /books/_count\n{\n  "query": {}\n}\n')
     page.keyboard.press("Control+a")
-    page.keyboard.type("GET /")
+    Hands(page).type("GET /")
     page.keyboard.press("Control+a")
     page.keyboard.press("Control+c")
     page.keyboard.press("Control+v")
     page.keyboard.press("Control+a")
-    page.evaluate("navigator.clipboard.writeText('GET /orders/_count')")
-    page.keyboard.press("Control+v")
+    Hands(page).paste("GET /orders/_count")
     assert page.locator(".cm-content").inner_text() == "GET /orders/_count"
     page.keyboard.press("Control+a")
     page.keyboard.press("{")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from workbench.browser.conftest import Cluster, show
+from workbench.browser.walking import Hands
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page, Request
@@ -115,7 +116,7 @@ def test_the_console_completes_names_by_keyboard(page: Page) -> None:
     page.evaluate("location.hash = '#/connection/shop/console'")
     editor = page.get_by_role("textbox", name="Console of shop")
     editor.press("Control+End")
-    page.keyboard.type("\n# \N{GRINNING FACE}\nGET /ord", delay=30)
+    Hands(page).type("\n# \N{GRINNING FACE}\nGET /ord")
     option = page.get_by_role("option").filter(has_text="orders").first
     option.wait_for()
     page.wait_for_timeout(200)  # the editor takes no choice in the first moments of a list

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from workbench.browser.conftest import Cluster, show
+from workbench.browser.walking import Hands
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page, Request
@@ -247,7 +248,7 @@ def test_an_edit_is_reviewed_as_a_request_and_then_sent(page: Page, cluster: Clu
     show(page, "editable")
     page.locator(".cell", has_text="first").click()
     page.keyboard.press("F2")
-    page.keyboard.type("changed")
+    Hands(page).type("changed")
     page.keyboard.press("Enter")
     page.get_by_role("region", name="Changes").get_by_role("button", name="Review").click()
     page.locator(".request", has_text="if_seq_no").wait_for()
@@ -264,7 +265,7 @@ def test_a_conflict_shows_mine_beside_theirs(page: Page, cluster: Cluster) -> No
     show(page, "contested")
     page.locator(".cell", has_text="first").click()
     page.keyboard.press("F2")
-    page.keyboard.type("mine")
+    Hands(page).type("mine")
     page.keyboard.press("Enter")
     cluster.send("PUT", "/contested/_doc/0?refresh=true", '{"title": "theirs"}')
     page.get_by_role("region", name="Changes").get_by_role("button", name="Review").click()

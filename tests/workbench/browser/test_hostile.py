@@ -9,6 +9,7 @@ import pytest
 from workbench.browser import corpus
 from workbench.browser.conftest import browsing, read_address, serving
 from workbench.browser.test_flows import command
+from workbench.browser.walking import Hands
 
 import wheelhouse
 from dragoman_registry.publisher import publish
@@ -156,20 +157,20 @@ def test_filters_what_explains_them_and_their_names(bad: Page) -> None:
     go(bad, "#/connection/bad/rows/fine")
     bad.locator('[role=row][aria-rowindex="2"] [role=gridcell]:not(.loading)').first.wait_for()
     bad.get_by_role("button", name="Filter", exact=True).click()
-    bad.get_by_label("Value of row 1").fill(corpus.TEXTS[0])
+    Hands(bad).paste_into(bad.get_by_label("Value of row 1"), corpus.TEXTS[0])
     bad.locator(".meaning .badge").first.wait_for()
     unharmed(bad)
     for name in (corpus.TEXTS[0], corpus.TEXTS[4]):
         bad.get_by_role("button", name="Saved", exact=True).click()
         bad.get_by_role("menuitem", name="Save this filter").click()
-        bad.get_by_role("dialog").get_by_role("textbox").fill(name)
+        Hands(bad).paste_into(bad.get_by_role("dialog").get_by_role("textbox"), name)
         with bad.expect_response("**/api/preferences/set"):
             bad.get_by_role("dialog").get_by_role("button", name="Save").click()
     bad.get_by_role("button", name="Saved", exact=True).click()
     bad.get_by_role("menuitem", name=corpus.TEXTS[4]).wait_for()
     unharmed(bad)
     bad.keyboard.press("Escape")
-    bad.get_by_label("Value of row 1").fill("fail")
+    Hands(bad).write(bad.get_by_label("Value of row 1"), "fail")
     bad.locator(".meaning.refused, .filter [role=alert]").first.wait_for()
 
 
@@ -178,7 +179,7 @@ def test_requests_of_changes_and_what_became_of_them(bad: Page) -> None:
     bad.locator('[role=row][aria-rowindex="2"] [role=gridcell]:not(.loading)').first.wait_for()
     bad.locator('[role=row][aria-rowindex="2"] .cell:visible').nth(1).click()
     bad.keyboard.press("F2")
-    bad.keyboard.insert_text(corpus.TEXTS[1])
+    Hands(bad).paste(corpus.TEXTS[1])
     bad.keyboard.press("Enter")
     bad.get_by_role("region", name="Changes").get_by_role("button", name="Review").click()
     bad.locator(".request").first.wait_for()
@@ -191,7 +192,7 @@ def test_answers_and_errors_of_the_console(bad: Page) -> None:
     go(bad, "#/connection/bad/console")
     bad.locator(".cm-content").wait_for()
     bad.keyboard.press("Control+a")
-    bad.keyboard.insert_text("\n".join(corpus.TEXTS).replace("${", "$${"))
+    Hands(bad).paste("\n".join(corpus.TEXTS).replace("${", "$${"))
     bad.get_by_role("button", name="Run", exact=True).click()
     bad.locator(".answer").first.wait_for()
     unharmed(bad)
@@ -204,7 +205,7 @@ def test_answers_and_errors_of_the_console(bad: Page) -> None:
     bad.keyboard.press("Escape")
     bad.locator(".cm-content").click()
     bad.keyboard.press("Control+a")
-    bad.keyboard.insert_text("fail")
+    Hands(bad).type("fail")
     bad.get_by_role("button", name="Run", exact=True).click()
     bad.locator(".answers [role=alert]").first.wait_for()
 

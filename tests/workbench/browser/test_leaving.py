@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from workbench.browser.conftest import Cluster, browsing, read_address, serving, show
 from workbench.browser.test_flows import SAVE, command
+from workbench.browser.walking import Hands
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,7 +52,7 @@ def change(page: Page, text: str) -> None:
     page.locator('[role=row][aria-rowindex="2"] .cell', has_text="old").click()
     page.keyboard.press("F2")
     page.keyboard.press("Control+a")
-    page.keyboard.type(text)
+    Hands(page).type(text)
     page.keyboard.press("Enter")
     kept(page, text)
 

@@ -123,7 +123,7 @@ def connect(walk: Walk, label: str, fields: dict[str, str], choices: dict[str, s
     version = walk.server.record["version"]
     walk.install_and_fill(label, fields | {name: "wrong"}, choices)
     assert "Authentication failed" in walk.test_of_the_form()
-    walk.page.get_by_label(name).fill(typed)
+    walk.hands.write(walk.page.get_by_label(name), typed)
     assert version in walk.test_of_the_form()
     walk.save_and_connect()
     walk.verify_and_remove_the_driver()

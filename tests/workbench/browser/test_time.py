@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from workbench.browser.conftest import Cluster, browsing, show
+from workbench.browser.walking import Hands
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -106,12 +107,13 @@ def test_an_own_span_is_in_the_time_of_the_browser(chromium: Browser, address: s
         dialog = page.get_by_role("dialog", name="Rows by @timestamp")
         ahead = timedelta(hours=5, minutes=45)
         assert "Kathmandu" in dialog.inner_text() or "Katmandu" in dialog.inner_text()
-        dialog.get_by_label("From").fill((until + ahead).strftime("%Y-%m-%dT%H:%M:%S"))
-        dialog.get_by_label("To").fill((since + ahead).strftime("%Y-%m-%dT%H:%M:%S"))
+        hands = Hands(page)
+        hands.set_time(dialog.get_by_label("From"), until + ahead)
+        hands.set_time(dialog.get_by_label("To"), since + ahead)
         dialog.get_by_text("From is not before to").wait_for()
         assert dialog.get_by_role("button", name="Show").is_disabled()
-        dialog.get_by_label("From").fill((since + ahead).strftime("%Y-%m-%dT%H:%M:%S"))
-        dialog.get_by_label("To").fill((until + ahead).strftime("%Y-%m-%dT%H:%M:%S"))
+        hands.set_time(dialog.get_by_label("From"), since + ahead)
+        hands.set_time(dialog.get_by_label("To"), until + ahead)
         with page.expect_response("**/api/page") as answered:
             dialog.get_by_label("To").press("Enter")
         asked = json.loads(answered.value.request.post_data or "")
@@ -138,7 +140,7 @@ def test_the_span_is_in_the_command_and_the_code_and_exports_what_is_shown(logs:
     assert "span=Span(since='-1h'" in copied["Python"]
     logs.get_by_role("button", name="Export", exact=True).click()
     dialog = logs.get_by_role("dialog")
-    dialog.get_by_label("File name").fill("hour.ndjson")
+    Hands(logs).write(dialog.get_by_label("File name"), "hour.ndjson")
     dialog.get_by_role("button", name="Export").click()
     logs.locator(".card", has_text="hour.ndjson").locator(".badge", has_text="finished").wait_for()
     assert len((exported / "hour.ndjson").read_text().splitlines()) == total

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from workbench.browser.conftest import Cluster, show
+from workbench.browser.walking import Hands, fill_in_row
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -197,7 +198,7 @@ def test_the_console_runs_the_request_under_the_cursor(page: Page) -> None:
     page.locator(".cm-content").wait_for()
     page.keyboard.press("Control+a")
     page.keyboard.press("Delete")
-    page.keyboard.type("GET /books/_count\n\nGET /orders/_count\n")
+    Hands(page).type("GET /books/_count\n\nGET /orders/_count\n")
     page.keyboard.press("ArrowUp")
     with page.expect_response("**/api/console/execute") as answered:
         page.keyboard.press("Control+Enter")
@@ -210,21 +211,19 @@ def test_the_console_runs_the_request_under_the_cursor(page: Page) -> None:
 
 def test_a_filter_says_what_is_sent_and_refuses_with_a_reason(orders: Page) -> None:
     orders.get_by_role("button", name="Filter", exact=True).click()
-    orders.get_by_label("Column of row 1").select_option("total")
-    orders.get_by_label("Operator of row 1").select_option(">=")
-    orders.get_by_label("Value of row 1").fill("100")
+    fill_in_row(orders, 1, "total", ">=", "100")
     orders.locator(".meaning .badge", has_text="exact").wait_for()
     with orders.expect_response("**/api/page") as answered:
         orders.get_by_role("button", name="Apply").click()
     assert 0 < answered.value.json()["total"] < 12_003
-    orders.get_by_label("Value of row 1").fill("many")
+    Hands(orders).write(orders.get_by_label("Value of row 1"), "many")
     orders.locator(".meaning.refused").wait_for()
     assert "many" in orders.locator(".meaning.refused").inner_text()
 
 
 def test_an_export_is_downloaded_with_the_filter(orders: Page, tmp_path: Path) -> None:
     orders.get_by_role("button", name="Export", exact=True).click()
-    orders.get_by_role("dialog").locator("select").last.select_option("download")
+    Hands(orders).choose(orders.get_by_role("dialog").get_by_label("To"), "a download in the browser")
     with orders.expect_download() as downloaded:
         orders.get_by_role("dialog").get_by_role("button", name="Export").click()
     target = tmp_path / "orders.ndjson"
@@ -254,9 +253,10 @@ def test_signing_out_ends_the_secret(page: Page) -> None:
 def test_a_new_connection_offers_the_driver_and_then_its_form(page: Page) -> None:
     page.get_by_role("button", name="New connection").first.click()
     page.get_by_role("link", name="Elasticsearch").click()
-    page.get_by_label("Name").fill("second")
-    page.get_by_role("textbox", name="Host required").fill("127.0.0.1")
-    page.get_by_label("Port").fill("1")
+    hands = Hands(page)
+    hands.write(page.get_by_label("Name"), "second")
+    hands.write(page.get_by_role("textbox", name="Host required"), "127.0.0.1")
+    hands.write(page.get_by_label("Port"), "1")
     page.get_by_role("button", name="Test").click()
     page.get_by_role("alert").first.wait_for()
     assert "Connection failed" in page.locator("form").inner_text()

@@ -7,12 +7,18 @@ import json
 import re
 import ssl
 import urllib.request
+from contextlib import contextmanager
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from playwright.sync_api import Locator, Page
+
+PACE = 25
+"""Milliseconds between two keys: as fast as a person types."""
 
 PROGRESS = """() => {
   window.seen = [];
@@ -25,6 +31,106 @@ PROGRESS = """() => {
 def digits(text: str) -> Any:
     """Read JSON; a number with a point or an exponent stays the text that was sent."""
     return json.loads(text, parse_float=str)
+
+
+class Hands:
+    """A person's hands on a page: the only way in which its tests enter anything.
+
+    They type key by key, paste, use dead keys and input methods, and choose with the keyboard. Nothing sets a field
+    from outside, which would hide what the page does with the keys; `test_hands.py` holds that.
+    """
+
+    def __init__(self, page: Page) -> None:
+        self._page = page
+
+    def type(self, text: str) -> None:
+        """Press the keys of a text, one after another, wherever the focus is."""
+        self._page.keyboard.type(text, delay=PACE)
+
+    def write(self, field: Locator, text: str) -> None:
+        """Go into a field with the mouse, and type over what it holds."""
+        self._empty(field)
+        self.type(text)
+
+    def paste(self, text: str) -> None:
+        """Copy a text elsewhere, and paste it where the focus is."""
+        self._page.evaluate("text => navigator.clipboard.writeText(text)", text)
+        self._page.keyboard.press("Control+v")
+
+    def paste_into(self, field: Locator, text: str) -> None:
+        """Go into a field with the mouse, and paste over what it holds."""
+        self._empty(field)
+        self.paste(text)
+
+    def _empty(self, field: Locator) -> None:
+        field.click()
+        self._page.keyboard.press("Control+a")
+        self._page.keyboard.press("Delete")
+
+    def choose(self, choice: Locator, wanted: str) -> None:
+        """Choose an option, by its label or value, with the keyboard: the first word of its label, then the arrows."""
+        options = choice.evaluate("list => [...list.options].map(({ label, value }) => [label, value])")
+        number = next(at for at, names in enumerate(options) if wanted in names or names[0].startswith(f"{wanted} ("))
+        choice.focus()
+        self.type(re.split(r"[ ,]", options[number][0])[0])
+        at = choice.evaluate("list => list.selectedIndex")
+        for _ in range(abs(number - at)):
+            self._page.keyboard.press("ArrowDown" if number > at else "ArrowUp")
+        assert choice.evaluate("list => list.selectedIndex") == number, options
+
+    def set_time(self, field: Locator, moment: datetime) -> None:
+        """Type a moment into the parts of a field for times, in the order in which the browser has them."""
+        orders = (("%m", "%d", "%Y", "%I", "%M", "%S", "%p"), ("%d", "%m", "%Y", "%H", "%M", "%S"))
+        for order in orders:
+            field.click()
+            for _ in range(6):
+                self._page.keyboard.press("ArrowLeft")
+            for part in order:
+                self.type(moment.strftime(part))
+                if part == "%Y":
+                    self._page.keyboard.press("ArrowRight")  # a year may have more digits, so it does not go on itself
+            written = field.input_value()
+            if written and datetime.fromisoformat(written) == moment.replace(tzinfo=None):
+                return
+        raise AssertionError(f"{moment} became {written}")
+
+    def dead_key(self, accent: str, letter: str) -> None:
+        """Press a dead key, and the letter that completes it, as Chromium tells a page of them."""
+        with self._session() as send:
+            send("Input.dispatchKeyEvent", type="rawKeyDown", key="Dead", windowsVirtualKeyCode=219)
+            send("Input.imeSetComposition", text=accent, selectionStart=1, selectionEnd=1)
+            send("Input.dispatchKeyEvent", type="keyUp", key="Dead", windowsVirtualKeyCode=219)
+            send("Input.dispatchKeyEvent", type="rawKeyDown", key="Process", windowsVirtualKeyCode=229)
+            send("Input.insertText", text=letter)
+            send("Input.dispatchKeyEvent", type="keyUp", key=letter)
+
+    def compose(self, *steps: str) -> None:
+        """Write with an input method, which shows a text in steps; the last one is taken."""
+        with self._session() as send:
+            for step in steps:
+                send("Input.imeSetComposition", text=step, selectionStart=len(step), selectionEnd=len(step))
+                self._page.wait_for_timeout(PACE)
+            send("Input.insertText", text=steps[-1])
+
+    def pick(self, text: str) -> None:
+        """Take a sign from a picker of the system, which comes without a key."""
+        with self._session() as send:
+            send("Input.insertText", text=text)
+
+    @contextmanager
+    def _session(self) -> Iterator[Callable[..., object]]:
+        session = self._page.context.new_cdp_session(self._page)
+        yield lambda method, **values: session.send(method, values)
+        session.detach()
+
+
+def fill_in_row(page: Page, number: int, column: str, operator: str, value: str = "") -> None:
+    """Fill in a row of the filter, which is open; without a value, up to there."""
+    hands = Hands(page)
+    hands.choose(page.get_by_label(f"Column of row {number}"), column)
+    hands.choose(page.get_by_label(f"Operator of row {number}"), operator)
+    if value:
+        hands.write(page.get_by_label(f"Value of row {number}"), value)
 
 
 class Server:
@@ -59,6 +165,7 @@ class Walk:
 
     Attributes:
         page: The tab.
+        hands: The person's hands.
         server: The server.
         object: The object whose rows are looked at.
         type: The type of its connection, which is the connection's name, too.
@@ -66,6 +173,7 @@ class Walk:
 
     def __init__(self, page: Page, server: Server, name: str) -> None:
         self.page, self.server, self.object = page, server, name
+        self.hands = Hands(page)
         self.type = str(server.record["type"])
 
     # connections and drivers ------------------------------------------------------------------------------------------
@@ -79,13 +187,13 @@ class Walk:
         assert page.locator("form").count() == 0
         page.get_by_role("button", name="Install").click()
         page.get_by_role("heading", name=f"New {label}").wait_for()
-        page.get_by_label("Name", exact=True).fill(self.type)
+        self.hands.write(page.get_by_label("Name", exact=True), self.type)
         for name, value in choices.items():
-            page.get_by_label(name).select_option(value)
+            self.hands.choose(page.get_by_label(name), value)
         if page.locator("details.advanced").count():
             page.locator("details.advanced summary").click()
         for name, value in fields.items():
-            page.get_by_label(re.compile(rf"^{name}\b")).fill(value)  # a label may end another one: More Hosts
+            self.hands.write(page.get_by_label(re.compile(rf"^{name}\b")), value)  # a label may end another: More Hosts
 
     def test_of_the_form(self) -> str:
         """What the form says when the connection is tested."""
@@ -107,7 +215,7 @@ class Walk:
         page.get_by_role("menuitem", name=f"Close {self.type}").click()
         page.get_by_role("heading", name="Connections").wait_for()
         page.get_by_role("link", name="Drivers").click()
-        page.get_by_label("Search drivers").fill(self.type)
+        self.hands.write(page.get_by_label("Search drivers"), self.type)
         page.locator(".card-link", has_text=self.type).first.click()
         manage = page.get_by_role("button", name="Manage")
         manage.click()
@@ -135,7 +243,7 @@ class Walk:
         """Filter the sidebar as one types, and go to the rows; returns what the sidebar says of the object."""
         listed = self.page.locator(".object")
         listed.filter(has_text=others).wait_for()
-        self.page.get_by_label("Filter the objects").fill(self.object[:-1].lower())
+        self.hands.write(self.page.get_by_label("Filter the objects"), self.object[:-1].lower())
         listed.filter(has_text=others).wait_for(state="detached")
         one = listed.filter(has_text=self.object)
         said = f"{one.get_attribute('title')}"
@@ -168,10 +276,9 @@ class Walk:
         page = self.page
         if not page.get_by_label("Column of row 1").count():
             page.get_by_role("button", name="Filter", exact=True).click()
-        page.get_by_label("Column of row 1").select_option(column)
-        page.get_by_label("Operator of row 1").select_option(operator)
+        fill_in_row(page, 1, column, operator)
         with page.expect_response("**/api/explain"):
-            page.get_by_label("Value of row 1").fill(value)
+            self.hands.write(page.get_by_label("Value of row 1"), value)
         meaning = page.locator(".meaning.refused, .meaning:has(code)").first
         meaning.wait_for()
         return meaning.inner_text()
@@ -189,7 +296,7 @@ class Walk:
         self.cell(1, column).click()
         self.page.keyboard.press("F2")
         self.page.keyboard.press("Control+a")
-        self.page.keyboard.type(text)
+        self.hands.type(text)
         self.page.keyboard.press("Enter")
 
     def review(self) -> str:
@@ -224,12 +331,12 @@ class Walk:
         page.get_by_role("link", name="Console").click()
         page.get_by_role("textbox", name=f"Console of {self.type}").wait_for()
         page.keyboard.press("Control+a")
-        page.keyboard.insert_text(before)
-        page.keyboard.type(typed, delay=30)
+        self.hands.paste(before)
+        self.hands.type(typed)
         page.get_by_role("option").filter(has_text=completed).first.wait_for()
         page.wait_for_timeout(200)  # the editor takes no choice in the first moments of a list
         page.keyboard.press("Enter")
-        page.keyboard.insert_text(after)
+        self.hands.paste(after)
         with page.expect_response("**/api/console/execute") as executed:
             page.keyboard.press("Control+Enter")
         [answer] = executed.value.json()["answers"]
@@ -240,7 +347,7 @@ class Walk:
         """Export what the grid shows as documents into the folder; returns them."""
         page, name = self.page, f"{self.type}.ndjson"
         page.get_by_role("button", name="Export", exact=True).click()
-        page.get_by_role("dialog").get_by_label("File name").fill(name)
+        self.hands.write(page.get_by_role("dialog").get_by_label("File name"), name)
         page.get_by_role("dialog").get_by_role("button", name="Export").click()
         card = page.locator(".card", has_text=name)
         card.locator(".badge", has_text="finished").wait_for()

@@ -5,6 +5,7 @@ import type { Opened } from "../messages.ts";
 import { askToLeave } from "../shell/leaving.tsx";
 import { beforeLeaving } from "../shell/route.ts";
 import { Button } from "../ui/controls.tsx";
+import { toast } from "../ui/toasts.tsx";
 import { type ChangeList, changesOf } from "./change_list.ts";
 import { Review } from "./review.tsx";
 
@@ -13,6 +14,11 @@ export function ChangeBar({ open, object, applied }: { open: Opened; object: str
   const list = changesOf(open.connection);
   const waiting = list.of(object);
   const any = waiting.length > 0;
+  useEffect(() => {
+    const key = (event: KeyboardEvent) => void (stepped(event, list, object) && event.preventDefault());
+    addEventListener("keydown", key);
+    return () => removeEventListener("keydown", key);
+  }, [list, object]);
   useEffect(() => (any ? beforeLeaving(() => ask(list, object)) : undefined), [list, object, any]);
   if (!waiting.length && !reviewing) return null;
   const count = (kind: string) => waiting.filter((change) => change.kind === kind).length;
@@ -25,13 +31,38 @@ export function ChangeBar({ open, object, applied }: { open: Opened; object: str
     <div class="change-bar" role="region" aria-label="Changes">
       <strong>{waiting.length} {waiting.length === 1 ? "change" : "changes"}</strong>
       <span class="grow">{parts.join(", ")}, not sent yet</span>
-      <Button label="Discard" onClick={() => list.discard(object)} />
-      <Button label="Review" tone="primary" onClick={() => setReviewing(true)} />
+      <div class="change-bar-buttons">
+        <Button icon="undo" label="Undo" title="Undo (Ctrl+Z)" bare tone="quiet" disabled={!list.canUndo(object)} onClick={() => list.undo(object)} />
+        <Button icon="redo" label="Redo" title="Redo (Ctrl+Shift+Z)" bare tone="quiet" disabled={!list.canRedo(object)} onClick={() => list.redo(object)} />
+        <Button label="Discard" onClick={() => discard(list, object)} />
+        <Button label="Review" tone="primary" onClick={() => setReviewing(true)} />
+      </div>
       {reviewing && (
         <Review open={open} changes={waiting} close={() => setReviewing(false)} applied={applied} />
       )}
     </div>
   );
+}
+
+/** Drop what waits; it can be taken back, here and by Ctrl+Z. */
+function discard(list: ChangeList, object: string): void {
+  const count = list.of(object).length;
+  list.drop(object);
+  const left = list.list.value;
+  const run = () => (list.list.value === left ? list.undo(object) : toast("There are other changes since; Ctrl+Z takes them back first."));
+  const undo = { label: "Undo", run: () => void run() };
+  toast(`${count} ${count === 1 ? "change is" : "changes are"} discarded.`, "plain", undo);
+}
+
+/** Ctrl+Z and Ctrl+Shift+Z (or Ctrl+Y) step through what was done, except in a field, which has steps of its own. */
+function stepped(event: KeyboardEvent, list: ChangeList, object: string): boolean {
+  const key = event.key.toLowerCase();
+  if (!(event.ctrlKey || event.metaKey) || event.altKey || (key !== "z" && key !== "y")) return false;
+  if ((event.target as Element).closest("input, textarea, select, dialog, .editor")) return false;
+  const again = key === "y" || event.shiftKey;
+  const done = again ? list.redo(object) : list.undo(object);
+  if (!done) toast(again ? "There is nothing to do again." : "There is nothing to undo.");
+  return true;
 }
 
 function ask(list: ChangeList, object: string): Promise<boolean> {
@@ -43,7 +74,7 @@ function ask(list: ChangeList, object: string): Promise<boolean> {
       {one ? "It stays" : "They stay"} in the change list of <strong>{object}</strong> while this tab is open.
     </p>,
     [
-      { label: "Discard and leave", tone: "danger", run: () => list.discard(object) },
+      { label: "Discard and leave", tone: "danger", run: () => discard(list, object) },
       { label: one ? "Keep it and leave" : "Keep them and leave" },
     ],
   );

@@ -20,9 +20,38 @@ export interface Change {
 }
 
 let counted = 0;
+const MOST_STEPS = 200;
+
+/** What a person did to the changes of one object: they before and after it. */
+interface Step {
+  readonly before: readonly Change[];
+  readonly after: readonly Change[];
+}
+
+/** The steps of one object that can be undone, and those that can be done again; the last is the next. */
+interface Steps {
+  past: readonly Step[];
+  future: readonly Step[];
+}
+
+/** A new row that is being written. */
+export interface NewRowDraft {
+  readonly id: string;
+  readonly texts: Readonly<Record<string, string>>;
+}
+
+interface Edit {
+  readonly row: Row;
+  readonly column: string;
+  readonly before: Cell;
+  readonly after: Cell;
+}
 
 export class ChangeList {
   readonly list = signal<readonly Change[]>([]);
+  /** New rows that are not in the list yet, by object: closing their dialog loses nothing. */
+  readonly drafts = new Map<string, NewRowDraft>();
+  readonly #steps = new Map<string, Steps>();
 
   of(object: string): readonly Change[] {
     return this.list.value.filter((change) => change.object === object);
@@ -30,8 +59,17 @@ export class ChangeList {
 
   /** Change one cell; a cell that gets back its old value is no longer changed. */
   edit(object: string, row: Row, column: string, before: Cell, after: Cell): void {
-    if (row.key === null) return;
-    const known = this.#known(row.key);
+    this.fill(object, [{ row, column, before, after }]);
+  }
+
+  /** Change several cells in one step. */
+  fill(object: string, edits: readonly Edit[]): void {
+    this.#do(object, edits.reduce((list, edit) => this.#edited(list, object, edit), this.list.value));
+  }
+
+  #edited(list: readonly Change[], object: string, { row, column, before, after }: Edit): readonly Change[] {
+    if (row.key === null) return list;
+    const known = list.find((change) => change.key === row.key);
     const old = known?.before ?? {};
     const first = column in old ? old[column] : before;
     const values = { ...known?.values, [column]: after };
@@ -40,9 +78,9 @@ export class ChangeList {
       delete values[column];
       delete kept[column];
     }
-    const others = this.list.value.filter((change) => change !== known);
+    const others = list.filter((change) => change !== known);
     const change = this.#make("update", object, row, { values, before: kept, number: known?.number });
-    this.list.value = Object.keys(values).length ? sorted([...others, change]) : others;
+    return Object.keys(values).length ? sorted([...others, change]) : others;
   }
 
   /** Delete rows, or keep them again if all are to be deleted already. */
@@ -51,26 +89,88 @@ export class ChangeList {
     const all = named.every((row) => this.#known(row.key)?.kind === "delete");
     const keys = new Set(named.map((row) => row.key));
     const others = this.list.value.filter((change) => !change.key || !keys.has(change.key));
-    this.list.value = all ? others : [...others, ...named.map((row) => this.#make("delete", object, row, {}))];
+    this.#do(object, all ? others : [...others, ...named.map((row) => this.#make("delete", object, row, {}))]);
   }
 
   insert(object: string, values: Record<string, Cell>, id: string, tenant: string | null): void {
     const row = { id, key: "", cells: [] };
-    this.list.value = [...this.list.value, { ...this.#make("insert", object, row, { values }), tenant }];
+    this.#do(object, [...this.list.value, { ...this.#make("insert", object, row, { values }), tenant }]);
   }
 
-  remove(numbers: ReadonlySet<number>): void {
-    this.list.value = this.list.value.filter((change) => !numbers.has(change.number));
+  /** Drop changes of an object: those with these numbers, or all. */
+  drop(object: string, numbers?: ReadonlySet<number>): void {
+    const stays = (change: Change) => change.object !== object || (numbers && !numbers.has(change.number));
+    this.#do(object, this.list.value.filter(stays));
   }
 
-  /** Drop all changes of an object. */
-  discard(object: string): void {
-    this.list.value = this.list.value.filter((change) => change.object !== object);
+  /** Take out changes that were sent: undoing does not bring them back. */
+  settle(numbers: ReadonlySet<number>): void {
+    this.#everywhere((list) => list.filter((change) => !numbers.has(change.number)));
   }
 
   /** Give a change the row's present key, so that it is sent over what somebody else wrote meanwhile. */
   rebase(number: number, key: string): void {
-    this.list.value = this.list.value.map((change) => (change.number === number ? { ...change, key } : change));
+    this.#everywhere((list) => list.map((change) => (change.number === number ? { ...change, key } : change)));
+  }
+
+  /** Whether there is something to take back; who draws it is told when that changes. */
+  canUndo(object: string): boolean {
+    this.list.value;
+    return !!this.#steps.get(object)?.past.length;
+  }
+
+  canRedo(object: string): boolean {
+    this.list.value;
+    return !!this.#steps.get(object)?.future.length;
+  }
+
+  /** Take back what was done last to the changes of an object; false if there is nothing. */
+  undo(object: string): boolean {
+    const steps = this.#steps.get(object);
+    const step = steps?.past.at(-1);
+    if (!steps || !step) return false;
+    this.#steps.set(object, { past: steps.past.slice(0, -1), future: [...steps.future, step] });
+    this.#put(object, step.before);
+    return true;
+  }
+
+  /** Do again what was taken back last; false if there is nothing. */
+  redo(object: string): boolean {
+    const steps = this.#steps.get(object);
+    const step = steps?.future.at(-1);
+    if (!steps || !step) return false;
+    this.#steps.set(object, { past: [...steps.past, step], future: steps.future.slice(0, -1) });
+    this.#put(object, step.after);
+    return true;
+  }
+
+  /** Drop everything, for good. */
+  clear(): void {
+    this.#steps.clear();
+    this.drafts.clear();
+    this.list.value = [];
+  }
+
+  #do(object: string, list: readonly Change[]): void {
+    const of = (all: readonly Change[]) => all.filter((change) => change.object === object);
+    const step = { before: of(this.list.value), after: of(list) };
+    if (same(step)) return;
+    const past = this.#steps.get(object)?.past ?? [];
+    this.#steps.set(object, { past: [...past, step].slice(-MOST_STEPS), future: [] });
+    this.list.value = list;
+  }
+
+  #put(object: string, changes: readonly Change[]): void {
+    this.list.value = sorted([...this.list.value.filter((change) => change.object !== object), ...changes]);
+  }
+
+  #everywhere(change: (list: readonly Change[]) => readonly Change[]): void {
+    const step = ({ before, after }: Step) => ({ before: change(before), after: change(after) });
+    for (const steps of this.#steps.values()) {
+      steps.past = steps.past.map(step).filter((one) => !same(one));
+      steps.future = steps.future.map(step).filter((one) => !same(one));
+    }
+    this.list.value = change(this.list.value);
   }
 
   overlay(): Overlay {
@@ -90,6 +190,10 @@ export class ChangeList {
     const { number = counted, values = {}, before = {} } = more;
     return { number, kind, object, key: row.key ?? "", id: row.id, values, before, tenant: null };
   }
+}
+
+function same({ before, after }: Step): boolean {
+  return JSON.stringify(before) === JSON.stringify(after);
 }
 
 function sorted(list: Change[]): Change[] {
@@ -119,7 +223,7 @@ export function unsent(): number {
 
 /** Drop what waits for a connection that is removed, or for all when the tab is signed out. */
 export function forgetChanges(connection?: string): void {
-  for (const [name, { list }] of lists) if (connection === undefined || name === connection) list.value = [];
+  for (const [name, list] of lists) if (connection === undefined || name === connection) list.clear();
 }
 
 globalThis.addEventListener?.("beforeunload", (event) => {

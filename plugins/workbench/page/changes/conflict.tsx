@@ -27,8 +27,8 @@ export function Conflict({ open, change }: { open: Opened; change: Change }) {
     setChosen("Your change is in the change list again, and now replaces theirs.");
   };
   const drop = () => {
-    list.remove(new Set([change.number]));
-    setChosen("Their values stay.");
+    list.drop(change.object, new Set([change.number]));
+    setChosen("Their values stay; Ctrl+Z brings your change back.");
   };
   return (
     <div class="conflict">

@@ -6,11 +6,24 @@ import type { GridController } from "../grid/controller.ts";
 import type { Cell } from "../messages.ts";
 import { Button } from "../ui/controls.tsx";
 import { Dialog } from "../ui/dialog.tsx";
-import { changesOf } from "./change_list.ts";
+import { type NewRowDraft, changesOf } from "./change_list.ts";
+
+const EMPTY: NewRowDraft = { id: "", texts: {} };
 
 export function NewRow({ grid, close }: { grid: GridController; close: () => void }) {
-  const [texts, setTexts] = useState<Record<string, string>>({});
-  const [id, setId] = useState("");
+  const list = changesOf(grid.connection);
+  const [draft, setDraft] = useState(list.drafts.get(grid.object) ?? EMPTY);
+  const { id, texts } = draft;
+  const write = (part: Partial<NewRowDraft>) => {
+    const next = { ...draft, ...part };
+    list.drafts.set(grid.object, next);
+    setDraft(next);
+  };
+  const clear = () => {
+    list.drafts.delete(grid.object);
+    setDraft(EMPTY);
+  };
+  const any = !!id || Object.values(texts).some(Boolean);
   const columns = grid.columns.value.filter((column) => column.written !== "never" && column.role !== "key");
   const add = () => {
     const values: Record<string, Cell> = {};
@@ -18,7 +31,8 @@ export function NewRow({ grid, close }: { grid: GridController; close: () => voi
       const text = texts[column.name];
       if (text) values[column.name] = typed(text, column);
     }
-    changesOf(grid.connection).insert(grid.object, values, id.trim(), grid.query.peek().tenant ?? null);
+    list.drafts.delete(grid.object);
+    list.insert(grid.object, values, id.trim(), grid.query.peek().tenant ?? null);
     close();
   };
   return (
@@ -27,14 +41,15 @@ export function NewRow({ grid, close }: { grid: GridController; close: () => voi
       onClose={close}
       footer={
         <>
-          <Button label="Cancel" onClick={close} />
+          {any && <Button label="Clear" tone="quiet" onClick={clear} />}
+          <Button label={any ? "Later" : "Cancel"} title={any ? "What is written stays in this tab" : undefined} onClick={close} />
           <Button label="Add to the changes" tone="primary" disabled={!Object.values(texts).some(Boolean)} onClick={add} />
         </>
       }
     >
       <label class="field">
         <span>Id</span>
-        <input value={id} placeholder="made by the server" autocomplete="off" onInput={(event) => setId(event.currentTarget.value)} />
+        <input value={id} placeholder="made by the server" autocomplete="off" onInput={(event) => write({ id: event.currentTarget.value })} />
       </label>
       {columns.map(({ name, type, reasons }) => (
         <label class="field" key={name}>
@@ -45,7 +60,7 @@ export function NewRow({ grid, close }: { grid: GridController; close: () => voi
             title={reasons?.edit}
             autocomplete="off"
             spellcheck={false}
-            onInput={(event) => setTexts({ ...texts, [name]: event.currentTarget.value })}
+            onInput={(event) => write({ texts: { ...texts, [name]: event.currentTarget.value } })}
           />
         </label>
       ))}

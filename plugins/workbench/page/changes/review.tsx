@@ -43,7 +43,7 @@ export function Review({ open, changes, close, applied }: Props) {
       const now = await call("changes/apply", { connection, plan: planned.plan });
       setOutcome(now);
       const done = now.outcomes.filter((one) => one.status === "applied" || one.status === "skipped");
-      list.remove(new Set(done.map((one) => sent[one.change].number)));
+      list.settle(new Set(done.map((one) => sent[one.change].number)));
       applied();
     } catch (error) {
       setFailed(error);

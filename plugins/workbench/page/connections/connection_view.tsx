@@ -3,7 +3,7 @@
 import type { Opened } from "../messages.ts";
 import { write } from "../shell/route.ts";
 import { sidebarOpen } from "../shell/sidebar.tsx";
-import { Badge, Button, Empty } from "../ui/controls.tsx";
+import { Badge, Button, Blank } from "../ui/controls.tsx";
 
 export function ConnectionView({ open }: { open: Opened }) {
   const facts: [string, string][] = [
@@ -24,7 +24,7 @@ export function ConnectionView({ open }: { open: Opened }) {
       {[...open.warnings, ...open.server_notes].map((text) => (
         <p class="banner warn" key={text}>{text}</p>
       ))}
-      <Empty icon="table" title="Choose an object">
+      <Blank icon="table" title="Choose an object">
         <p>The objects of this server are listed on the left.</p>
         <p class="actions center">
           <span class="narrow-only"><Button label="Show objects" onClick={() => (sidebarOpen.value = true)} /></span>
@@ -32,7 +32,7 @@ export function ConnectionView({ open }: { open: Opened }) {
             <a class="button plain" href={write({ view: "console", connection: open.connection })}>Open the console</a>
           )}
         </p>
-      </Empty>
+      </Blank>
       <p class="capabilities">
         {open.capabilities.map((name) => <Badge key={name}>{name}</Badge>)}
       </p>

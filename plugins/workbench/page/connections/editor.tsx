@@ -4,9 +4,10 @@ import { useEffect, useState } from "preact/hooks";
 import { InstallProgress } from "../marketplace/install_progress.tsx";
 import { Offer } from "../marketplace/offer.tsx";
 import type { FieldEntry, Form, Tested, TypeOffer } from "../messages.ts";
-import { go, write } from "../shell/route.ts";
+import { askToLeave } from "../shell/leaving.tsx";
+import { beforeLeaving, goUnasked, write } from "../shell/route.ts";
 import { loadConnections, remedy } from "../shell/store.ts";
-import { Badge, Button, CopyCommand, Empty, ErrorBox, Waiting, asFailure } from "../ui/controls.tsx";
+import { Badge, Button, CopyCommand, Blank, ErrorBox, Waiting, asFailure } from "../ui/controls.tsx";
 import { toast } from "../ui/toasts.tsx";
 import { type Failure, call } from "../wire/client.ts";
 import { FormField } from "./form_field.tsx";
@@ -32,10 +33,10 @@ function ChooseType() {
       {failed !== null && <ErrorBox error={failed} retry={load} />}
       {!types && failed === null && <Waiting what="Reading the registries …" />}
       {types?.length === 0 && (
-        <Empty icon="shop" title="No registry offers a driver">
+        <Blank icon="shop" title="No registry offers a driver">
           <p>Add a registry from a terminal:</p>
           <CopyCommand command="dragoman registry add NAME ADDRESS" />
-        </Empty>
+        </Blank>
       )}
       <ul class="cards">
         {types?.map(({ type, driver }) => (
@@ -87,6 +88,12 @@ export function EditConnection({ name }: { name: string }) {
   return <FormView form={form} heading={`Edit ${name}`} replace={name} />;
 }
 
+function askAboutForm(): Promise<boolean> {
+  return askToLeave("The connection is not saved", <p>Leaving drops what is entered.</p>, [
+    { label: "Leave", tone: "danger" },
+  ]);
+}
+
 function FormView({ form, heading, replace = "" }: { form: Form; heading: string; replace?: string }) {
   const [entries, setEntries] = useState<Entries>(() => initial(form));
   const [name, setName] = useState(form.name);
@@ -96,7 +103,10 @@ function FormView({ form, heading, replace = "" }: { form: Form; heading: string
   const [told, setTold] = useState(false);
   const shown = form.fields.filter((field) => isVisible(field, entries));
   const empty = new Set(told ? missing(form, entries) : []);
+  const [written, setWritten] = useState(false);
+  useEffect(() => (written ? beforeLeaving(askAboutForm) : undefined), [written]);
   const change = (field: string, entry: FieldEntry) => {
+    setWritten(true);
     setEntries({ ...entries, [field]: entry });
     setTested(null);
     if (failed?.field === field) setFailed(null);
@@ -115,7 +125,7 @@ function FormView({ form, heading, replace = "" }: { form: Form; heading: string
         await call("connections/save", body);
         await loadConnections();
         toast(`${body.name} is saved`, "good");
-        go(what === "open" ? { view: "connection", connection: body.name } : { view: "home" });
+        goUnasked(what === "open" ? { view: "connection", connection: body.name } : { view: "home" });
       }
     } catch (error) {
       setFailed(asFailure(error));
@@ -146,7 +156,7 @@ function FormView({ form, heading, replace = "" }: { form: Form; heading: string
           autocomplete="off"
           spellcheck={false}
           aria-invalid={told && !name.trim() ? true : undefined}
-          onInput={(event) => setName(event.currentTarget.value)}
+          onInput={(event) => (setWritten(true), setName(event.currentTarget.value))}
         />
         {told && !name.trim() && <p class="field-error" role="alert">A connection needs a name.</p>}
       </div>

@@ -1,6 +1,6 @@
 /** The first view: saved connections, and how to make one. */
 
-import { Badge, Button, CopyCommand, Empty, Waiting } from "../ui/controls.tsx";
+import { Badge, Button, CopyCommand, Blank, Waiting } from "../ui/controls.tsx";
 import { openMenu } from "../ui/menu.tsx";
 import { go, write } from "../shell/route.ts";
 import { broken, connections, opened } from "../shell/store.ts";
@@ -24,12 +24,12 @@ export function Home() {
         <p class="banner warn" key={text}>{text}</p>
       ))}
       {list.connections.length === 0 && (
-        <Empty icon="database" title="No connection is saved yet">
+        <Blank icon="database" title="No connection is saved yet">
           <p>Choose a type of database; its driver is offered before the form.</p>
           <Button icon="add" label="New connection" tone="primary" onClick={make} />
           <p class="muted">Or from a terminal:</p>
           <CopyCommand command="dragoman connections add" />
-        </Empty>
+        </Blank>
       )}
       <ul class="cards">
         {list.connections.map((one) => (

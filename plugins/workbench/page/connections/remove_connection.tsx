@@ -1,7 +1,8 @@
 /** Removing a saved connection, after a question. */
 
 import { useState } from "preact/hooks";
-import { forgetChanges } from "../changes/change_list.ts";
+import { changesOf, forgetChanges } from "../changes/change_list.ts";
+import { forgetConsoles } from "../console/console_view.tsx";
 import { go } from "../shell/route.ts";
 import { loadConnections } from "../shell/store.ts";
 import { Button, ErrorBox } from "../ui/controls.tsx";
@@ -10,10 +11,12 @@ import { call } from "../wire/client.ts";
 
 export function RemoveConnection({ name, close }: { name: string; close: () => void }) {
   const [failed, setFailed] = useState<unknown>(null);
+  const waiting = changesOf(name).list.value.length;
   const remove = async () => {
     try {
       await call("connections/remove", { name });
       forgetChanges(name);
+      forgetConsoles(name);
       await loadConnections();
       close();
       go({ view: "home" });
@@ -32,6 +35,11 @@ export function RemoveConnection({ name, close }: { name: string; close: () => v
         </>
       }
     >
+      {waiting > 0 && (
+        <p class="banner warn">
+          {waiting === 1 ? "A change that is not sent is" : `${waiting} changes that are not sent are`} lost.
+        </p>
+      )}
       <p>The saved connection and the secrets stored for it are removed. Nothing on the server changes.</p>
       {failed !== null && <ErrorBox error={failed} />}
     </Dialog>

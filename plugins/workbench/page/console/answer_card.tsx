@@ -1,13 +1,13 @@
 /** The answer to one request: as a grid, a JSON tree or text. */
 
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { show } from "../grid/cells.ts";
 import { asCsv, asJson, asText } from "../grid/clipboard.ts";
 import { visible, UNTOUCHED } from "../grid/column_layout.ts";
 import type { GridData } from "../grid/row_pool.ts";
 import { GridView } from "../grid/view.ts";
 import type { ConsoleAnswer, PageAnswer } from "../messages.ts";
-import { Badge, Button, Notes } from "../ui/controls.tsx";
+import { Badge, Button, Notes, Tabs } from "../ui/controls.tsx";
 import { duration } from "../ui/figures.ts";
 import { pretty } from "../ui/json_text.ts";
 import { JsonTree } from "../ui/json_tree.tsx";
@@ -18,7 +18,9 @@ export function AnswerCard({ answer }: { answer: ConsoleAnswer }) {
   const { request, status, seconds, failed, page, text, title, notes } = answer;
   const json = answer.kind === "json";
   const forms = [page ? "Grid" : "", json ? "Tree" : "", text ? "Text" : ""].filter(Boolean);
-  const [form, setForm] = useState(forms[0] ?? "Text");
+  const [chosen, setForm] = useState<string>();
+  const form = chosen && forms.includes(chosen) ? chosen : forms[0];
+  const panel = useId();
   return (
     <article class="answer">
       <header class="answer-head">
@@ -26,22 +28,18 @@ export function AnswerCard({ answer }: { answer: ConsoleAnswer }) {
         <code class="grow">{request.method} {request.path}</code>
         <span class="muted">{duration(seconds)}</span>
         {forms.length > 1 && (
-          <span class="segmented" role="group" aria-label="Shown as">
-            {forms.map((name) => (
-              <button type="button" class="tab" key={name} aria-pressed={form === name} onClick={() => setForm(name)}>
-                {name}
-              </button>
-            ))}
-          </span>
+          <Tabs label="Shown as" names={forms} chosen={form} choose={setForm} panel={panel} />
         )}
         <Button icon="copy" label="Copy the answer" bare tone="quiet" onClick={(event) => copy(event, answer)} />
       </header>
       {title && <h2>{title}</h2>}
       {failed && <p class="banner bad" role="alert">{failed}</p>}
       <Notes notes={notes} />
-      {form === "Grid" && page && <AnswerGrid page={page} label={`Rows of ${request.path}`} />}
-      {form === "Tree" && <JsonTree text={text} label={`Answer of ${request.path}`} />}
-      {form === "Text" && <pre class="value-text" tabIndex={0} aria-label="Answer as text">{json ? pretty(text) : text}</pre>}
+      <div id={panel} role={forms.length > 1 ? "tabpanel" : undefined} aria-label={forms.length > 1 ? form : undefined}>
+        {form === "Grid" && page && <AnswerGrid page={page} label={`Rows of ${request.path}`} />}
+        {form === "Tree" && <JsonTree text={text} label={`Answer of ${request.path}`} />}
+        {form === "Text" && <pre class="value-text" tabIndex={0} aria-label="Answer as text">{json ? pretty(text) : text}</pre>}
+      </div>
     </article>
   );
 }

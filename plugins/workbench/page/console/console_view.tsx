@@ -2,10 +2,10 @@
 
 import type { EditorView } from "@codemirror/view";
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { Executed, HistoryEntry, Opened, ParsedRequest } from "../messages.ts";
+import type { Executed, HistoryEntry, Opened, ParsedRequest, UnsentRequest } from "../messages.ts";
 import { recall, remember } from "../shell/preferences.ts";
 import { remedy } from "../shell/store.ts";
-import { Button, Empty, ErrorBox, Waiting, asFailure } from "../ui/controls.tsx";
+import { Button, Blank, ErrorBox, Waiting, asFailure } from "../ui/controls.tsx";
 import { moment } from "../ui/figures.ts";
 import { openMenu } from "../ui/menu.tsx";
 import { copyText, toast } from "../ui/toasts.tsx";
@@ -15,6 +15,25 @@ import { Variables } from "./variables.tsx";
 
 type Editor = typeof import("./editor.ts");
 
+/** What a console had when it was left; it lives as long as the tab. */
+interface Left {
+  readonly text: string | null;
+  readonly variables: Readonly<Record<string, string>>;
+  readonly executed: Executed | null;
+}
+
+const consoles = new Map<string, Left>();
+
+function leaveBehind(connection: string, part: Partial<Left>): void {
+  consoles.set(connection, { text: null, variables: {}, executed: null, ...consoles.get(connection), ...part });
+}
+
+/** Drop what the consoles of this tab have, or that of one connection. */
+export function forgetConsoles(connection?: string): void {
+  if (connection === undefined) consoles.clear();
+  else consoles.delete(connection);
+}
+
 export function ConsoleView({ open }: { open: Opened }) {
   const { connection } = open;
   const host = useRef<HTMLDivElement>(null);
@@ -22,9 +41,11 @@ export function ConsoleView({ open }: { open: Opened }) {
   const stop = useRef<AbortController | null>(null);
   const [ready, setReady] = useState(false);
   const [busy, setBusy] = useState(false);
-  const [executed, setExecuted] = useState<Executed | null>(null);
+  const [executed, setExecuted] = useState(consoles.get(connection)?.executed ?? null);
   const [failed, setFailed] = useState<unknown>(null);
-  const [variables, setVariables] = useState<Record<string, string>>({});
+  const [stopped, setStopped] = useState(false);
+  const [stops, setStops] = useState(false);
+  const [variables, setVariables] = useState<Readonly<Record<string, string>>>(consoles.get(connection)?.variables ?? {});
   const runner = useRef<(all: boolean) => void>(() => {});
   const key = `console/${connection}`;
   const completes = open.hooks.includes("complete_console");
@@ -32,12 +53,17 @@ export function ConsoleView({ open }: { open: Opened }) {
     let left = false;
     void (async () => {
       try {
-        const [module, kept] = await Promise.all([import("./editor.ts"), recall<string>(key)]);
+        const mine = consoles.get(connection)?.text ?? null;
+        const [module, kept] = await Promise.all([import("./editor.ts"), mine === null ? recall<string>(key) : null]);
         if (left || !host.current) return;
-        const view = module.openEditor(host.current, kept ?? example(open), { connection, completes }, {
+        if (kept) sayMasked(kept);
+        const view = module.openEditor(host.current, mine ?? kept ?? example(open), { connection, completes }, {
           run: () => runner.current(false),
           runAll: () => runner.current(true),
-          changed: (text) => text.length < 60_000 && !secretish(text) && remember(key, text),
+          changed: (text) => {
+            leaveBehind(connection, { text });
+            if (text.length < 60_000) remember(key, text);
+          },
         });
         editor.current = { view, module };
         setReady(true);
@@ -58,15 +84,21 @@ export function ConsoleView({ open }: { open: Opened }) {
     const at = editor.current;
     if (!at || busy) return;
     stop.current = new AbortController();
+    const { signal } = stop.current;
     setBusy(true);
     setFailed(null);
+    setStopped(false);
+    let now: Executed | null = null; // answers to another text do not stand beside this one
     try {
       const line = all ? null : at.module.lineOf(at.view);
-      const asked = { connection, text: text(), variables, line, remember: true };
-      setExecuted(await call("console/execute", asked, stop.current.signal));
+      const asked = { connection, text: text(), variables, line, stop_on_error: stops, remember: true };
+      now = await call("console/execute", asked, signal);
     } catch (error) {
-      if (!stop.current.signal.aborted) setFailed(error);
+      if (signal.aborted) setStopped(true);
+      else setFailed(error);
     }
+    setExecuted(now);
+    leaveBehind(connection, { executed: now });
     setBusy(false);
   };
   runner.current = (all) => void run(all);
@@ -87,7 +119,10 @@ export function ConsoleView({ open }: { open: Opened }) {
       const { entries } = await call("console/history", { connection });
       const items = entries.slice(0, 50).map((entry: HistoryEntry) => ({
         label: `${moment(entry.at)}  ${entry.text.trim().slice(0, 60).replaceAll("\n", " ")}`,
-        run: () => editor.current?.module.replaceText(editor.current.view, entry.text),
+        run: () => {
+          editor.current?.module.replaceText(editor.current.view, entry.text);
+          sayMasked(entry.text);
+        },
       }));
       const none = [{ label: "Nothing has been run yet", disabled: true, run: () => {} }];
       openMenu("History", items.length ? items : none, anchor);
@@ -105,7 +140,17 @@ export function ConsoleView({ open }: { open: Opened }) {
           <Button icon="play" label="Run" tone="primary" title="Run the request under the cursor (Ctrl+Enter)" disabled={!ready} onClick={() => void run(false)} />
         )}
         <Button label="Run all" title="Run all requests (Ctrl+Shift+Enter)" disabled={!ready || busy} onClick={() => void run(true)} />
-        <Variables values={variables} change={setVariables} />
+        <label class="inline" title="Else the requests after it are sent, too, as `dragoman console -f` does">
+          <input type="checkbox" checked={stops} onChange={(event) => setStops(event.currentTarget.checked)} />
+          <span>stop at a failure</span>
+        </label>
+        <Variables
+          values={variables}
+          change={(values) => {
+            setVariables(values);
+            leaveBehind(connection, { variables: values });
+          }}
+        />
         <Button label="History" onClick={(event) => void past(event)} />
         <Button icon="copy" label="Copy as curl" bare disabled={!ready} onClick={() => void curl()} />
       </div>
@@ -114,13 +159,21 @@ export function ConsoleView({ open }: { open: Opened }) {
         <section class="answers" aria-label="Answers" aria-live="polite" aria-busy={busy}>
           {failed !== null && <ErrorBox error={failed} act={(wanted) => void remedy(wanted, () => void run(false))} />}
           {busy && <Waiting what="Waiting for the server …" />}
-          {!executed && failed === null && !busy && (
-            <Empty icon="console" title="No answer yet">
-              <p>Ctrl+Enter runs the request under the cursor, Ctrl+Shift+Enter all of them.</p>
-            </Empty>
+          {stopped && (
+            <p class="banner warn">
+              Stopped. A request that was under way may still take effect; those after it are not sent.
+            </p>
           )}
-          {executed?.answers.map((answer, at) => <AnswerCard key={at} answer={answer} />)}
-          {executed?.error && <ErrorBox error={executed.error} />}
+          {!executed && failed === null && !busy && !stopped && (
+            <Blank icon="console" title="No answer yet">
+              <p>Ctrl+Enter runs the request under the cursor, Ctrl+Shift+Enter all of them.</p>
+            </Blank>
+          )}
+          <div class={busy ? "answer-list stale" : "answer-list"}>
+            {executed?.answers.map((answer, at) => <AnswerCard key={at} answer={answer} />)}
+            {executed?.error && <ErrorBox error={executed.error} act={(wanted) => void remedy(wanted, () => void run(false))} />}
+            {!!executed?.unsent?.length && <Unsent requests={executed.unsent} />}
+          </div>
         </section>
       </div>
     </div>
@@ -132,9 +185,23 @@ function under(requests: readonly ParsedRequest[], line: number): ParsedRequest 
   return requests.filter((one) => one.line <= line).at(-1) ?? requests[0];
 }
 
-/** Texts that may hold a secret are not kept between visits; the history on the server masks its own. */
-function secretish(text: string): boolean {
-  return /password|passwd|secret|api[_-]?key|token|authorization|credential/i.test(text);
+/** The requests that a failure kept from being sent. */
+function Unsent({ requests }: { requests: readonly UnsentRequest[] }) {
+  return (
+    <section class="banner warn" aria-label="Not sent">
+      <p><strong>Not sent</strong>, because of the failure before {requests.length === 1 ? "it" : "them"}:</p>
+      <ul class="plain-list">
+        {requests.map(({ line, method, path }) => (
+          <li key={line}><code>{method} {path}</code> <span class="muted">line {line}</span></li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+/** The server keeps no secrets: say that a text came back without them, before it is sent so. */
+function sayMasked(text: string): void {
+  if (text.includes("***")) toast("What looked like a secret was kept as ***. Put it back before you send the text.", "bad");
 }
 
 function example(open: Opened): string {

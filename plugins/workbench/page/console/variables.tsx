@@ -6,7 +6,7 @@ import { Dialog } from "../ui/dialog.tsx";
 
 type Values = Readonly<Record<string, string>>;
 
-export function Variables({ values, change }: { values: Values; change: (values: Record<string, string>) => void }) {
+export function Variables({ values, change }: { values: Values; change: (values: Values) => void }) {
   const [open, setOpen] = useState(false);
   const [lines, setLines] = useState<readonly (readonly [string, string])[]>([]);
   const count = Object.keys(values).length;

@@ -21,17 +21,37 @@ const FORMATS: readonly (readonly [Format, string, string])[] = [
   ["parquet", "Parquet", "parquet"],
 ];
 
+/** Files with a column for each value; the others hold whole documents. */
+const TABLES: ReadonlySet<Format> = new Set(["csv", "tsv", "parquet"]);
+
+type Choice = "all" | "shown" | "chosen";
+
 const COMPRESSED = { gzip: ".gz", bzip2: ".bz2", zstd: ".zst" } as const;
 
-export function ExportDialog({ open, object, query, columns, close }: {
+export function ExportDialog({ open, object, query, columns, shown, close }: {
   open: Opened;
   object: string;
   query: Query;
   columns: readonly Column[];
+  /** The columns that the grid shows, in its order. */
+  shown: readonly string[];
   close: () => void;
 }) {
   const [format, setFormat] = useState<Format>("documents");
   const separated = format === "csv" || format === "tsv";
+  const tabular = TABLES.has(format);
+  const stored = new Set(columns.flatMap(({ name, path }) => (path?.length ? [name] : [])));
+  const inOrder = [...new Set([...shown, ...columns.map(({ name }) => name)])];
+  const visible = shown.filter((name) => stored.has(name));
+  const [choice, setChoice] = useState<Choice>("all");
+  const [picked, setPicked] = useState<ReadonlySet<string>>(() => new Set(visible));
+  /** Null for all, in the server's order. */
+  const names: Record<Choice, readonly string[] | null> = {
+    all: null,
+    shown: visible,
+    chosen: inOrder.filter((name) => picked.has(name)),
+  };
+  const none = tabular && names[choice]?.length === 0;
   const [compress, setCompress] = useState<"" | keyof typeof COMPRESSED>("");
   const [file, setFile] = useState("");
   const folder = state.value?.export_folder ?? "";
@@ -51,7 +71,7 @@ export function ExportDialog({ open, object, query, columns, close }: {
       file: file.trim() || usual,
       format,
       compress: compress || null,
-      columns: separated || format === "parquet" ? columns.map(({ name }) => name) : null,
+      columns: tabular ? names[choice] : null,
       escape_formulas: escape,
     };
     try {
@@ -69,7 +89,7 @@ export function ExportDialog({ open, object, query, columns, close }: {
       footer={
         <>
           <Button label="Cancel" onClick={close} />
-          <Button icon="export" label="Export" tone="primary" onClick={() => void start()} />
+          <Button icon="export" label="Export" tone="primary" disabled={none} onClick={() => void start()} />
         </>
       }
     >
@@ -84,6 +104,23 @@ export function ExportDialog({ open, object, query, columns, close }: {
           {FORMATS.map(([id, label]) => <option key={id} value={id}>{label}</option>)}
         </select>
       </label>
+      {tabular ? (
+        <>
+          <label class="field">
+            <span>Columns</span>
+            <select value={choice} onChange={(event) => setChoice(event.currentTarget.value as Choice)}>
+              <option value="all">all that are stored ({stored.size})</option>
+              <option value="shown">those that the grid shows ({visible.length})</option>
+              <option value="chosen">chosen here ({names.chosen?.length})</option>
+            </select>
+          </label>
+          {choice === "chosen" && <Columns names={inOrder} stored={stored} picked={picked} pick={setPicked} />}
+          <LeftOut names={(choice === "all" ? inOrder : shown).filter((name) => !stored.has(name))} />
+          {none && <p class="field-error" role="alert">A file needs a column.</p>}
+        </>
+      ) : (
+        <p class="muted">Documents are exported whole. CSV, TSV and Parquet files take columns of your choice.</p>
+      )}
       {format !== "parquet" && (
         <label class="field">
           <span>Compression</span>
@@ -116,6 +153,57 @@ export function ExportDialog({ open, object, query, columns, close }: {
       )}
       {failed !== null && <ErrorBox error={failed} act={(wanted) => void remedy(wanted, () => void start())} />}
     </Dialog>
+  );
+}
+
+/** What a file cannot hold is said before it is written. */
+function LeftOut({ names }: { names: readonly string[] }) {
+  if (!names.length) return null;
+  return (
+    <p class="muted">
+      Left out, because {names.length === 1 ? "it is" : "they are"} computed for a page and not stored: {names.join(", ")}.
+    </p>
+  );
+}
+
+/** A list of columns to choose from, those of the grid first. */
+function Columns({ names, stored, picked, pick }: {
+  names: readonly string[];
+  stored: ReadonlySet<string>;
+  picked: ReadonlySet<string>;
+  pick: (names: ReadonlySet<string>) => void;
+}) {
+  const [words, setWords] = useState("");
+  const fitting = names.filter((name) => stored.has(name) && name.toLowerCase().includes(words.toLowerCase()));
+  const flip = (name: string) => {
+    const next = new Set(picked);
+    if (!next.delete(name)) next.add(name);
+    pick(next);
+  };
+  return (
+    <fieldset class="column-choice">
+      <legend class="unseen">Columns of the file</legend>
+      <div class="column-choice-head">
+        <input
+          type="search"
+          placeholder="Search columns"
+          aria-label="Search columns"
+          value={words}
+          onInput={(event) => setWords(event.currentTarget.value)}
+        />
+        <Button label="All" tone="quiet" onClick={() => pick(new Set([...picked, ...fitting]))} />
+        <Button label="None" tone="quiet" onClick={() => pick(new Set([...picked].filter((name) => !fitting.includes(name))))} />
+      </div>
+      <div class="column-choice-list">
+        {fitting.map((name) => (
+          <label class="inline" key={name}>
+            <input type="checkbox" checked={picked.has(name)} onChange={() => flip(name)} />
+            <span>{name}</span>
+          </label>
+        ))}
+        {!fitting.length && <p class="muted">No column has such a name.</p>}
+      </div>
+    </fieldset>
   );
 }
 

@@ -2,7 +2,7 @@
 
 import type { Export } from "../messages.ts";
 import { exports, state } from "../shell/store.ts";
-import { Badge, Button, CopyCommand, Empty, ErrorBox, Notes, asFailure } from "../ui/controls.tsx";
+import { Badge, Button, CopyCommand, Blank, ErrorBox, Notes, asFailure } from "../ui/controls.tsx";
 import { fileSize, whole } from "../ui/figures.ts";
 import { toast } from "../ui/toasts.tsx";
 import { call } from "../wire/client.ts";
@@ -14,7 +14,7 @@ export function ExportsView() {
     <div class="page">
       <h1>Exports</h1>
       {!all.length && (
-        <Empty icon="export" title="Nothing has been exported yet">
+        <Blank icon="export" title="Nothing has been exported yet">
           {folder ? (
             <p>A grid exports its rows with its filter, into the folder {folder} or as a download.</p>
           ) : (
@@ -23,7 +23,7 @@ export function ExportsView() {
               <CopyCommand command="dragoman workbench --export-to DIR" />
             </>
           )}
-        </Empty>
+        </Blank>
       )}
       <ul class="cards single">
         {all.map((one) => <Item key={one.id} export_={one} />)}

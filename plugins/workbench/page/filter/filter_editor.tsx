@@ -1,17 +1,17 @@
 /** The filter of a grid: rows, what is sent for each, and whether that is exact. */
 
 import { useEffect, useId, useState } from "preact/hooks";
-import type { GridController } from "../grid/controller.ts";
+import type { FilterDraft, GridController } from "../grid/controller.ts";
 import type { Query } from "../grid/query.ts";
 import type { Column, Explained, FilterRow, Opened } from "../messages.ts";
-import { recall, remember } from "../shell/preferences.ts";
+import { read, remember, store } from "../shell/preferences.ts";
 import { remedy } from "../shell/store.ts";
 import { Badge, Button, CopyCommand, ErrorBox, asFailure } from "../ui/controls.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { openMenu } from "../ui/menu.tsx";
 import { copyText, toast } from "../ui/toasts.tsx";
 import { type Failure, call } from "../wire/client.ts";
-import { complete, inputs, joinList, splitList, withOperator } from "./filter_rows.ts";
+import { type Filled, complete, filled, inputs, joinList, splitList, withOperator } from "./filter_rows.ts";
 
 interface Kept {
   readonly name: string;
@@ -24,23 +24,30 @@ export function FilterEditor({ grid, open, close }: { grid: GridController; open
   const columns = grid.columns.value;
   const filterable = columns.filter((column) => column.operators?.length);
   const raw = open.capabilities.includes("raw-filter");
-  const [rows, setRows] = useState<readonly FilterRow[]>(query.filters.length ? query.filters : [fresh(filterable)]);
-  const [match, setMatch] = useState<"all" | "any">(query.match ?? "all");
+  const rows = grid.filter.value?.rows ?? (query.filters.length ? query.filters : [fresh(filterable)]);
+  const match = grid.filter.value?.match ?? query.match ?? "all";
+  const write = (part: Partial<FilterDraft>) => {
+    grid.filter.value = { rows, match, ...part };
+  };
+  const setRows = (rows: readonly FilterRow[]) => write({ rows });
+  const half = rows.some((row) => filled(row) === "half");
   const [naming, setNaming] = useState(false);
   const explanation = useExplanation(grid, rows, match);
-  useEffect(() => {
-    if (query.filters.length) setRows(query.filters);
-  }, [query.filters]);
   const change = (at: number, row: FilterRow) => setRows(rows.map((one, index) => (index === at ? row : one)));
   const ask = (part: Partial<Query>) => grid.ask({ ...grid.query.peek(), ...part });
   const use = (one: Kept) => {
-    setRows(one.filters);
-    setMatch(one.match);
+    write({ rows: one.filters, match: one.match });
     ask({ filters: one.filters, match: one.match });
   };
-  const apply = () => ask({ filters: rows.filter(complete), match });
+  const apply = () => half || ask({ filters: rows.filter(complete), match });
   const clear = () => {
-    setRows([fresh(filterable)]);
+    const before = { rows, match };
+    write({ rows: [fresh(filterable)], match: "all" });
+    const back = () => {
+      grid.filter.value = before;
+      ask({ filters: before.rows.filter(complete), match: before.match });
+    };
+    if (rows.some(complete)) toast("The filter is cleared.", "plain", { label: "Undo", run: back });
     ask({ filters: [], match: "all" });
   };
   return (
@@ -66,10 +73,10 @@ export function FilterEditor({ grid, open, close }: { grid: GridController; open
       ))}
       <div class="filter-actions">
         <Button icon="add" label="Row" tone="quiet" onClick={() => setRows([...rows, fresh(filterable)])} />
-        {raw && <Button label="Raw text" tone="quiet" onClick={() => setRows([...rows, { column: "", value: "" }])} />}
+        {raw && <Button label="Raw text" tone="quiet" onClick={() => setRows([...rows, { column: "", value: null }])} />}
         <label class="inline">
           <span>Match</span>
-          <select value={match} onChange={(event) => setMatch(event.currentTarget.value as "all" | "any")}>
+          <select value={match} onChange={(event) => write({ match: event.currentTarget.value as "all" | "any" })}>
             <option value="all">all rows</option>
             <option value="any">any row</option>
           </select>
@@ -78,7 +85,7 @@ export function FilterEditor({ grid, open, close }: { grid: GridController; open
         <Button label="Saved" tone="quiet" onClick={(event) => void saved(event, grid, rows, () => setNaming(true), use)} />
         {explanation.explained && <Equivalent explained={explanation.explained} />}
         <Button label="Clear" onClick={clear} />
-        <Button label="Apply" tone="primary" submit onClick={() => {}} />
+        <Button label="Apply" tone="primary" submit disabled={half} onClick={() => {}} />
       </div>
       {explanation.failure && explanation.failure.row === null && <ErrorBox error={explanation.failure} />}
     </form>
@@ -89,7 +96,7 @@ export function FilterEditor({ grid, open, close }: { grid: GridController; open
 
 function fresh(columns: readonly Column[]): FilterRow {
   const first = columns[0];
-  return { column: first?.name ?? "", op: first?.operators?.[0] ?? "=", value: "" };
+  return { column: first?.name ?? "", op: first?.operators?.[0] ?? "=", value: null };
 }
 
 interface Explanation {
@@ -104,7 +111,7 @@ function useExplanation(grid: GridController, rows: readonly FilterRow[], match:
   const { sort, span, tenant } = grid.query.value;
   const [found, setFound] = useState<Explanation>({ explained: null, failure: null, numbers: [] });
   useEffect(() => {
-    const numbers = rows.flatMap((row, at) => (complete(row) && row.value !== "" ? [at] : []));
+    const numbers = rows.flatMap((row, at) => (complete(row) ? [at] : []));
     const stop = new AbortController();
     const { connection, object } = grid;
     const filters = numbers.map((at) => rows[at]);
@@ -140,7 +147,7 @@ function Line({ row, number, columns, raw, explanation, change, remove, fix }: L
   const place = `row ${number + 1}`;
   const pick = (name: string) => {
     const next = columns.find((one) => one.name === name);
-    if (!next) return change({ column: "", value: row.value ?? "" });
+    if (!next) return change({ column: "", value: row.value });
     const op = next.operators?.find((one) => one === row.op) ?? next.operators?.[0] ?? "=";
     change(withOperator({ ...row, column: name }, op));
   };
@@ -178,7 +185,7 @@ function Line({ row, number, columns, raw, explanation, change, remove, fix }: L
         />
       )}
       <Button icon="close" label={`Remove ${place}`} bare tone="quiet" onClick={remove} />
-      <Meaning number={number} explanation={explanation} fix={fix} />
+      <Meaning number={number} filled={filled(row)} explanation={explanation} fix={fix} />
     </div>
   );
 }
@@ -217,21 +224,25 @@ function Values({ row, place, change }: { row: FilterRow; place: string; change:
       class="value"
       aria-label={`Value of ${place}`}
       value={row.value ?? ""}
+      placeholder={row.value === "" ? "the empty text" : "value"}
       spellcheck={false}
-      onInput={(event) => change({ ...row, value: event.currentTarget.value })}
+      onInput={(event) => change({ ...row, value: event.currentTarget.value || null })}
     />
   );
 }
 
 /** What is sent for a row, or why it cannot run. */
-function Meaning({ number, explanation, fix }: {
+function Meaning({ number, filled, explanation, fix }: {
   number: number;
+  filled: Filled;
   explanation: Explanation;
   fix: (failure: Failure) => void;
 }) {
   const id = useId();
   const { explained, failure, numbers } = explanation;
   const at = numbers.indexOf(number);
+  if (filled === "half") return <div class="meaning refused" role="alert"><span>Fill in both values, or none.</span></div>;
+  if (filled === "nothing") return <div class="meaning"><span class="muted">No value yet: this row is left out.</span></div>;
   if (failure && failure.row !== null && failure.row === at) {
     return (
       <div class="meaning refused" role="alert">
@@ -282,6 +293,16 @@ function Equivalent({ explained }: { explained: Explained }) {
 
 const keyOf = ({ connection, object }: GridController) => `filters/${connection}/${object}`;
 
+/** The filters that are saved for this object; null if they cannot be read, which is said. */
+async function keptFilters(grid: GridController): Promise<readonly Kept[] | null> {
+  try {
+    return (await read<readonly Kept[]>(keyOf(grid))) ?? [];
+  } catch (error) {
+    toast(asFailure(error).message, "bad");
+    return null;
+  }
+}
+
 /** Open the menu of the filters that are saved for this object. */
 async function saved(
   event: MouseEvent,
@@ -291,14 +312,19 @@ async function saved(
   use: (one: Kept) => void,
 ): Promise<void> {
   const anchor = (event.currentTarget as Element).getBoundingClientRect();
-  const kept = (await recall<Kept[]>(keyOf(grid))) ?? [];
+  const kept = await keptFilters(grid);
+  if (!kept) return;
+  const forget = () => {
+    remember(keyOf(grid), null);
+    toast("The saved filters are forgotten.", "plain", { label: "Undo", run: () => remember(keyOf(grid), kept) });
+  };
   openMenu(
     "Saved filters",
     [
       { label: "Save this filter", icon: "add", disabled: !rows.some(complete), run: name },
       "line",
       ...kept.map((one) => ({ label: one.name, icon: "filter" as const, run: () => use(one) })),
-      ...(kept.length ? [{ label: "Forget all", icon: "remove" as const, run: () => remember(keyOf(grid), null) }] : []),
+      ...(kept.length ? [{ label: "Forget all", icon: "remove" as const, run: forget }] : []),
     ],
     anchor,
   );
@@ -312,11 +338,16 @@ function NameFilter({ grid, rows, match, close }: {
 }) {
   const [name, setName] = useState("");
   const keep = async () => {
-    const kept = (await recall<Kept[]>(keyOf(grid))) ?? [];
+    const kept = await keptFilters(grid);
+    if (!kept) return;
     const filters = rows.filter(complete);
-    remember(keyOf(grid), [...kept.filter((one) => one.name !== name), { name, filters, match }]);
-    toast(`The filter ${name} is saved.`, "good");
-    close();
+    try {
+      await store(keyOf(grid), [...kept.filter((one) => one.name !== name), { name, filters, match }]);
+      toast(`The filter ${name} is saved.`, "good");
+      close();
+    } catch (error) {
+      toast(asFailure(error).message, "bad");
+    }
   };
   return (
     <Dialog

@@ -21,7 +21,7 @@ export function withOperator(row: FilterRow, op: string): FilterRow {
     case "none":
       return { ...row, op, value: null, values: [] };
     case "one":
-      return { ...row, op, value: values[0] ?? "", values: [] };
+      return { ...row, op, value: values[0] || null, values: [] };
     case "two":
       return { ...row, op, value: null, values: [values[0] ?? "", values[1] ?? ""] };
     default:
@@ -46,19 +46,21 @@ function alone(column: Column, op: string | undefined): FilterRow | null {
   return op ? { column: column.name, op, value: op === "=" ? "" : null } : null;
 }
 
+/** How much of a row is filled in: without a value it is no filter, and with one of two it is none yet. */
+export type Filled = "nothing" | "half" | "all";
+
+export function filled(row: FilterRow): Filled {
+  const kind = row.column ? inputs(row.op ?? "=") : "one";
+  if (kind === "none") return "all";
+  if (kind === "one") return row.value == null || (!row.column && !row.value) ? "nothing" : "all";
+  if (kind === "list") return row.values?.length ? "all" : "nothing";
+  const count = (row.values ?? []).filter((value) => value !== "").length;
+  return count === 2 ? "all" : count ? "half" : "nothing";
+}
+
 /** Whether a row says enough to be sent. */
 export function complete(row: FilterRow): boolean {
-  if (!row.column) return !!row.value;
-  switch (inputs(row.op ?? "=")) {
-    case "none":
-      return true;
-    case "two":
-      return row.values?.length === 2 && row.values.every((value) => value !== "");
-    case "list":
-      return !!row.values?.length;
-    default:
-      return row.value != null;
-  }
+  return filled(row) === "all";
 }
 
 /** A list as a person types it: commas between values, quotes around one that has a comma. */

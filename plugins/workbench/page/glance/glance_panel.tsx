@@ -24,7 +24,7 @@ export function GlancePanel({ grid, column, close }: { grid: GridController; col
   const query = grid.query.peek();
   const widens = query.match === "any" && query.filters.length > 0;
   const filter = (rows: FilterRow[]) => {
-    grid.ask({ ...query, filters: [...query.filters, ...rows] });
+    grid.narrow(rows);
     close();
   };
   return (

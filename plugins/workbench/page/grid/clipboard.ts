@@ -14,6 +14,22 @@ export function asText({ columns, rows }: Table): string {
   return rows.map((row) => row.map((cell) => quoted(textOf(cell) ?? "", /[\t\r\n"]/)).join("\t")).join("\n");
 }
 
+/** The cells of a text that a spreadsheet or `asText` copied. */
+export function readTable(text: string): string[][] {
+  const rows: string[][] = [];
+  const fields = /(?:"((?:[^"]|"")*)"|([^\t\r\n]*))(\t|\r\n|\n|\r|$)/y;
+  let row: string[] = [];
+  while (fields.lastIndex < text.length || row.length) {
+    const field = fields.exec(text);
+    if (!field) return text.split(/\r\n|\n|\r/).map((line) => line.split("\t")); // a quote within a field
+    row.push(field[1] === undefined ? field[2] : field[1].replaceAll('""', '"'));
+    if (field[3] === "\t") continue;
+    rows.push(row);
+    row = [];
+  }
+  return rows;
+}
+
 /** A JSON array with one object for each row; a missing value is left out. */
 export function asJson({ columns, rows }: Table): string {
   const objects = rows.map((row) => {

@@ -6,22 +6,33 @@ import { Summaries } from "../glance/summaries.ts";
 import type {
   Cell,
   Column,
+  FilterRow,
   Note,
   PageAnswer,
+  Row,
   Summarized,
   TimeRange,
   TimeSpan,
 } from "../messages.ts";
+import { filled } from "../filter/filter_rows.ts";
 import { recall, remember } from "../shell/preferences.ts";
+import { asFailure } from "../ui/controls.tsx";
 import { toast } from "../ui/toasts.tsx";
 import { call } from "../wire/client.ts";
 import { type Arrangement, UNTOUCHED, moved, resized, visible, withHidden, withPinned } from "./column_layout.ts";
+import { typed } from "./cells.ts";
 import { copyArea } from "./copying.ts";
 import { takeAhead } from "./first_page.ts";
 import { EVERYTHING, type Query } from "./query.ts";
 import { RowBlocks } from "./row_blocks.ts";
 import { type Place, type Rectangle, Selection } from "./selection.ts";
 import { type GridActions, GridView } from "./view.ts";
+
+/** Rows of a filter that is being written. */
+export interface FilterDraft {
+  readonly rows: readonly FilterRow[];
+  readonly match: "all" | "any";
+}
 
 export interface Status {
   readonly loading: boolean;
@@ -46,6 +57,7 @@ const NOTHING: Status = {
   time: null,
 };
 const MOST_COPIED = 10_000;
+const MOST_ERASED = 5_000;
 /** What a card above a column can show. */
 const SMALL = { values: 3, buckets: 16 };
 
@@ -53,14 +65,27 @@ const SMALL = { values: 3, buckets: 16 };
 export interface Surroundings {
   columnMenu(column: string, anchor: DOMRect): void;
   cellMenu(place: Place, anchor: DOMRect): void;
-  edit(place: Place, typed: string | null, cell: HTMLElement): boolean;
+  edit(place: Place, typed: string | null): boolean;
+  paste?: GridActions["paste"];
+  compose?: GridActions["compose"];
   openPane(): void;
+}
+
+/** Why no change can name a cell; empty if one can. */
+export function whyNoChange(row: Row | undefined, column: Column | undefined): string {
+  if (!row) return "there is no such row, or it is still loading.";
+  if (!column) return "there is no such column.";
+  if (row.key === null) return "this row has no key, so no change can name it.";
+  if (column.written && column.written !== "always") return column.reasons?.edit ?? `the server writes ${column.name}.`;
+  return column.reasons?.edit ?? "";
 }
 
 export class GridController {
   readonly connection: string;
   readonly object: string;
   readonly query = signal<Query>(EVERYTHING);
+  /** The filter as it is being written, whether its editor is open or not; null for the one that is applied. */
+  readonly filter = signal<FilterDraft | null>(null);
   readonly status = signal<Status>(NOTHING);
   readonly columns = signal<readonly Column[]>([]);
   readonly arrangement = signal<Arrangement>(UNTOUCHED);
@@ -76,6 +101,8 @@ export class GridController {
   #rows: RowBlocks;
   /** What the rows shown were asked for with; `query` may be ahead of it. */
   #asked: Query = EVERYTHING;
+  /** What rows came for at last. */
+  #answered: Query | null = null;
   /** Their span with absolute instants: time goes on, and they stay the same. */
   #span: TimeSpan | null = null;
   /** The instant that relative times of their filter count from. */
@@ -119,15 +146,38 @@ export class GridController {
     return `grid/${this.connection}/${this.object}`;
   }
 
-  /** Ask for other rows, or for the same rows again. */
+  /** Add a row to the filter, and ask for the rows that it leaves if it has its value. */
+  narrow(rows: readonly FilterRow[], ask = true): void {
+    const query = this.query.peek();
+    const draft = this.filter.peek();
+    const [written, match] = [draft?.rows.filter((row) => filled(row) !== "nothing") ?? query.filters, draft?.match ?? query.match ?? "all"];
+    this.filter.value = { rows: [...written, ...rows], match };
+    if (ask) this.ask({ ...query, filters: [...query.filters, ...rows] });
+  }
+
+  /** Ask for other rows, or for the same rows again; until they come, the old ones are shown as such. */
   ask(query: Query = this.query.peek()): void {
     this.query.value = query;
-    this.status.value = { ...NOTHING, total: this.status.peek().total };
+    this.status.value = NOTHING;
     this.#rows.close();
     this.#rows = this.#newRows();
     this.#rows.overlay = changesOf(this.connection).overlay();
     this.#rows.start();
     this.summaries.reset();
+    this.#lay(); // the head tells how the rows are sorted
+  }
+
+  /** What the rows that were shown last were asked for with, if that is something else than now. */
+  get before(): Query | null {
+    const [answered, query] = [this.#answered, this.query.value];
+    return answered && JSON.stringify(answered) !== JSON.stringify(query) ? answered : null;
+  }
+
+  /** Fetch again what could not be fetched: the rows of another place, or all of them. */
+  retry(): void {
+    if (!this.#rows.columns.length) return this.ask();
+    this.#set({ loading: true, failed: null });
+    this.#rows.retry();
   }
 
   /** Summarize a column over the rows that are shown. */
@@ -148,8 +198,8 @@ export class GridController {
       (order, signal) => (order.offset ? null : ahead(signal)) ?? call("page", { ...this.shown, ...order }, signal),
       {
         arrived: (page) => this.#arrived(rows, page),
-        failed: (failed) => this.#set({ loading: false, failed }),
-        walking: (walking) => this.#set({ walking }),
+        failed: (failed) => this.#failed(rows, failed),
+        walking: (walking) => rows === this.#rows && this.#set({ walking }),
       },
     );
     return rows;
@@ -159,8 +209,18 @@ export class GridController {
     this.status.value = { ...this.status.peek(), ...part };
   }
 
+  /** Rows of another question do not stand under this one. */
+  #failed(rows: RowBlocks, failed: unknown): void {
+    if (rows !== this.#rows) return;
+    this.#set({ loading: false, failed });
+    if (rows.columns.length) return; // only those of another place are missing
+    this.view.data = rows;
+    this.version.value += 1;
+  }
+
   #arrived(rows: RowBlocks, page: PageAnswer): void {
     if (rows !== this.#rows) return;
+    this.#answered = this.#asked;
     const { notes, total, totalExact: exact, columns } = rows;
     const time = page.time ?? null;
     this.#now ??= page.now ?? null;
@@ -213,7 +273,6 @@ export class GridController {
     const kept = add && known && next ? before.map((one) => (one === known ? key : one)) : null;
     const sort = add ? (kept ?? (next ? [...others, key] : others)) : next ? [key] : [];
     this.ask({ ...this.query.peek(), sort });
-    this.#lay();
   }
 
   column(name: string): Column | undefined {
@@ -241,7 +300,7 @@ export class GridController {
   }
 
   #actions(outside: Surroundings): GridActions {
-    const { columnMenu, cellMenu, edit, openPane } = outside;
+    const { columnMenu, cellMenu, edit, paste, compose, openPane } = outside;
     return {
       sort: (column, add) => this.sort(column, add),
       resize: (column, width) => this.#arrange(resized(this.arrangement.peek(), column, width)),
@@ -249,6 +308,8 @@ export class GridController {
       menu: columnMenu,
       cellMenu,
       edit,
+      paste,
+      compose,
       selected: (selection) => {
         this.selection.value = selection;
       },
@@ -264,9 +325,35 @@ export class GridController {
     };
   }
 
+  /** Change cells from a place to the right and down, in one step; nothing changes if one of them cannot. */
+  async fill(place: Place, table: readonly (readonly string[])[]): Promise<void> {
+    const names = this.view.names.slice(place.column, place.column + Math.max(...table.map((line) => line.length)));
+    try {
+      const rows = await this.#rows.read(place.row, Math.min(this.#rows.count, place.row + table.length) - 1);
+      const cells = table.flatMap((line, down) => line.map((text, right) => ({ text, row: rows[down], column: this.column(names[right]) })));
+      const refused = cells.map(({ row, column }) => whyNoChange(row, column)).find(Boolean);
+      if (refused) return toast(`Nothing is pasted: ${refused}`, "bad");
+      const edits = cells.map(({ text, row, column }) => {
+        const { name } = column!;
+        return { row, column: name, before: this.#rows.cellOf(row, name), after: typed(text, column!) };
+      });
+      changesOf(this.connection).fill(this.object, edits);
+      toast(`Pasted ${cells.length} ${cells.length === 1 ? "cell" : "cells"} as changes; Ctrl+Z takes them back.`, "good");
+    } catch (error) {
+      toast(asFailure(error).message, "bad");
+    }
+  }
+
   /** Mark the rows of an area as deleted, or keep them again. */
   async erase(area: Rectangle): Promise<void> {
-    const rows = await this.#rows.read(area.top, Math.min(area.bottom, area.top + 4_999));
+    const most = area.top + MOST_ERASED - 1;
+    if (area.bottom > most) return toast(`At most ${MOST_ERASED.toLocaleString("en")} rows can be deleted at once.`, "bad");
+    let rows: readonly Row[];
+    try {
+      rows = await this.#rows.read(area.top, Math.min(area.bottom, this.#rows.count - 1));
+    } catch (error) {
+      return toast(asFailure(error).message, "bad");
+    }
     if (rows.some((row) => row.key === null)) toast("These rows have no key, so no change can name them.", "bad");
     else changesOf(this.connection).flipDeleted(this.object, rows);
   }

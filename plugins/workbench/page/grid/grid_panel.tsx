@@ -13,14 +13,15 @@ import { GlanceStrip } from "../glance/glance_strip.tsx";
 import type { Opened, TimeColumn } from "../messages.ts";
 import { write } from "../shell/route.ts";
 import { remedy } from "../shell/store.ts";
-import { Button, Empty, ErrorBox, asFailure } from "../ui/controls.tsx";
+import { Button, Blank, ErrorBox, asFailure } from "../ui/controls.tsx";
 import { duration, whole } from "../ui/figures.ts";
 import { type MenuItem, openMenu } from "../ui/menu.tsx";
 import { toast } from "../ui/toasts.tsx";
 import { call } from "../wire/client.ts";
-import { editCell } from "./cell_editor.ts";
+import { type CellEditor, editCell } from "./cell_editor.ts";
 import { isCut, textOf, typed } from "./cells.ts";
-import { GridController } from "./controller.ts";
+import { GridController, whyNoChange } from "./controller.ts";
+import { readTable } from "./clipboard.ts";
 import { copyArea } from "./copying.ts";
 import type { Query } from "./query.ts";
 import { type Place, Selection } from "./selection.ts";
@@ -45,7 +46,9 @@ export function GridPanel({ open, object }: { open: Opened; object: string }) {
       columnMenu: (column, anchor) => columnMenu(made, column, anchor, () => setFiltering(true), summarizes ? setGlanced : null),
       cellMenu: (place, anchor) =>
         cellMenu(made, place, anchor, writable, () => setPane(true), () => setFiltering(true)),
-      edit: (place, text, cell) => writable && edit(made, place, text, cell),
+      edit: (place, text) => writable && (edit(made, place, text), true),
+      paste: writable ? (place, text) => paste(made, place, text) : undefined,
+      compose: writable ? (place) => edit(made, place, "", true) : undefined,
       openPane: () => setPane((shown) => !shown),
     });
     made.start(); // before anything is drawn: the server works meanwhile
@@ -74,6 +77,14 @@ export function GridPanel({ open, object }: { open: Opened; object: string }) {
   const ask = (part: Partial<Query>) => grid.ask({ ...grid.query.peek(), ...part });
   const status = grid.status.value;
   const query = grid.query.value;
+  /** The rows drawn are those of the question before. */
+  const stale = status.loading && !grid.rows.columns.length && grid.columns.value.length > 0;
+  const empty = status.failed !== null && !grid.rows.columns.length;
+  const { before } = grid;
+  const clear = () => {
+    grid.filter.value ??= { rows: query.filters, match: query.match ?? "all" }; // its editor keeps what was written
+    ask({ filters: [] });
+  };
   const none = !status.loading && status.failed === null && status.total === 0;
   return (
     <div class="grid-panel">
@@ -104,20 +115,25 @@ export function GridPanel({ open, object }: { open: Opened; object: string }) {
       {status.failed !== null && (
         <ErrorBox
           error={status.failed}
-          retry={() => ask({})}
-          act={(wanted) => void remedy(wanted, () => ask({}))}
-        />
+          retry={() => grid.retry()}
+          act={(wanted) => void remedy(wanted, () => grid.retry())}
+        >
+          {empty && before && <Button label="Show the rows before" icon="back" tone="primary" onClick={() => grid.ask(before)} />}
+        </ErrorBox>
       )}
       <div class={pane ? "grid-and-pane with-pane" : "grid-and-pane"}>
         <div class="grid-column">
           {glancing && <GlanceStrip grid={grid} show={setGlanced} />}
-          <div class="grid-host" ref={host}>
+          <div class={stale ? "grid-host stale" : "grid-host"} aria-busy={stale} ref={host}>
+            {empty && (
+              <Blank icon="warning" title="These rows could not be read">
+                {before && <p>The rows shown before belong to another question.</p>}
+              </Blank>
+            )}
             {none && (
-              <Empty icon="table" title={query.filters.length ? "No row matches the filter" : "There are no rows"}>
-                {query.filters.length > 0 && (
-                  <Button label="Clear the filter" onClick={() => ask({ filters: [] })} />
-                )}
-              </Empty>
+              <Blank icon="table" title={query.filters.length ? "No row matches the filter" : "There are no rows"}>
+                {query.filters.length > 0 && <Button label="Clear the filter" onClick={clear} />}
+              </Blank>
             )}
           </div>
         </div>
@@ -128,7 +144,14 @@ export function GridPanel({ open, object }: { open: Opened; object: string }) {
       {glanced && <GlancePanel grid={grid} column={glanced} close={() => setGlanced("")} />}
       {adding && <NewRow grid={grid} close={() => setAdding(false)} />}
       {exporting && (
-        <ExportDialog open={open} object={object} query={grid.shown} columns={grid.columns.value} close={() => setExporting(false)} />
+        <ExportDialog
+          open={open}
+          object={object}
+          query={grid.shown}
+          columns={grid.columns.value}
+          shown={grid.view.names}
+          close={() => setExporting(false)}
+        />
       )}
     </div>
   );
@@ -145,7 +168,7 @@ function StructureIcon() {
 /** Where the cursor is, how many rows there are, and how long the last page took. */
 function StatusLine({ grid, open }: { grid: GridController; open: Opened }) {
   const [counted, setCounted] = useState("");
-  const { total, exact, seconds, walking, loading } = grid.status.value;
+  const { total, exact, seconds, walking, loading, failed } = grid.status.value;
   const selection = grid.selection.value;
   useSignalEffect(() => {
     grid.query.value;
@@ -154,7 +177,9 @@ function StatusLine({ grid, open }: { grid: GridController; open: Opened }) {
   const count = async () => {
     try {
       const { sort: _, ...rows } = grid.shown;
+      const query = grid.query.peek();
       const answer = await call("count", rows);
+      if (grid.query.peek() !== query) return; // other rows are shown by now
       setCounted(whole(answer.rows));
       for (const note of answer.notes) toast(note.reason);
     } catch (error) {
@@ -168,7 +193,7 @@ function StatusLine({ grid, open }: { grid: GridController; open: Opened }) {
       <span>
         {counted ? `${counted} rows` : total === null ? "" : `${exact ? "" : "at least "}${whole(total)} rows`}
       </span>
-      {open.hooks.includes("count_rows") && !counted && (total === null || !exact) && (
+      {open.hooks.includes("count_rows") && !counted && !loading && failed === null && (total === null || !exact) && (
         <Button icon="sum" label="Count exactly" tone="quiet" onClick={() => void count()} />
       )}
       <span class="place">{size || (area ? `row ${whole(area.top + 1)}` : "")}</span>
@@ -214,8 +239,7 @@ function columnMenu(
         disabled: !column.operators?.length,
         hint: column.reasons?.filter,
         run: () => {
-          const row = { column: name, op: column.operators?.[0] ?? "=", value: "" };
-          grid.query.value = { ...grid.query.peek(), filters: [...grid.query.peek().filters, row] };
+          grid.narrow([{ column: name, op: column.operators?.[0] ?? "=", value: null }], false);
           filter();
         },
       },
@@ -248,7 +272,7 @@ function cellMenu(
       disabled: !row,
       hint: row ? undefined : (found.column.reasons?.filter ?? "This column has no fitting operator."),
       run: () => {
-        if (row) grid.ask({ ...grid.query.peek(), filters: [...grid.query.peek().filters, row] });
+        if (row) grid.narrow([row]);
         filter();
       },
     };
@@ -272,8 +296,7 @@ function cellMenu(
         disabled: !!cannot,
         hint: cannot,
         run: () => {
-          const cell = grid.view.cell(place);
-          if (cell) edit(grid, place, null, cell);
+          edit(grid, place, null);
         },
       },
       {
@@ -299,27 +322,33 @@ export function whyNoEdit(grid: GridController, place: Place): string {
   const found = grid.at(place);
   if (!found) return "This row is still loading.";
   const { column, row, cell } = found;
-  if (row.key === null) return "This row has no key, so no change can name it.";
-  if (column.written && column.written !== "always") return column.reasons?.edit ?? "The server writes this column.";
-  if (column.reasons?.edit) return column.reasons.edit;
+  const why = whyNoChange(row, column);
+  if (why) return why[0].toUpperCase() + why.slice(1);
   return isCut(cell) ? "Only the beginning of this value is here. Edit it in the side pane, which fetches all of it." : "";
 }
 
-function edit(grid: GridController, place: Place, text: string | null, cell: HTMLElement): boolean {
+/** Edit a cell in place; null if it has said why that cannot be. */
+function edit(
+  grid: GridController,
+  place: Place,
+  text: string | null,
+  composing = false,
+): CellEditor | null {
   const why = whyNoEdit(grid, place);
   const found = grid.at(place);
   if (why || !found) {
     toast(why);
-    return true;
+    return null;
   }
   const { row, column, cell: before } = found;
   const old = textOf(before) ?? "";
-  if (/[\n\r]/.test(old)) {
+  if (text === null && /[\n\r]/.test(old)) {
     toast("This value has several lines: edit it in the side pane.");
-    return true;
+    return null;
   }
-  editCell(cell, `New value of ${column.name}`, text ?? old, (edited) => {
-    if (edited && (edited.text !== old || (before === null && edited.text !== ""))) {
+  const begin = { text: text ?? old, typed: text !== null, composing };
+  return editCell(() => grid.view.where(place), `New value of ${column.name}`, begin, (edited) => {
+    if (edited && (edited.text !== old || (textOf(before) === null && edited.text !== ""))) {
       changesOf(grid.connection).edit(grid.object, row, column.name, before, typed(edited.text, column));
     }
     const next = edited?.next ?? "stay";
@@ -328,7 +357,13 @@ function edit(grid: GridController, place: Place, text: string | null, cell: HTM
     const inside = to.row < grid.rows.count && to.column >= 0 && to.column < grid.view.names.length;
     grid.view.select(new Selection(inside ? to : place));
   });
-  return true;
 }
 
 const STEPS = { down: 0, right: 1, left: -1 };
+
+/** Begin to edit with a text from the clipboard; a table of such changes its cells at once. */
+function paste(grid: GridController, place: Place, text: string): void {
+  const one = text.replace(/\r?\n$/, "");
+  if (one.includes("\t") || (/[\n\r]/.test(one) && !grid.selection.peek().single)) void grid.fill(place, readTable(text));
+  else edit(grid, place, one);
+}

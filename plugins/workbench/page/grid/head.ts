@@ -1,6 +1,7 @@
 /** The head of the grid: names, sorts, resizing and moving of columns. */
 
 import { HEAD_HEIGHT, type Placed, type Places } from "./geometry.ts";
+import { inOrder } from "./row_pool.ts";
 import { HEAD, type Place } from "./selection.ts";
 
 export interface HeadColumn {
@@ -69,6 +70,12 @@ export class Head {
     const slots = last - first + 1;
     fit(this.#cells, slots, this.#row);
     for (let at = first; at <= last; at += 1) show(this.#cells[at % slots], at);
+  }
+
+  /** Put the heads into the order of their columns. */
+  tidy(): void {
+    const byColumn = (one: HeadCell, other: HeadCell) => one.column - other.column;
+    inOrder(this.#row, [this.#fixed, ...[...this.#cells].sort(byColumn).map((cell) => cell.element)]);
   }
 
   cell(column: number): HTMLElement | null {

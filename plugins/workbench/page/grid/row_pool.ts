@@ -142,6 +142,14 @@ class Line {
     );
   }
 
+  /** Put the cells into the order of their columns. */
+  tidy(): void {
+    const byColumn = (one: Cell, other: Cell) => one.column - other.column;
+    const elements = (cells: readonly Cell[]) => [...cells].sort(byColumn).map((cell) => cell.element);
+    inOrder(this.element, [this.#fixed, ...elements(this.#cells)]);
+    inOrder(this.#fixed, [this.#number, ...elements(this.#pinned)]);
+  }
+
   cell(column: number): HTMLElement | undefined {
     return [...this.#pinned, ...this.#cells].find((cell) => cell.column === column)?.element;
   }
@@ -156,6 +164,15 @@ function fit(cells: Cell[], count: number, parent: HTMLElement): void {
     cells.push(cell);
     parent.append(cell.element);
   }
+}
+
+/** Order the children of an element. One that has the focus stays where it is, since moving it would take that away. */
+export function inOrder(parent: Element, children: readonly Element[]): void {
+  if (children.every((child, at) => parent.children[at] === child)) return;
+  const held = children.find((child) => child.contains(document.activeElement));
+  const at = held ? children.indexOf(held) : children.length;
+  for (const child of children.slice(0, at)) parent.insertBefore(child, held ?? null);
+  for (const child of children.slice(at + 1)) parent.append(child);
 }
 
 export interface Drawn {
@@ -217,6 +234,13 @@ export class RowPool {
       if (fresh || across) line.draw(view, fresh || all);
     }
     for (const line of this.#free) if (line.row !== -1) this.#park(line);
+  }
+
+  /** Put rows and cells into the order of the document, in which they are read aloud: recycling mixes them. */
+  tidy(): void {
+    const lines = [...this.#live].sort(([one], [other]) => one - other).map(([, line]) => line);
+    for (const line of lines) line.tidy();
+    inOrder(this.#body, [...lines, ...this.#free].map((line) => line.element));
   }
 
   #park(line: Line): void {

@@ -1,6 +1,6 @@
 /** The tenant and the span of time whose rows a grid shows, where an object has such. */
 
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import type { Opened, TimeColumn, TimeRange, TimeSpan } from "../messages.ts";
 import { Button } from "../ui/controls.tsx";
 import { Dialog } from "../ui/dialog.tsx";
@@ -28,6 +28,7 @@ export function Scope({ open, time, range, query, ask }: {
 
 function Tenant({ query, ask }: { query: Query; ask: Ask }) {
   const [tenant, setTenant] = useState(query.tenant ?? "");
+  useEffect(() => setTenant(query.tenant ?? ""), [query.tenant]);
   return (
     <input
       class="tenant"

@@ -1,16 +1,19 @@
 /** The pane beside the grid: the whole value of a cell, or the whole row. */
 
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { changesOf } from "../changes/change_list.ts";
 import type { Cell } from "../messages.ts";
-import { Badge, Button, ErrorBox, Waiting } from "../ui/controls.tsx";
+import { Badge, Button, ErrorBox, Tabs, Waiting } from "../ui/controls.tsx";
 import { fileSize } from "../ui/figures.ts";
 import { pretty } from "../ui/json_text.ts";
 import { JsonTree } from "../ui/json_tree.tsx";
-import { copyText } from "../ui/toasts.tsx";
+import { copyText, toast } from "../ui/toasts.tsx";
 import { call } from "../wire/client.ts";
 import { isCut, show, tagOf, textOf, typed } from "./cells.ts";
 import type { GridController } from "./controller.ts";
+
+const TABS = ["value", "row"] as const;
+const TITLES = { value: "Value", row: "Row" };
 
 export function SidePane({ grid, close, writable }: { grid: GridController; close: () => void; writable: boolean }) {
   const [tab, setTab] = useState<"value" | "row">("value");
@@ -20,29 +23,18 @@ export function SidePane({ grid, close, writable }: { grid: GridController; clos
   return (
     <aside class="pane" aria-label="Side pane" onKeyDown={(event) => event.key === "Escape" && close()}>
       <div class="pane-head">
-        <div role="tablist" aria-label="What the pane shows" class="tabs">
-          {(["value", "row"] as const).map((name) => (
-            <button
-              type="button"
-              role="tab"
-              key={name}
-              class="tab"
-              aria-selected={tab === name}
-              onClick={() => setTab(name)}
-            >
-              {name === "value" ? "Value" : "Row"}
-            </button>
-          ))}
-        </div>
+        <Tabs label="What the pane shows" names={TABS} titles={TITLES} chosen={tab} choose={setTab} panel="pane" />
         <Button icon="close" label="Close the pane" bare tone="quiet" onClick={close} />
       </div>
-      {!found ? (
-        <p class="muted pad">Select a cell to see its whole value.</p>
-      ) : tab === "value" ? (
-        <Value key={`${found.row.key}/${found.column.name}/${place.row}`} grid={grid} found={found} writable={writable} />
-      ) : (
-        <WholeRow grid={grid} row={Math.max(0, place.row)} />
-      )}
+      <div id="pane" role="tabpanel" aria-label={TITLES[tab]} class="pane-panel">
+        {!found ? (
+          <p class="muted pad">Select a cell to see its whole value.</p>
+        ) : tab === "value" ? (
+          <Value key={`${found.row.key}/${found.column.name}/${place.row}`} grid={grid} found={found} writable={writable} />
+        ) : (
+          <WholeRow grid={grid} row={Math.max(0, place.row)} />
+        )}
+      </div>
     </aside>
   );
 }
@@ -69,9 +61,23 @@ function Value({ grid, found, writable }: { grid: GridController; found: Found; 
   const text = textOf(cell) ?? "";
   const editable =
     writable && row.key !== null && !isCut(cell) && !column.reasons?.edit && (column.written ?? "always") === "always";
+  const begin = tagOf(cell) === "json" ? pretty(text) : text;
   const save = () => {
-    if (draft !== null) changesOf(grid.connection).edit(grid.object, row, column.name, found.cell, typed(draft, column));
+    if (draft !== null && draft !== begin) {
+      const after = typed(withBreaksOf(text, draft), column);
+      changesOf(grid.connection).edit(grid.object, row, column.name, found.cell, after);
+    }
     setDraft(null);
+  };
+  // another cell, another view: what is written is kept as a change, as in a cell, and Ctrl+Z takes it back
+  const leave = useRef(save);
+  leave.current = save;
+  useEffect(() => () => leave.current(), []);
+  const drop = () => {
+    const written = draft;
+    setDraft(null);
+    if (written === null || written === begin) return;
+    toast("What was written is dropped.", "plain", { label: "Undo", run: () => setDraft(written) });
   };
   return (
     <div class="pane-body">
@@ -87,7 +93,7 @@ function Value({ grid, found, writable }: { grid: GridController; found: Found; 
             bare
             tone="quiet"
             pressed={draft !== null}
-            onClick={() => setDraft(draft === null ? (tagOf(cell) === "json" ? pretty(text) : text) : null)}
+            onClick={() => (draft === null ? setDraft(begin) : drop())}
           />
         )}
       </div>
@@ -102,15 +108,26 @@ function Value({ grid, found, writable }: { grid: GridController; found: Found; 
             value={draft}
             spellcheck={false}
             onInput={(event) => setDraft(event.currentTarget.value)}
+            onKeyDown={(event) => {
+              if (event.key !== "Escape" || event.isComposing) return;
+              event.stopPropagation(); // it ends the writing, not the pane
+              drop();
+            }}
           />
           <div class="actions">
-            <Button label="Cancel" onClick={() => setDraft(null)} />
+            <Button label="Cancel" onClick={drop} />
             <Button label="Change" tone="primary" onClick={save} />
           </div>
         </div>
       )}
     </div>
   );
+}
+
+/** A text with the line breaks of another: fields know only one kind. */
+function withBreaksOf(text: string, written: string): string {
+  const other = text.includes("\r\n") && !/(^|[^\r])\n/.test(text);
+  return other ? written.replaceAll("\n", "\r\n") : written;
 }
 
 /** One value, laid out by what it is. */

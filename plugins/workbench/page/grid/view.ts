@@ -5,9 +5,11 @@
  * drawn at it, however many there are.
  */
 
+import type { CellEditor } from "./cell_editor.ts";
 import { HEAD_HEIGHT, Places, ROW_HEIGHT, Rows } from "./geometry.ts";
 import { Head, type HeadColumn, type SortKey } from "./head.ts";
 import { type GridData, RowPool } from "./row_pool.ts";
+import { TextInput, isTyped } from "./text_input.ts";
 import { HEAD, type Place, type Rectangle, Selection, step } from "./selection.ts";
 
 export interface GridColumn extends HeadColumn {
@@ -24,7 +26,11 @@ export interface GridActions {
   cellMenu(place: Place, anchor: DOMRect): void;
   selected(selection: Selection): void;
   open(place: Place): void;
-  edit(place: Place, typed: string | null, cell: HTMLElement): boolean;
+  edit(place: Place, typed: string | null): boolean;
+  /** A text is pasted at a place. */
+  paste?(place: Place, text: string): void;
+  /** An input method begins a text at a place. */
+  compose?(place: Place): CellEditor | null;
   erase(area: Rectangle): void;
   copy(area: Rectangle): void;
   /** The columns in view, and how far they are scrolled. */
@@ -33,6 +39,8 @@ export interface GridActions {
 
 const GUTTER = 56;
 const NARROWEST = 48;
+/** Milliseconds without a move after which the document is put in order. */
+const TIDY = 100;
 
 export class GridView {
   readonly element: HTMLDivElement;
@@ -43,6 +51,7 @@ export class GridView {
   readonly #pool: RowPool;
   readonly #actions: GridActions;
   readonly #observer: ResizeObserver;
+  readonly #input: TextInput | null;
   #data: GridData;
   #heads = new Map<string, HeadColumn>();
   #sort: readonly SortKey[] = [];
@@ -54,6 +63,7 @@ export class GridView {
   #slots = 0;
   #version = 0;
   #frame = 0;
+  #tidying = 0;
   #stale = true;
   #expected = -1;
   /** The focus was in the grid when cells were taken away; the active cell gets it back. */
@@ -81,11 +91,19 @@ export class GridView {
     this.#window.append(this.#head.element, clip);
     this.element.append(this.#window, this.#filler);
     this.#pool = new RowPool(this.#body);
+    const { compose } = actions;
+    this.#input = compose
+      ? new TextInput({
+          typed: (text) => void this.#edit(this.selection.active, text),
+          compose: () => (this.#bring(this.selection.active) ? compose(this.selection.active) : null),
+        })
+      : null;
     this.#observer = new ResizeObserver(() => this.#measure());
     this.#observer.observe(this.element);
     this.element.addEventListener("scroll", () => this.#scrolled(), { passive: true });
     this.element.addEventListener("wheel", (event) => this.#wheel(event), { passive: false });
     this.element.addEventListener("keydown", (event) => this.#key(event));
+    document.addEventListener("paste", this.#paste);
     this.element.addEventListener("pointerdown", (event) => this.#pointer(event));
     this.element.addEventListener("dblclick", (event) => this.#double(event));
     this.element.addEventListener("contextmenu", (event) => this.#context(event));
@@ -95,6 +113,8 @@ export class GridView {
   close(): void {
     this.#observer.disconnect();
     cancelAnimationFrame(this.#frame);
+    clearTimeout(this.#tidying);
+    document.removeEventListener("paste", this.#paste);
     this.element.remove();
   }
 
@@ -223,7 +243,14 @@ export class GridView {
     const seen = active.row === HEAD || (active.row >= first && active.row <= last);
     this.element.tabIndex = seen && this.#places.all.length ? -1 : 0;
     if (this.#held) this.#giveBack();
+    clearTimeout(this.#tidying);
+    this.#tidying = window.setTimeout(() => this.#tidy(), TIDY);
     this.#actions.viewed?.(x, range, this.#version);
+  }
+
+  #tidy(): void {
+    this.#head.tidy();
+    this.#pool.tidy();
   }
 
   #hold(): void {
@@ -256,6 +283,14 @@ export class GridView {
     const cell = this.cell(this.selection.active);
     const target = cell ?? this.element;
     if (target !== document.activeElement) target.focus({ preventScroll: true });
+    if (this.selection.active.row !== HEAD) this.#input?.attach(cell);
+  }
+
+  /** Where in the window a cell is; null while it is out of view. */
+  where(place: Place): DOMRect | null {
+    const [cell, view] = [this.cell(place)?.getBoundingClientRect(), this.#window.getBoundingClientRect()];
+    const inside = cell && cell.bottom > view.top + HEAD_HEIGHT && cell.top < view.bottom && cell.right > view.left && cell.left < view.right;
+    return inside ? cell : null;
   }
 
   /** The element of a cell in view. */
@@ -273,6 +308,8 @@ export class GridView {
     const to = event.altKey ? null : step(event.key, active, { ...size, page }, far);
     if (to) {
       event.preventDefault();
+      // a pinned column is in view wherever the others are scrolled, and the beginning means theirs, too
+      if (to.column === 0 && (event.key === "Home" || (far && event.key === "ArrowLeft"))) this.element.scrollLeft = 0;
       this.select(this.selection.move(to, event.shiftKey));
     } else if (this.#command(event, far)) event.preventDefault();
   }
@@ -291,7 +328,8 @@ export class GridView {
     else if (event.key === "Escape" && !this.selection.single) this.#reselect(new Selection(active));
     else if (event.key === "ContextMenu" || (event.key === "F10" && event.shiftKey)) this.#menuAt(active);
     else if (event.key === "Enter" || event.key === "F2") return this.#edit(active, null);
-    else if (event.key.length === 1 && !far && !event.altKey) return this.#edit(active, event.key);
+    else if (isTyped(event)) return this.#edit(active, event.key);
+    else if (this.#input?.begins(event)) void this.#edit(active, ""); // the text itself comes into the field
     else return false;
     return true;
   }
@@ -304,9 +342,25 @@ export class GridView {
   }
 
   #edit(place: Place, typed: string | null): boolean {
-    const cell = this.cell(place);
-    return !!cell && this.#actions.edit(place, typed, cell);
+    return !!this.#bring(place) && this.#actions.edit(place, typed);
   }
+
+  /** The element of a cell, which is brought into view if it is not. */
+  #bring(place: Place): HTMLElement | null {
+    const [first, last] = this.#rows.range(this.#y);
+    if (place.row !== HEAD && (place.row < first || place.row > last || !this.cell(place))) this.select(this.selection);
+    return this.cell(place);
+  }
+
+  /** Browsers send it to where a text is selected, which need not be the cell that has the focus. */
+  readonly #paste = (event: ClipboardEvent): void => {
+    if (!this.element.contains(document.activeElement)) return;
+    const { active } = this.selection;
+    const text = event.clipboardData?.getData("text/plain") ?? "";
+    if (!text || active.row === HEAD || !this.#actions.paste) return;
+    event.preventDefault();
+    if (this.#bring(active)) this.#actions.paste(active, text);
+  };
 
   #menuAt(place: Place): void {
     const cell = this.cell(place);

@@ -4,7 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import type { DriverPage, Report, VersionSummary } from "../messages.ts";
 import { Prose } from "../markdown/prose.tsx";
 import { changes, remedy } from "../shell/store.ts";
-import { Badge, Button, ErrorBox, Waiting } from "../ui/controls.tsx";
+import { Badge, Button, ErrorBox, Tabs, Waiting } from "../ui/controls.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { fileSize } from "../ui/figures.ts";
 import { openMenu } from "../ui/menu.tsx";
@@ -100,24 +100,8 @@ export function DriverView({ id }: { id: string }) {
         {driver.size > 0 && <div><dt>Size</dt><dd>{fileSize(driver.size)}</dd></div>}
         {page.used_by.length > 0 && <div><dt>Used by</dt><dd>{page.used_by.join(", ")}</dd></div>}
       </dl>
-      <div role="tablist" aria-label="About this driver" class="tabs" onKeyDown={(event) => moveTab(event, tab, setTab)}>
-        {TABS.map((name) => (
-          <button
-            type="button"
-            role="tab"
-            id={`tab-${name}`}
-            aria-controls="driver-tab"
-            tabIndex={tab === name ? 0 : -1}
-            key={name}
-            class="tab"
-            aria-selected={tab === name}
-            onClick={() => setTab(name)}
-          >
-            {name}
-          </button>
-        ))}
-      </div>
-      <div role="tabpanel" id="driver-tab" aria-labelledby={`tab-${tab}`} class="tab-panel" tabIndex={0}>
+      <Tabs label="About this driver" names={TABS} chosen={tab} choose={setTab} panel="driver-tab" />
+      <div role="tabpanel" id="driver-tab" aria-label={tab} class="tab-panel" tabIndex={0}>
         {tab === "Readme" && <Prose text={page.readme} empty="This driver has no readme." />}
         {tab === "Changelog" && <Prose text={page.changelog} empty="This driver has no changelog." />}
         {tab === "Versions" && <Versions page={page} install={(version) => void run(() => call("plugins/install", { id, version }))} />}
@@ -150,14 +134,6 @@ export function DriverView({ id }: { id: string }) {
       )}
     </div>
   );
-}
-
-function moveTab(event: KeyboardEvent, tab: (typeof TABS)[number], set: (tab: (typeof TABS)[number]) => void): void {
-  const by = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
-  if (!by) return;
-  const next = TABS[(TABS.indexOf(tab) + by + TABS.length) % TABS.length];
-  set(next);
-  document.getElementById(`tab-${next}`)?.focus();
 }
 
 type Run = (work: () => Promise<unknown>, done?: string) => Promise<void>;

@@ -4,7 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import type { Browsed, DriverSummary, UpdateOffer } from "../messages.ts";
 import { go, write } from "../shell/route.ts";
 import { changes } from "../shell/store.ts";
-import { Badge, Button, Empty, ErrorBox, Waiting, asFailure } from "../ui/controls.tsx";
+import { Badge, Button, Blank, ErrorBox, Waiting, asFailure } from "../ui/controls.tsx";
 import { Icon } from "../ui/icons.tsx";
 import { toast } from "../ui/toasts.tsx";
 import { call } from "../wire/client.ts";
@@ -22,7 +22,7 @@ export function Marketplace() {
     const timer = setTimeout(() => {
       call("plugins/browse", { words, compatible, capability }, stop.signal).then(
         (browsed) => (setFound(browsed), setFailed(null)),
-        (error: unknown) => stop.signal.aborted || setFailed(error),
+        (error: unknown) => stop.signal.aborted || (setFound(null), setFailed(error)),
       );
     }, found ? 200 : 0);
     return () => {
@@ -61,7 +61,7 @@ export function Marketplace() {
         <p class="banner warn" key={registry}><strong>{registry}</strong> {reason}</p>
       ))}
       {!found && failed === null && <Waiting what="Reading the registries …" />}
-      {found?.drivers.length === 0 && <Empty icon="shop" title="No driver matches" />}
+      {found?.drivers.length === 0 && <Blank icon="shop" title="No driver matches" />}
       <ul class="cards">
         {found?.drivers.map((driver) => <DriverCard key={`${driver.registry}/${driver.id}`} driver={driver} />)}
       </ul>

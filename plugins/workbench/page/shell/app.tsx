@@ -9,7 +9,7 @@ import { GridPanel } from "../grid/grid_panel.tsx";
 import { Structure } from "../grid/structure.tsx";
 import { DriverView } from "../marketplace/driver_view.tsx";
 import { Marketplace } from "../marketplace/marketplace.tsx";
-import { CopyCommand, Empty, Waiting } from "../ui/controls.tsx";
+import { CopyCommand, Blank, Waiting } from "../ui/controls.tsx";
 import { MenuHost } from "../ui/menu.tsx";
 import { Toasts } from "../ui/toasts.tsx";
 import { Header } from "./header.tsx";
@@ -88,11 +88,11 @@ function Closed() {
   return (
     <main class="center">
       <h1 class="unseen">dragoman workbench</h1>
-      <Empty icon="lock" title="This tab is not signed in">
+      <Blank icon="lock" title="This tab is not signed in">
         <p>{failed || "It was signed out, was idle for too long, or was opened without a token."}</p>
         <p>Open the workbench again from a terminal:</p>
         <CopyCommand command="dragoman workbench" />
-      </Empty>
+      </Blank>
       <Toasts />
     </main>
   );

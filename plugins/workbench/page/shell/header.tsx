@@ -3,6 +3,7 @@
 import { signal } from "@preact/signals";
 import { useEffect, useState } from "preact/hooks";
 import { forgetChanges, unsent } from "../changes/change_list.ts";
+import { forgetConsoles } from "../console/console_view.tsx";
 import type { Opened } from "../messages.ts";
 import { Badge, Button, asFailure } from "../ui/controls.tsx";
 import { Dialog } from "../ui/dialog.tsx";
@@ -208,6 +209,7 @@ async function signOut(): Promise<void> {
   try {
     await leave();
     forgetChanges();
+    forgetConsoles();
     entry.value = "closed";
   } catch (error) {
     failed(error);

@@ -112,7 +112,12 @@ function Objects({ connection, console: offered }: { connection: string; console
       setNext(part.next ?? null);
       setFailed(null);
     } catch (error) {
-      if ((error as Error).name !== "AbortError") setFailed(error);
+      if ((error as Error).name === "AbortError") return;
+      setFailed(error);
+      if (cursor) return;
+      setObjects(null); // those of other words do not stand under these
+      setNotes([]);
+      setNext(null);
     }
   };
   const first = useRef(true);

@@ -83,10 +83,12 @@ export function Waiting({ what }: { what: string }) {
 }
 
 /** Why something failed, with what can be done about it. */
-export function ErrorBox({ error, act, retry }: {
+export function ErrorBox({ error, act, retry, children }: {
   error: unknown;
   act?: (remedy: Action) => void;
   retry?: () => void;
+  /** Further buttons. */
+  children?: ComponentChildren;
 }) {
   const failure = asFailure(error);
   const { remedy } = failure;
@@ -110,6 +112,7 @@ export function ErrorBox({ error, act, retry }: {
           ) : (
             act && <Button label={remedy.label} tone="primary" onClick={() => act(remedy)} />
           ))}
+        {children}
         {retry && <Button label="Try again" icon="refresh" onClick={retry} />}
       </div>
     </div>
@@ -166,10 +169,49 @@ export function Notes({ notes, all }: { notes: readonly Note[]; all?: boolean })
   );
 }
 
-/** What an empty place says, and what to do there. */
-export function Empty({ icon, title, children }: { icon: IconName; title: string; children?: ComponentChildren }) {
+/** Tabs over one panel, whose id is `panel`: a click or an arrow key chooses, and one of them is always chosen. */
+export function Tabs<T extends string>({ label, names, titles, chosen, choose, panel }: {
+  label: string;
+  names: readonly T[];
+  /** What a tab says where it is not its name. */
+  titles?: Readonly<Record<string, string>>;
+  chosen: T | undefined;
+  choose: (name: T) => void;
+  panel: string;
+}) {
+  const list = useRef<HTMLDivElement>(null);
+  const move = (event: KeyboardEvent) => {
+    const by = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
+    if (!by || !chosen) return;
+    event.preventDefault();
+    const next = (names.indexOf(chosen) + by + names.length) % names.length;
+    choose(names[next]);
+    (list.current?.children[next] as HTMLElement | undefined)?.focus();
+  };
   return (
-    <div class="empty">
+    <div role="tablist" aria-label={label} class="tabs" ref={list} onKeyDown={move}>
+      {names.map((name) => (
+        <button
+          type="button"
+          role="tab"
+          class="tab"
+          key={name}
+          aria-controls={panel}
+          aria-selected={name === chosen}
+          tabIndex={name === chosen ? 0 : -1}
+          onClick={() => choose(name)}
+        >
+          {titles?.[name] ?? name}
+        </button>
+      ))}
+    </div>
+  );
+}
+
+/** What an empty place says, and what to do there. */
+export function Blank({ icon, title, children }: { icon: IconName; title: string; children?: ComponentChildren }) {
+  return (
+    <div class="blank">
       <Icon name={icon} />
       <h2>{title}</h2>
       <div>{children}</div>

@@ -54,7 +54,7 @@ async function send(path: string, init: RequestInit): Promise<Response> {
   if (secret) headers["Dragoman-Secret"] = secret;
   let answer: Response;
   try {
-    answer = await fetch(path, { ...init, headers, cache: "no-store", credentials: "omit", redirect: "error" });
+    answer = await fetch(path, { ...init, keepalive: lasting(path, init), headers, cache: "no-store", credentials: "omit", redirect: "error" });
   } catch (error) {
     if ((error as Error).name === "AbortError") throw error;
     throw new Failure({ code: "unreachable", message: "The workbench's server does not answer.", hint: GONE });
@@ -66,6 +66,11 @@ async function send(path: string, init: RequestInit): Promise<Response> {
     expired();
   }
   throw failure;
+}
+
+/** What is remembered is sent even while the page is closed; browsers do so with small requests only. */
+function lasting(path: string, { body }: RequestInit): boolean {
+  return path === "api/preferences/set" && typeof body === "string" && body.length < 20_000;
 }
 
 const GONE = "Is `dragoman workbench` still running?";
