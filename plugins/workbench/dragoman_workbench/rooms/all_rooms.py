@@ -77,9 +77,7 @@ def make_routes(
 ) -> Rooms:
     """Make every room."""
     downloads, rules = Downloads(work), SurfaceRules(runtime)
-    remembered = Remembered(
-        runtime.paths.state / "workbench", change_file=runtime.change_file, mask=runtime.masked
-    )
+    remembered = Remembered(runtime.paths.state / "workbench", change_file=runtime.change_file, mask=runtime.masked)
     exports = ExportRoom(runtime, connections, stream=stream, work=work, downloads=downloads, folder=export_folder)
     front = _Front(runtime, connections, lock=lock, questions=questions, exports=exports, remembered=remembered)
     front.files, front.first, front.folder = files, first, str(export_folder or "")
