@@ -251,6 +251,52 @@ def alive_in(group: int) -> list[str]:
     return found
 
 
+CLAIM = re.compile(r"^\| (.+?) \| \[(\S+)\]\(\.\./(tests/\S+\.py)\) `(test_\w+)` \|$", re.MULTILINE)
+EXPLANATIONS = (
+    "is somebody else's code with one credential",
+    "talks to the driver, inside the sandbox",
+    "It accepts the first root of a folder on this machine",
+    "counts as your own",
+    "dragoman sends data only to your databases",
+    "publishes what an author signed",
+    "It has no TLS",
+    "It does not say whether code is good",
+    "Inspect a driver of an unknown author",
+    "signs it with the operator's own key",
+    "You are then its author",
+    "It needs the advisories and online keys",
+    "This does not disable copies",
+)
+"""Sentences that explain, advise, or belong to the claim beside them."""
+
+
+def test_every_claim_about_security_names_a_test_that_exists():
+    page = (DOCS / "SECURITY.md").read_text(encoding="utf-8")
+    claims = CLAIM.findall(page)
+    assert len(claims) == len(re.findall(r"^\| .* `test_\w+` \|$", page, re.MULTILINE)) > 50
+    prose = " ".join(re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", page.partition("## What holds each claim")[0]).split())
+    for claim, shown, path, test in claims:
+        assert claim in prose, f"the page does not say {claim!r}"
+        assert path == f"tests/{shown}.py"
+        names = {getattr(node, "name", "") for node in ast.walk(ast.parse((ROOT / path).read_text(encoding="utf-8")))}
+        assert test in names, f"{path} has no {test}"
+
+
+def test_every_sentence_about_security_that_claims_something_has_a_test():
+    page = (DOCS / "SECURITY.md").read_text(encoding="utf-8")
+    text = page.partition("## Attackers and defences")[2].partition("## What holds each claim")[0]
+    known = [claim for claim, *_ in CLAIM.findall(page)]
+    paragraphs = re.split(r"\n\n|\n(?=- )", re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text))
+    bare: list[str] = []
+    for paragraph in paragraphs:
+        if paragraph.startswith(("#", "|", "- *Not prevented")):
+            continue
+        claimed = " ".join(paragraph.partition("*Not prevented:*")[0].split()).removeprefix("- ").strip(" -")
+        sentences = re.split(r"(?<=[.:]) (?=[A-Z`*])", claimed)
+        bare += [text for text in sentences if text and not any(part in text for part in (*known, *EXPLANATIONS))]
+    assert bare == []
+
+
 def test_decision_records_are_numbered_without_gaps_and_short():
     records = sorted((DOCS / "adr").glob("[0-9]*.md"))
     assert [int(record.name[:4]) for record in records] == list(range(1, len(records) + 1))

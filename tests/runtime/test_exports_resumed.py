@@ -243,6 +243,12 @@ async def test_an_export_is_unfinished_while_its_checkpoint_can_be_read(tmp_path
         assert await anyio.to_thread.run_sync(unfinished, path) == expected
 
 
+async def test_a_checkpoint_is_for_its_owner_alone(tmp_path):
+    """It holds the filter."""
+    await interrupted(tmp_path / "x.ndjson")
+    assert (tmp_path / ".x.ndjson.checkpoint").stat().st_mode & 0o777 == 0o600
+
+
 async def test_the_checkpoint_of_another_user_is_not_continued(tmp_path):
     if os.geteuid():
         pytest.skip("only root can give a file away")
