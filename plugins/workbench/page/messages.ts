@@ -141,9 +141,9 @@ export interface ChangeEntry {
  *     written: Which changes may name the column.
  *     sortable: A sort on it has an effect.
  *     operators: Filter operators that the column supports.
- *     reasons: Why an operator, ``sort``, ``filter``, ``edit`` or ``any`` does not work, one sentence each, by that
- *         name. With ``any``, no filter of several rows that matches any of them may name the column; the host
- *         refuses it.
+ *     reasons: Why an operator, ``sort``, ``filter``, ``edit``, ``export`` or ``any`` does not work, one sentence
+ *         each, by that name. With ``export``, exports lack values that rows may have, and say so. With ``any``, no
+ *         filter of several rows that matches any of them may name the column; the host refuses it.
  *     path: Member names that lead to the value in a row of an export. The last may be a dotted name, which is
  *         first looked up as one name. Empty for a column that exports lack.
  *     arrays: Beginnings of that dotted name at which each row has an array, outermost first. A row may hold a single
