@@ -131,6 +131,12 @@ def test_a_month_before_the_31st_ends_with_the_shorter_month():
     assert resolve_time("next 1 month", now=NOW.replace(month=1, day=31)).endswith("/2026-02-28T12:30:15.12Z")
 
 
+@pytest.mark.parametrize(("text", "minute"), [("now", 30), ("now-10m", 20), ("now+10m", 40)])
+def test_a_whole_second_is_written_as_an_instant_and_not_as_the_span_of_a_second(text, minute):
+    now = datetime(2026, 11, 25, 12, 30, tzinfo=UTC)
+    assert resolve_time(text, now=now) == f"2026-11-25T12:{minute}:00.000Z"
+
+
 def test_days_begin_in_the_zone_and_have_23_to_25_hours_where_clocks_change():
     spring, autumn = datetime(2026, 3, 29, 12, tzinfo=UTC), datetime(2026, 10, 25, 0, 30, tzinfo=UTC)
     assert resolve_time("today", now=spring, zone=BERLIN) == "2026-03-28T23:00:00Z/2026-03-29T22:00:00Z"

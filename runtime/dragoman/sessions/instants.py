@@ -48,3 +48,12 @@ def show_instant(instant: datetime, *, fraction: str = "") -> str:
     whole = instant.astimezone(UTC).replace(microsecond=0, tzinfo=None).isoformat()
     digits = fraction or f"{instant.microsecond:06}".rstrip("0")
     return f"{whole}.{digits}Z" if digits else f"{whole}Z"
+
+
+def to_the_millisecond(instant: str) -> str:
+    """Return an instant that `show_instant` wrote so that none takes its whole second for the span of a second.
+
+    >>> to_the_millisecond("2026-11-23T12:00:00Z")
+    '2026-11-23T12:00:00.000Z'
+    """
+    return instant if "." in instant else f"{instant.removesuffix('Z')}.000Z"

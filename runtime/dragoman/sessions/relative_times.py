@@ -14,7 +14,7 @@ from dragoman_api.columns import Note, Operator
 from dragoman_api.errors import ConfigurationError
 from dragoman_api.filters import Filter
 
-from .instants import parse_instant, show_instant
+from .instants import parse_instant, show_instant, to_the_millisecond
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -83,8 +83,8 @@ def resolve_time(text: str, *, now: datetime, zone: tzinfo = UTC) -> str:
     try:
         if found := _NOW.fullmatch(words):
             if found[1] != "+":
-                return parse_instant(words, now=now)
-            return show_instant(now + timedelta(seconds=int(found[2]) * _LENGTHS[_UNIT[found[3]]]))
+                return to_the_millisecond(parse_instant(words, now=now))
+            return to_the_millisecond(show_instant(now + timedelta(seconds=int(found[2]) * _LENGTHS[_UNIT[found[3]]])))
         first, after = _period(words, now, zone)
         return f"{show_instant(first)}/{show_instant(after)}"
     except (ValueError, OverflowError) as error:

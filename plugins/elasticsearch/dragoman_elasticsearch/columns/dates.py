@@ -77,7 +77,9 @@ def anchored(text: str, now: str | None) -> str:
     if now is None or _NOW.fullmatch(text) is None:
         return text
     maths = text.removeprefix("now")
-    return f"{now}||{maths}" if maths else now
+    if maths:
+        return f"{now}||{maths}"
+    return now if "." in now else f"{now.removesuffix('Z')}.000Z"  # else the server takes the whole second
 
 
 def period_of(text: str) -> Period | None:

@@ -17,7 +17,7 @@ from dragoman_api.kit.summaries import buckets_of
 from dragoman_api.summaries import ColumnSummary, Figure, SummaryRequest, ValueCount
 from dragoman_elasticsearch import error_answers
 from dragoman_elasticsearch.columns import exactness
-from dragoman_elasticsearch.columns.field_types import BOUNDS, DATE_FORMAT, Family, Field
+from dragoman_elasticsearch.columns.field_types import BOUNDS, Family, Field
 from dragoman_elasticsearch.columns.grid_columns import View, column
 from dragoman_elasticsearch.connect import Features
 from dragoman_elasticsearch.http_requests import Exchange, post, target
@@ -193,19 +193,15 @@ class _Summing(msgspec.Struct, kw_only=True):
         query = self.query if self.found.family is Family.INDEX else {"bool": {"filter": [self.query, has]}}
         body: dict[str, Any] = {"size": 1, "query": query, "sort": keys, "_source": False, "track_total_hits": False}
         dates = self.found.family is Family.DATE
-        body |= {"docvalue_fields": [self._date()]} if dates else {}  # which are texts, and in order
+        # The column's own format may leave out digits; so does 7.10 with the default one.
+        instants = {"field": self.found.field, "format": "strict_date_optional_time_nanos"}
+        body |= {"docvalue_fields": [instants]} if dates else {}
         hit = next(iter((yield from self._search(body, SearchAnswer[Hit])).hits.hits), None)
         if hit is None:
             return None
         if dates:
-            return str(hit.fields[self.found.field][-1 if descending else 0])
+            return str(hit.fields[self.found.field][-1 if descending else 0])  # in order, to the nanosecond
         return msgspec.json.decode(hit.sort[0]) if hit.sort else None
-
-    def _date(self) -> dict[str, str]:
-        """Return how a date is read; 7.10 leaves out digits of a date_nanos, unless they are asked for."""
-        whole = {"field": self.found.field}
-        cut = {*self.found.types} == {"date_nanos"} and {*self.found.formats} == {DATE_FORMAT}
-        return whole | {"format": "strict_date_optional_time_nanos"} if cut else whole
 
     def _spread(self, bounds: Sequence[int | float | Decimal]) -> Exchange[list[int]]:
         """Count the rows between bounds. The outermost stay open: the type may have no room for a round number."""
@@ -258,7 +254,7 @@ class _Summing(msgspec.Struct, kw_only=True):
         if self.found.family is Family.BOOLEAN:
             return term.key_as_string == "true"
         if self.found.family is Family.DATE:
-            return term.key_as_string or term.key
+            return _instant(term.key, term.key_as_string)
         return _number(self.found, term.key) if self.found.family is Family.NUMBER else term.key
 
     def _extremes(self, figures: _Figures) -> tuple[Value, Value]:
@@ -266,7 +262,8 @@ class _Summing(msgspec.Struct, kw_only=True):
             held = {self._value(each) for each in (figures.values.buckets if figures.values else ())}
             return (False not in held if held else None), (True in held if held else None)
         if self.found.family is Family.DATE:
-            return figures.low.value_as_string or None, figures.high.value_as_string or None
+            low, high = figures.low, figures.high
+            return _instant(low.value, low.value_as_string), _instant(high.value, high.value_as_string)
         return _number(self.found, figures.low.value), _number(self.found, figures.high.value)
 
     def _is_finer(self, low: Value, high: Value) -> bool:
@@ -394,6 +391,22 @@ def _same(short: float, value: float, packed: str) -> bool:
         return struct.pack(packed, short) == struct.pack(packed, value)
     except OverflowError:
         return short == value
+
+
+def _instant(milliseconds: Any, text: str) -> Value:
+    """Return an instant to the millisecond: the column's own format may leave out its time, or its year.
+
+    Args:
+        milliseconds: Since 1970.
+        text: As the server writes it, for a year that RFC 3339 cannot write.
+    """
+    if milliseconds is None or not isinstance(milliseconds, int | float):
+        return text or milliseconds
+    try:
+        shown = instant_text(int(milliseconds))
+    except OverflowError:
+        return text or int(milliseconds)
+    return shown if "." in shown else f"{shown.removesuffix('Z')}.000Z"  # no span of a second, as a filter value
 
 
 def _shown(bound: Any, found: Field) -> Value:

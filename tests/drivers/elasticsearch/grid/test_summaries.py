@@ -126,6 +126,21 @@ class Rules:
         assert (exact.minimum, exact.maximum) == ("2026-01-01T00:00:00.000Z", "2026-01-01T00:00:00.000000019Z")
         assert Figure.MAXIMUM not in exact.approximate
 
+    @pytest.mark.parametrize("kind", ["date", "date_nanos"])
+    @pytest.mark.parametrize("format", ["yyyy-MM-dd||strict_date_optional_time", "yyyy||strict_date_optional_time"])
+    async def test_an_instant_is_not_told_in_a_format_of_its_column_that_leaves_out_digits(
+        self,
+        es: Rig,
+        kind: str,
+        format: str,  # noqa: A002
+    ) -> None:
+        fraction = "123" if kind == "date" else "123456789"
+        texts = [f"2024-01-31T{hour:02}:00:00.{fraction}Z" for hour in (1, 2, 3)]
+        name = await es.index({"at": {"type": kind, "format": format}}, [{"at": text} for text in texts])
+        found = await summarized(es, name, "at")
+        assert [value for value, _ in shown(found)] == [f"2024-01-31T{hour:02}:00:00.123Z" for hour in (1, 2, 3)]
+        assert (found.minimum, found.maximum) == (texts[0], texts[-1])
+
     async def test_an_element_of_a_nested_array_counts_for_its_row(self, es: Rig) -> None:
         name = await indexed(es)
         sku = await summarized(es, name, "items.sku")

@@ -76,7 +76,8 @@ class Writer:
                     target = mapping.field(name)
                     if target is None or target.nested or not fnmatch.fnmatchcase(name, pattern):
                         continue
-                    values = [_field_value(target, value) for value in doc.node.values.get(target.path, ())]
+                    named = asked.get("format", "") if isinstance(asked, dict) else ""
+                    values = [_field_value(target, value, named) for value in doc.node.values.get(target.path, ())]
                     if values and not isinstance(doc.node.values[target.path][0], Token):
                         if member == "docvalue_fields":
                             # Columns are sorted, and keywords kept once.
@@ -85,8 +86,8 @@ class Writer:
         return shown_
 
 
-def _field_value(target: Any, value: Any) -> Any:
-    if target.type == "date_nanos" and "nanos" in target.formats:
+def _field_value(target: Any, value: Any, named: str) -> Any:
+    if target.type == "date_nanos" and ("nanos" in target.formats or named.endswith("_nanos")):
         return f"{format_millis(value // 1_000_000)[:-1]}{value % 1_000_000:06}".rstrip("0").ljust(23, "0") + "Z"
     return format_millis(value) if target.type == "date" else shown(target, value)
 
