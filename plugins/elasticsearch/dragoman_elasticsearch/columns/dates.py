@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from calendar import monthrange
+from calendar import monthrange, timegm
 from typing import TYPE_CHECKING
 
 from msgspec import Raw
@@ -26,6 +26,10 @@ _NAMED = {
     "epoch_millis": _EPOCH,
     "epoch_second": _EPOCH,
 }
+_UTC = re.compile(
+    r"(?P<y>[0-9]{4})-(?P<M>[0-9]{2})-(?P<d>[0-9]{2})T(?P<H>[0-9]{2}):(?P<m>[0-9]{2}):(?P<s>[0-9]{2})"
+    r"(?:\.(?P<fraction>[0-9]{1,9}))?Z"
+)
 _NOW = re.compile(r"now([-+/].*)?")
 _MATHS_UNITS = "yMwdhHms"
 _PATTERN = re.compile(r"(y{4}|u{4}|MM|dd|HH|mm|ss|SSS)|([-/.: ])")
@@ -51,6 +55,46 @@ def check(value: object, formats: Iterable[str]) -> None:
         if not may_read(text, formats):
             shown = text if len(text) <= 80 else f"{text[:80]}…"
             raise ValueError(f"'{shown}' is not a date in the format {' or '.join(_names(formats))}")
+
+
+def respelled(text: str, formats: Iterable[str]) -> str:
+    """Return an instant as a column's formats take it: unchanged if one reads it, or if none can spell all of it.
+
+    Tables hold instants of UTC, whatever the formats of the column that they come from.
+
+    >>> respelled("2024-01-31T00:00:00Z", ["dd.MM.yyyy"]), respelled("2024-01-31T00:00:00Z", ["epoch_second"])
+    ('31.01.2024', '1706659200')
+    """
+    formats = [*formats]
+    found = _UTC.fullmatch(text)
+    if found is None or may_read(text, formats):
+        return text
+    spelled = (_spelled(name.removeprefix("8"), found) for name in _names(formats))
+    return next((each for each in spelled if each), text)
+
+
+def _spelled(name: str, instant: re.Match[str]) -> str:
+    """Return an instant in one format; empty if the format cannot spell all of it."""
+    parts = instant.groupdict("")
+    if name in ("epoch_second", "epoch_millis"):
+        fraction = parts.pop("fraction").rstrip("0")
+        digits = 0 if name == "epoch_second" else 3
+        if len(fraction) > digits:
+            return ""
+        seconds = timegm(tuple(int(part) for part in parts.values()))
+        return f"{seconds * 10**digits + (int(fraction.ljust(digits, '0')) if digits else 0)}"
+    reader = _reader(name)
+    if reader is None or name in _NAMED:
+        return ""
+    of_name = {"yyyy": "y", "uuuu": "y", "MM": "M", "dd": "d", "HH": "H", "mm": "m", "ss": "s"}
+    left = {"M": "01", "d": "01", "H": "00", "m": "00", "s": "00"}
+    fraction = parts["fraction"].rstrip("0").ljust(3, "0")
+    known = {of_name[part[1]] for part in _PATTERN.finditer(name) if part[1] in of_name}
+    has_fraction = "SSS" in name
+    lost = any(parts[part] != nothing for part, nothing in left.items() if part not in known)
+    if lost or "y" not in known or (fraction != "000" if not has_fraction else len(fraction) > 3):
+        return ""
+    return _PATTERN.sub(lambda part: part[2] or (fraction if part[1] == "SSS" else parts[of_name[part[1]]]), name)
 
 
 def may_read(text: str, formats: Iterable[str]) -> bool:

@@ -90,6 +90,8 @@ def _read(field: Field, text: str) -> object:
             return text if not text else filter_values.typed(field, text)
         case Family.IP:
             ipaddress.ip_address(text)
+        case Family.DATE if field.formats_known:
+            return dates.respelled(text, field.formats)
     return text
 
 

@@ -7,9 +7,10 @@ import binascii
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from msgspec import Raw
 
-from dragoman_api.cells import Json, is_cut
+from dragoman_api.cells import Json, exact_number, is_cut
 from dragoman_api.json_text import decode, encode
 from dragoman_api.kit import operands
 from dragoman_weaviate.columns.field_types import Family, family_of
@@ -20,19 +21,28 @@ if TYPE_CHECKING:
 
     from dragoman_weaviate.columns.schema import PropertyBase
 
+_exact = msgspec.json.Decoder(float_hook=exact_number)
 _misfit = ValueError  # a wrong type is a fault of the value, too
+_WANTED = (
+    dict.fromkeys((Family.TEXT, Family.DATE, Family.UUID, Family.BLOB), "a text")
+    | dict.fromkeys((Family.INT, Family.NUMBER), "a number")
+    | {Family.BOOLEAN: "a boolean"}
+)
 _STRUCTURED = (Family.OBJECT, Family.GEO, Family.PHONE)
 _NAMED, _NAME = 5, 100  # names of vectors in a message, and their characters
 _PHONE_TYPED = ("input", "defaultCountry")
 _PHONE_COMPUTED = ("internationalFormatted", "nationalFormatted", "national", "valid", "countryCode")
 
 
-def edited(spec: PropertyBase, value: object) -> Any:
-    """Convert an edited value to the value that is stored; None deletes the property.
+def edited(spec: PropertyBase, value: object, *, exact: bool = False) -> Any:
+    """Convert an edited value to the value that is stored, see `Values`; None deletes the property.
+
+    The server stores no value of another kind than the property's, so one is refused.
 
     Args:
         spec: The property, or a key of an object.
         value: A text, a number, a list or an object; arrays and objects may come as JSON text.
+        exact: A text is one, and not what a person typed.
 
     Raises:
         ValueError: The value does not fit; the message says why.
@@ -40,23 +50,20 @@ def edited(spec: PropertyBase, value: object) -> Any:
     if is_cut(value):
         raise _misfit("the value is only the beginning of a long one; fetch the whole cell and edit that")
     family, array = family_of(spec.data_type)
+    typed = isinstance(value, str) and not isinstance(value, Json) and not exact
+    if isinstance(value, Json) or (typed and (array or family in _STRUCTURED)):
+        value = _parsed(str(value))
     if value is None:
         return None
     if isinstance(value, bytes) and family is not Family.BLOB:
         raise _misfit("it takes no bytes")
-    if isinstance(value, Json) and value.lstrip()[:1] == '"':  # a JSON text is the text that it spells
-        value = str(_parsed(value))
-        if array or family in _STRUCTURED:
-            raise _misfit(f"a property of type {spec.data_type[0]} takes JSON, not a text")
-    if (array or family in _STRUCTURED) and isinstance(value, str):
-        value = _parsed(value)
     if not array:
-        return _element(spec, family, value)
-    if not isinstance(value, list):
+        return _element(spec, family, value, typed=typed)
+    if not isinstance(value, list | tuple):
         raise _misfit(f"a property of type {spec.data_type[0]} takes a JSON array")
     if any(each is None for each in value):
         raise ValueError("the server stores no null in an array")
-    return [_element(spec, family, each) for each in value]
+    return [_element(spec, family, each, typed=False) for each in value]
 
 
 def vectors(value: object, names: Sequence[str]) -> dict[str, Raw]:
@@ -140,14 +147,38 @@ def unknown_keys(value: object, known: Sequence[PropertyBase], before: str = "")
     return found
 
 
+def _kind(value: object) -> str:
+    match value:
+        case str() | bytes():
+            return "a text"
+        case bool():
+            return "a boolean"
+        case dict():
+            return "an object"
+        case list() | tuple():
+            return "an array"
+    return "a number"
+
+
 def _parsed(text: str) -> object:
     try:
-        return decode(text, object)
+        return decode(text, _exact)
     except ValueError as error:
         raise ValueError(f"it takes JSON, and {text[:80]!r} is not JSON: {error}") from None
 
 
-def _element(spec: PropertyBase, family: Family, value: object) -> Any:
+def _element(spec: PropertyBase, family: Family, value: object, *, typed: bool) -> Any:
+    """Return one value as it is stored.
+
+    Args:
+        spec: The property.
+        family: Its family.
+        value: The value.
+        typed: It is a text that a person typed; any other value keeps its kind.
+    """
+    wanted = _WANTED.get(family)
+    if wanted and not typed and _kind(value) != wanted:
+        raise _misfit(f"a property of type {spec.data_type[0]} takes {wanted}, not {_kind(value)}")
     match family:
         case Family.INT:
             return operands.integer(value)
@@ -185,12 +216,15 @@ def _blob(value: object) -> str:
 def _coordinates(value: object) -> dict[str, float]:
     if not isinstance(value, dict) or set(value) != {"latitude", "longitude"}:
         raise ValueError('it takes {"latitude": …, "longitude": …}')
+    if any(_kind(each) != "a number" for each in value.values()):
+        raise ValueError("latitude and longitude are numbers")
     return {name: operands.floating(each) for name, each in value.items()}
 
 
 def _phone(value: object) -> dict[str, str]:
     known = {*_PHONE_TYPED, *_PHONE_COMPUTED}
-    if not isinstance(value, dict) or "input" not in value or not set(value) <= known:
+    texts = isinstance(value, dict) and all(isinstance(value.get(name), str | None) for name in _PHONE_TYPED)
+    if not isinstance(value, dict) or not texts or "input" not in value or not set(value) <= known:
         raise ValueError('it takes {"input": "020 1234567", "defaultCountry": "nl"}; the server computes the rest')
     return {name: operands.text(value[name]) for name in _PHONE_TYPED if value.get(name)}
 
@@ -201,4 +235,4 @@ def _object(spec: PropertyBase, value: object) -> dict[str, Any]:
     if unknown := unknown_keys(value, spec.nested):
         raise ValueError(f"the schema has no key {', '.join(unknown)}, and the server would make it")
     specs = {each.name: each for each in spec.nested}
-    return {name: edited(specs[name], each) for name, each in value.items() if each is not None}
+    return {name: edited(specs[name], each, exact=True) for name, each in value.items() if each is not None}
