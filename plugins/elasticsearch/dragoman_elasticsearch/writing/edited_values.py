@@ -51,15 +51,19 @@ def edited(field: Field, value: object) -> object:
         json = decode(value, Raw)
         if bytes(json) == b"null":
             return None
-        _check(field, json, typed=False)
+        _check(field, json)
         return json
     if isinstance(value, str):
-        value = _read(field, value)
+        try:
+            value = _read(field, value)
+        except ValueError:
+            if not _is_sloppy(field):
+                raise
     if isinstance(value, bytes):
         if field.family is not Family.BINARY:
             raise ValueError("it takes no bytes")
         value = base64.b64encode(value).decode()
-    _check(field, value, typed=True)
+    _check(field, value)
     return sendable(value)
 
 
@@ -95,6 +99,11 @@ def _read(field: Field, text: str) -> object:
     return text
 
 
+def _is_sloppy(field: Field) -> bool:
+    """Return whether the index stores values that it cannot index."""
+    return any(gap.name == "ignore_malformed" for gap in field.gaps)
+
+
 def _raw(digits: str) -> Raw:
     return Raw(digits.encode())
 
@@ -122,30 +131,24 @@ def _no_number(value: object) -> float | Decimal | None:
     return None
 
 
-def _check(field: Field, value: object, *, typed: bool) -> None:
-    """Refuse a value that no document of the index can hold there.
-
-    Args:
-        field: The column.
-        value: The value; None also for one that the server is to judge.
-        typed: A text was typed by a person.
-    """
+def _check(field: Field, value: object) -> None:
+    """Refuse a value that no document of the index can hold there; an object that is not indexed may be anything."""
     if value is None:
         return
     family = field.family
-    if family is Family.DATE and all(gap.name not in ("ignore_malformed", "hidden") for gap in field.gaps):
+    if family is Family.DATE and field.formats_known and not _is_sloppy(field):
         dates.check([*map(_text_or_digits, _items(value) or [value])], field.formats)
     if opens(value, b"["):
         if family is Family.NESTED and not all(map(_is_object, _items(value))):
             raise ValueError("a nested array takes a JSON array of objects")
         return
     if opens(value, b"{"):
-        if family not in _OBJECTS and all(gap.name != "ignore_malformed" for gap in field.gaps):
+        if family not in _OBJECTS and not _is_sloppy(field):
             raise ValueError("it does not take a JSON object")
         return
     if family is Family.NESTED:
         raise ValueError("a nested array takes a JSON array of objects")
-    if family is Family.FLATTENED or (family is Family.OBJECT and typed):
+    if family is Family.FLATTENED:
         raise ValueError("it takes a JSON object")
     if isinstance(value, str | Raw):  # as it was typed, or as JSON spells it
         return
