@@ -107,7 +107,7 @@ def test_a_table_holds_the_columns_that_were_chosen(
                 hands.write(dialog.get_by_label("Search columns"), hidden)
                 dialog.get_by_role("checkbox", name=hidden).click()
             if driver == "elasticsearch":
-                assert "computed for a page and not stored: _score" in dialog.inner_text()
+                assert "Left out: _score (computed for a page and not stored)." in dialog.inner_text()
             hands.write(dialog.get_by_label("File name"), name)
             exported(page, name)
             heads[columns], rows = read_table(folder / name)

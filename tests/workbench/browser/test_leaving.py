@@ -191,3 +191,24 @@ def test_the_browser_asks_before_the_tab_is_closed_or_loaded_anew(edited: Page, 
     edited.reload()
     edited.locator(".cell", has_text="old").wait_for()
     assert seen == ["beforeunload"]
+
+
+def test_a_form_that_is_not_saved_asks_before_it_is_left(chromium: Browser, place: Path) -> None:
+    with browsing(chromium, read_address(place)) as page:
+        page.get_by_role("button", name="New connection").first.click()
+        page.get_by_role("link", name="Elasticsearch").click()
+        page.get_by_role("heading", name="New Elasticsearch").wait_for()
+        Hands(page).write(page.get_by_label("Name", exact=True), "third")
+        asked = page.get_by_role("dialog", name="The connection is not saved")
+        for way, answer in (("link", "Stay"), ("Cancel", "Stay"), ("back", "Leave")):
+            if way == "link":
+                page.get_by_role("link", name="Drivers").click()
+            elif way == "back":
+                page.go_back()
+            else:
+                page.get_by_role("button", name="Cancel").click()
+            asked.get_by_role("button", name=answer).click()
+            asked.wait_for(state="detached")
+            if answer == "Stay":
+                assert page.get_by_label("Name", exact=True).input_value() == "third"
+        page.get_by_role("heading", name="New Elasticsearch").wait_for(state="detached")

@@ -115,7 +115,7 @@ export function ExportDialog({ open, object, query, columns, shown, close }: {
             </select>
           </label>
           {choice === "chosen" && <Columns names={inOrder} stored={stored} picked={picked} pick={setPicked} />}
-          <LeftOut names={(choice === "all" ? inOrder : shown).filter((name) => !stored.has(name))} />
+          <LeftOut columns={columns.filter(({ name }) => (choice === "all" ? inOrder : shown).includes(name))} />
           {none && <p class="field-error" role="alert">A file needs a column.</p>}
         </>
       ) : (
@@ -156,13 +156,21 @@ export function ExportDialog({ open, object, query, columns, shown, close }: {
   );
 }
 
-/** What a file cannot hold is said before it is written. */
-function LeftOut({ names }: { names: readonly string[] }) {
-  if (!names.length) return null;
+const COMPUTED = "computed for a page and not stored";
+
+/** What a file cannot hold, or only in part, is said before it is written; each reason once. */
+function LeftOut({ columns }: { columns: readonly Column[] }) {
+  const byReason = new Map<string, string[]>();
+  for (const { name, path, reasons } of columns) {
+    const reason = reasons?.export ?? (path?.length ? "" : COMPUTED);
+    if (reason) byReason.set(reason, [...(byReason.get(reason) ?? []), name]);
+  }
   return (
-    <p class="muted">
-      Left out, because {names.length === 1 ? "it is" : "they are"} computed for a page and not stored: {names.join(", ")}.
-    </p>
+    <>
+      {[...byReason].map(([reason, names]) => (
+        <p class="muted" key={reason}>Left out: {names.join(", ")} ({reason}).</p>
+      ))}
+    </>
   );
 }
 
