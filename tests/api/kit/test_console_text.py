@@ -257,3 +257,29 @@ def test_reading_takes_time_in_proportion_to_the_text(piece: str) -> None:
 )
 def test_a_stretch_ends_with_a_line_and_not_with_the_text(at: int, size: int, end: int):
     assert bounded("ab\ncdef\ngh", at, size) == end
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("GET /my index/_search", "write a blank in a path as %20"),
+        ("GET /my index/_search\n{}", "write a blank in a path as %20"),
+        ("GET /a GET /b", "write a blank in a path as %20"),
+        ('GET /a {"x": """y""""}', "cannot end with one"),
+        ('GET /a {"x": """"y""""}', "cannot end with one"),
+    ],
+)
+def test_what_a_person_meant_is_said_where_the_text_is_no_request(text: str, reason: str) -> None:
+    reader = ConsoleReader(text, comments=("#",), literals=True)
+    assert reader.skip()
+    assert reader.rest_line() is not None
+    with pytest.raises(ConsoleSyntaxError, match=reason):
+        reader.values()
+
+
+@pytest.mark.parametrize("text", ["GET /a true", "GET /a null # c", 'GET /a """text"""', "GET /a 5", "GET /a # my a"])
+def test_a_body_on_the_line_of_its_path_is_no_part_of_the_path(text: str) -> None:
+    reader = ConsoleReader(text, comments=("#",), literals=True)
+    assert reader.skip()
+    assert reader.rest_line() is not None
+    assert len(reader.values()) == ("# my" not in text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
 
@@ -175,3 +176,13 @@ def test_a_refused_operand_is_shown_as_a_person_types_it(value, shown):
     with pytest.raises(ValueError, match="is not a day") as caught:
         operands.day(value)
     assert str(caught.value).startswith(f"{shown} is not a day")
+
+
+@pytest.mark.parametrize(
+    ("text", "number"), [("1.234,5", "1234.5"), ("1,5", "1.5"), ("-1 234 567,25", "-1234567.25"), ("1'234,5", "1234.5")]
+)
+def test_a_number_with_a_decimal_comma_is_refused_with_the_number_it_may_mean(text, number):
+    with pytest.raises(ValueError, match=f"is not a number.*{re.escape(number)}$"):
+        operands.decimal(text)
+    with pytest.raises(ValueError, match=r"is not a number$"):
+        operands.decimal("1,2,3")

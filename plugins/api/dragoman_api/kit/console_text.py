@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 _METHOD = r"(?i:GET|POST|PUT|DELETE|HEAD|PATCH|OPTIONS)"
 _HEAD = re.compile(rf"(?P<method>{_METHOD})(?:[^\S\n]+(?P<path>(?![#{{]|//\s)\S+))?(?=\s|\Z)")
 _NEXT_HEAD = re.compile(rf"\n[^\S\n]*+{_HEAD.pattern}")
+_WORD = re.compile(r"(?!(true|false|null)\b)[A-Za-z_*%.][^\s{]*(?=\s|\Z)")  # the rest of a path, and no JSON
+_NEAR = 8
 _ELSEWHERE = re.compile(r"[/\\]{2}|/?\\|@|[A-Za-z][A-Za-z0-9+.-]*://")
 _VISIBLE = "".join(map(chr, range(0x21, 0x7F))).replace("#", "").replace("\\", "")
 # Digits stay text: Python refuses integers of more than 4,300 digits.
@@ -123,6 +125,8 @@ class ConsoleReader:
         while self.skip() and self._match_head() is None:
             if values and not self.fresh:
                 raise self.error(self.at, "a second JSON value on one line")
+            if not values and not self.fresh and _WORD.match(self.text, self.at):
+                raise self.error(self.at, "the path ends before this; write a blank in a path as %20")
             values.append(self.value())
             if self.fresh:  # at the next REST line
                 break
@@ -209,7 +213,11 @@ class ConsoleReader:
     def _not_json(self, stretch: Stretch, error: json.JSONDecodeError) -> ConsoleSyntaxError:
         if stretch.unended and error.pos >= len(stretch.text):
             return self.error(stretch.end, f"{stretch.unended} has no end")
-        return self.error(stretch.origin(error.pos), f"the body is not valid JSON: {error.msg}")
+        at = stretch.origin(error.pos)
+        if self._literals and '""""' in self.text[max(0, at - _NEAR) : at + _NEAR]:
+            reason = "a text between three double quotes cannot end with one"
+            return self.error(at, f'{reason}: write it as a JSON string, with \\" for each')
+        return self.error(at, f"the body is not valid JSON: {error.msg}")
 
     def _go_to(self, head: re.Match[str] | None) -> None:
         if head is not None:

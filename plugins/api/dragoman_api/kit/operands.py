@@ -15,6 +15,8 @@ from uuid import UUID
 from dragoman_api.wording import quoted
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,4300}")
+_COMMA = re.compile(r"[+-]?[0-9]{1,40}([.'\u00a0\u202f ][0-9]{3}){0,12},[0-9]{1,40}")
+_GROUPS = re.compile(r"[.'\u00a0\u202f ]")
 _NUMBER = re.compile(r"[+-]?([0-9]{1,4300}(\.[0-9]{0,4300})?|\.[0-9]{1,4300})([eE][+-]?[0-9]{1,4})?")
 _TIMESTAMP = re.compile(
     r"([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2})(\.[0-9]{1,15})?(Z|[+-][0-9]{2}:[0-9]{2})"
@@ -116,7 +118,10 @@ def decimal(value: object) -> int | Decimal:
     """
     text = repr(value) if isinstance(value, float) else str(value).strip()
     if isinstance(value, bool) or not _NUMBER.fullmatch(text):
-        raise ValueError(f"{_shown(value)} is not a number")
+        hint = ""
+        if not isinstance(value, bool) and _COMMA.fullmatch(text):  # 1.234,5 or 1'234,5
+            hint = f": digits stand after a point, as in {re.sub(_GROUPS, '', text).replace(',', '.')}"
+        raise ValueError(f"{_shown(value)} is not a number{hint}")
     exact = Decimal(text)
     return int(exact) if exact.adjusted() < _WHOLE and exact == exact.to_integral_value() else exact
 

@@ -122,7 +122,13 @@ def _shape(asked: ConsoleRequest, reply: Reply, notes: list[Note]) -> Answer:
     if text:
         answer = _read(asked, reply, text, notes)
     else:
-        text = reply.body.decode(errors="replace")
+        try:
+            text = reply.body.decode()
+        except UnicodeDecodeError:
+            kind = reply.headers.get("Content-Type", "an unknown type")
+            reason = f"the server answered {len(reply.body):,} bytes of {kind}, which is no text and is not shown"
+            hint = "ask for JSON: leave out 'format'"
+            notes.append(Note(code="answer-binary", reason=reason, hint=hint))
         if request.method == "HEAD":
             headers = (f"{name}: {value}" for name, value in reply.headers.items())
             text = "\n".join([f"HTTP {reply.status}", *headers])

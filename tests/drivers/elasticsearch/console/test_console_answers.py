@@ -268,3 +268,12 @@ class TestAnswersOnServer(OnServer, Rules):
 )
 def test_a_read_that_moves_a_scroll_on_is_known(path: str, moves: bool) -> None:
     assert moves_on(path) is moves
+
+
+def test_an_answer_that_is_no_text_is_said_and_not_shown() -> None:
+    answer = shown(
+        "GET /_cluster/health?format=cbor", reply(b"\xbf\x6cclu\xff", headers={"Content-Type": "application/cbor"})
+    )
+    [note] = answer.notes
+    assert (answer.text, note.code) == ("", "answer-binary")
+    assert "6 bytes of application/cbor" in note.reason
