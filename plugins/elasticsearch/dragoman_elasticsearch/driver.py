@@ -277,10 +277,7 @@ class Driver:
         """See `dragoman_api.hookspecs.DriverSpec.export_rows`."""
         from .exporting.export import ExportReader
 
-        notes: list[Note] = []
-        if request.columns is None:  # a table of columns says by itself which it lacks
-            with suppress(ObjectNotFoundError):  # the host describes an object first
-                notes = self._views.known(request.object).pruned_notes()
+        notes = self._pruned_notes(request)
         if request.share is not None:
             from .exporting.shares import ShareReader
 
@@ -305,6 +302,13 @@ class Driver:
         finally:
             await self._free(export)
 
+    def _pruned_notes(self, request: ExportRequest) -> list[Note]:
+        """Return the notes on what documents lack; a table of columns says by itself which it lacks."""
+        if request.columns is None:
+            with suppress(ObjectNotFoundError):  # the host describes an object first
+                return self._views.known(request.object).pruned_notes()
+        return []
+
     @hookimpl
     async def split_export(self, request: SplitRequest) -> ExportSplit:
         """See `dragoman_api.hookspecs.DriverSpec.split_export`."""
@@ -318,7 +322,7 @@ class Driver:
             if made.snapshot:
                 await self.hold_snapshot(SnapshotHold(snapshot=made.snapshot, seconds=0))
             raise
-        return made
+        return msgspec.structs.replace(made, notes=[*self._pruned_notes(request.export), *made.notes])
 
     @hookimpl
     async def hold_snapshot(self, request: SnapshotHold) -> bool:

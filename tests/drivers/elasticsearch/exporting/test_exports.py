@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from dragoman.exports.values import ValueReader, text_of
 from dragoman_api import ExportPart, ExportRequest, Filter, QueryError
 from dragoman_api.errors import ConnectionFailedError, ObjectNotFoundError
-from dragoman_api.exports import ExportForm
+from dragoman_api.exports import ExportForm, SplitRequest
 from dragoman_api.kit import cursors
 from dragoman_elasticsearch import driver
 from dragoman_elasticsearch.exporting import slices
@@ -488,3 +488,17 @@ async def test_a_page_of_a_scroll_is_never_asked_for_twice() -> None:
         es.fake.misbehave("drop", on="/_search/scroll", times=1)
         with pytest.raises(ConnectionFailedError):
             await parts(es, name)
+
+
+@pytest.mark.parametrize(("columns", "codes"), [(None, ["columns-left-out"]), (["m"], [])])
+async def test_an_export_of_documents_says_once_what_they_lack_and_a_table_of_columns_says_it_itself(
+    columns: list[str] | None, codes: list[str]
+) -> None:
+    async with on_fake("8.19.21") as es:
+        mapping = {"_source": {"excludes": ["s"]}, "properties": {"m": {"type": "keyword"}, "s": {"type": "keyword"}}}
+        name = await es.index(mapping=mapping, documents=[{"m": "a", "s": "b"}] * 3)
+        await es.driver.describe_object(name)
+        async with aclosing(es.driver.export_rows(ExportRequest(object=name, columns=columns))) as parts:
+            assert [note.code async for part in parts for note in part.notes] == codes
+        split = await es.driver.split_export(SplitRequest(export=ExportRequest(object=name, columns=columns), shares=2))
+        assert [note.code for note in split.notes] == codes
