@@ -169,6 +169,19 @@ def events_schema() -> str:
     return json.dumps({**head, **schema}, indent=1) + "\n"
 
 
+def remedies() -> Iterator[str]:
+    """Write the kinds of remedies and their arguments."""
+    from dragoman_api.remedies import ABOUT_PLUGINS, ARGUMENTS, Remedy
+
+    rows = []
+    for kind, (required, optional) in ARGUMENTS.items():
+        names = [f"`{name}`" for name in sorted(required)] + [f"`{name}` (optional)" for name in sorted(optional)]
+        own = [] if kind in ABOUT_PLUGINS else ["`connection`"]
+        example = Remedy(kind, {name: name.upper() for name in required | optional})
+        rows.append((f"`{kind}`", ", ".join([*own, *names]), str(example).replace("'", "")))
+    yield from table(("kind", "arguments", "in words"), rows)
+
+
 def errors() -> Iterator[str]:
     """Write the tree of errors."""
     from dragoman_api.errors import DragomanError
@@ -360,7 +373,7 @@ def linked(path: Path) -> str:
 WRITERS = {
     writer.__name__: writer
     for writer in (
-        *(python, hooks, models, manifest, events, errors, settings),
+        *(python, hooks, models, manifest, events, errors, remedies, settings),
         *(commands, checks, lines, attacks, parsers, rules),
     )
 }

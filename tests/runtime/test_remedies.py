@@ -17,6 +17,8 @@ from dragoman_api.errors import QueryError
 from dragoman_api.masking import UNSAFE
 from dragoman_api.remedies import ABOUT_PLUGINS, ARGUMENTS, Remedy, RemedyKind
 from dragoman_api.wording import shell_line, shell_word
+from dragoman_workbench.equivalents import command_line, python_code
+from dragoman_workbench.messages import ExplainAsked, FilterRow
 
 NASTY = (
     "a$(id);id", "`id`", "a b", "it's", '"', "-x", "--help", "~", "=ls", "!!", "a\nb", "\x1b[201~id\r", "\u202egnp.exe",
@@ -134,3 +136,17 @@ def test_a_command_line_shows_hint_and_commands_and_whose_they_are():
         assert [*advice.advice(error)][1:] == ["the driver suggests: page 'a b'"]
     error.remedies = (Remedy(RemedyKind.USE_COLUMN, {"column": "a"}),)
     assert [*advice.advice(error)][1:] == ["the driver suggests: use the column 'a'"]
+
+
+@pytest.mark.parametrize("text", [text for text in NASTY if text])
+def test_what_the_page_offers_to_copy_is_inert_too(text):
+    asked = ExplainAsked(
+        connection="shop", object=text, filters=[FilterRow(column=text, op="=", value=text)], tenant=text
+    )
+    line = command_line(asked)
+    assert line.isprintable()
+    words = words_of_a_shell(line)
+    assert text in words
+    row = filters.parse_filter(words[words.index("--filter") + 1])
+    assert (row.column, row.value) == (text, text)
+    ast.parse(python_code(asked))

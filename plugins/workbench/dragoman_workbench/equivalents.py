@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from shlex import quote
 from typing import TYPE_CHECKING
+
+from dragoman_api.wording import shell_word
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,7 +43,7 @@ def filter_text(row: FilterRow) -> str:
 
 def command_line(asked: ExplainAsked) -> str:
     """Return the command that shows the same rows."""
-    names, options = [quote(asked.connection), quote(asked.object)], [*_options(asked)]
+    names, options = [shell_word(asked.connection), shell_word(asked.object)], [*_options(asked)]
     if asked.object.startswith("-"):  # it would be read as an option
         return " ".join(["dragoman page", *options, "--", *names])
     return " ".join(["dragoman page", *names, *options])
@@ -50,17 +51,17 @@ def command_line(asked: ExplainAsked) -> str:
 
 def _options(asked: ExplainAsked) -> Iterator[str]:
     for row in asked.filters:
-        yield f"--filter {quote(filter_text(row))}" if row.column else f"--raw {quote(row.value or '')}"
+        yield f"--filter {shell_word(filter_text(row))}" if row.column else f"--raw {shell_word(row.value or '')}"
     if asked.match == "any":
         yield "--match any"
     for key in asked.sort:
-        yield f"--sort={quote(('-' if key.descending else '') + key.column)}"
+        yield f"--sort={shell_word(('-' if key.descending else '') + key.column)}"
     if asked.tenant is not None:
-        yield f"--tenant {quote(asked.tenant)}"
+        yield f"--tenant {shell_word(asked.tenant)}"
     if asked.span is not None:
         yield from ("--all-time",) if asked.span.all_time else ()
-        yield from (f"--since {quote(asked.span.since)}",) if asked.span.since else ()
-        yield from (f"--until {quote(asked.span.until)}",) if asked.span.until else ()
+        yield from (f"--since {shell_word(asked.span.since)}",) if asked.span.since else ()
+        yield from (f"--until {shell_word(asked.span.until)}",) if asked.span.until else ()
 
 
 def python_code(asked: ExplainAsked) -> str:

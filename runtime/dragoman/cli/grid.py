@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from dragoman_api.wording import shell_line
 
 from . import output
 from .common_arguments import CONNECTION, OBJECT, completed
@@ -135,7 +136,7 @@ async def page(
     of = "" if found.total is None else f" of {'' if found.total_exact else 'at least '}{found.total:,}"
     options.say(f"rows {first:,}–{end:,}{of}" if found.cells else f"no rows{of}")  # noqa: RUF001 - a range
     if found.next:
-        words = shlex.join([*time_words(found), "--cursor", found.next])
+        words = shell_line([*time_words(found), "--cursor", found.next])
         options.say(f"next: {words}" if len(found.next) < 200 else "more: --json gives `next`")
 
 

@@ -183,10 +183,11 @@ def list_(options: Options, *, connection: str) -> None:
 @click.pass_obj
 def show(options: Options, *, connection: str, query: str) -> None:
     """Show a query as the command that it stands for."""
-    import shlex
+    from dragoman_api.wording import shell_line
 
     found = _queries(options, connection).get(query.removeprefix("@"))
-    words = ["dragoman", "page", connection, found.object]
+    dashed = found.object.startswith("-")  # it would be read as an option
+    words = ["dragoman", "page", connection, *([] if dashed else [found.object])]
     for option, values in (("--filter", found.filters), ("--raw", found.raw)):
         words += [word for value in values for word in (option, value)]
     words += ["--match", found.match] if found.match != "all" else []
@@ -194,7 +195,8 @@ def show(options: Options, *, connection: str, query: str) -> None:
     words += ["--columns", ",".join(found.columns)] if found.columns else []
     words += [word for option, text in (("--since", found.since), ("--until", found.until)) if text
               for word in (option, text)]  # fmt: skip
-    options.result(found, shlex.join(words))
+    words += ["--", found.object] if dashed else []
+    options.result(found, shell_line(words))
 
 
 @queries.command("remove", cls=Command)
