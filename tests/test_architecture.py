@@ -436,6 +436,7 @@ WRITES = {  # modules that write files besides `change`, and why two processes l
     "dragoman/authoring/scaffold.py": AUTHOR,
     "dragoman/automations/audit.py": APPENDED,
     "dragoman/changes/undo.py": OWN,
+    "dragoman/cli/app.py": STREAM,
     "dragoman/cli/command_files.py": APPENDED,
     "dragoman/cli/errors.py": STREAM,
     "dragoman/cli/line_history.py": "below the lock of `change`, since a line is appended",

@@ -7,11 +7,16 @@ import sys
 
 def main() -> int:
     """Run the command line and return its exit code."""
-    if sys.argv[1:] == ["--version"]:  # answered before a parser is imported
+    if sys.argv[1:] == ["--version"] and sys.stdout is not None:  # answered before a parser is imported
         from dragoman.installed_versions import installed_version
 
-        sys.stdout.write(f"dragoman {installed_version('dragoman')}\n")
-        return 0
+        try:
+            sys.stdout.write(f"dragoman {installed_version('dragoman')}\n")
+            sys.stdout.flush()
+        except OSError:
+            pass  # the command reports it
+        else:
+            return 0
     import gc
 
     gc.set_threshold(50_000, 20, 20)  # most imported objects stay; scanning them is wasted time

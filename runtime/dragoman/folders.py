@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from dragoman_api.errors import ConfigurationError
+
 from .file_ownership import expect_own
 
 if TYPE_CHECKING:
@@ -42,6 +44,8 @@ def find_paths(home: Path | None = None) -> Paths:
         ConfigurationError: Other users can change the files there, and so choose which code runs.
     """
     paths = _find_paths(home)
+    for root in paths:
+        _expect_folder(root)
     for each in (paths.config, paths.data, paths.state, paths.cache, paths.settings, paths.data / "state.db"):
         expect_own(each)
     return paths
@@ -74,3 +78,19 @@ def scratch_folder() -> Iterator[Path]:
         folder = Path(name)
         expect_own(folder)
         yield folder
+
+
+def _expect_folder(root: Path) -> None:
+    """Refuse a root that is no folder, or lies below something else, such as /dev/null, or is not UTF-8."""
+    hint = f"set {HOME_VARIABLE} to a folder that you can write"
+    try:
+        str(root).encode()
+    except UnicodeEncodeError:
+        shown = ascii(os.fsencode(root))[2:-1]
+        reason = f"{shown} cannot be used: it is not UTF-8, and paths are kept as text"
+        raise ConfigurationError(reason, hint=hint) from None
+    for folder in (root, *root.parents):
+        if os.path.isdir(folder):  # noqa: PTH112 - Path.is_dir raises for impossible names
+            return
+        if os.path.lexists(folder) and not os.path.islink(folder):  # noqa: PTH114 - as above
+            raise ConfigurationError(f"{root} cannot be used: {folder} is not a folder", hint=hint)

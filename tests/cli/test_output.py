@@ -11,6 +11,7 @@ import re
 import sys
 from contextlib import ExitStack, contextmanager, suppress
 from decimal import Decimal
+from types import SimpleNamespace
 
 import msgspec
 import pytest
@@ -18,8 +19,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.cli import output, streams
+from dragoman.cli.import_rows import tell
+from dragoman.cli.options import Options
 from dragoman.cli.progress import Progress
 from dragoman.cli.status_line import StatusLine
+from dragoman.imports.reports import LoadReport, no_counts
 from dragoman_api import events
 from dragoman_api.cells import MISSING, CutBytes, CutJson, Json
 from dragoman_api.columns import Column, Note
@@ -409,3 +413,14 @@ async def test_a_wrong_choice_of_a_menu_says_why_it_chooses_nothing(monkeypatch,
 
     assert await choose("Auth Method", ["api-key", "none", "api"]) == 1
     assert f"  {said}\n" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("rows", "now", "seconds", "told"),
+    [(50_000, 50_000, 5.0, "10,000 rows/s"), (50_000, 10_000, 10.0, "1,000 rows/s"), (3, 3, 1.0, "3 rows/s")],
+)
+def test_the_rate_of_an_import_is_of_the_rows_of_this_run_whatever_became_of_them(capsys, rows, now, seconds, told):
+    counts = {**no_counts(), "applied": 405, "conflict": rows}
+    report = LoadReport(file="f", object="books", format="csv", rows=rows, now=now, counts=counts, seconds=seconds)
+    tell(Options(), SimpleNamespace(name="shop"), report, sent=True)
+    assert f"  {told}  applied 405" in capsys.readouterr().err

@@ -82,7 +82,10 @@ def test_a_driver_is_installed_rolled_back_pinned_and_removed(empty):
     assert empty("plugins", "rollback", "demo").out == "rolled back to demo 1.0.0\n"
     assert empty("plugins", "pin", "demo").out == "pinned demo 1.0.0\n"
     assert empty("plugins", "list", "--json").json["plugins"][0]["pin"] == "1.0.0"
-    assert empty("plugins", "update", "--json").json["updates"] == []
+    for words in ([], ["--all"], ["demo"], ["demo", "--dry-run"]):
+        [stays] = empty("plugins", "update", *words, "--json").json["updates"]
+        assert (stays["state"], stays["before"], stays["version"]) == ("pinned", "1.0.0", "1.0.0")
+    assert "it is pinned to 1.0.0: dragoman plugins unpin demo" in empty("plugins", "update").out
     assert empty("plugins", "pin", "demo", "--off").out == "unpinned demo\n"
     assert empty("plugins", "unpin", "demo").out == "unpinned demo\n"
     assert empty("plugins", "disable", "demo").out == "disabled demo\n"

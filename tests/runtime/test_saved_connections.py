@@ -10,7 +10,7 @@ import pytest
 
 from dragoman.cli.connections import add, edit, match_fields
 from dragoman.cli.options import Options
-from dragoman.connections.form_values import check_values
+from dragoman.connections.form_values import check_values, to_save
 from dragoman.connections.profiles import make_profile
 from dragoman.connections.saved_connections import OWN_KEYS, Connections, SavedConnection
 from dragoman.connections.saved_queries import SavedQueries, SavedQuery
@@ -242,6 +242,61 @@ def test_a_prefix_and_extra_headers_reach_the_profile_and_secret_ones_are_masked
     assert profile.base_url == "http://localhost:9200/es"
     assert profile.options["headers"] == "X-A: 1"
     assert {"hidden-b", "hidden-c"} <= {*profile.secrets.texts}
+
+
+URL_FORM = (
+    *FORM,
+    FormField(
+        name="ssl_mode",
+        label="SSL Mode",
+        kind=FieldKind.CHOICE,
+        default="preferred",
+        choices=tuple(Choice(value=mode.value, label=mode.value) for mode in SslMode),
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    ("entered", "meant"),
+    [
+        ({"host": "http://h"}, ("h", 80, "disabled", None)),
+        ({"host": "https://h"}, ("h", 443, "verify-identity", None)),
+        ({"host": " HTTPS://H.example:9243/ "}, ("h.example", 9243, "verify-identity", None)),
+        ({"host": "https://h:9243/es/prod/"}, ("h", 9243, "verify-identity", "/es/prod")),
+        ({"host": "https://h", "port": 9201}, ("h", 9201, "verify-identity", None)),
+        ({"host": "https://h:1", "port": 9200, "ssl_mode": "required"}, ("h", 1, "required", None)),
+        ({"host": "https://h", "ssl_mode": "verify-ca"}, ("h", 443, "verify-ca", None)),
+        ({"host": "https://h", "ssl_mode": "disabled"}, ("h", 443, "verify-identity", None)),
+        ({"host": "http://h", "ssl_mode": "preferred"}, ("h", 80, "disabled", None)),
+        ({"host": "http://[::1]:9201"}, ("::1", 9201, "disabled", None)),
+        ({"host": "h.example:9201"}, ("h.example", 9201, "preferred", None)),
+        ({"host": "h.example"}, ("h.example", 9200, "preferred", None)),
+        ({"host": "::1"}, ("::1", 9200, "preferred", None)),
+    ],
+)
+def test_a_url_as_the_host_is_taken_apart_whoever_enters_it(entered, meant):
+    for values in (to_save(URL_FORM, entered, name="shop", new=True), check_values(URL_FORM, entered, name="shop")):
+        assert tuple(values.get(name) for name in ("host", "port", "ssl_mode", "path_prefix")) == meant
+
+
+@pytest.mark.parametrize(
+    ("entered", "reason"),
+    [
+        ({"host": "https://me:hunter2@h"}, "is more than an address"),
+        ({"host": "https://h/?x=1"}, "is more than an address"),
+        ({"host": "https://"}, "is more than an address"),
+        ({"host": "https://h:99999"}, "is no URL that can be read"),
+        ({"host": "https://[::1"}, "is no URL that can be read"),
+        ({"host": "https://h:9243", "port": 9201}, "means port 9243, but port is 9201; enter one of them"),
+        ({"host": "http://h", "ssl_mode": "verify-ca"}, "means ssl_mode disabled, but ssl_mode is 'verify-ca'"),
+        ({"host": "http://h/a", "path_prefix": "/b"}, "means path_prefix /a, but path_prefix is '/b'"),
+    ],
+)
+def test_a_url_that_is_more_than_an_address_or_contradicts_is_refused(entered, reason):
+    with pytest.raises(ConfigurationError, match=reason) as caught:
+        to_save(URL_FORM, entered, name="shop", new=True)
+    assert caught.value.details == {"field": "host"}
+    assert "hunter2" not in caught.value.message
 
 
 STRANGE = sorted(

@@ -52,7 +52,7 @@ def registry(number: int) -> RegistryEntry:
 
 
 def remembered(paths: Paths) -> Remembered:
-    return Remembered(paths.state / "workbench", change_file=change_file)
+    return Remembered(paths.state / "workbench", change_file=change_file, mask=str)
 
 
 def history(paths: Paths) -> LineHistory:

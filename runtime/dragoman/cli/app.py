@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import inspect
+import io
 import os
 import sys
 from collections import UserDict
-from contextlib import closing
+from contextlib import closing, suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -53,6 +54,24 @@ _ROOMS = {
 }
 
 
+class Narration(io.TextIOWrapper):
+    """A stderr that no command fails by: what happened to the data counts, also where nobody can be told."""
+
+    def write(self, text: str) -> int:
+        """Write a text, or lose it."""
+        try:
+            return super().write(text)
+        except BrokenPipeError:
+            raise
+        except OSError:
+            return len(text)
+
+    def flush(self) -> None:
+        """Write what waits, or lose it."""
+        with suppress(OSError):
+            super().flush()
+
+
 COMPLETES = "_DRAGOMAN_COMPLETE"
 """The variable by which the script of a shell asks for suggestions instead of running a command."""
 
@@ -84,11 +103,16 @@ def run(early: Spare | None = None) -> int:
     Args:
         early: A driver's process that was started for it.
     """
-    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        if getattr(sys, name) is None:  # closed by the parent process
-            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115, PTH123 - it is a stream
-    for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # a server may say anything
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:  # closed by the parent process; what is written to stdout must fail
+            handle = os.open(os.devnull, os.O_WRONLY if name == "stderr" else os.O_RDONLY)
+            if handle != number:
+                os.dup2(handle, number)
+            stream = open(number, "w" if number else "r", encoding="utf-8", closefd=False)  # noqa: SIM115
+            setattr(sys, name, stream)
+    sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # a server may say anything
+    encoding, binary = sys.stderr.encoding, open(2, "wb", closefd=False)  # noqa: SIM115
+    sys.stderr = Narration(binary, encoding=encoding, errors="backslashreplace", line_buffering=True)
     os.umask(_narrowed(os.umask(0o077)))
     heed()
     options = Options(early=early)
@@ -123,6 +147,7 @@ def _execute(words: list[str], options: Options, wait: Callable[[Work], int | No
     if COMPLETES in os.environ:
         from . import shell_completion  # noqa: F401 - click finds the shells there
     try:
+        _expect_text(words)
         with options.cleanup:
             result = cli.main(words, prog_name="dragoman", standalone_mode=False, obj=options)
             if inspect.iscoroutine(result):
@@ -139,6 +164,22 @@ def _execute(words: list[str], options: Options, wait: Callable[[Work], int | No
 
         return report(explain(error), as_json=options.json or "--json" in words, command=options.command_path)
     return code or 0
+
+
+def _expect_text(words: list[str]) -> None:
+    """Refuse a word that is not UTF-8, before anything happens: events, results and settings keep names as text.
+
+    What follows `run` is the script's.
+    """
+    for word in words if "run" not in words else ():
+        try:
+            word.encode()
+        except UnicodeEncodeError:
+            from dragoman_api.errors import ConfigurationError
+
+            shown = ascii(os.fsencode(word))[2:-1][:200]
+            hint = "use another name, for example of a symbolic link: ln -s"
+            raise ConfigurationError(f"{shown} on the command line is not UTF-8; nothing was done", hint=hint) from None
 
 
 def _run(work: Work) -> int | None:

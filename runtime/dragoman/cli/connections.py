@@ -12,7 +12,7 @@ from .global_options import Command, Group
 from .opening import opens, tell_warnings
 from .option_values import take_pairs
 from .output import plain, say, show_size
-from .pin_options import PIN, SIGN_IN_AT, UNPIN, check_pin_options, kept_pins
+from .pin_options import PIN, SIGN_IN_AT, UNPIN, agreed_of, check_pin_options, kept_pins, pins_of
 from .streams import attended
 from .via_options import DIRECT, entered_via, via_options
 
@@ -38,6 +38,8 @@ PLACES: tuple[tuple[Scheme, str], ...] = (
     ("command", "Command that prints it"),
 )  # fmt: skip
 
+ADDRESS = ("host", "port", "ssl_mode", "path_prefix")
+"""Fields that a URL stands for."""
 NO_CONNECT = click.option("--no-connect", is_flag=True, help="Save without connecting.")
 
 
@@ -218,8 +220,10 @@ def _edited(saved: SavedConnection, values: Values) -> dict[str, Saved]:
 
 
 def _replaced(values: Values) -> frozenset[str]:
-    """Return the fields whose saved values a newly entered Cloud ID replaces."""
-    return frozenset({"host", "port"} if values.get("cloud_id") else ())
+    """Return the fields whose saved values a newly entered Cloud ID replaces, or a URL as the host."""
+    if values.get("cloud_id"):
+        return frozenset({"host", "port"})
+    return frozenset({"port", "ssl_mode", "path_prefix"} if "://" in str(values.get("host", "")) else ())
 
 
 def _fitting(form: Sequence[FormField], values: Values) -> dict[str, Saved]:
@@ -376,6 +380,9 @@ def _saved(
     saved = to_save(form, values, name=name, new=new)
     if saved.get("cloud_id"):
         say(plain(f"the Cloud ID means https://{saved['host']}:{saved['port']}, SSL Mode {saved['ssl_mode']}"))
+    if saved.get("host") != values.get("host") and values.get("host"):
+        told = ", ".join(f"{key.replace('_', ' ')} {saved[key]}" for key in ADDRESS if saved.get(key) is not None)
+        say(plain(f"{values['host']} means {told}"))
     return SavedConnection(name=name, type=kind, values=saved, via=via, sign_in_at=sign_in_at)
 
 
@@ -436,27 +443,12 @@ def list_(options: Options) -> None:
 
 
 def _document(saved: SavedConnection) -> dict[str, object]:
-    return {"name": saved.name, "type": saved.type, "values": _plainly(saved.values), **_via(saved), **_agreed(saved)}
+    return {"name": saved.name, "type": saved.type, "values": _plainly(saved.values), **_via(saved), **agreed_of(saved)}
 
 
 def _via(saved: SavedConnection) -> dict[str, object]:
     """Return what is between this machine and the host, as a member of a document; empty for nothing."""
     return {"via": _plainly(saved.via.table)} if saved.via else {}
-
-
-def _pins(saved: SavedConnection) -> dict[str, str]:
-    """Return the fingerprints of pinned certificates by host and port."""
-    from base64 import b64decode
-
-    from dragoman_api.tls import fingerprint
-
-    return {server: fingerprint(b64decode(pin)) for server, pin in saved.pinned.items()}
-
-
-def _agreed(saved: SavedConnection) -> dict[str, object]:
-    """Return pins and the agreed token endpoint as members of a document; empty for none."""
-    agreed = {"sign_in_at": saved.sign_in_at} if saved.sign_in_at else {}
-    return {**({"pinned": _pins(saved)} if saved.pinned else {}), **agreed}
 
 
 def _plainly(values: Mapping[str, Any]) -> dict[str, object]:
@@ -484,7 +476,7 @@ def show(options: Options, connection: str) -> None:
     # The host's own rows have a hyphen, and no field of a driver's form has one.
     rows += [[f"{KEY} {key}", str(value)] for key, value in (saved.via.table if saved.via else {}).items()]
     rows += [[SIGN_IN, saved.sign_in_at]] if saved.sign_in_at else []
-    rows += [[PINNED, f"{server} SHA-256 {digits}"] for server, digits in _pins(saved).items()]
+    rows += [[PINNED, f"{server} SHA-256 {digits}"] for server, digits in pins_of(saved).items()]
     options.listing(_document(saved), [], rows)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from typing import TYPE_CHECKING
@@ -104,7 +105,7 @@ def _translate(error: BaseException, command: str) -> DragomanError:
     if isinstance(error, click.ClickException):
         return DragomanError(error.format_message(), code="usage")
     if isinstance(error, OSError) and error.strerror:
-        where = f"{error.filename}: " if error.filename else ""
+        where = f"{error.filename}: " if error.filename else "stdout: " if error.errno == errno.EBADF else ""
         return DragomanError(f"{where}{error.strerror}", code="system")
     from dragoman_api.wording import failure
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -65,11 +66,26 @@ def _name_files(parameters: list[click.Parameter]) -> None:
             each.type = _KINDS[found[0].lower()]
 
 
+def _help_of(callback: Any) -> str | None:
+    """Return the docstring of a command's function from its source: `python -OO` leaves it out of the code."""
+    if callback is None or sys.flags.optimize < 2:
+        return None
+    import ast
+    import inspect
+    import textwrap
+
+    try:
+        [function] = ast.parse(textwrap.dedent(inspect.getsource(inspect.unwrap(callback)))).body
+    except (OSError, SyntaxError, ValueError):
+        return None
+    return ast.get_docstring(function) if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef) else None
+
+
 class Command(click.Command):
     """A command that also accepts the global options, at any position."""
 
     def __init__(self, *args: Any, **attrs: Any) -> None:
-        super().__init__(*args, **attrs)
+        super().__init__(*args, **{**attrs, "help": attrs.get("help") or _help_of(attrs.get("callback"))})
         self.params += _globals(hidden=True)
         _name_files(self.params)
 
@@ -91,6 +107,6 @@ class Group(click.Group):
     command_class = Command
 
     def __init__(self, *args: Any, hide_globals: bool = True, **attrs: Any) -> None:
-        super().__init__(*args, **attrs)
+        super().__init__(*args, **{**attrs, "help": attrs.get("help") or _help_of(attrs.get("callback"))})
         self.params += _globals(hidden=hide_globals)
         _name_files(self.params)

@@ -143,7 +143,7 @@ def progress_in(line: StatusLine, name: str) -> Callable[[Any], None]:
     began = time.monotonic()
 
     def show(done: Any) -> None:
-        rate = float(f"{done.applied / max(time.monotonic() - began, 1e-6):.2g}")
+        rate = float(f"{done.now / max(time.monotonic() - began, 1e-6):.2g}")
         part = "" if done.part is None else f"  {done.part:.0%}"
         line.show(f"  {plain(name)}  {show_rows(done.read)}{part}  {rate:,.0f} rows/s")
 
@@ -187,7 +187,7 @@ def tell(options: Options, session: Session, report: LoadReport, *, sent: bool) 
         refused = report.counts["refused"] + report.counts["conflict"] + report.counts["skipped"]
         options.say(f"{show_rows(report.rows)}, {refused:,} of them not to be sent; nothing was sent (--dry-run)")
         return say_notes(report.notes)
-    rate = float(f"{report.counts['applied'] / max(report.seconds, 1e-6):.2g}")
+    rate = float(f"{report.now / max(report.seconds, 1e-6):.2g}")
     options.say(f"{plain(report.object)}  {show_rows(report.rows)}  {rate:,.0f} rows/s  {counts_of(report)}")
     say_notes(report.notes)
     if report.rejected is not None:

@@ -39,6 +39,21 @@ def kept_pins(saved: SavedConnection, before: SavedConnection, *, unpin: bool, g
     return replace(saved, pinned={} if unpin or changed else before.pinned)
 
 
+def pins_of(saved: SavedConnection) -> dict[str, str]:
+    """Return the fingerprints of pinned certificates by host and port."""
+    from base64 import b64decode
+
+    from dragoman_api.tls import fingerprint
+
+    return {server: fingerprint(b64decode(pin)) for server, pin in saved.pinned.items()}
+
+
+def agreed_of(saved: SavedConnection) -> dict[str, object]:
+    """Return pins and the agreed token endpoint as members of a document; empty for none."""
+    agreed = {"sign_in_at": saved.sign_in_at} if saved.sign_in_at else {}
+    return {**({"pinned": pins_of(saved)} if saved.pinned else {}), **agreed}
+
+
 def check_pin_options(pins: tuple[str, ...], *, no_connect: bool) -> None:
     """Refuse options that exclude each other. Raises ConfigurationError."""
     from dragoman_api.errors import ConfigurationError

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from contextlib import suppress
 from dataclasses import replace
 from shlex import quote
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from dragoman.remedies import field_words
 from dragoman.secret_references import Reference
@@ -50,6 +53,8 @@ def to_save(
     Raises:
         ConfigurationError: As `check_values`.
     """
+    with suppress(ValueError):  # the check says it
+        values = with_url(fields, values)
     checked = check_values(fields, values, name=name, new=new)
     left_out = {field.name for field in fields if field.advanced} - values.keys() - ACTED_ON.keys()
     return {key: value for key, value in checked.items() if key not in left_out and value is not None}
@@ -88,6 +93,10 @@ def check_values(
     _check_kinds(fields, name=name)
     known = {field.name: field for field in fields}
     faults = {key: f"no such field (fields: {', '.join(known)})" for key in values if key not in known}
+    try:
+        values = with_url(fields, values)
+    except ValueError as error:
+        faults["host"] = str(error)
     try:
         values = with_cloud_id(fields, values)
     except ValueError as error:
@@ -133,6 +142,52 @@ def with_cloud_id(fields: Sequence[FormField], values: Mapping[str, Saved]) -> M
             raise ValueError(f"means {host}:{port}, but {name} is {_shown(quoted(given))}; enter one of them")
     if values.get("ssl_mode") in (None, "", SslMode.DISABLED):
         meant["ssl_mode"] = SslMode.VERIFY_IDENTITY.value  # the service speaks HTTPS only
+    return {**values, **{name: value for name, value in meant.items() if name in known}}
+
+
+_ADDRESS = re.compile(r"[^\s:/@\[\]]+:[0-9]{1,5}|https?://.*", re.IGNORECASE)
+"""A host that was entered with its port, or as a URL."""
+
+
+def with_url(fields: Sequence[FormField], values: Mapping[str, Saved]) -> Mapping[str, Saved]:
+    """Return the values with what a URL, or ``HOST:PORT``, that was entered as the host means.
+
+    It means a host, a port, an SSL mode and a path prefix. A port that is the form's default may not have been entered.
+
+    Raises:
+        ValueError: It is more than an address, or another port, SSL mode or path prefix was entered besides.
+    """
+    known = {field.name: field for field in fields}
+    text = values.get("host")
+    if not isinstance(text, str) or not _ADDRESS.fullmatch(text.strip()) or not {"host", "port"} <= known.keys():
+        return values
+    scheme, _, rest = text.strip().rpartition("://")
+    try:
+        url = urlsplit(f"//{rest}")
+        port = url.port
+    except ValueError:
+        raise ValueError("is no URL that can be read; enter a name or an address, and the port as Port") from None
+    if "@" in url.netloc or url.query or url.fragment or not url.hostname:
+        raise ValueError("is more than an address; enter http://HOST:PORT/PATH, and credentials in their own fields")
+    meant: dict[str, Saved] = {"host": url.hostname}
+    if scheme and port is None and values.get("port") in (None, ""):
+        port = 443 if scheme.lower() == "https" else 80
+    if port is not None:
+        meant["port"] = port
+    if scheme.lower() == "http":
+        meant["ssl_mode"] = SslMode.DISABLED.value
+    elif scheme and values.get("ssl_mode") in (None, "", SslMode.DISABLED):
+        values = {**values, "ssl_mode": None}
+        meant["ssl_mode"] = SslMode.VERIFY_IDENTITY.value
+    if url.path.strip("/"):
+        if "path_prefix" not in known:
+            raise ValueError(f"has the path {_shown(quoted(url.path))}, and this form has no Path Prefix")
+        meant["path_prefix"] = url.path.rstrip("/")
+    for name in ("port", "ssl_mode", "path_prefix") if scheme else ("port",):
+        given = values.get(name)
+        usually = name in known and given in (None, "", usual(known[name]))
+        if name in meant and name in known and not usually and str(given).strip("/") != str(meant[name]).strip("/"):
+            raise ValueError(f"means {name} {meant[name]}, but {name} is {_shown(quoted(given))}; enter one of them")
     return {**values, **{name: value for name, value in meant.items() if name in known}}
 
 

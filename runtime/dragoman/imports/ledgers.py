@@ -63,6 +63,11 @@ class Ledger:
         self.rejected: AppendedFile
         self.undo: AppendedFile | None = None
 
+    @property
+    def read_now(self) -> int:
+        """The number of rows that this run has read."""
+        return self.read - (self.earlier.read if self.earlier else 0)
+
     # opening
 
     def open(self, identity: dict[str, Any], *, resume: bool) -> None:

@@ -72,10 +72,10 @@ class LoadOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LoadProgress(msgspec.Struct, frozen=True):
-    """How far a load is: rows that were read, rows that were written, and the part of the file, if it has a size."""
+    """How far a load is: rows that were read, those of this run, and the part of the file, if it has a size."""
 
     read: int
-    applied: int
+    now: int
     part: float | None
 
 
@@ -340,13 +340,13 @@ class Load:
         part = None
         if self._source is not None and self._source.size:
             part = min(1.0, self._source.place[0] / self._source.size)
-        return LoadProgress(self._ledger.read, self._ledger.counts["applied"], part)
+        return LoadProgress(self._ledger.read, self._ledger.read_now, part)
 
     def _tell(self, seconds: float) -> None:
         report, ledger = self.report, self._ledger
         report.rows, report.counts, report.resumed = ledger.read, dict(ledger.counts), ledger.resumed
         report.counts["unknown"] += ledger.doubtful
-        report.seconds = seconds
+        report.now, report.seconds = ledger.read_now, seconds
         if self._options.dry_run:
             return
         report.rejected = str(ledger.rejected.path) if ledger.rejected.size else None

@@ -42,6 +42,7 @@ class LoadReport(msgspec.Struct, kw_only=True):
         object: The object that received them.
         format: The format that they were read as.
         rows: The number of rows that were read, by earlier runs too.
+        now: Those of the last run.
         counts: The number of rows per outcome; contains every outcome. ``refused`` includes rows that cannot be read,
             ``unknown`` are in doubt: they were sent, and no answer came.
         complete: Every row of the file has its outcome. If not, the load can be resumed.
@@ -56,6 +57,7 @@ class LoadReport(msgspec.Struct, kw_only=True):
     object: str
     format: str
     rows: int = 0
+    now: int = 0
     counts: dict[str, int] = msgspec.field(default_factory=no_counts)
     complete: bool = False
     resumed: int = 0

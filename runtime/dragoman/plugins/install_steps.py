@@ -51,8 +51,8 @@ class AvailableUpdate(msgspec.Struct, frozen=True, kw_only=True):
         version: The one chosen, empty where none could be.
         permissions: Permissions beyond those granted, in plain words.
         publisher: Its signer, if different from the previous version's.
-        state: ``available``, ``updated`` or ``failed``.
-        reason: Why it failed.
+        state: ``available``, ``updated``, ``pinned`` or ``failed``.
+        reason: Why it failed, or stays.
     """
 
     plugin: str

@@ -227,7 +227,7 @@ class Plugins:
             dry_run: Only report the available updates.
 
         Returns:
-            The drivers that changed, or would change.
+            The drivers that changed, would change, or stay because they are pinned.
 
         Raises:
             PluginNotFoundError: It is not installed.
@@ -236,7 +236,8 @@ class Plugins:
         """
         updates = []
         for generation in await anyio.to_thread.run_sync(self._chosen, id):
-            if id is None and generation.pin:
+            if generation.pin and (id is None or generation.pin == generation.version):
+                updates.append(_stays(generation))
                 continue
             try:
                 update = await self._update(generation, dry_run=dry_run)
@@ -451,3 +452,11 @@ class Plugins:
             return [active, *(one for one in others if one.id != active.id)]
 
         return await anyio.to_thread.run_sync(look)
+
+
+def _stays(generation: Generation) -> AvailableUpdate:
+    """Return what an update does to a pinned driver: nothing."""
+    reason = f"it is pinned to {generation.pin}: dragoman plugins unpin {generation.plugin}"
+    return AvailableUpdate(
+        plugin=generation.plugin, before=generation.version, version=generation.version, state="pinned", reason=reason
+    )
