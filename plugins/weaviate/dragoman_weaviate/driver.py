@@ -211,6 +211,7 @@ class Driver:
         export = ExportReader(request, view)
         async with self._naming_tenants(request, view):
             await self._run(export.count())
+            await self._run(export.look_for_vectors())
             async with read_together([self._read_range(export, span) for span in export.ranges]) as pieces:
                 async for piece in pieces:
                     if (part := export.part(piece)) is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from operator import attrgetter
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -9,7 +10,7 @@ from uuid import UUID
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from dragoman_api import ConnectionFailedError, DragomanError, ExportPart, ExportRequest, QueryError
+from dragoman_api import ConnectionFailedError, DragomanError, ExportPart, ExportRequest, Note, QueryError
 from dragoman_api.errors import WindowExceededError
 from dragoman_api.exports import ExportForm
 from dragoman_api.json_text import encode
@@ -28,6 +29,9 @@ from . import shares
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+VECTORS = "vectors-left-out"
+"""Code of the note that an export does not hold the vectors."""
 
 _RANGES = 4
 _LEAST, _FIRST, _MOST = 20, 1_000, 2_500  # rows of one request
@@ -156,6 +160,7 @@ class ExportReader(msgspec.Struct):
         tenant: The tenant.
         where: The filter.
         total: The number of rows of the whole export, if they could be counted.
+        notes: What its next part says.
     """
 
     request: ExportRequest
@@ -164,6 +169,7 @@ class ExportReader(msgspec.Struct):
     where: Where | None = None
     ranges: list[IdRange] = msgspec.field(default_factory=list)
     total: int | None = None
+    notes: list[Note] = []
 
     def __post_init__(self) -> None:
         """Divide the ids into ranges, or go on with those of a checkpoint.
@@ -201,6 +207,20 @@ class ExportReader(msgspec.Struct):
         if self.where is not None and self.total:
             for span in self.ranges:
                 span.gap = _ALL // self.total
+
+    def look_for_vectors(self) -> Exchange[None]:
+        """Note that the export leaves out vectors, if its first object shows that there are some."""
+        documents = self.request.form is ExportForm.DOCUMENTS  # properties alone
+        named = self.vectors and not documents
+        if named or self.request.share is not None or self.request.checkpoint is not None:
+            return
+        first = get("/v1/objects", **{"class": self.view.target}, limit=1, include="vector", tenant=self.tenant)
+        with suppress(DragomanError):  # the export itself says what is wrong
+            rows = error_answers.decode((yield from ask(first)), _list).objects or []
+            if any(_has_vector(row) for row in rows):
+                reason = "the objects have vectors, which this export leaves out"
+                hint = "export rows with the column vector" if documents else "name the column vector"
+                self.notes = [Note(code=VECTORS, column="vector", reason=reason, hint=hint)]
 
     def pieces(self, span: IdRange) -> Exchange[list[Piece]]:
         """Fetch the next page of a range; it is empty at the end.
@@ -248,7 +268,8 @@ class ExportReader(msgspec.Struct):
         piece.span.told, piece.span.ended = piece.last, piece.ends
         position: _Position = [(span.told, span.bound) for span in self.ranges if not span.ended]
         checkpoint = cursors.seal(cursors.query_of(self.request), position)
-        return ExportPart(data=piece.data, rows=piece.rows, total=self.total, checkpoint=checkpoint)
+        notes, self.notes = self.notes, []
+        return ExportPart(data=piece.data, rows=piece.rows, total=self.total, checkpoint=checkpoint, notes=notes)
 
     def _smaller(self, span: IdRange, edge: str) -> Exchange[list[_Row]]:
         """Fetch a page, and a smaller one if the answer is too long."""
@@ -327,6 +348,10 @@ class ExportReader(msgspec.Struct):
             for row in found:
                 row.creation_time_unix = row.last_update_time_unix = UNSET
         return _encoder.encode_lines(found)
+
+
+def _has_vector(row: _Row) -> bool:
+    return any(vector is not UNSET and stored_objects.filled(vector) for vector in (row.vector, row.vectors))
 
 
 def _filled(vector: Raw) -> Raw | UnsetType:

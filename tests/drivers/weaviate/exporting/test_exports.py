@@ -229,6 +229,27 @@ class Rules:
         assert plain["r"][0]["beacon"] == reference["beacon"]
         assert await wv.export(name, Filter("t", "=", "x")) == [plain]
 
+    @pytest.mark.parametrize("form", [*ExportForm])
+    @pytest.mark.parametrize(
+        ("vectors", "columns", "codes"),
+        [
+            ({"vector": [1, 2]}, None, ["vectors-left-out"]),
+            ({"vector": [1, 2]}, ["i"], ["vectors-left-out"]),
+            ({"vector": [1, 2]}, ["i", "vector"], []),
+            ({"vectors": {"a": [1, 2]}}, None, ["vectors-left-out"]),
+            ({}, None, []),
+        ],
+    )
+    async def test_vectors_that_are_not_named_are_left_out_with_one_note(self, wv: Rig, form, vectors, columns, codes):
+        config = {"vectorConfig": {"a": {"vectorizer": {"none": {}}, "vectorIndexType": "flat"}}}
+        rows = [{"i": at} | vectors for at in range(30)]
+        name = await wv.collection({"i": "int"}, rows, **(config if "vectors" in vectors else {}))
+        request = ExportRequest(object=name, form=form, columns=columns)
+        parts = [part async for part in wv.driver.export_rows(request)]
+        if form is ExportForm.DOCUMENTS:
+            codes = ["vectors-left-out"] if vectors else []
+        assert [note.code for part in parts for note in part.notes] == codes
+
     async def test_bulk_lines_go_back_in(self, wv: Rig):
         name = await wv.collection(TYPES, objects(10))
         other = await wv.collection(TYPES)
