@@ -33,6 +33,7 @@ SCALAR = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|true|
 """Texts that look like a number or a boolean of JSON."""
 
 _BLANKS = " \t\r\n"
+_AS_TEXT = (ColumnKind.TEXT, ColumnKind.TIMESTAMP, ColumnKind.DATE, ColumnKind.TIME, ColumnKind.BINARY)
 _JSON_KINDS = (ColumnKind.JSON, ColumnKind.RANGE, ColumnKind.GEO, ColumnKind.OTHER)
 
 
@@ -83,7 +84,7 @@ class Spelling(msgspec.Struct, frozen=True):
     Attributes:
         opens: The characters that begin JSON which is no text there.
         json: Any field that is JSON is that value.
-        texts: The column holds texts.
+        texts: The column holds texts, and reads none as anything else.
     """
 
     opens: str = ""
@@ -107,6 +108,8 @@ class Spelling(msgspec.Struct, frozen=True):
             exact: The file is an export as it was written, so a field without quotes that looks like a number or a
                 boolean is one; else the column decides.
         """
+        if not self.json and (begins := field[:1]) not in self.opens and begins not in _SCALARS:  # most texts
+            return str(field) if self.texts or not exact else exact_text(str(field))
         if self.json:
             return exact_json(field.strip(_BLANKS) if _is_json(field) else _encode(str(field)).decode())
         if field[:1] in self.opens:
@@ -118,8 +121,8 @@ class Spelling(msgspec.Struct, frozen=True):
                 return Json(field)
         if not (exact and self.mixed):
             return str(field)
-        if not isinstance(field, Quoted) and SCALAR.fullmatch(field):
-            return value_of(field.encode())
+        if field.__class__ is not Quoted and SCALAR.fullmatch(field):
+            return int(field) if field.isdecimal() and len(field) < _SHORT else value_of(field.encode())
         return str(field) if self.texts else exact_text(str(field))
 
     def _misread(self, text: str) -> bool:
@@ -134,6 +137,8 @@ class Spelling(msgspec.Struct, frozen=True):
         return inner is not None and self._misread(inner)
 
 
+_SHORT = 1_000  # digits of an integer that needs no further look
+_SCALARS = frozenset("-0123456789tf")
 _ANY = Spelling(json=True)
 _PLAIN_TEXT = Spelling(texts=True)
 _TEXT_OR_ARRAY = Spelling(opens='["', texts=True)
@@ -148,7 +153,7 @@ def spelling_of(column: Column | None) -> Spelling:
     arrays = column.multiple or column.repeated or bool(column.arrays)
     if column.kind is ColumnKind.TEXT:
         return _TEXT_OR_ARRAY if arrays else _PLAIN_TEXT
-    return Spelling(opens='[{"' if arrays else "")
+    return Spelling(opens='[{"' if arrays else "", texts=column.kind in _AS_TEXT)
 
 
 def _is_json(text: str) -> bool:

@@ -20,9 +20,12 @@ from dragoman.imports.checkpoints import LoadCheckpoint, Places, checkpoint_path
 from dragoman.imports.formats import choose
 from dragoman.imports.ledgers import Ledger
 from dragoman.imports.parquet import ParquetRows
-from dragoman.imports.records import read_array, read_pairs, read_values
+from dragoman.imports.records import Record, read_array, read_pairs, read_values
+from dragoman.imports.reports import Rejection, rejected_lines
 from dragoman.imports.separated import SeparatedRows
 from dragoman.imports.sources import ImportSource
+from dragoman.spellings import Quoted
+from dragoman_api.cells import Json
 from dragoman_api.errors import ConfigurationError
 from dragoman_registry import filelocks
 
@@ -394,3 +397,22 @@ def test_a_strange_schema_of_parquet_is_refused(tmp_path):
     schema = pa.schema([pa.field("_misfits", pa.int64(), metadata={"role": "misfits"})])
     with pytest.raises(ConfigurationError, match="the column of misfits"):
         parquet_rows(tmp_path, pa.table([pa.array([1])], schema=schema))
+
+
+def test_a_rejected_row_of_a_table_keeps_its_id_and_the_numbers_that_json_lacks():
+    values = [
+        "[1]",
+        float("nan"),
+        float("-inf"),
+        Quoted('a"b'),
+        Json("[1e3]"),
+        [1.5, float("inf")],
+        b"\xff",
+        None,
+        2**70,
+    ]
+    rejection = Rejection(Record(3, values, "it holds NaN"), "unreadable", "it holds NaN")
+    [line] = rejected_lines([rejection], [f"c{at}" for at in range(len(values))]).splitlines()
+    assert list(json.loads(line, parse_float=str)["data"].values()) == [
+        "[1]", "NaN", "-inf", 'a"b', ["1e3"], ["1.5", "inf"], "/w==", None, 2**70,
+    ]  # fmt: skip

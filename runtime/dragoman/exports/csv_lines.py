@@ -82,16 +82,17 @@ class Csv:
 
     def _fields_of(self, spelling: Spelling) -> Callable[[bytes], bytes]:
         """Return what makes the field of a column's value of its JSON text."""
-        special, quoted, plain = b"=+-@'[{", self._quoted, not spelling.json
-        digits = b"0123456789tf" if spelling.mixed else b""
+        quoted, digits = self._quoted, b"0123456789tf" if spelling.mixed else b""
+        odd = b"=+-@'[{\"" + digits if not spelling.json else bytes(range(256))  # what texts to look at begin with
 
         def field(value: bytes) -> bytes:
-            if value[0] != 0x22:  # an array or an object
-                return quoted(value)
+            if value[0] != 0x22:  # not a text: arrays and objects need quoting, other values do not
+                return quoted(value) if value[0] in b"[{" else value
             # JSON escapes quotes, line breaks and tabs, so without a backslash there are none.
-            if plain and b"\\" not in value and b"," not in value and len(value) > 2 and value[1] not in special:
-                is_scalar = value[1] in digits and _SCALAR.fullmatch(value, 1, len(value) - 1)
-                return value if is_scalar else value[1:-1]
+            if value[1] not in odd and b"\\" not in value and b"," not in value:
+                return value[1:-1]
+            if value[1] in digits and value.find(b"\\") < 0 and not _SCALAR.fullmatch(value, 1, len(value) - 1):
+                return quoted(value[1:-1])
             text = text_of(value)
             made = quoted(self._text(spelling.field(text)).encode())
             return b'"%b"' % made if digits and made[0] != 0x22 and SCALAR.fullmatch(text) else made
