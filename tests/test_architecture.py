@@ -507,3 +507,17 @@ def test_what_two_processes_may_change_is_changed_under_one_lock():
     }
     assert {name: calls for name, calls in found.items() if name not in WRITES} == {}
     assert WRITES.keys() - found.keys() == set()
+
+
+def test_what_tests_run_as_a_module_is_in_the_environment_whoever_makes_it():
+    """uv makes an environment without pip, where `venv` leaves one: both install what is named, and no more counts."""
+    names = re.findall(r"^[a-z][a-z0-9-]+", (ROOT / "tests/requirements.txt").read_text(encoding="utf-8"), re.MULTILINE)
+    named = {name.replace("-", "_") for name in names} | {"pytest", "twine"}
+    run = {
+        found
+        for path in tracked()
+        if path.suffix == ".py" and "tests" in path.parts
+        for found in re.findall(r'sys\.executable, "-m", "([a-z_]+)"', path.read_text(encoding="utf-8"))
+    }
+    assert "pip" in run
+    assert run - named - {*sys.stdlib_module_names, "dragoman"} == set()
