@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import weakref
 from concurrent.futures import CancelledError, Future
@@ -16,8 +17,10 @@ from anyio.from_thread import BlockingPortal
 
 from dragoman_api.errors import ConfigurationError, DragomanError
 
+from .lifetimes import check_process, connection_closed
 from .runtime import open as open_session
 from .sessions.session import Session
+from .sessions.unknown_outcomes import unknown
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
@@ -56,6 +59,7 @@ class LoopThread:
 
     def __init__(self) -> None:
         """Start it."""
+        self.pid = os.getpid()
         started: Future[BlockingPortal] = Future()
         self._thread = Thread(target=anyio.run, args=(self._serve, started), name="dragoman", daemon=True)
         self._thread.start()
@@ -77,7 +81,7 @@ class LoopThread:
         try:
             return self.portal.start_task(task, *args)
         except (RuntimeError, CancelledError):  # it was stopped
-            raise closed() from None
+            raise connection_closed() from None
 
     @property
     def is_current(self) -> bool:
@@ -85,16 +89,18 @@ class LoopThread:
         return threading.get_ident() == self._thread.ident
 
     def _check(self) -> None:
+        check_process(self.pid, "the connection")
         if self.is_current:
             raise ConfigurationError("code in the connection's own event loop cannot wait for it", hint="use Session")
         if self.ending:
-            raise closed()
+            raise connection_closed()
 
     def wait(self, call: Callable[[], Awaitable[T]]) -> T:
         """Run a coroutine there and return its result; Ctrl-C cancels it first.
 
         Raises:
-            ConfigurationError: The loop has ended (code ``connection-closed``), or it is the caller's own.
+            ConfigurationError: The loop has ended (code ``connection-closed``), it is the caller's own, or the caller
+                is a fork of its process (code ``process-forked``).
         """
         self._check()
         done = Event()
@@ -108,14 +114,14 @@ class LoopThread:
         try:
             future = self.portal.start_task_soon(run)
         except RuntimeError:  # it was stopped
-            raise closed() from None
+            raise connection_closed() from None
         try:
             return future.result()
         except CancelledError:  # by another thread that closed the connection
-            raise closed() from None
+            raise connection_closed() from None
         except DragomanError as error:
-            if self.ending:
-                raise closed() from error
+            if self.ending and not unknown(error):
+                raise connection_closed() from error
             raise
         except KeyboardInterrupt:
             future.cancel()
@@ -126,11 +132,6 @@ class LoopThread:
         """Cancel what still runs there, and end the loop and its thread."""
         self.portal.call(partial(self.portal.stop, cancel_remaining=True))
         self._thread.join()
-
-
-def closed() -> ConfigurationError:
-    """Return the error of a call on a connection that is closed."""
-    return ConfigurationError("the connection is closed", hint="call dragoman.connect again", code="connection-closed")
 
 
 def _waiting(
@@ -171,7 +172,7 @@ class _BlockingReading(Generic[T]):
         self._loop = loop
         self._reading, self._parts = loop.begin(partial(_read, items, self.most))
         self._ready: Iterator[T] = iter(())
-        self._end = weakref.finalize(self, self._reading.cancel)
+        self._end = weakref.finalize(self, _cancel, loop, self._reading)
 
     def __iter__(self) -> Self:
         return self
@@ -236,6 +237,11 @@ class BlockingBatches(_BlockingReading[Any]):
             raise ConfigurationError("these batches have been read", hint="call batches again")
         self._ready = chain([first], self._ready)
         return RecordBatchReader.from_batches(first.schema, iter(self)).__arrow_c_stream__(requested_schema)
+
+
+def _cancel(loop: LoopThread, reading: Future[Any]) -> None:
+    if loop.pid == os.getpid():  # a fork has no thread that could stop it
+        reading.cancel()
 
 
 async def _read(items: Any, most: int, *, task_status: TaskStatus[MemoryObjectReceiveStream[list[Any]]]) -> None:
@@ -406,6 +412,8 @@ class BlockingSession:
 
 
 def _end(loop: LoopThread, opened: AbstractContextManager[Session]) -> None:
+    if loop.pid != os.getpid():  # a fork's copy; the connection is the parent's
+        return
     if loop.is_current:  # the garbage collector came there, where nothing can wait for the end
         Thread(target=_end, args=(loop, opened), name="dragoman-end").start()
         return

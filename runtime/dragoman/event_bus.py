@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 import anyio
@@ -31,6 +32,7 @@ class Subscription:
         self._buffer = buffer
         self._dropped = 0
         self._arrived = anyio.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._closed = False
 
     @property
@@ -44,15 +46,25 @@ class Subscription:
             self._waiting.popleft()
             self._dropped += 1
         self._waiting.append(event)
-        self._arrived.set()
+        self._wake()
 
     def close(self) -> None:
         """End the iteration after what still waits."""
         self._closed = True
-        self._arrived.set()
+        self._wake()
+
+    def _wake(self) -> None:
+        """Wake the reader, which may run in another thread's loop."""
+        if self._loop is None or self._loop is asyncio._get_running_loop():  # noqa: SLF001 - documented; None outside a loop
+            self._arrived.set()
+        else:
+            with suppress(RuntimeError):  # its loop is closed
+                self._loop.call_soon_threadsafe(self._arrived.set)
 
     async def __aiter__(self) -> AsyncIterator[Event]:
+        self._loop = asyncio.get_running_loop()
         while True:
+            arrived = self._arrived = anyio.Event()  # before the look, so that no event falls between
             if self._dropped:
                 count, self._dropped = self._dropped, 0
                 yield EventsDropped(count=count)
@@ -61,8 +73,7 @@ class Subscription:
             elif self._closed:
                 return
             else:
-                self._arrived = anyio.Event()
-                await self._arrived.wait()
+                await arrived.wait()
 
 
 class Bus:
@@ -101,6 +112,11 @@ class Bus:
     def add_sink(self, sink: Callable[[Event], None]) -> None:
         """Call a function with every event, in order, before `emit` returns."""
         self._sinks.append(sink)
+
+    def close(self) -> None:
+        """End all subscriptions: no more events come."""
+        for subscription in self._subscriptions:
+            subscription.close()
 
     @contextmanager
     def subscribe(self, *, buffer: int = BUFFER) -> Iterator[Subscription]:

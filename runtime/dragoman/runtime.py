@@ -15,7 +15,6 @@ from dragoman_registry.client.store import Store
 from dragoman_registry.names import called
 
 from .automations import named, shipped
-from .background import background
 from .connections.form_values import check_values, to_save
 from .connections.profiles import make_profile, open_files
 from .connections.reference_migration import find_texts, record
@@ -23,6 +22,7 @@ from .connections.saved_connections import Connections
 from .consents import Consents, check_sign_in
 from .event_bus import Bus
 from .hook_manager import Hooks
+from .lifetimes import Lifetime, running_loop
 from .plugins import Plugins, Registries
 from .plugins.advisory_cache import AdvisoryCache
 from .plugins.install_on_open import InstallOnOpen
@@ -34,6 +34,7 @@ from .sandbox.levels import achievable_level
 from .sandbox.reach.grants import granted
 from .sandbox.reach.ssh_tunnel import find_ssh
 from .sandbox.spare import Spare
+from .sandbox.stages import stage
 from .sandbox.via import IDENTITY, PASSWORD, HttpProxy
 from .secret_references import Reference, regular_file
 from .sessions.live_driver import LiveDriver
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from dragoman_api.calls import Call
+    from dragoman_api.connections import Profile
     from dragoman_api.events import Event
     from dragoman_registry.client.generation import Generation
 
@@ -103,6 +105,9 @@ class Runtime:
         self.connections = Connections(self.paths)
         self.registries = Registries(self.paths)
         self._bus = Bus()
+        hint = "make another Runtime, or enter this one again"
+        closed = ConfigurationError("the runtime is closed", code="runtime-closed", hint=hint)
+        self._life = Lifetime("the runtime", closed=closed)
         guards = shipped(self.settings.guards, confirm=confirm, log=self.paths.state / AUDIT_LOG, mask=self._bus.mask)
         automations = [*use, *named(self.settings.automations), *guards]
         self._hooks = Hooks(automations, emit=self._bus.emit)
@@ -150,13 +155,23 @@ class Runtime:
         change_file(path, edit)
 
     def prewarm(self, spare: Spare | None = None) -> None:
-        """Start a driver's process now, or adopt a running one, so that opening is fast."""
+        """Start a driver's process now, or adopt a running one, so that opening is fast.
+
+        Raises:
+            ConfigurationError: The runtime is closed (code ``runtime-closed``).
+        """
+        self._life.expect_open()
         if self._spare is None:
             self._spare = spare or Spare(find_host_imports(self.paths.cache))
         self._spare.fill()
 
     def events(self) -> AbstractContextManager[Subscription]:
-        """Subscribe to events from now on: ``with runtime.events() as stream: async for event in stream``."""
+        """Subscribe to events from now on: ``with runtime.events() as stream: async for event in stream``.
+
+        Raises:
+            ConfigurationError: The runtime is closed (code ``runtime-closed``).
+        """
+        self._life.expect_open()
         return self._bus.subscribe()
 
     def add_sink(self, sink: Callable[[Event], None]) -> None:
@@ -173,12 +188,13 @@ class Runtime:
 
         Raises:
             Refused: One of them vetoed it.
+            ConfigurationError: The runtime is closed (code ``runtime-closed``).
         """
+        self._life.expect_open()
         await self._hooks.ask(call)
 
     async def __aenter__(self) -> Self:
-        self._background = background()
-        tasks = await self._background.__aenter__()
+        tasks = await self._life.begin()
         self._listening = ExitStack()
         self._told: dict[str, tuple[Subscription, anyio.Event]] = {}
         for observer in self._hooks.observers():  # each has its own buffer, so one that hangs does not delay the others
@@ -192,12 +208,16 @@ class Runtime:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if not self._life.can_end():
+            return
+        self._life.closed = True
         if self._spare is not None:
             self._spare.__exit__(None, None, None)
         self._listening.close()
         with anyio.CancelScope(shield=True):
             await self._tell_the_rest()
-        await self._background.__aexit__(None, None, None)
+        self._bus.close()
+        await self._life.end()
 
     async def _tell_the_rest(self) -> None:
         """Wait for observers while they make progress, and report those that stall."""
@@ -237,6 +257,7 @@ class Runtime:
             ConnectionFailedError: TLS or the network failed.
             SandboxError: The driver could not be started or confined.
         """
+        self._life.check()
         trial = not isinstance(name, str)
         if isinstance(name, str):
             connection, secrets = await anyio.to_thread.run_sync(self.connections.get, name), {}
@@ -292,6 +313,7 @@ class Runtime:
             ConfigurationError: It does not fit the form (``details["field"]`` names the first field that does not),
                 its name is taken, or the file cannot be written.
         """
+        self._life.expect_open()
         form = await self.plugins.form(connection.type)
         values = to_save(form, connection.values, name=connection.name, new=not (replace or before))
         saved = msgspec.structs.replace(connection, values=values)
@@ -301,9 +323,8 @@ class Runtime:
         return saved
 
     async def _start(self, connection: SavedConnection, generation: Generation, typed: Mapping[str, str]) -> LiveDriver:
-        launch, notices, ca_file = await anyio.to_thread.run_sync(self._prepare, connection, generation, typed)
-        assert launch.profile is not None
-        self._bus.mask.add((*launch.profile.secrets.texts, launch.via_password))
+        launch, profile, notices, ca_file = await self._prepared(connection, generation, typed)
+        self._bus.mask.add((*profile.secrets.texts, launch.via_password))
         driver = LiveDriver(
             generation=generation,
             launch=launch,
@@ -346,16 +367,18 @@ class Runtime:
         """
         from .sandbox.reach.server_certificates import meet
 
+        self._life.expect_open()
         wanted = list(map(_fingerprint, fingerprints))
         connection = await anyio.to_thread.run_sync(self.connections.get, name)
         generation = await self._drivers.ready_for(connection.type, connection=name)
         connection = await self._recorded(connection, generation)
-        launch, _, _ = await anyio.to_thread.run_sync(self._prepare, connection, generation, {})
-        assert launch.profile is not None
-        if not launch.profile.ssl_mode.verifies or launch.profile.skip_tls_verification:
+        launch, profile, _, _ = await self._prepared(connection, generation, {})
+        if not profile.ssl_mode.verifies or profile.skip_tls_verification:
             hint = f"dragoman connections edit {name} --ssl-mode verify-identity --no-skip-tls-verification"
             raise ConfigurationError(f"connection {name!r} checks no certificate, so none can be pinned", hint=hint)
-        pins = check_pins(wanted, await meet(launch), name=name)
+        with stage("certificates"):
+            certificates = await meet(launch)
+        pins = check_pins(wanted, certificates, name=name)
         return await self._consents.record(connection, pins=pins)
 
     def _tell_opened(self, driver: LiveDriver) -> None:
@@ -385,9 +408,15 @@ class Runtime:
         await anyio.to_thread.run_sync(record, texts, self.connections)
         return texts.recorded
 
+    async def _prepared(
+        self, connection: SavedConnection, generation: Generation, typed: Mapping[str, str]
+    ) -> tuple[Launch, Profile, tuple[str, ...], str]:
+        with stage("secrets"):
+            return await anyio.to_thread.run_sync(self._prepare, connection, generation, typed, abandon_on_cancel=True)
+
     def _prepare(
         self, connection: SavedConnection, generation: Generation, typed: Mapping[str, str]
-    ) -> tuple[Launch, tuple[str, ...], str]:
+    ) -> tuple[Launch, Profile, tuple[str, ...], str]:
         """Check the saved values against the driver's form; resolve only references that a person entered."""
         manifest, name = generation.manifest, connection.name
         values = check_values(manifest.form, connection.values, name=name)
@@ -418,7 +447,7 @@ class Runtime:
         )
         notices = (*self._drivers.notices(generation), *(one.reason for one in self.connections.exposures()))
         authority = str(files["ca_file"].path) if "ca_file" in files else ""
-        return granted(launch, manifest.permissions, files=files), notices, authority
+        return granted(launch, manifest.permissions, files=files), profile, notices, authority
 
     def _via(self, connection: SavedConnection) -> tuple[Via | None, str]:
         """Return what is between this machine and the host, its file resolved, and its password."""
@@ -462,6 +491,7 @@ async def open(  # noqa: A001 - people write dragoman.open
     Raises:
         DragomanError: As `Runtime.open`.
     """
+    running_loop()
     async with await anyio.to_thread.run_sync(partial(Runtime, home, use=use, spare=False)) as runtime:
         runtime.prewarm(Spare(await anyio.to_thread.run_sync(find_host_imports, runtime.paths.cache)))
         async with runtime.open(name) as session:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import anyio
 
@@ -36,15 +36,15 @@ class Channel(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._flowing = anyio.Event()
         self._flowing.set()
+        self._closed = False
 
     async def attach(self, sock: socket.socket) -> None:
         """Begin to read from a connected socket. The channel owns it from now on."""
         await asyncio.get_running_loop().create_connection(lambda: self, sock=sock)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the transport. asyncio calls this once."""
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        """Keep the transport. asyncio calls this once; other loops, such as uvloop, have other classes."""
+        self._transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
         """Cut the received bytes into frames, and report malformed ones as a fault."""
@@ -80,6 +80,9 @@ class Channel(asyncio.Protocol):
             await self._flowing.wait()
 
     def close(self) -> None:
-        """Close the socket and drop what was not sent yet."""
+        """Close the socket and drop what was not sent yet. A channel that was never attached ends at once."""
         if self._transport is not None:
             self._transport.abort()
+        elif not self._closed:
+            self._closed = True
+            self._on_end()

@@ -63,7 +63,8 @@ def run(control: socket.socket, broker: socket.socket) -> None:
         if body is None:
             os._exit(0)
         message = messages.decode(body)
-        assert isinstance(message, kind)
+        if not isinstance(message, kind):
+            raise DriverFaultError(f"the host sent {type(message).__name__} instead of {kind.__name__}")
         return message
 
     confinement = Confinement()

@@ -18,6 +18,7 @@ from dragoman.sessions.unknown_outcomes import reason_of, unknown
 from dragoman_api.changes import Outcome, OutcomeStatus, Plan
 from dragoman_api.columns import Note
 from dragoman_api.errors import (
+    ConfigurationError,
     DragomanError,
     DriverFaultError,
     ObjectNotFoundError,
@@ -125,6 +126,7 @@ class ChangeSet:
         self._parts: list[_Part] = []
         self._done = 0
         self._stopped: DragomanError | None = None
+        self._state = "not open yet"
         self.refused: list[LineOutcome] = []
         self.notes: dict[tuple[str, str], Note] = {}
 
@@ -134,6 +136,7 @@ class ChangeSet:
         self.file = await to_thread.run_sync(partial(ChangeFile, path, stdin=stdin), abandon_on_cancel=True)
         with anyio.CancelScope(shield=True):  # what it makes is there, or is not
             await to_thread.run_sync(self._open)
+        self._state = ""
         return self
 
     def _open(self) -> None:
@@ -148,10 +151,16 @@ class ChangeSet:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._state = "closed"
         self._held.close()
         with anyio.CancelScope(shield=True):
             if self._undo is not None:  # it was not applied
                 await to_thread.run_sync(self._undo.remove)
+
+    def _check_open(self) -> None:
+        if self._state:
+            hint = "use it inside its block: async with ChangeSet(…)"
+            raise ConfigurationError(f"the change set is {self._state}", code="change-set-closed", hint=hint)
 
     # planning
 
@@ -159,8 +168,10 @@ class ChangeSet:
         """Plan all changes; only the undo file is written.
 
         Raises:
-            ConfigurationError: Lines are not changes, or name missing objects; the error names all of them.
+            ConfigurationError: Lines are not changes, or name missing objects (the error names all of them), or the
+                change set is closed (code ``change-set-closed``).
         """
+        self._check_open()
         for name, line in self.file.objects.items():
             try:
                 await self._session.describe(name)
@@ -223,7 +234,8 @@ class ChangeSet:
         return msgspec.structs.replace(plan, changes=[read_line(line) for line in rows.splitlines()])
 
     async def planned(self) -> AsyncIterator[PlannedRequest]:
-        """Return the exact requests that applying sends."""
+        """Return the exact requests that applying sends. Raises ConfigurationError if the change set is closed."""
+        self._check_open()
         for part in self._parts:
             for planned in (await to_thread.run_sync(self._load, part, limiter=self._one)).planned:
                 yield planned
@@ -236,6 +248,7 @@ class ChangeSet:
         Raises:
             DragomanError: The first part could not be sent; nothing was applied.
         """
+        self._check_open()
         if self._undo is not None:
             await to_thread.run_sync(self._undo.sync, limiter=self._one)
         self._done = 0

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from threading import Thread
+from weakref import WeakSet
 
 import dragoman_worker
 from dragoman_worker.main import BOOT
@@ -21,6 +22,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .host_imports import HostImports
+
+
+_living: WeakSet[Child] = WeakSet()
+
+
+def _leave_to_parent() -> None:
+    """Close what a fork inherits: its end must neither keep a driver alive nor touch what the parent's loop watches."""
+    for child in list(_living):
+        child.let_go()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_to_parent)
 
 
 class Child:
@@ -41,6 +55,8 @@ class Child:
             os.path.dirname(package),  # noqa: PTH120 - pathlib takes long, too
         )
         self._pidfd = os.pidfd_open(self.process.pid) if hasattr(os, "pidfd_open") else -1
+        self._parent = os.getpid()
+        _living.add(self)
 
     def admit(self, host_imports: HostImports) -> None:
         """Tell the process once what it may import; it imports what it trusts and waits for its configuration.
@@ -56,6 +72,11 @@ class Child:
             self.control.sendall(frame(json.dumps(host_imports.modules).encode()))
 
     @property
+    def is_own(self) -> bool:
+        """Whether this process started it, and is not a fork of the one that did."""
+        return self._parent == os.getpid()
+
+    @property
     def alive(self) -> bool:
         """Whether the process is still running."""
         return self.process.poll() is None
@@ -65,7 +86,7 @@ class Child:
 
         def reap() -> None:
             loop.remove_reader(self._pidfd)
-            os.close(self._pidfd)
+            self._close_pidfd()
             self.process.wait()
             ended()
 
@@ -83,11 +104,23 @@ class Child:
         """Kill and reap a child that no worker has taken over."""
         self.process.kill()
         self.process.wait()
-        if self._pidfd >= 0:
-            os.close(self._pidfd)
-        self._close()
-
-    def _close(self) -> None:
+        self._close_pidfd()
         self.control.close()
         self.broker.close()
         self.output.close()
+
+    def let_go(self) -> None:
+        """Close the descriptors in a fork of this process."""
+        for sock in (self.control, self.broker):
+            # Detached, because loops count their uses of a socket and would not let it close.
+            if (descriptor := sock.detach()) >= 0:
+                with suppress(OSError):
+                    os.close(descriptor)
+        with suppress(OSError):
+            self.output.close()
+        self._close_pidfd()
+
+    def _close_pidfd(self) -> None:
+        if self._pidfd >= 0:
+            os.close(self._pidfd)
+            self._pidfd = -1

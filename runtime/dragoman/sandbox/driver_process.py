@@ -37,6 +37,7 @@ from .process_output import LogPipe, harmless
 from .reach.address_resolver import AddressResolver
 from .reach.broker import Broker
 from .reach.choosing import way_of
+from .stages import stage
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
@@ -54,7 +55,6 @@ if TYPE_CHECKING:
     from .reach.ways import ViaError
     from .spare import Spare
 
-_START_SECONDS = 30.0
 _END_SECONDS = 0.5
 _LAST_LINES, _LINE_TEXT = 5, 200
 _FAULT_TEXT = 500
@@ -108,8 +108,14 @@ class Worker:
     # start and end --------------------------------------------------------------------------------------------------
 
     async def __aenter__(self) -> Self:
-        host_imports, self._config = await anyio.to_thread.run_sync(self._look)
-        self._adopt((self._spare and self._spare.take()) or _spawn(host_imports))
+        with stage("preparation"):
+            host_imports, self._config = await anyio.to_thread.run_sync(self._look, abandon_on_cancel=True)
+        child = (self._spare and self._spare.take()) or _spawn(host_imports)
+        try:
+            self._adopt(child)
+        except BaseException:
+            child.discard()
+            raise
         self._stack = AsyncExitStack()
         try:
             await self._enter()
@@ -125,7 +131,7 @@ class Worker:
 
     async def _enter(self) -> None:
         self._stack.push_async_callback(self._end)
-        with anyio.CancelScope(shield=True):
+        with anyio.CancelScope(shield=True), stage("start"):
             await self._channel.attach(self._child.control)
         tasks = await self._stack.enter_async_context(background())
         tasks.start_soon(self._broker.serve)
@@ -136,14 +142,11 @@ class Worker:
         return host_imports, configure(self._launch, host_imports)
 
     def _adopt(self, child: Child) -> None:
-        self._child = child
         self._loop = asyncio.get_running_loop()
-        child.watch(self._loop, self._exited)
-        self._log = LogPipe(child.output, mask=self._mask, on_line=self._on_log)
         self._channel = Channel(
             limit=FROM_CHILD, on_frame=self._receive, on_fault=self._condemn, on_end=self._fell_silent
         )
-        launch, self._way = self._launch, way_of(self._launch)
+        self._child, launch, self._way = child, self._launch, way_of(self._launch)
         self._broker = Broker(
             child.broker,
             AddressResolver(launch.approved, launch.further, remembered=launch.remembered),
@@ -154,41 +157,56 @@ class Worker:
             on_fault=self._condemn,
             on_via_failed=self._on_via_failed,
         )
+        self._log = LogPipe(child.output, mask=self._mask, on_line=self._on_log)
+        child.watch(self._loop, self._exited)
 
     async def _start(self) -> None:
         launch = self._launch
-        try:
-            with anyio.fail_after(_START_SECONDS):
-                self._child.process.bound(self._config.lockdown)
-                told = await self._say(self._config, Sandboxed)
-                pids = (self._child.process.pid, os.getpid())
-                status, own = await anyio.to_thread.run_sync(lambda: [levels.read_status(pid) for pid in pids])
-                self.report = levels.assess(
-                    told, status=status, own=own, policy=launch.policy, cpu=launch.cpu is not None
-                )
-                levels.enforce(self.report, policy=launch.policy, trusted=launch.trusted)
-                ready = await self._say(Secret(Raw(values.encode_request(launch.profile))), Ready)
-        except TimeoutError:
-            raise DeadlineExceededError(f"the driver did not start within {_START_SECONDS:g} s") from None
+        with stage("lock-down"):
+            self._child.process.bound(self._config.lockdown)
+            sandboxed: Sandboxed = await self._say(self._config, Sandboxed)
+        with stage("assessment"):
+            pids = (self._child.process.pid, os.getpid())
+            status, own = await anyio.to_thread.run_sync(
+                lambda: [levels.read_status(pid) for pid in pids], abandon_on_cancel=True
+            )
+        self.report = levels.assess(sandboxed, status=status, own=own, policy=launch.policy, cpu=launch.cpu is not None)
+        levels.enforce(self.report, policy=launch.policy, trusted=launch.trusted)
+        with stage("hand-over"):
+            answer = self._ask(Secret(Raw(values.encode_request(launch.profile))), Ready)
+            await self._channel.drain()
+        with stage("import"):
+            ready: Ready = await answer
         self.hooks = frozenset(ready.hooks) & HOOKS.keys()
 
-    async def _say(self, message: Message, answer: type[Any]) -> Any:
-        """Send one message of the start and wait for its answer."""
+    def _ask(self, message: Message, answer: type[Any]) -> asyncio.Future[Any]:
+        """Send one message of the start; return what gets its answer."""
         if self.ended.is_set():
             raise self.obituary()
         self._step = (answer, self._loop.create_future())
         self._channel.send(message)
-        return await self._step[1]
+        return self._step[1]
+
+    async def _say(self, message: Message, answer: type[Any]) -> Any:
+        """Send one message of the start and wait for its answer."""
+        return await self._ask(message, answer)
 
     async def _end(self) -> None:
-        """Close, wait a moment, kill, reap."""
+        """Close, wait a moment, kill, reap.
+
+        Raises:
+            DeadlineExceededError: The kernel does not end the killed process; it can do nothing more.
+        """
+        if not self._child.is_own:
+            return
         self._verdict = self._verdict or (DriverCrashedError, "it was closed")
         with anyio.CancelScope(shield=True):
             self._channel.close()
             with anyio.move_on_after(_END_SECONDS):
                 await self.ended.wait()
             self._kill()
-            await self.ended.wait()
+            with stage("end"):
+                await self.ended.wait()
             if self._way is not None:
                 await self._way.close()
 
@@ -215,6 +233,7 @@ class Worker:
         if not (self._silent and self._reaped) or self.ended.is_set():
             return
         self._child.broker.close()
+        self._child.control.close()  # of a channel that was never attached
         self._log.finish()
         self.ended.set()
         self._calls.end(self.obituary)
@@ -250,7 +269,7 @@ class Worker:
         try:
             message = self._messages.decode(body)
             if self._step is not None:
-                self._take_step(message)
+                self._take_step(message, self._step)
             elif isinstance(message, Learned):
                 self._mask.learn(message.token)
             elif isinstance(message, (Sandboxed, Ready)):
@@ -260,9 +279,8 @@ class Worker:
         except values.FAULTS as error:
             self._condemn(harmless(str(error))[:_FAULT_TEXT] or type(error).__name__)
 
-    def _take_step(self, message: Any) -> None:
-        assert self._step is not None
-        kind, future = self._step
+    def _take_step(self, message: Any, step: tuple[type[Any], asyncio.Future[Any]]) -> None:
+        kind, future = step
         error = self._error(message)
         if error is None and not isinstance(message, kind):
             raise values.ValueFaultError(f"{type(message).__name__} instead of {kind.__name__}")

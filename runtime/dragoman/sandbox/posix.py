@@ -58,6 +58,7 @@ class Process:
         ]
         self.pid = os.posix_spawn(program, [program, *arguments], environment, file_actions=streams)
         self.returncode: int | None = None
+        self._parent = os.getpid()
 
     def poll(self) -> int | None:
         """Reap the process if it has ended, and return its exit status."""
@@ -68,8 +69,8 @@ class Process:
         return self._reap(0)
 
     def kill(self) -> None:
-        """End the process if it is running."""
-        if self.poll() is None:
+        """End the process if it is running; not from a fork of its parent, which it does not belong to."""
+        if self.poll() is None and self._parent == os.getpid():
             os.kill(self.pid, 9)  # the module of the names is imported later
 
     def _reap(self, options: int) -> int | None:
@@ -109,8 +110,10 @@ class Output:
         """Wait until all that a process printed before its end can be read."""
 
     def close(self) -> None:
-        """Close the pipe."""
-        os.close(self._descriptor)
+        """Close the pipe; a second call does nothing."""
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
 
 
 def start(boot: str, *arguments: str) -> tuple[Process, socket.socket, socket.socket, Output]:

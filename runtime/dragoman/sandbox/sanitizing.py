@@ -54,21 +54,21 @@ CROSSING = frozenset({*tree(DriverError), ConfigurationError, UnsupportedOperati
 """The classes that a driver may raise: server errors, missing settings, unsupported operations, own faults."""
 
 RESERVED = frozenset(kind.code for kind in tree(DragomanError) if kind not in CROSSING) | {
-    "address-refused", "ask", "bad-request", "build-failed", "bundle-damaged", "cancelled", "certificate-changed",
-    "certificate-untrusted", "change-file-invalid", "cluster-lost", "column-unknown", "conformance-failed",
-    "connection-closed", "delimiter-unknown", "dependency-missing", "enable", "expectation-syntax",
-    "export-not-resumable", "export-running", "extra-missing", "file-exists", "filter-syntax", "format-unknown",
-    "import-file-damaged", "import-running", "import-unfinished", "inbox-full", "install", "internal",
+    "address-refused", "ask", "asyncio-needed", "bad-request", "build-failed", "bundle-damaged", "cancelled",
+    "certificate-changed", "certificate-untrusted", "change-file-invalid", "change-set-closed", "cluster-lost",
+    "column-unknown", "conformance-failed", "connection-closed", "delimiter-unknown", "dependency-missing", "enable",
+    "expectation-syntax", "export-not-resumable", "export-running", "extra-missing", "file-exists", "filter-syntax",
+    "format-unknown", "import-file-damaged", "import-running", "import-unfinished", "inbox-full", "install", "internal",
     "key-exposed", "key-invalid", "key-missing", "length-required", "limit-exceeded", "link-broken", "name-invalid",
-    "name-not-typed", "not-found", "not-production", "not-signed", "offline-missing", "parts-differ",
-    "path-refused", "plan-gone", "production-locked", "quarantined", "ready", "refuse", "registry-not-written",
-    "registry-stale", "registry-unreachable", "repair", "repair-needed", "resume-refused", "rollback",
-    "root-mismatch", "root-unknown", "sandbox-insufficient", "script-failed", "server-busy", "server-ends",
-    "sign-in-not-agreed", "snapshot-lost", "state-damaged", "state-newer", "state-unreadable", "stopped",
-    "surface-excluded", "system", "table-without-types", "target-occupied", "terminated", "tests-not-run",
-    "timed-out", "token-unknown", "too-large", "too-many", "trust-cache", "unknown-type", "unreadable",
-    "update-host", "upload-conflict", "upload-invalid", "upload-too-large", "upload-too-slow", "usage",
-    "value-invalid", "values-misfit", "variable-unknown", "work-ended", "worker-differs", "worker-failed",
+    "name-not-typed", "not-found", "not-production", "not-signed", "offline-missing", "other-loop", "parts-differ",
+    "path-refused", "plan-gone", "process-forked", "production-locked", "quarantined", "ready", "refuse",
+    "registry-not-written", "registry-stale", "registry-unreachable", "repair", "repair-needed", "resume-refused",
+    "rollback", "root-mismatch", "root-unknown", "runtime-closed", "sandbox-insufficient", "script-failed",
+    "server-busy", "server-ends", "sign-in-not-agreed", "snapshot-lost", "state-damaged", "state-newer",
+    "state-unreadable", "stopped", "surface-excluded", "system", "table-without-types", "target-occupied", "terminated",
+    "tests-not-run", "timed-out", "token-unknown", "too-large", "too-many", "trust-cache", "unknown-type", "unreadable",
+    "update-host", "upload-conflict", "upload-invalid", "upload-too-large", "upload-too-slow", "usage", "value-invalid",
+    "values-misfit", "variable-unknown", "work-ended", "worker-differs", "worker-failed",
 }  # fmt: skip
 """Codes reserved for the host, because scripts and exit codes depend on them."""
 

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import anyio
-
 from dragoman_api.errors import DriverFaultError
 
 from .driver_process import Worker
+from .stages import stage
 
 if TYPE_CHECKING:
     from dragoman_registry.wheels.manifest import Manifest
 
     from .launch import Launch
-
-SECONDS = 20.0
 
 
 async def smoke_test(launch: Launch, manifest: Manifest) -> None:
@@ -25,7 +22,7 @@ async def smoke_test(launch: Launch, manifest: Manifest) -> None:
         DriverFaultError: It cannot be imported, or its hooks differ from its manifest.
         SandboxError: It could not be confined as the policy asks.
     """
-    with anyio.fail_after(SECONDS):
+    with stage("smoke test"):
         async with Worker(launch) as worker:
             if worker.hooks != set(manifest.hooks):
                 missing = ", ".join(sorted(set(manifest.hooks) - worker.hooks)) or "none"

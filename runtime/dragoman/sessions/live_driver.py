@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shlex
 from collections import deque
 from contextlib import AsyncExitStack, contextmanager, suppress
@@ -10,11 +11,12 @@ from typing import TYPE_CHECKING, Self, TypeGuard
 
 import anyio
 
-from dragoman.background import background
 from dragoman.connections.curl_commands import CurlCommands
+from dragoman.lifetimes import Lifetime, connection_closed, connection_closed_meanwhile
 from dragoman.sandbox.driver_process import Worker
 from dragoman.sandbox.proxy import DriverProxy
 from dragoman.sandbox.reach.ways import NAME, ViaError
+from dragoman.sandbox.stages import stage
 from dragoman.sandbox.via import HttpProxy
 from dragoman_api.calls import Call, ConnectionInfo
 from dragoman_api.errors import (
@@ -24,6 +26,7 @@ from dragoman_api.errors import (
     DriverCrashedError,
     DriverFaultError,
     PermissionDeniedError,
+    SandboxError,
 )
 from dragoman_api.events import ConnectionDenied, PluginCrashed, PluginRestarted
 from dragoman_registry.client.trees import leasing
@@ -110,14 +113,17 @@ class LiveDriver:
         self._connected = False
         self._restarts: deque[float] = deque(maxlen=RESTARTS)
         self._lock = anyio.Lock()
+        self._life = Lifetime("the connection", closed=connection_closed())
 
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as held:
             # Lease the trees so that no process deletes them while the driver runs.
             lease = leasing(self.generation.trees)
-            await anyio.to_thread.run_sync(lease.__enter__)
+            with stage("lease"):  # if it is abandoned, the end of the thread frees it
+                await anyio.to_thread.run_sync(lease.__enter__, abandon_on_cancel=True)
             held.callback(lease.__exit__, None, None, None)
-            self._tasks = await held.enter_async_context(background())
+            self._tasks = await self._life.begin()
+            held.push_async_callback(self._life.end)
             await self.hooks()
             self._held = held.pop_all()
         return self
@@ -125,6 +131,9 @@ class LiveDriver:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if not self._life.can_end():
+            return
+        self._life.closed = True
         with anyio.CancelScope(shield=True):
             if self.alive and self._hooks.offers("close"):
                 with suppress(DragomanError):  # what it held on the server expires by itself
@@ -178,10 +187,17 @@ class LiveDriver:
 
     @contextmanager
     def explaining(self) -> Iterator[None]:
-        """Let an error of the block say what failed between this machine and the server: the driver cannot know it."""
+        """Let an error of the block say what the driver cannot know.
+
+        That is what failed between this machine and the server, and that the connection was closed meanwhile.
+        """
         since = anyio.current_time()
         try:
             yield
+        except SandboxError as error:
+            if self._life.closed:
+                raise connection_closed_meanwhile() from error
+            raise
         except ConnectionFailedError as error:
             if self._via_failed and self._via_failed[0][0] >= since:
                 _explain(error, self._via_failed[0][1], self.info)
@@ -193,7 +209,8 @@ class LiveDriver:
             return
         self._kept = new
         try:
-            await anyio.to_thread.run_sync(self._reached.note, self.info.name, new)
+            with stage("record"):
+                await anyio.to_thread.run_sync(self._reached.note, self.info.name, new, abandon_on_cancel=True)
         except (OSError, DragomanError) as error:
             self._notices.append(f"the address of its host cannot be recorded: {error}")
 
@@ -201,15 +218,22 @@ class LiveDriver:
         """Return whether the driver implements a hook."""
         return self._hooks.offers(hook)
 
+    def check_open(self) -> None:
+        """Refuse calls on a closed connection, and from another process or event loop. Raises ConfigurationError."""
+        self._life.check()
+
     async def hooks(self) -> Hooks:
         """Start and connect the driver unless it lives, and return its hooks.
 
         Raises:
+            ConfigurationError: As `check_open`.
             DriverCrashedError: It was started too often within a minute.
             DragomanError: It could not be started or connected.
         """
+        self._life.check()
         if not self.alive:
             async with self._lock:
+                self._life.check()
                 if not self.alive:  # no other call connected it meanwhile
                     await self._connect(self._worker if self._runs(self._worker) else await self._start())
         return self._hooks
@@ -224,7 +248,13 @@ class LiveDriver:
                 )
             self._restarts.append(now)
         self._connected = False
-        self._worker = await self._tasks.start(self._run)
+        try:
+            self._worker = await self._tasks.start(self._run)
+        except BaseException:
+            # A caller of another task sees the end of the group as its own cancellation.
+            if self._life.closed and not ((task := asyncio.current_task()) and task.cancelling()):
+                raise connection_closed() from None
+            raise
         if self.incarnation:
             plugin, attempt = self.generation.plugin, self.incarnation
             self._emit(PluginRestarted(plugin=plugin, connection=self.info.name, attempt=attempt))
@@ -250,7 +280,7 @@ class LiveDriver:
             raise ConnectionFailedError(
                 f"{where} gave no answer within {seconds:g} s",
                 hint="check Host and Port, and whether the server hangs",
-                details=error.details,
+                details={**error.details, "stage": "connect"},
             ) from error
         except DragomanError as error:
             if self._nearer is None:
@@ -268,7 +298,12 @@ class LiveDriver:
             return error
         from dragoman.sandbox.reach.server_certificates import meet
 
-        return explained(error, await meet(self._launch), name=self.info.name)
+        try:
+            with stage("certificates"):
+                certificates = await meet(self._launch)
+        except DeadlineExceededError:
+            return error
+        return explained(error, certificates, name=self.info.name)
 
 
 def _explain(error: ConnectionFailedError, met: ViaError, info: ConnectionInfo) -> None:

@@ -423,6 +423,7 @@ class Session(SplitSession, TableSession):
             plan: The plan.
             bulk: Emit one event, `rows.written`, for all rows that were applied, in place of one for each.
         """
+        self._driver.check_open()
         changes = tuple(plan.changes)
         outcomes: list[Outcome] = list(plan.refusals)
         if plan.planned:
@@ -512,6 +513,7 @@ class Session(SplitSession, TableSession):
 
     async def ping(self) -> Health:
         """Check whether the connection still works; a change of health emits an event (W35)."""
+        self._driver.check_open()
         try:
             health = await self._calls.run(DriverSpec.ping)
         except Refused:
@@ -626,6 +628,7 @@ class Session(SplitSession, TableSession):
 
         from .whole_reads import run_export
 
+        self._driver.check_open()
         source = ExportSource(
             connection=self.name,
             object=object,

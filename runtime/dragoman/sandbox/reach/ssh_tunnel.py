@@ -134,7 +134,8 @@ class TunnelWay:
                 await process.ended.wait()
         for process in running:
             process.kill()
-            await process.ended.wait()
+            with anyio.move_on_after(END_SECONDS):  # the kernel may keep a killed process for a while
+                await process.ended.wait()
 
 
 def _environment() -> dict[str, str]:
