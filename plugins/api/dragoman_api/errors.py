@@ -49,6 +49,9 @@ DRIVER = "driver"
 """The value of `hint_from`, in an error or a note, when the driver wrote the hint."""
 
 
+_LONGEST = 1_500
+
+
 class DragomanError(Exception):
     """An error that says what failed, with which value, and what to do about it.
 
@@ -216,9 +219,18 @@ class ConsoleSyntaxError(DriverError):
 
 
 class RegistryError(DragomanError):
-    """A registry, a wheel or an installed driver is faulty."""
+    """A registry, a wheel or an installed driver is faulty.
+
+    Its message is cut at 1,500 characters, because registries are strangers and choose parts of it.
+    """
 
     code = "registry-error"
+
+    def __init__(
+        self, message: str, *, hint: str = "", code: str | None = None, details: Mapping[str, Detail] | None = None
+    ) -> None:
+        text = message if len(message) <= _LONGEST else f"{message[:_LONGEST]}…"
+        super().__init__(text, hint=hint, code=code, details=details)
 
 
 class IndexInvalidError(RegistryError):

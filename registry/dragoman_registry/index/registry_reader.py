@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from dragoman_api.errors import IndexInvalidError, IntegrityError, PluginNotFoundError, TrustError
+from dragoman_api.errors import IndexInvalidError, IntegrityError, PluginNotFoundError, RegistryError, TrustError
+from dragoman_registry.sources.answers import is_missing
 from dragoman_registry.sources.source import iter_chunks, open_source, read
 from dragoman_registry.trust import UNSIGNED, SignedFile, Trust, TrustedPath
 from dragoman_registry.validation import Fault, Unreadable, decode
@@ -201,10 +202,8 @@ class Registry:
         """
         try:
             return self._admitted(path, MAX_DOCUMENT)
-        except IndexInvalidError:
-            return None
-        except TrustError as error:
-            if error.code != UNSIGNED:
+        except RegistryError as error:
+            if not is_missing(error) and not (isinstance(error, TrustError) and error.code == UNSIGNED):
                 raise
             return None
 

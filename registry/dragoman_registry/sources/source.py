@@ -23,7 +23,6 @@ DEADLINE = 300.0
 
 
 _WEB = ("http", "https")
-_SHOWN = 500  # maximum characters to show of a reason, which a server may have written
 
 
 class Source(Protocol):
@@ -96,13 +95,9 @@ def iter_chunks(source: Source, path: str) -> Generator[bytes]:
     return source.chunks(path)
 
 
-def _unreachable(url: str, reason: object) -> RegistryError:
-    return RegistryError(
-        f"{url} cannot be read: {str(reason)[:_SHOWN]}",
-        code="registry-unreachable",
-        hint="dragoman registry list",
-        details={"url": url},
-    )
+def _unreadable(path: Path, reason: object) -> RegistryError:
+    text, hint = f"{path} cannot be read: {reason}", "dragoman registry list"
+    return RegistryError(text, code="registry-unreachable", hint=hint, details={"url": str(path)})
 
 
 class NoSource:
@@ -131,7 +126,7 @@ class FolderSource:
         full = self.root / path
         try:
             if not self.root.is_dir():
-                raise _unreachable(str(self.root), "there is no such folder")
+                raise _unreadable(self.root, "there is no such folder")
             with open_plain(full) as file:
                 while chunk := file.read(CHUNK):
                     yield chunk
@@ -140,7 +135,7 @@ class FolderSource:
         except NotPlainError as error:
             raise self._invalid(path, "is not a regular file") from error
         except OSError as error:
-            raise _unreachable(str(full), error.strerror or error) from error
+            raise _unreadable(full, error.strerror or error) from error
 
     def _invalid(self, path: str, reason: str) -> IndexInvalidError:
         hint = f"dragoman registry verify {shlex.quote(str(self.root))}"
@@ -154,29 +149,30 @@ class WebSource:
         self.root = root.rstrip("/")
 
     def chunks(self, path: str) -> Generator[bytes]:
-        """Read a file with one GET request."""
+        """Read a file with one GET request, unless something other than the file came."""
         from http.client import HTTPException
         from urllib.error import HTTPError, URLError
         from urllib.parse import quote
 
+        from .answers import judge, judge_beginning, of_status, unreachable
         from .http import get
 
         url = f"{self.root}/{quote(path)}"
         try:
             with get(url, silence=STALL, seconds=DEADLINE) as response:
+                judge(url, response.status, response.headers)
                 received, length = 0, response.headers["Content-Length"]
                 while chunk := response.read1(CHUNK):
+                    if not received:
+                        judge_beginning(url, path, chunk, response.headers)
                     received += len(chunk)
                     yield chunk
                 if length and received != int(length):
-                    raise _unreachable(url, f"the answer ended after {received} of {length} bytes")
+                    raise unreachable(url, f"the answer ended after {received} of {length} bytes")
         except HTTPError as error:
             with closing(error):
-                if error.code in (404, 410):
-                    message = f"{url} is missing from the registry (HTTP {error.code})"
-                    raise IndexInvalidError(message, details={"path": path}) from error
-                raise _unreachable(url, f"HTTP {error.code} {error.reason}") from error
+                raise of_status(url, path, error) from error
         except URLError as error:
-            raise _unreachable(url, error.reason) from error
+            raise unreachable(url, error.reason) from error
         except (OSError, HTTPException, ValueError) as error:
-            raise _unreachable(url, str(error) or type(error).__name__) from error
+            raise unreachable(url, str(error) or type(error).__name__) from error

@@ -20,6 +20,7 @@ from tuf.ngclient import FetcherInterface, Updater, UpdaterConfig
 
 from dragoman_api.errors import IndexInvalidError, RegistryError, TrustError
 from dragoman_registry.files import locked, write
+from dragoman_registry.sources.answers import is_missing
 from dragoman_registry.sources.source import iter_chunks, read
 
 from .interface import UNSIGNED, Publisher, SignedFile, agreed
@@ -154,7 +155,9 @@ class TufTrust:
         for version in range(1, MAX_ROTATIONS):
             try:
                 data = read(self._source, f"metadata/{version}.root.json", limit=MAX_ROOT)
-            except IndexInvalidError as error:
+            except RegistryError as error:
+                if not is_missing(error) or (version == 1 and not isinstance(error, IndexInvalidError)):
+                    raise
                 if version == 1:
                     hint = "make a signed one: dragoman registry build WHEELS --to FOLDER"
                     text = f"{self._where} is not signed, and unsigned drivers are not installed: {error.message}"
@@ -167,7 +170,9 @@ class TufTrust:
                 write(kept, data)
                 return data
         hint = "ask its operator for the root's digest; another registry may have taken its place"
-        text = f"{self._where} does not begin with the root {self._root}; it has {', '.join(found)}"
+        others = list(dict.fromkeys(found))
+        more = f" and {len(others) - 1} later ones" if len(others) > 1 else ""
+        text = f"{self._where} does not begin with the root {self._root}; it has {others[0]}{more}"
         raise TrustError(text, hint=hint, code="root-mismatch", details={"expected": self._root, "actual": found[0]})
 
     @contextmanager
@@ -189,6 +194,8 @@ class TufTrust:
             hint = "tell its operator; nothing was installed"
             raise TrustError(f"a signature of {where} is not valid: {error}", hint=hint) from error
         except (DownloadError, RepositoryError, ValueError) as error:
+            if isinstance(error.__cause__, RegistryError) and not isinstance(error.__cause__, IndexInvalidError):
+                raise error.__cause__ from error  # a file without which nothing can be judged
             hint = "tell its operator; nothing was installed"
             raise TrustError(f"the signed metadata of {where} is not valid: {error}", hint=hint) from error
         except OSError as error:
@@ -207,5 +214,7 @@ class _Fetcher(FetcherInterface):
         with closing(iter_chunks(self._source, url)) as chunks:
             try:
                 yield from chunks
-            except IndexInvalidError as error:
+            except RegistryError as error:
+                if not is_missing(error):
+                    raise
                 raise DownloadHTTPError(error.message, 404) from error

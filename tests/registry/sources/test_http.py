@@ -121,7 +121,7 @@ def in_interim(talk: Talk) -> None:
 
 def in_body(talk: Talk) -> None:
     talk.say(OK + b"\r\n")
-    talk.trickle()
+    talk.trickle(b"{")
 
 
 def in_chunks(talk: Talk) -> None:
