@@ -11,6 +11,8 @@ import anyio
 from dragoman_api.errors import ConfigurationError, DriverCrashedError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from anyio.abc import TaskGroup
 
 CONNECTION_CLOSED = "connection-closed"
@@ -27,6 +29,12 @@ def connection_closed() -> ConfigurationError:
 def connection_closed_meanwhile() -> DriverCrashedError:
     """Return the error of a call that was under way when its connection was closed; a write may have been applied."""
     return DriverCrashedError("the connection is closed", code=CONNECTION_CLOSED, hint=_OPEN_AGAIN)
+
+
+def runtime_closed() -> ConfigurationError:
+    """Return the error of a call on a runtime that is closed."""
+    hint = "make another Runtime, or enter this one again"
+    return ConfigurationError("the runtime is closed", code="runtime-closed", hint=hint)
 
 
 def check_process(pid: int, subject: str) -> None:
@@ -67,14 +75,14 @@ class Lifetime:
         closed: It was closed; set before what it holds is ended.
     """
 
-    def __init__(self, subject: str, *, closed: ConfigurationError) -> None:
+    def __init__(self, subject: str, *, error: Callable[[], ConfigurationError]) -> None:
         """Prepare; nothing runs before `begin`.
 
         Args:
             subject: What lives, with its article.
-            closed: The error of a call after its end.
+            error: Builds the error of a call after its end.
         """
-        self._subject, self._error = subject, closed
+        self._subject, self._error = subject, error
         self._pid = os.getpid()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[None] | None = None
@@ -122,21 +130,18 @@ class Lifetime:
         self.expect_open()
         if self._task is None:
             reason = f"{self._subject} is not open yet"
-            raise ConfigurationError(reason, code=self._error.code, hint="enter it: async with …")
+            raise ConfigurationError(reason, hint="enter it: async with …")
         if running_loop() is not self._loop:
             reason = f"{self._subject} was opened in another event loop, which alone can use it"
             hint = "call it there (asyncio.run_coroutine_threadsafe), or use dragoman.connect, which any thread can use"
             raise ConfigurationError(reason, code="other-loop", hint=hint)
         if self._task.done():
-            raise self._closed()
-
-    def _closed(self) -> ConfigurationError:
-        return ConfigurationError(self._error.message, code=self._error.code, hint=self._error.hint)
+            raise self._error()
 
     def expect_open(self) -> None:
         """Refuse calls after the end, and those of a fork; for what works before the beginning, and in any loop."""
         if self.closed:
-            raise self._closed()
+            raise self._error()
         check_process(self._pid, self._subject)
 
     def can_end(self) -> bool:

@@ -22,7 +22,7 @@ from .connections.saved_connections import Connections
 from .consents import Consents, check_sign_in
 from .event_bus import Bus
 from .hook_manager import Hooks
-from .lifetimes import Lifetime, running_loop
+from .lifetimes import Lifetime, running_loop, runtime_closed
 from .plugins import Plugins, Registries
 from .plugins.advisory_cache import AdvisoryCache
 from .plugins.install_on_open import InstallOnOpen
@@ -105,9 +105,7 @@ class Runtime:
         self.connections = Connections(self.paths)
         self.registries = Registries(self.paths)
         self._bus = Bus()
-        hint = "make another Runtime, or enter this one again"
-        closed = ConfigurationError("the runtime is closed", code="runtime-closed", hint=hint)
-        self._life = Lifetime("the runtime", closed=closed)
+        self._life = Lifetime("the runtime", error=runtime_closed)
         guards = shipped(self.settings.guards, confirm=confirm, log=self.paths.state / AUDIT_LOG, mask=self._bus.mask)
         automations = [*use, *named(self.settings.automations), *guards]
         self._hooks = Hooks(automations, emit=self._bus.emit)

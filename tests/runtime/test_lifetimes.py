@@ -43,6 +43,21 @@ BOTH = pytest.mark.parametrize(
 )
 
 
+BEFORE = set()
+
+
+@pytest.fixture(autouse=True)
+def before():
+    """Note the processes that other tests keep."""
+    BEFORE.clear()
+    BEFORE.update(children())
+
+
+def started():
+    """Name the processes that this test has started."""
+    return children() - BEFORE
+
+
 async def beside(work):
     """Run a coroutine in a task of its own and return its result."""
     return await asyncio.get_running_loop().create_task(work)
@@ -65,7 +80,7 @@ async def test_every_loop_runs_what_goes_through_the_broker_and_the_pipe(open_st
         assert result.rows == len((tmp_path / "cpu.ndjson").read_bytes().splitlines()) == 3_000
         async with aclosing(session.rows("metrics/cpu", span=everything)) as rows:
             assert len([row async for row in rows]) == 3_000
-    assert not children()
+    assert not started()
 
 
 @BOTH
@@ -74,13 +89,13 @@ async def test_every_loop_runs_consoles_changes_and_an_end_of_the_drivers_proces
         assert (await session.console("GET /books"))[0].status == 200
         [outcome] = await session.apply(await session.plan(Insert("scratch", {"title": "new"})))
         assert outcome.status is OutcomeStatus.APPLIED
-        [process] = children()
+        [process] = started()
         os.kill(int(process), 9)
         with suppress(DragomanError):  # of a call that was quicker than the news of the end
             await session.objects()
         assert await session.objects()
         assert "plugin.restarted" in [event.name for event in runtime.seen]
-    assert not children()
+    assert not started()
 
 
 @pytest.mark.parametrize("policy", ["asyncio", "uvloop"])
@@ -96,7 +111,7 @@ def test_a_blocking_connection_runs_on_the_loops_of_the_programs_policy(open_mem
             assert list(connection.rows("books"))
     finally:
         asyncio.set_event_loop_policy(None)
-    assert not children()
+    assert not started()
 
 
 async def test_what_opened_in_a_task_closes_in_another(open_memory, tmp_path):
@@ -119,7 +134,7 @@ async def test_what_opened_in_a_task_closes_in_another(open_memory, tmp_path):
         await beside(stack.aclose())
         names = [event.name async for event in stream]
     assert names[-1] == "connection.closed"
-    assert not children()
+    assert not started()
 
 
 async def test_a_task_that_is_cancelled_does_not_end_what_it_opened(open_memory):
@@ -314,7 +329,7 @@ def test_one_runtime_serves_two_loops_one_after_the_other(open_memory):
         return await use()
 
     assert asyncio.run(come_late())
-    assert not children()
+    assert not started()
 
 
 def test_other_libraries_get_one_clear_line(open_memory):
@@ -411,10 +426,10 @@ async def test_cancelling_an_opening_at_any_moment_leaves_nothing(open_memory):
                 async with runtime.open("memory"):
                     await anyio.sleep_forever()
             for _ in range(100):
-                if len(asyncio.all_tasks()) == tasks and not children():
+                if len(asyncio.all_tasks()) == tasks and not started():
                     break
                 await anyio.sleep(0.02)
-            assert (len(asyncio.all_tasks()), children()) == (tasks, set()), seconds
+            assert (len(asyncio.all_tasks()), started()) == (tasks, set()), seconds
         assert len(list(descriptors.iterdir())) <= files + 2
 
 
@@ -490,7 +505,7 @@ async def test_a_stage_that_hangs_ends_at_its_deadline_and_is_named(open_memory,
                 pass
         assert caught.value.details["stage"] == name
         assert [event.code for event in runtime.seen if event.name == "connection.failed"] == ["deadline-exceeded"]
-    assert not children()
+    assert not started()
 
 
 @pytest.mark.slow
@@ -501,7 +516,7 @@ async def test_an_import_that_hangs_ends_at_its_deadline_and_is_named(make_runti
         with pytest.raises(DragomanError, match="'import'"):
             async with runtime.open("late"):
                 pass
-    assert not children()
+    assert not started()
 
 
 def test_every_stage_is_tried(open_memory):

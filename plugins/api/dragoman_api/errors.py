@@ -227,10 +227,16 @@ class RegistryError(DragomanError):
     code = "registry-error"
 
     def __init__(
-        self, message: str, *, hint: str = "", code: str | None = None, details: Mapping[str, Detail] | None = None
+        self,
+        message: str,
+        *,
+        hint: str = "",
+        remedies: Iterable[Remedy] = (),
+        code: str | None = None,
+        details: Mapping[str, Detail] | None = None,
     ) -> None:
         text = message if len(message) <= _LONGEST else f"{message[:_LONGEST]}…"
-        super().__init__(text, hint=hint, code=code, details=details)
+        super().__init__(text, hint=hint, remedies=remedies, code=code, details=details)
 
 
 class IndexInvalidError(RegistryError):

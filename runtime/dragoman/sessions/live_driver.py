@@ -113,7 +113,7 @@ class LiveDriver:
         self._connected = False
         self._restarts: deque[float] = deque(maxlen=RESTARTS)
         self._lock = anyio.Lock()
-        self._life = Lifetime("the connection", closed=connection_closed())
+        self._life = Lifetime("the connection", error=connection_closed)
 
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as held:

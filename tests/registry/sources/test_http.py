@@ -126,11 +126,11 @@ def in_body(talk: Talk) -> None:
 
 def in_chunks(talk: Talk) -> None:
     talk.say(OK + b"Transfer-Encoding: chunked\r\n\r\n")
-    talk.trickle(b"1\r\na\r\n")
+    talk.trickle(b"1\r\n{\r\n")
 
 
 def in_trailers(talk: Talk) -> None:
-    talk.say(OK + b"Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n")
+    talk.say(OK + b"Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n0\r\n")
     talk.trickle(b"X-A: b\r\n")
 
 
