@@ -8,6 +8,7 @@ import io
 import json
 import os
 import tracemalloc
+from contextlib import closing
 
 import msgspec
 import pyarrow as pa
@@ -340,7 +341,8 @@ def test_a_lock_that_its_owner_removes_at_this_moment_keeps_no_other_load_out(tm
 
 def parquet_rows(tmp_path, table):
     parquet.write_table(table, tmp_path / "a.parquet")
-    return ParquetRows(tmp_path / "a.parquet")
+    with closing(ParquetRows(tmp_path / "a.parquet")) as rows:
+        return list(rows)
 
 
 @pytest.mark.parametrize(

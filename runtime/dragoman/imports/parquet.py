@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from base64 import b64encode
 from collections import Counter
 from contextlib import suppress
@@ -16,14 +18,15 @@ from dragoman_api.cells import Json
 from dragoman_api.errors import ConfigurationError
 from dragoman_api.json_text import decode, encode
 
-from .records import Record
+from . import parquet_reader
+from .records import Record, too_long
 from .sources import DAMAGED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-_ROWS = 2_000  # rows that are read at a time
+_MESSAGE_BYTES = 1 << 14
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
@@ -36,23 +39,37 @@ class ParquetRows:
     """
 
     def __init__(self, path: Path) -> None:
-        """Read the file's schema.
+        """Begin to read the file, in a process of its own, which bounds its memory (`parquet_reader`).
 
         Raises:
             ConfigurationError: It is no Parquet file, or pyarrow is missing.
         """
         try:
-            from pyarrow import ArrowException
-            from pyarrow.parquet import ParquetFile
+            import pyarrow as pa
         except ImportError:
             hint = "pip install 'dragoman[arrow]'"
             raise ConfigurationError("this needs the package pyarrow", hint=hint) from None
-        self._path, self._error = path, ArrowException
+        self._path, self._error = path, pa.ArrowException
+        words = [sys.executable, "-P", parquet_reader.__file__, str(path)]
+        self._process = subprocess.Popen(  # noqa: S603 - this interpreter, with a program of this package
+            words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
         try:
-            self._file = ParquetFile(path)
-        except (OSError, ArrowException) as error:
-            raise self._damaged(error) from error
-        self._schema = self._file.schema_arrow
+            self._stream = pa.ipc.open_stream(self._process.stdout)
+        except (OSError, pa.ArrowException) as error:
+            raise self._ended(error) from error
+        except BaseException:
+            self.close()
+            raise
+        self._schema = pa.schema([*self._stream.schema][:-1])
+        try:
+            self._check()
+        except BaseException:
+            self.close()
+            raise
+
+    def _check(self) -> None:
+        path = self._path
         if twice := [name for name, count in Counter(self._schema.names).items() if count > 1]:
             raise ConfigurationError(f"the column {min(twice)!r} occurs twice in {path}")
         roles = [(field.metadata or {}).get(b"role") for field in self._schema]
@@ -66,32 +83,43 @@ class ParquetRows:
         convert = [_converter(field) for field in self._schema]
         number = 0
         try:
-            for batch in self._file.iter_batches(batch_size=_ROWS):
-                for record in self._records(batch, convert):
+            for batch in self._stream:
+                [*columns, sizes] = batch.columns
+                if (size := sizes[0].as_py()) is None:
+                    records = self._records(columns, convert)
+                else:
+                    records = [Record(0, self._shown(columns), too_long(size))]
+                for record in records:
                     number += 1
                     record.number = number
                     yield record
         except (OSError, self._error) as error:
-            raise self._damaged(error) from error
+            raise self._ended(error) from error
+        reason = self._leave()
+        if self._process.returncode:
+            raise self._error_of(reason)
 
-    def _records(self, batch: Any, convert: Sequence[Callable[[Any], list[Any]]]) -> list[Record]:
+    def _records(self, columns: Sequence[Any], convert: Sequence[Callable[[Any], list[Any]]]) -> list[Record]:
         """Return the rows of a batch, without their numbers; one with a value that no change can hold has a fault."""
         try:
-            columns = [make(column) for make, column in zip(convert, batch.columns, strict=True)]
-            rows = [list(row) for row in zip(*columns, strict=True)]
+            values_by_column = [make(column) for make, column in zip(convert, columns, strict=True)]
+            rows = [list(row) for row in zip(*values_by_column, strict=True)]
             if self._aside is not None:
                 for values in rows:
                     self._restore(values, values.pop(self._aside))
         except (ValueError, OverflowError) as error:
             if isinstance(error, self._error):
                 raise
-            if (count := batch.num_rows) == 1:
-                data = [_shown(column) for at, column in enumerate(batch.columns) if at != self._aside]
-                return [Record(0, data, str(error))]
+            if (count := len(columns[0])) == 1:
+                return [Record(0, self._shown(columns), str(error))]
             # Halves, so that one bad row costs its neighbours little. A slice would keep the values of the other half.
-            halves = (list(range(count // 2)), list(range(count // 2, count)))
-            return [each for half in halves for each in self._records(batch.take(half), convert)]
+            halves = [[column.take(places) for column in columns] for places in _halves(count)]
+            return [record for half in halves for record in self._records(half, convert)]
         return [Record(0, values) for values in rows]
+
+    def _shown(self, columns: Sequence[Any]) -> list[Any]:
+        """Return the values of the only row for people."""
+        return [_shown(column) for at, column in enumerate(columns) if at != self._aside]
 
     def _restore(self, values: list[Any], aside: str | None) -> None:
         """Put the values that did not fit their columns back; the last column of an export's table holds them."""
@@ -100,11 +128,38 @@ class ParquetRows:
                 values[at] = value_of(bytes(raw))
 
     def close(self) -> None:
-        """Close the file."""
-        self._file.close()
+        """End the process."""
+        self._process.kill()
+        self._leave()
 
-    def _damaged(self, error: Exception) -> ConfigurationError:
-        return ConfigurationError(f"{self._path} cannot be read as Parquet: {error}", code=DAMAGED)
+    def _leave(self) -> str:
+        """Wait for the end of the process, which writes no more; return what it said."""
+        assert self._process.stdout is not None
+        assert self._process.stderr is not None
+        if self._process.stderr.closed:
+            return ""
+        self._process.stdout.close()
+        with self._process.stderr as stderr:
+            message = stderr.read(_MESSAGE_BYTES)
+        self._process.wait()
+        return message.decode(errors="replace")
+
+    def _ended(self, error: Exception) -> ConfigurationError:
+        """Return why the reading process ended too early, or its rows could not be taken."""
+        return self._error_of(self._leave() or str(error))
+
+    def _error_of(self, reason: str) -> ConfigurationError:
+        if self._process.returncode in (parquet_reader.DAMAGED, 0):
+            return ConfigurationError(f"{self._path} cannot be read as Parquet: {reason}", code=DAMAGED)
+        reason = reason or f"its process ended with {self._process.returncode}"
+        text = f"{self._path} cannot be read within {parquet_reader.MEMORY_BYTES >> 20:,} MB of memory: {reason}"
+        return ConfigurationError(text, hint="write it again with smaller row groups and pages", code=DAMAGED)
+
+
+def _halves(count: int) -> tuple[Any, Any]:
+    import pyarrow as pa
+
+    return pa.array(range(count // 2)), pa.array(range(count // 2, count))
 
 
 def _converter(field: Any) -> Callable[[Any], list[Any]]:

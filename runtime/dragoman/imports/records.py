@@ -9,6 +9,7 @@ import msgspec
 
 from dragoman_api.errors import ConfigurationError
 
+from .parquet_reader import ROW_BYTES
 from .sources import DAMAGED
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
     from .sources import ImportSource
 
-RECORD_BYTES = 3 << 20
+RECORD_BYTES = ROW_BYTES
 """Maximum size of one record in bytes; no driver plans a longer row."""
 
 _BOM = b"\xef\xbb\xbf"
@@ -39,7 +40,8 @@ class Record(msgspec.Struct):
     fault: str = ""
 
 
-def _long(size: int) -> str:
+def too_long(size: int) -> str:
+    """Return why a row of so many bytes is refused."""
     return f"the row has {size:,} bytes, and a row has {RECORD_BYTES:,} at most"
 
 
@@ -54,7 +56,7 @@ def split_lines(source: ImportSource | _Again) -> Iterator[tuple[bytes, str]]:
         for line in lines:
             size = dropped + len(line)
             if block or line or dropped:
-                yield (line[:RECORD_BYTES], _long(size)) if size > RECORD_BYTES else (line, "")
+                yield (line[:RECORD_BYTES], too_long(size)) if size > RECORD_BYTES else (line, "")
             dropped = 0
         if not block:
             return
@@ -75,7 +77,7 @@ def read_values(source: ImportSource | _Again) -> Iterator[Record]:
     end = b""
 
     def joined(fault: str = "") -> Record:
-        return Record(number, b" ".join(lines)[:RECORD_BYTES], _long(size) if size > RECORD_BYTES else fault)
+        return Record(number, b" ".join(lines)[:RECORD_BYTES], too_long(size) if size > RECORD_BYTES else fault)
 
     for line, fault in split_lines(source):
         data = line.strip(_BLANK)
@@ -176,7 +178,7 @@ def read_array(source: ImportSource) -> Iterator[Record]:
                 if element or sign == b",":
                     number += 1
                     size = dropped + len(element)
-                    yield Record(number, element[:RECORD_BYTES], _long(size) if size > RECORD_BYTES else "")
+                    yield Record(number, element[:RECORD_BYTES], too_long(size) if size > RECORD_BYTES else "")
                 dropped = 0
             if depth == 0:
                 if data[at:].strip(_BLANK) or _begin(source):

@@ -1,0 +1,148 @@
+"""The process that decodes a Parquet file for an import, in bounded memory: `python parquet_reader.py FILE`.
+
+A few bytes of a file may stand for any number of values: a dictionary names one text a million times, a page unpacks
+to gigabytes. No number in the file tells how many, so the system bounds this process, and what does not fit is read
+again in smaller pieces. Standard output gets an Arrow stream of the rows. Its last column holds the size of a row that
+is longer than a row may be, whose long values are null; it is null for the others. An error is a text on standard error
+and one of the exit codes below.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MEMORY_BYTES = 1 << 30
+"""Maximum bytes of memory of the process."""
+
+ROW_BYTES = 3 << 20
+"""Maximum bytes of a row, and of a batch of several rows."""
+
+BATCH_ROWS = 2_000
+DAMAGED, TOO_LARGE = 3, 4
+"""Exit codes: the file cannot be read, or not within the memory."""
+
+_SHOWN_BYTES = 1 << 9  # of a value of a row that is too long
+_BUFFER_BYTES = 1 << 16  # of each column that is read
+
+
+def main(path: str) -> None:
+    """Write the rows of a file; exit with a code."""
+    _bound()
+    import pyarrow as pa
+    from pyarrow.parquet import ParquetFile
+
+    pa.set_memory_pool(pa.system_memory_pool())
+    try:
+        with ParquetFile(path, buffer_size=_BUFFER_BYTES, pre_buffer=False) as file:
+            schema = pa.schema([*map(_plain_field, file.schema_arrow), pa.field("", pa.int64())])
+            with pa.ipc.new_stream(sys.stdout.buffer, schema) as stream:
+                sys.stdout.buffer.flush()
+                for batch in _batches(file, schema):
+                    stream.write_batch(batch)
+                    sys.stdout.buffer.flush()
+    except BrokenPipeError:  # nobody reads on
+        os._exit(0)
+    except MemoryError as error:
+        _end(TOO_LARGE, error)
+    except (OSError, pa.ArrowException) as error:
+        _end(DAMAGED, error)
+
+
+def _bound() -> None:
+    with suppress(ImportError, OSError, ValueError):  # a system without such limits, or with a lower one
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_BYTES, MEMORY_BYTES))
+
+
+def _end(code: int, error: BaseException) -> None:
+    sys.stderr.write(str(error)[:2_000])
+    sys.exit(code)
+
+
+def _batches(file: Any, schema: Any) -> Iterator[Any]:
+    """Yield the rows in order, each once; where the memory is too small for many at a time, fewer."""
+    import pyarrow as pa
+
+    for group in range(file.num_row_groups):
+        read, rows = 0, BATCH_ROWS
+        while True:
+            try:
+                for batch in _after(read, file.iter_batches(rows, row_groups=[group], use_threads=False)):
+                    for part in _parts(_plain(batch, schema)):
+                        yield _bounded(part, schema)
+                    read += batch.num_rows
+            except (MemoryError, pa.ArrowCapacityError) as error:
+                if rows == 1:
+                    raise MemoryError(f"row {read + 1:,} of row group {group + 1:,}: {error}") from None
+                rows = max(1, rows // 4)
+            else:
+                break
+
+
+def _after(count: int, batches: Iterator[Any]) -> Iterator[Any]:
+    """Leave out the first rows of batches."""
+    for batch in batches:
+        if batch.num_rows > count:
+            yield batch.slice(count)
+        count = max(0, count - batch.num_rows)
+
+
+def _plain(batch: Any, schema: Any) -> Any:
+    """Return a batch without dictionaries."""
+    import pyarrow as pa
+
+    kinds = schema.types[:-1]
+    columns = [column.cast(kind) for column, kind in zip(batch.columns, kinds, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=pa.schema([*schema][:-1]))
+
+
+def _plain_field(field: Any) -> Any:
+    return field.with_type(_plain_type(field.type))
+
+
+def _plain_type(kind: Any) -> Any:
+    """Return a type whose dictionaries are replaced by their values, at any depth."""
+    import pyarrow as pa
+
+    types = pa.types
+    if types.is_dictionary(kind):
+        return _plain_type(kind.value_type)
+    if types.is_struct(kind):
+        return pa.struct([_plain_field(field) for field in kind])
+    if types.is_fixed_size_list(kind):
+        return pa.list_(_plain_field(kind.value_field), kind.list_size)
+    if types.is_large_list(kind):
+        return pa.large_list(_plain_field(kind.value_field))
+    return pa.list_(_plain_field(kind.value_field)) if types.is_list(kind) else kind
+
+
+def _parts(batch: Any) -> Iterator[Any]:
+    """Yield the rows of a batch in parts that are no larger than a row may be, or a single row."""
+    if (rows := batch.num_rows) <= 1 or batch.nbytes <= ROW_BYTES:
+        yield batch
+        return
+    for part in (batch.slice(0, rows // 2), batch.slice(rows // 2)):
+        yield from _parts(part)
+
+
+def _bounded(batch: Any, schema: Any) -> Any:
+    """Return a part with its last column."""
+    import pyarrow as pa
+
+    if batch.num_rows == 1 and batch.nbytes > ROW_BYTES:
+        shown = [column if column.nbytes <= _SHOWN_BYTES else pa.nulls(1, column.type) for column in batch.columns]
+        columns = [*shown, pa.array([batch.nbytes], pa.int64())]
+    else:
+        columns = [*batch.columns, pa.nulls(batch.num_rows, pa.int64())]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
