@@ -14,7 +14,7 @@ from msgspec import Raw
 from dragoman_api import Cell, Json
 from dragoman_api.cells import CELL_CUT, MISSING, cut, exact_number, narrowed
 from dragoman_api.json_text import decode
-from dragoman_elasticsearch.columns.field_types import SPECIAL, Field
+from dragoman_elasticsearch.columns.field_types import DATE_FORMAT, SPECIAL, Family, Field
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -191,7 +191,14 @@ class CellReader:
                 self._paths[at] = parts = each.field.split(".")
                 self._keys.setdefault(parts[0], _Key()).add(at, parts, "", self._arrays)
         self.needs_source = bool(self._keys)
-        self.computed = [name for _, name in self._runtime]
+        # A format of the column's own may leave out digits of an instant.
+        self.computed: list[str | dict[str, str]] = [
+            {"field": each.field, "format": "strict_date_optional_time"}
+            if each.family is Family.DATE and each.formats != (DATE_FORMAT,)
+            else each.field
+            for each in columns
+            if each.computed
+        ]
 
     def cells(self, hits: Sequence[DecodedHit]) -> list[list[Cell]]:
         """Return one cell per row and column."""

@@ -481,3 +481,10 @@ class TestCellsOnServer(CellRules, OnServer):
 )
 def test_only_halves_of_surrogate_pairs_are_mended(stored: str, read: str) -> None:
     assert json.loads(mended(f'"{stored}"'.encode())) == read
+
+
+def test_a_computed_instant_is_read_to_the_millisecond_whatever_the_format_of_its_column() -> None:
+    script = {"type": "date", "script": {"source": "emit(1)"}}
+    fields = view({"properties": {}, "runtime": {"r": script, "s": {**script, "format": "yyyy"}}}).fields
+    computed = CellReader([fields["r"], fields["s"]]).computed
+    assert computed == ["r", {"field": "s", "format": "strict_date_optional_time"}]
