@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import sys
 from contextlib import suppress
@@ -57,7 +58,12 @@ def _host(options: Options) -> Iterator[Finding]:
     yield "python", "ok", f"{platform.python_version()} on {platform.system()} {platform.machine()}", ""
     yield "dragoman", "ok", f"{version('dragoman')}, api {version('dragoman-api')}", ""
     for name in ("config", "data", "state", "cache"):
-        yield name, "ok", str(getattr(options.paths(), name)), ""
+        folder = getattr(options.paths(), name)
+        there = next((parent for parent in (folder, *folder.parents) if parent.exists()), folder)
+        if os.access(there, os.W_OK | os.X_OK):
+            yield name, "ok", str(folder), ""
+        else:
+            yield name, "warning", f"{folder} cannot be written", "set DRAGOMAN_HOME to a folder that you can write"
 
 
 def _connections(options: Options) -> Iterator[Finding]:
