@@ -690,7 +690,7 @@ class SendsWhileParsing(MemoryDriver):
 class TakesACommentForARequest(MemoryDriver):
     @hookimpl
     async def parse_console(self, text):
-        return await super().parse_console(replace(text, text=text.text.replace("# expect", "GET /expect?")))
+        return await super().parse_console(replace(text, text=text.text.replace("# expect", "GET /expect")))
 
 
 @breaks("test_a_syntax_error_says_where")
@@ -717,7 +717,7 @@ class SkipsWhatItCannotParse(MemoryDriver):
 class SendsAnotherPath(MemoryDriver):
     @hookimpl
     async def execute_console(self, request):
-        pretty = replace(request.request, path=request.request.path + "?")
+        pretty = replace(request.request, path=request.request.path + ("&x" if "?" in request.request.path else "?x"))
         return replace(await super().execute_console(replace(request, request=pretty)), request=request.request)
 
 

@@ -910,8 +910,6 @@ class TestLeftOutOnServer(LeftOutRules, OnServer):
 def test_a_page_of_all_columns_says_that_it_is_cut() -> None:
     seen = view({"properties": {f"f{at}": {"type": "long"} for at in range(4100)}})
     for names, codes in ((None, ["columns-cut"]), (["f1"], [])):
-        query = pages.page_query(
-            PageRequest(object="a", columns=names), seen, MODERN, window=10, preference="p", connection="c"
-        )
+        query = pages.page_query(PageRequest(object="a", columns=names), seen, MODERN, window=10, preference="p")
         made = Answers(reply({"hits": {"hits": [], "total": {"value": 0, "relation": "eq"}}})).run(query.shallow_page())
         assert [note.code for note in made.notes] == codes
