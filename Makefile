@@ -66,15 +66,12 @@ mutants: $(BUNDLE) ## change modules that decide, and see whether a test notices
 
 # mypy takes most of the time where it has no cache: its runs are beside each other, and each prints its answer whole.
 check: $(BUNDLE) ## ruff and its format, mypy, import contracts
-	@$(MAKE) --no-print-directory -j2 $(if $(filter output-sync,$(.FEATURES)),-O) types types-on-windows style contracts
+	@$(MAKE) --no-print-directory -j2 $(if $(filter output-sync,$(.FEATURES)),-O) types style contracts
 
-.PHONY: types types-on-windows style contracts
+.PHONY: types style contracts
 types:
 	@$(BIN)/mypy
 	@$(BIN)/mypy tests/typecheck
-
-types-on-windows:
-	@$(BIN)/mypy --platform win32 --cache-dir .mypy_cache/win32
 
 style:
 	@$(BIN)/ruff check .

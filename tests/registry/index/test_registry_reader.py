@@ -286,7 +286,7 @@ def test_an_endless_answer_is_cut_at_the_bound(monkeypatch: pytest.MonkeyPatch):
         handler.end_headers()
         try:
             while True:
-                handler.wfile.write(bytes(1 << 16))
+                handler.wfile.write(b"{" * (1 << 16))
         except OSError:
             pass
 
