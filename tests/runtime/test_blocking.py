@@ -119,7 +119,7 @@ def test_a_file_is_loaded_and_a_failure_is_that_of_the_load(memory, tmp_path):
     file.write_text("title\na\nb\n")
     seen = []
     report = memory.load("scratch", file=file, progress=seen.append)
-    assert (report.counts["applied"], memory.count("scratch"), seen[-1].applied) == (2, 2, 2)
+    assert (report.counts["applied"], memory.count("scratch"), seen[-1].now) == (2, 2, 2)
     with pytest.raises(ConfigurationError, match="on_conflict"):
         memory.load("scratch", file=file, on_conflict="perhaps")
 

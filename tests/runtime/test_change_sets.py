@@ -47,6 +47,9 @@ class InProcess:
         self.info = ConnectionInfo(name="shop", type="demo", host="localhost", port=1)
         self._hooks = Hooks(automations, emit=lambda _: None).for_connection(driver)
 
+    def check_open(self):
+        pass
+
     async def hooks(self):
         return self._hooks
 

@@ -204,7 +204,7 @@ def returning(value):
     async def end():
         return value() if callable(value) else value
 
-    end.__name__ = f"returns {value}"
+    end.__name__ = f"returns {getattr(value, '__name__', value)}"
     return end
 
 

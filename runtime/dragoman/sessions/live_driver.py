@@ -222,6 +222,10 @@ class LiveDriver:
         """Refuse calls on a closed connection, and from another process or event loop. Raises ConfigurationError."""
         self._life.check()
 
+    def expect_open(self) -> None:
+        """Refuse calls on a closed connection and from a fork, for facts that any thread may ask for."""
+        self._life.expect_open()
+
     async def hooks(self) -> Hooks:
         """Start and connect the driver unless it lives, and return its hooks.
 

@@ -46,7 +46,7 @@ class SplitSession:
     def _split_exports(self) -> SplitExports:
         from .split_exports import SplitExports
 
-        self._driver.check_open()
+        self._driver.expect_open()
         return SplitExports(self._driver, self._calls, self._reads)
 
     def origin(self) -> ExportOrigin:
