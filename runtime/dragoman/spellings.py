@@ -18,6 +18,8 @@ from dragoman_api.columns import ColumnKind
 from dragoman_api.json_text import decode
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from dragoman_api.columns import Column
 
 _string = msgspec.json.Decoder(str)
@@ -32,13 +34,20 @@ _READ_OTHERWISE = re.compile(
 SCALAR = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|true|false")
 """Texts that look like a number or a boolean of JSON."""
 
+SCALAR_SIGNS = frozenset("-0123456789tf")
+"""What a text that looks like a number or a boolean of JSON begins with."""
+
+_SCALAR_ENDS = frozenset("0123456789e")
+_scalars = msgspec.json.Decoder(list[int | float | bool]).decode
+_scalars_or_none = msgspec.json.Decoder(list[int | float | bool | None]).decode
+_json = msgspec.json.Decoder(Raw)
 _BLANKS = " \t\r\n"
 _AS_TEXT = (ColumnKind.TEXT, ColumnKind.TIMESTAMP, ColumnKind.DATE, ColumnKind.TIME, ColumnKind.BINARY)
 _JSON_KINDS = (ColumnKind.JSON, ColumnKind.RANGE, ColumnKind.GEO, ColumnKind.OTHER)
 
 
 class Quoted(str):
-    """A field of a table that stands in quotes: the digits of a text, where a number has none."""
+    """A field of a table that looks like a number or a boolean and stands in quotes, as no number does."""
 
     __slots__ = ()
 
@@ -96,6 +105,33 @@ class Spelling(msgspec.Struct, frozen=True):
         """Whether the column may hold both a number and a text with its digits."""
         return bool(self.opens) or not (self.texts or self.json)
 
+    def reader(self, *, exact: bool) -> Callable[[str], Any]:
+        """Return `value` for many fields."""
+        value, opens, match = self.value, self.opens, SCALAR.fullmatch
+
+        def read(field: str) -> Any:
+            if field and field.__class__ is str:
+                if (sign := field[0]) not in opens:
+                    if field[-1] not in _SCALAR_ENDS or not match(field):
+                        return field
+                elif sign != '"':
+                    return Json(field) if _is_json(field) else field
+            return value(field, exact=exact)
+
+        return read if self.texts else lambda field: value(field, exact=exact)
+
+    def signs(self, *, exact: bool) -> str | None:
+        """Return what a field begins with that may stand for more than its own text; None if any may.
+
+        A `Quoted` field and an empty one may in any case.
+
+        Args:
+            exact: As for `value`.
+        """
+        if self.json or (exact and not self.texts):
+            return None
+        return self.opens + "".join(SCALAR_SIGNS) if exact and self.mixed else self.opens
+
     def field(self, text: str) -> str:
         """Return the field that stands for a text."""
         return _encode(text).decode() if self._misread(text) else text
@@ -108,7 +144,7 @@ class Spelling(msgspec.Struct, frozen=True):
             exact: The file is an export as it was written, so a field without quotes that looks like a number or a
                 boolean is one; else the column decides.
         """
-        if not self.json and (begins := field[:1]) not in self.opens and begins not in _SCALARS:  # most texts
+        if not self.json and (begins := field[:1]) not in self.opens and begins not in SCALAR_SIGNS:  # most texts
             return str(field) if self.texts or not exact else exact_text(str(field))
         if self.json:
             return exact_json(field.strip(_BLANKS) if _is_json(field) else _encode(str(field)).decode())
@@ -138,10 +174,32 @@ class Spelling(msgspec.Struct, frozen=True):
 
 
 _SHORT = 1_000  # digits of an integer that needs no further look
-_SCALARS = frozenset("-0123456789tf")
 _ANY = Spelling(json=True)
 _PLAIN_TEXT = Spelling(texts=True)
 _TEXT_OR_ARRAY = Spelling(opens='["', texts=True)
+
+
+def scalars_of(fields: Sequence[str | None]) -> list[Any] | None:
+    """Return the values of fields that all are numbers, booleans or None; each has the digits of its field.
+
+    Returns:
+        None if a field stands for something else, has other digits, or may have: `Spelling.value` tells of each.
+
+    >>> scalars_of(["1", None, "true", "1.5"]), scalars_of(["1.10"]), scalars_of(["1,2", "3"])
+    ([1, None, True, 1.5], None, None)
+    """
+    try:
+        json, decode_all = f"[{','.join(fields)}]", _scalars  # type: ignore[arg-type]
+    except TypeError:  # some are None
+        if "null" in fields:
+            return None
+        json = f"[{','.join(['null' if field is None else field for field in fields])}]"
+        decode_all = _scalars_or_none
+    try:
+        values = decode_all(json)
+    except ValueError:
+        return None
+    return values if len(values) == len(fields) and _encode(values) == json.encode() else None
 
 
 def spelling_of(column: Column | None) -> Spelling:
@@ -158,7 +216,7 @@ def spelling_of(column: Column | None) -> Spelling:
 
 def _is_json(text: str) -> bool:
     try:
-        decode(text, Raw)
+        decode(text, _json)
     except ValueError:
         return False
     return True

@@ -55,7 +55,7 @@ def through(column: Column, raw: str, *, tabs: bool, escape: bool, exact: bool) 
     key = Column(name="#", type="", kind=ColumnKind.INTEGER, path=("#",))
     table = Csv([key, column], escape=escape, tabs=tabs)
     data = table.head() + table.convert(b'{"#":1,"=x":%b}\n' % raw.encode())
-    lines = SeparatedRows(Source(data), delimiter="\t" if tabs else ",")  # type: ignore[arg-type]
+    lines = SeparatedRows(Source(data), delimiter="\t" if tabs else ",", exact=exact)  # type: ignore[arg-type]
     form = FieldForm(exact=exact, escaped=escape and exact)
     [record] = lines
     assert not record.fault, data

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from .values import RowKeys
 
+_QUOTE = ord('"')
 _SCALAR = re.compile(SCALAR.pattern.encode())
 _SPECIAL = {b",": re.compile(rb'[",\r\n]'), b"\t": re.compile(rb'["\t\r\n]')}
 
@@ -69,10 +70,17 @@ class Csv:
         read, null, fields, comma = self._reader.read, self._null, self._fields, self._comma
         rows = [
             comma.join(
-                # Numbers, true and false stand as they are; a call for each would cost more than all else.
+                # Numbers and most texts are done here; a call for each would cost more than all else.
                 [
-                    null if value is None else value if value[0] not in b'"[{' else field(value)
-                    for field, value in zip(fields, read(line))  # noqa: B905 - as many, and there are many
+                    null
+                    if value is None
+                    else value
+                    if (sign := value[0]) not in b'"[{'
+                    # JSON escapes quotes, line breaks and tabs, so without a backslash there are none.
+                    else value[1:-1]
+                    if sign == _QUOTE and value[1] not in odd and b"\\" not in value and comma not in value
+                    else field(value)
+                    for (odd, field), value in zip(fields, read(line))  # noqa: B905 - as many, and there are many
                 ]
             )
             for line in lines.split(b"\n")
@@ -80,24 +88,25 @@ class Csv:
         ]
         return self._end.join([*rows, b""])
 
-    def _fields_of(self, spelling: Spelling) -> Callable[[bytes], bytes]:
-        """Return what makes the field of a column's value of its JSON text."""
-        quoted, digits = self._quoted, b"0123456789tf" if spelling.mixed else b""
-        odd = b"=+-@'[{\"" + digits if not spelling.json else bytes(range(256))  # what texts to look at begin with
+    def _fields_of(self, spelling: Spelling) -> tuple[bytes, Callable[[bytes], bytes]]:
+        """Return what makes the field of a column's value of its JSON text, and what texts to look at begin with."""
+        quoted, comma, digits = self._quoted, self._comma, b"0123456789tf" if spelling.mixed else b""
+        odd = b"=+-@'[{\"" + digits if not spelling.json else bytes(range(256))
 
         def field(value: bytes) -> bytes:
-            if value[0] != 0x22:  # not a text: arrays and objects need quoting, other values do not
-                return quoted(value) if value[0] in b"[{" else value
-            # JSON escapes quotes, line breaks and tabs, so without a backslash there are none.
-            if value[1] not in odd and b"\\" not in value and b"," not in value:
-                return value[1:-1]
+            if value[0] != _QUOTE:  # arrays and objects need quoting
+                return quoted(value)
+            if b"\\" not in value and (
+                value[1] not in odd or (value[-2] not in b"0123456789e" and value[1] in digits)  # neither 1 nor true
+            ):
+                return value if comma in value else value[1:-1]
             if value[1] in digits and value.find(b"\\") < 0 and not _SCALAR.fullmatch(value, 1, len(value) - 1):
                 return quoted(value[1:-1])
             text = text_of(value)
             made = quoted(self._text(spelling.field(text)).encode())
             return b'"%b"' % made if digits and made[0] != 0x22 and SCALAR.fullmatch(text) else made
 
-        return field
+        return odd, field
 
     def _text(self, text: str) -> str:
         if not is_formula(text) and not (self._escape and is_formula(text.lstrip("'"))):

@@ -109,17 +109,21 @@ class ValueReader:
         self._width = len(columns)
         plain: dict[tuple[str, ...], list[tuple[int, str]]] = {}
         dotted: dict[tuple[str, ...], list[tuple[int, str, tuple[str, ...]]]] = {}
+        pairs: dict[tuple[str, ...], list[tuple[int, str, str, str]]] = {}
         for at, column in enumerate(columns):
             group, name = column.path[:-1], column.path[-1]
             plain.setdefault(group, [])
-            if "." in name:
+            head, _, rest = name.partition(".")
+            if head and rest and "." not in rest and not column.arrays:  # most dotted names
+                pairs.setdefault(group, []).append((at, name, head, rest))
+            elif "." in name:
                 dotted.setdefault(group, []).append((at, name, column.arrays))
             else:
                 plain[group].append((at, name))
         if keys is not None:
             plain.setdefault((), [])
         self._groups = [
-            (group, names, dotted.get(group, []), None if keys is None else keys.shown[group])
+            (group, names, pairs.get(group, []), dotted.get(group, []), None if keys is None else keys.shown[group])
             for group, names in plain.items()
         ]
 
@@ -132,7 +136,7 @@ class ValueReader:
         found: list[bytes | None] = [None] * self._width
         row = _members(line)
         strange = False
-        for group, names, dotted, shown in self._groups:
+        for group, names, pairs, dotted, shown in self._groups:
             members = row
             for key in group:
                 value = bytes(members.get(key, b""))
@@ -141,6 +145,16 @@ class ValueReader:
                 if (raw := members.get(name)) is not None and (text := bytes(raw)) != b"null":
                     found[at] = text
             opened: Opened = {}
+            for at, name, head, rest in pairs:
+                if (raw := members.get(name)) is None:
+                    holder = _open(members, head, opened)
+                    if holder.__class__ is not dict:
+                        found[at] = None if holder is None else follow(members, name, (), opened)
+                        continue
+                    if (raw := holder.get(rest)) is None:
+                        continue
+                if (text := bytes(raw)) != b"null":
+                    found[at] = text
             for at, name, arrays in dotted:
                 inner = follow(members, name, arrays, opened)
                 found[at] = None if inner == b"null" else inner
@@ -234,11 +248,11 @@ def is_plain(shown: ShownKeys, members: _Members, opened: Opened, at: str = "") 
                 return False
     if not objects or objects.isdisjoint(members):
         return True
-    if shown.spells_twice(members, at):
+    if not shown.dotted[at].isdisjoint(members) and shown.spells_twice(members, at):
         return False
-    for key in objects:
+    for key, name in shown.inner[at]:
         if key in members:
-            inner, name = _open(members, key, opened), f"{at}.{key}" if at else key
+            inner = _open(members, key, opened)
             if isinstance(inner, dict):
                 if not is_plain(shown, inner, opened, name):
                     return False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -12,7 +13,7 @@ from msgspec import Raw
 from dragoman.exports.formats import lists_not_all, unknown_column
 from dragoman.exports.spreadsheet_formulas import unescaped
 from dragoman.near_names import did_you_mean, near_names
-from dragoman.spellings import Quoted, spelling_of, value_of
+from dragoman.spellings import SCALAR_SIGNS, Quoted, scalars_of, spelling_of, value_of
 from dragoman_api.changes import Insert
 from dragoman_api.columns import Written
 from dragoman_api.errors import ConfigurationError
@@ -267,9 +268,9 @@ class FieldInserts:
             elif _exists(target, columns):
                 self._named.append((at, target))
         self._names = names
-        self._readers: dict[str, Callable[[str], Any]] = {}
-        if spelled is not None:
-            self._readers = {target: _reader(columns.get(target), spelled) for _, target in self._named}
+        self._fields = None if spelled is None else _Fields(self._named, columns, spelled)
+        self._targets = [name for _, name in self._named]
+        self._pick = _picker([at for at, _ in self._named])
         self._id = None if wishes.id is None else names.index(wishes.id)
         self._read_id = unescaped if spelled is not None and spelled.escaped else _unchanged
         self._key = [] if wishes.id is not None else [name for _, name in self._named if name in key]
@@ -292,10 +293,11 @@ class FieldInserts:
         """Return the insert of a record. Raises ValueError if it is none."""
         wishes, data = self._wishes, record.data
         assert isinstance(data, list)
-        if readers := self._readers:
-            values = {name: readers[name](data[at]) for at, name in self._named if data[at] is not None}
-        else:
-            values = {name: data[at] for at, name in self._named if data[at] is not None}
+        typed = data if self._fields is None else self._fields.typed(data, plain=record.plain)
+        chosen = self._pick(typed)
+        values = dict(zip(self._targets, chosen, strict=True))
+        if None in chosen:
+            values = {name: value for name, value in values.items() if value is not None}
         if self._placed or self._parted:
             values |= self._moved(data)
         id_ = None if self._id is None else _id(self._read_id(data[self._id]), str(wishes.id))
@@ -338,19 +340,85 @@ def _unchanged(value: Any) -> Any:
     return value
 
 
+class _Fields:
+    """Reads the fields of rows by their columns; what does not depend on a row is found out once."""
+
+    def __init__(self, named: Sequence[tuple[int, str]], columns: Mapping[str, Column], form: FieldForm) -> None:
+        """Plan.
+
+        Args:
+            named: The number of each field that is read, and the name of its column.
+            columns: The columns of the object.
+            form: What is known of the fields.
+        """
+        self._bare = not form.escaped
+        self._scalars: list[int] = []  # most of their fields are numbers and booleans: they are read together
+        self._always: list[tuple[int, Callable[[str], Any]]] = []
+        self._looked: list[tuple[int, str, Callable[[str], Any]]] = []
+        self._digits: list[tuple[int, str, Callable[[str], Any]]] = []  # those of these that matter in a plain row
+        for at, name in named:
+            column = columns.get(name)
+            read = _reader(column, form)
+            if column is not None and column.is_key:
+                signs: str | None = ""
+            else:
+                spelling = spelling_of(column)
+                signs = spelling.signs(exact=form.exact)
+                if signs is None and not spelling.json:
+                    self._scalars.append(at)
+            if signs is None:
+                self._always.append((at, read))
+            else:
+                self._looked.append((at, signs if self._bare else f"{signs}'", read))
+                if not self._bare or not SCALAR_SIGNS.isdisjoint(signs):
+                    self._digits.append(self._looked[-1])
+        self._others = [(at, read) for at, read in self._always if at not in self._scalars]
+        self._pick = _picker(self._scalars)
+
+    def typed(self, data: Sequence[Any], *, plain: bool) -> Sequence[Any]:
+        """Return the values of the fields of a row.
+
+        Args:
+            data: The fields, None for nothing.
+            plain: As in `Record`.
+        """
+        always, looked = self._always, self._digits if plain else self._looked
+        if not always and not looked:
+            return data
+        row = [*data]
+        if self._scalars and self._bare:
+            fields = self._pick(data)
+            if (plain or Quoted not in map(type, fields)) and (values := scalars_of(fields)) is not None:
+                always = self._others
+                for at, value in zip(self._scalars, values, strict=True):
+                    row[at] = value
+        for at, read in always:
+            if (field := row[at]) is not None:
+                row[at] = read(field)
+        for at, signs, read in looked:
+            if (field := row[at]) is not None and (field[:1] in signs or field.__class__ is Quoted):
+                row[at] = read(field)
+        return row
+
+
+def _picker(places: Sequence[int]) -> Callable[[Sequence[Any]], Sequence[Any]]:
+    """Return what picks the fields at some places."""
+    return itemgetter(*places) if len(places) > 1 else lambda data: [data[at] for at in places]
+
+
 def _reader(column: Column | None, form: FieldForm) -> Callable[[str], Any]:
     """Return what reads the fields of a column; those of a key are the text of the id."""
     if column is not None and column.is_key:
         return (lambda field: str(unescaped(field))) if form.escaped else str
-    value, exact = spelling_of(column).value, form.exact
+    read = spelling_of(column).reader(exact=form.exact)
     if not form.escaped:
-        return lambda field: value(field, exact=exact)
+        return read
 
-    def read(field: str) -> Any:
+    def read_escaped(field: str) -> Any:
         text = unescaped(field)
-        return value(Quoted(text) if isinstance(field, Quoted) else text, exact=exact)
+        return read(Quoted(text) if isinstance(field, Quoted) else text)
 
-    return read
+    return read_escaped
 
 
 def _exists(name: str, columns: Mapping[str, Column]) -> bool:

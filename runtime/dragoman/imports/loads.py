@@ -245,11 +245,12 @@ class Load:
         self._source = source = ImportSource(self._file, stdin=self._stdin, compression=compression)
         self._held.enter_context(closing(source))
         if chosen in ("csv", "tsv"):
-            lines = SeparatedRows(source, delimiter=self._options.delimiter or ("\t" if chosen == "tsv" else ","))
-            self._names, self._likely, self._spelled = lines.names, lines.likely, FieldForm()
             manifest = None if self._stdin is not None else read_manifest(self._file)
-            if manifest is not None and manifest.format == chosen:
-                self._spelled = FieldForm(exact=True, escaped=manifest.escaped)
+            exact = manifest is not None and manifest.format == chosen
+            self._spelled = FieldForm(exact=exact, escaped=exact and manifest is not None and manifest.escaped)
+            delimiter = self._options.delimiter or ("\t" if chosen == "tsv" else ",")
+            lines = SeparatedRows(source, delimiter=delimiter, exact=exact)
+            self._names, self._likely = lines.names, lines.likely
             return iter(lines)
         return {"bulk": read_pairs, "rows": read_values}.get(chosen, read_array)(source)
 

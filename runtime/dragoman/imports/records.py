@@ -33,11 +33,13 @@ class Record(msgspec.Struct):
         number: Its number among the file's rows, from 1.
         data: Its bytes, or the fields of a row of a table.
         fault: Why it cannot be read; empty if it can.
+        plain: No field is `Quoted`, and none begins like JSON that is an array, an object or a text.
     """
 
     number: int
     data: bytes | list[Any]
     fault: str = ""
+    plain: bool = False
 
 
 def too_long(size: int) -> str:
@@ -47,19 +49,34 @@ def too_long(size: int) -> str:
 
 def split_lines(source: ImportSource | _Again) -> Iterator[tuple[bytes, str]]:
     """Yield the lines of a source without their ends; of one that is too long, its beginning and its fault."""
+    for lines, fault in split_blocks(source):
+        for line in lines:
+            yield line, fault
+
+
+def split_blocks(source: ImportSource | _Again) -> Iterator[tuple[list[bytes], str]]:
+    """Yield the lines of a source as `split_lines` does: all of a block, or one that has a fault."""
     rest, dropped, first = b"", 0, True
     while True:
         block = source.read()
         *lines, end = (rest + block).split(b"\n") if block else (rest, b"")
+        ended = bool(lines)
         if first and lines:
             lines[0], first = lines[0].removeprefix(_BOM), False
-        for line in lines:
-            size = dropped + len(line)
-            if block or line or dropped:
-                yield (line[:RECORD_BYTES], too_long(size)) if size > RECORD_BYTES else (line, "")
-            dropped = 0
+        if lines and dropped + len(lines[0]) > RECORD_BYTES:
+            yield [lines[0][:RECORD_BYTES]], too_long(dropped + len(lines[0]))
+            del lines[0]
+        elif not block and not rest:
+            lines = []
+        if lines and len(block) <= RECORD_BYTES:  # all but the first lie in the block
+            yield lines, ""
+        else:
+            for line in lines:
+                size = len(line)
+                yield [line[:RECORD_BYTES]], too_long(size) if size > RECORD_BYTES else ""
         if not block:
             return
+        dropped = 0 if ended else dropped
         rest = end
         if len(rest) > RECORD_BYTES:  # only its size is counted from now on
             dropped += len(rest) - RECORD_BYTES
@@ -75,39 +92,67 @@ def read_values(source: ImportSource | _Again) -> Iterator[Record]:
     number = depth = size = 0
     lines: list[bytes] = []  # of a value that is not closed yet
     end = b""
+    whole = b""  # a line that looks like a whole object, which it is unless the next one goes on with it
 
     def joined(fault: str = "") -> Record:
         return Record(number, b" ".join(lines)[:RECORD_BYTES], too_long(size) if size > RECORD_BYTES else fault)
 
-    for line, fault in split_lines(source):
-        data = line.strip(_BLANK)
-        if not data:
-            continue
-        if lines and (data[:1] != b"{" or end in _GOES_ON):
-            if size <= RECORD_BYTES:
-                lines.append(data)
-            depth, size, end = depth + _opened(data)[0], size + 1 + len(line if fault else data), data[-1:]
-            if depth <= 0:
-                number += 1
-                yield joined(fault)
-                lines = []
-            continue
-        if lines:
-            number += 1
-            yield joined("it ends in its middle, and another row begins")
-            lines = []
-        if data[-1:] != _CLOSED.get(data[:1], data[-1:]) or data.count(b"{") != data.count(b"}"):
-            depth, closed = _opened(data)
-            if depth > 0 and closed and data[:1] in _CLOSED and not fault:
-                lines, size, end = [data], len(data), data[-1:]
+    for block, fault in split_blocks(source):
+        for line in block:
+            data = line.strip(_BLANK)
+            if not data:
                 continue
-        number += 1
-        yield Record(number, data, fault)
+            begins = data[0] == _BRACE
+            if begins and data[-1] == _END and not lines and not fault:
+                if whole:
+                    number += 1
+                    yield Record(number, whole)
+                whole = data
+                continue
+            if whole:
+                if not begins and _is_open(whole):
+                    lines, size, end, depth = [whole], len(whole), whole[-1:], _opened(whole)[0]
+                else:
+                    number += 1
+                    yield Record(number, whole)
+                whole = b""
+            if lines and (not begins or end in _GOES_ON):
+                if size <= RECORD_BYTES:
+                    lines.append(data)
+                depth, size, end = depth + _opened(data)[0], size + 1 + len(line if fault else data), data[-1:]
+                if depth <= 0:
+                    number += 1
+                    yield joined(fault)
+                    lines = []
+                continue
+            if lines:
+                number += 1
+                yield joined("it ends in its middle, and another row begins")
+                lines = []
+                if data[-1] == _END and not fault:
+                    whole = data
+                    continue
+            closed = _CLOSED.get(data[:1], b"")
+            if (
+                closed
+                and not fault
+                and (data[-1:] != closed or data.count(b"{") != data.count(b"}"))
+                and _is_open(data)
+            ):
+                lines, size, end, depth = [data], len(data), data[-1:], _opened(data)[0]
+                continue
+            number += 1
+            yield Record(number, data, fault)
+    if whole and _is_open(whole):
+        lines, size = [whole], len(whole)
+    elif whole:
+        yield Record(number + 1, whole)
     if lines:
         number += 1
         yield joined("the file ends in its middle")
 
 
+_BRACE, _END = b"{}"
 _CLOSED = {b"{": b"}", b"[": b"]"}
 _GOES_ON = (b":", b",", b"[")
 """Ends of a line after which a brace belongs to the same value."""
@@ -123,6 +168,12 @@ def _opened(line: bytes) -> tuple[int, bool]:
             sign = token[0]
             depth += (sign in b"[{") - (sign in b"]}")
     return depth, closed
+
+
+def _is_open(line: bytes) -> bool:
+    """Return whether a line begins a value that a further line may go on with."""
+    depth, closed = _opened(line)
+    return depth > 0 and closed
 
 
 def read_pairs(source: ImportSource) -> Iterator[Record]:

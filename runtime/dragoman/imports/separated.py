@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from dragoman.spellings import Quoted
+from dragoman.spellings import SCALAR_SIGNS, Quoted
 from dragoman_api.errors import ConfigurationError
 
 from .records import RECORD_BYTES, Record, split_lines
@@ -20,6 +20,7 @@ _DELIMITERS = ";\t,|"
 """What files separate fields with, the likeliest first."""
 
 _INSIDE = re.compile(r'(?:[^"]++|"")*+')
+_QUOTED = re.compile(r'"[^"]*+(?:""[^"]*+)*+"')
 
 
 class SeparatedRows:
@@ -30,8 +31,13 @@ class SeparatedRows:
         likely: What seems to separate the fields of the first line, if nothing else does; empty if nothing does.
     """
 
-    def __init__(self, source: ImportSource, *, delimiter: str) -> None:
+    def __init__(self, source: ImportSource, *, delimiter: str, exact: bool = False) -> None:
         """Read the first line.
+
+        Args:
+            source: The file.
+            delimiter: What separates fields.
+            exact: The file is an export as it was written: fields are `Quoted` that stand in quotes for that.
 
         Raises:
             ConfigurationError: It does not name columns, or nothing separates fields like that.
@@ -39,7 +45,10 @@ class SeparatedRows:
         if len(delimiter) != 1 or delimiter in '"\r\n':
             text = f"a delimiter is one character that is no quote and no end of a line, not {delimiter[:20]!r}"
             raise ConfigurationError(text, hint="--delimiter ';'", code="delimiter-unknown")
-        self._comma = delimiter
+        self._comma, self._exact = delimiter, exact
+        sign = re.escape(delimiter)
+        # All of a line is matched: what is no field in quotes, but begins like one, goes on to the end.
+        self._field = re.compile(rf'{sign}({_QUOTED.pattern}(?![^{sign}])|(?!")[^{sign}]*+|".*)', re.DOTALL)
         self._lines = split_lines(source)
         self._number = 0
         head = next(self._read(), None)
@@ -63,10 +72,14 @@ class SeparatedRows:
     def _read(self) -> Iterator[Record]:
         begun: list[bytes] = []
         size = read = 0
-        row = _Row(self._comma)
+        row = _Row(self._comma, exact=self._exact)
         for line, fault in self._lines:
-            if not begun and not line.strip(b"\r"):
-                continue
+            if not begun:
+                if not line.strip(b"\r"):
+                    continue
+                if not fault and len(line) < RECORD_BYTES and (record := self._whole(line)) is not None:
+                    yield record
+                    continue
             begun.append(line)
             size += len(line) + 1
             if fault or size > RECORD_BYTES:
@@ -89,13 +102,50 @@ class SeparatedRows:
                         continue
                     self._number += 1
                     yield Record(self._number, row.fields)
-            begun, size, read, row = [], 0, 0, _Row(self._comma)
+            begun, size, read, row = [], 0, 0, _Row(self._comma, exact=self._exact)
         if begun:
             yield self._record(b"\n".join(begun), "a quoted field is not closed")
+
+    def _whole(self, line: bytes) -> Record | None:
+        """Return the row that a line holds; None if it holds none, or is not UTF-8."""
+        try:
+            text = line.decode().removesuffix("\r")
+        except UnicodeDecodeError:
+            return None
+        fields: list[Any]
+        plain = "[" not in text and "{" not in text
+        if '"' not in text:
+            fields = text.split(self._comma)
+            if "" in fields:
+                fields = [field or None for field in fields]
+        elif (parts := self._parts(text)) is not None:
+            fields, plain = parts, plain and not self._exact and '"""' not in text
+        else:
+            return None
+        self._number += 1
+        return Record(self._number, fields, "", plain)
+
+    def _parts(self, text: str) -> list[str | None] | None:
+        """Return the fields of a line with quotes; None if they do not end with it."""
+        if not self._exact and text[0] == '"' == text[-1]:
+            fields: list[Any] = text[1:-1].split(f'"{self._comma}"')
+            if text.count('"') == 2 * len(fields):  # all stand in quotes, and none holds one
+                return fields
+        parts = self._field.findall(self._comma + text)
+        if parts[-1][:1] == '"' and not _QUOTED.fullmatch(parts[-1]):
+            return None
+        if self._exact:
+            return [_marked(part[1:-1].replace('""', '"')) if part[:1] == '"' else part or None for part in parts]
+        return [part[1:-1].replace('""', '"') if part[:1] == '"' else part or None for part in parts]
 
     def _record(self, data: bytes, fault: str) -> Record:
         self._number += 1
         return Record(self._number, data, fault)
+
+
+def _marked(text: str) -> str:
+    """Return a field of an export that stands in quotes."""
+    return Quoted(text) if text[:1] in SCALAR_SIGNS else text
 
 
 class _Row:
@@ -105,8 +155,8 @@ class _Row:
         fields: The fields so far.
     """
 
-    def __init__(self, comma: str) -> None:
-        self._comma = comma
+    def __init__(self, comma: str, *, exact: bool) -> None:
+        self._comma, self._exact = comma, exact
         self.fields: list[str | None] = []
         self._open: list[str] = []  # what a quoted field holds so far, by line
 
@@ -117,9 +167,6 @@ class _Row:
             ValueError: A quoted field is followed by more than a separator.
         """
         text, at = lines.removesuffix("\r"), 0
-        if not self._open and '"' not in text:
-            self.fields = [field or None for field in text.split(self._comma)]
-            return True
         while True:
             if self._open or text[at : at + 1] == '"':
                 begin = at if self._open else at + 1
@@ -129,7 +176,8 @@ class _Row:
                 if at == len(text):
                     self._open.append(lines[begin:])
                     return False
-                self.fields.append(Quoted("\n".join([*self._open, found[0]]).replace('""', '"')))
+                field = "\n".join([*self._open, found[0]]).replace('""', '"')
+                self.fields.append(_marked(field) if self._exact else field)
                 self._open = []
                 at += 1
                 if text[at : at + 1] not in ("", self._comma):

@@ -156,6 +156,8 @@ class ShownKeys:
             What stands at another place is shown whole, or no column shows it.
         objects: Those of the known keys that lead to such objects.
         flat: The known keys of the document if none leads to an object; else empty.
+        inner: The keys that lead to such objects, each with the dotted name of its object.
+        dotted: The known keys with a dot of each object that has both these and objects.
     """
 
     def __init__(self, names: Iterable[str]) -> None:
@@ -180,14 +182,15 @@ class ShownKeys:
             at: frozenset(key for key in keys if joined(at, key) in self.known) for at, keys in self.known.items()
         }
         self.flat = frozenset() if self.objects[""] else self.known[""]
-        self._dotted = {
+        self.inner = {at: [(key, joined(at, key)) for key in keys] for at, keys in self.objects.items()}
+        self.dotted = {
             at: frozenset(key for key in keys if "." in key) if self.objects[at] else frozenset()
             for at, keys in self.known.items()
         }
 
     def spells_twice(self, members: Mapping[str, Any], at: str = "") -> bool:
         """Return whether an object may hold a column twice: under a dotted key, and inside an object."""
-        dotted = self._dotted[at]
+        dotted = self.dotted[at]
         return bool(dotted) and not dotted.isdisjoint(members) and not self.objects[at].isdisjoint(members)
 
     def add(self, document: Mapping[str, Any], left_out: LeftOut) -> None:
@@ -238,7 +241,7 @@ class ShownKeys:
         objects = self.objects[at].intersection(members)
         pairs = (
             (key, head)
-            for key in self._dotted[at].intersection(members)
+            for key in self.dotted[at].intersection(members)
             for head in objects
             if key.startswith(f"{head}.")
         )
