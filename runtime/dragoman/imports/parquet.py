@@ -7,10 +7,12 @@ import sys
 from base64 import b64encode
 from collections import Counter
 from contextlib import suppress
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 from math import isfinite
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from msgspec import Raw
 
 from dragoman.spellings import exact_json, value_of
@@ -24,10 +26,10 @@ from .sources import DAMAGED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
 
+_members = msgspec.json.Decoder(dict[str, Raw])
 _MESSAGE_BYTES = 1 << 14
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - of UTC, as all here
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
@@ -50,7 +52,8 @@ class ParquetRows:
             hint = "pip install 'dragoman[arrow]'"
             raise ConfigurationError("this needs the package pyarrow", hint=hint) from None
         self._path, self._error = path, pa.ArrowException
-        words = [sys.executable, "-P", parquet_reader.__file__, str(path)]
+        # Without what an environment adds to the start of an interpreter; pyarrow is the one that this process found.
+        words = [sys.executable, "-I", "-S", parquet_reader.__file__, str(path), str(Path(pa.__file__).parents[1])]
         self._process = subprocess.Popen(  # noqa: S603 - this interpreter, with a program of this package
             words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )
@@ -123,7 +126,7 @@ class ParquetRows:
 
     def _restore(self, values: list[Any], aside: str | None) -> None:
         """Put the values that did not fit their columns back; the last column of an export's table holds them."""
-        for name, raw in decode(aside.encode(), dict[str, Raw]).items() if aside else ():
+        for name, raw in decode(aside, _members).items() if aside else ():
             if (at := self._places.get(name)) is not None:
                 values[at] = value_of(bytes(raw))
 
@@ -264,8 +267,8 @@ def _instant(value: int, unit: str) -> str:
     """
     seconds, part = divmod(value, _PER_SECOND[unit])
     try:
-        text = (_EPOCH + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%S")
+        text = (_EPOCH + timedelta(seconds=seconds)).isoformat()
     except OverflowError:
         raise ValueError(f"it holds an instant before the year 1 or after 9999: {value:,} {unit} from 1970") from None
     digits = str(part).zfill(len(str(_PER_SECOND[unit])) - 1).rstrip("0") if part else ""
-    return f"{text.zfill(19)}{'.' if digits else ''}{digits}Z"
+    return f"{text}{'.' if digits else ''}{digits}Z"

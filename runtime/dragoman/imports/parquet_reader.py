@@ -1,4 +1,6 @@
-"""The process that decodes a Parquet file for an import, in bounded memory: `python parquet_reader.py FILE`.
+"""The process that decodes a Parquet file for an import, in bounded memory: `python parquet_reader.py FILE FOLDER`.
+
+FOLDER is where pyarrow lies.
 
 A few bytes of a file may stand for any number of values: a dictionary names one text a million times, a page unpacks
 to gigabytes. No number in the file tells how many, so the system bounds this process, and what does not fit is read
@@ -31,9 +33,12 @@ _SHOWN_BYTES = 1 << 9  # of a value of a row that is too long
 _BUFFER_BYTES = 1 << 16  # of each column that is read
 
 
-def main(path: str) -> None:
+def main(path: str, folder: str) -> None:
     """Write the rows of a file; exit with a code."""
     _bound()
+    sys.path.append(folder)
+    # pyarrow does without these two, and they take most of the time of its start.
+    sys.modules["numpy"] = sys.modules["cloudpickle"] = None  # type: ignore[assignment]
     import pyarrow as pa
     from pyarrow.parquet import ParquetFile
 
@@ -145,4 +150,4 @@ def _bounded(batch: Any, schema: Any) -> Any:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -280,14 +281,19 @@ class TableReader:
             at, number = min((min(misfits[number]), number) for number in numbers)
             raise self._refusal(self.rows + at, number, misfits[number][at])
         members: dict[int, list[bytes]] = {}
+        texts: list[bytes | None] = [None] * rows
         for number in numbers:
             self.misfits[number] += len(misfits[number])
             name = self._names[number] + b":"
-            for at, raw in (*misfits[number].items(), *asides[number].items()):
-                members.setdefault(at, []).append(name + raw)
-        texts: list[bytes | None] = [None] * rows
-        for at, each in members.items():
-            texts[at] = b"{" + b",".join(each) + b"}"
+            pairs = chain(misfits[number].items(), asides[number].items())
+            if len(numbers) == 1:  # the usual case: arrays in one column
+                for at, raw in pairs:
+                    texts[at] = b"{%b%b}" % (name, raw)
+            else:
+                for at, raw in pairs:
+                    members.setdefault(at, []).append(name + raw)
+        for at, parts in members.items():
+            texts[at] = b"{" + b",".join(parts) + b"}"
         return array_of(texts, pa.string())
 
     def _refusal(self, row: int, number: int, raw: bytes) -> ExportError:
