@@ -188,8 +188,9 @@ def scalars_of(fields: Sequence[str | None]) -> list[Any] | None:
     >>> scalars_of(["1", None, "true", "1.5"]), scalars_of(["1.10"]), scalars_of(["1,2", "3"])
     ([1, None, True, 1.5], None, None)
     """
+    decode_all: Callable[[str], list[Any]] = _scalars
     try:
-        json, decode_all = f"[{','.join(fields)}]", _scalars  # type: ignore[arg-type]
+        json = f"[{','.join(fields)}]"  # type: ignore[arg-type]
     except TypeError:  # some are None
         if "null" in fields:
             return None

@@ -175,6 +175,26 @@ def test_a_value_that_is_not_closed_costs_no_row_after_it(monkeypatch):
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("lines", "values"),
+    [
+        (['{"a": {"b": 1}', ', "c": 2}', '{"d": 3}'], ['{"a": {"b": 1} , "c": 2}', '{"d": 3}']),
+        (['{"a": [{}', ", {}", "]}"], ['{"a": [{} , {} ]}']),
+        (['{"a": 1}', "2", '{"b": 3}'], ['{"a": 1}', "2", '{"b": 3}']),
+        (['{"a": "{"}', "2"], ['{"a": "{"}', "2"]),
+        (['{"a": {"b": 1}'], ["! the file ends in its middle"]),
+        (['{"a": {"b": 1}', '{"c": 2}'], ['{"a": {"b": 1}', '{"c": 2}']),
+        (
+            ["{", '"a": 1', '{"b": 2}', '{"c": 3}'],
+            ["! it ends in its middle, and another row begins", '{"b": 2}', '{"c": 3}'],
+        ),
+    ],
+)
+def test_a_line_that_ends_like_an_object_is_one_unless_the_next_goes_on(lines, values):
+    rows = told(read_values(source("\n".join(lines).encode())))
+    assert [f"! {fault}" if fault else data.decode() for _, data, fault in rows] == values
+
+
 @pytest.mark.parametrize("text", ['[{"a":1}]\n{"b":2}', "[1]\n[2]", "[]x"])
 def test_what_follows_an_array_is_not_passed_over(text):
     with pytest.raises(ConfigurationError, match="something follows its JSON array"):
@@ -209,10 +229,15 @@ def test_a_delimiter_is_one_character_that_can_separate(delimiter):
         ('"a ""b"" c","x,y","two\r\nlines"', ['a "b" c', "x,y", "two\r\nlines"]),
         ('5" pipe,b,c', ['5" pipe', "b", "c"]),
         ('a,b,"open\n\n\nclosed"', ["a", "b", "open\n\n\nclosed"]),
+        ('"a","b,c",""', ["a", "b,c", ""]),
+        ('"a"",""b","c","d"', ['a","b', "c", "d"]),
+        ('"1",2,"true"', ["1", "2", "true"]),
+        ('"""","""a""",', ['"', '"a"', None]),
     ],
 )
-def test_fields_are_cut_as_rfc_4180_says_and_null_is_no_empty_text(line, fields):
-    rows = SeparatedRows(source(f"x,y,z\r\n{line}\r\n1,2,3\r\n".encode()), delimiter=",")
+@pytest.mark.parametrize("exact", [True, False])
+def test_fields_are_cut_as_rfc_4180_says_and_null_is_no_empty_text(line, fields, exact):
+    rows = SeparatedRows(source(f"x,y,z\r\n{line}\r\n1,2,3\r\n".encode()), delimiter=",", exact=exact)
     assert rows.names == ["x", "y", "z"]
     assert told(rows) == [(1, fields, ""), (2, ["1", "2", "3"], "")]
 

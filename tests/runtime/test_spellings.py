@@ -127,6 +127,43 @@ def test_a_field_of_a_table_by_somebody_else_is_what_its_column_says(kind, field
         assert (found, type(found)) == (value, type(value))
 
 
+SHARDS = ["null", "1,2", "[1", "2]", '"a', '","', 'b"', "1 ", "\u0663", "1_0", "te", "fe", "1e", "Infinity", '"""', "{"]
+"""Fields that would be something else beside others."""
+
+
+@given(
+    st.lists(st.sampled_from([None, *TEXTS, *RAW, *SHARDS]) | st.text(max_size=3), min_size=4, max_size=4),
+    st.lists(st.sampled_from([ColumnKind.INTEGER, *KINDS]), min_size=4, max_size=4),
+    st.booleans(), st.booleans(), st.booleans(),
+)  # fmt: skip
+@example(["1,2", "3", None, "4"], [ColumnKind.INTEGER] * 4, False, True, True)
+@example(["1", None, "2", "null"], [ColumnKind.INTEGER] * 4, False, True, True)
+@example(["1 ", "-0", "1e3", "1.10"], [ColumnKind.INTEGER] * 4, False, True, True)
+@example(["12", "true", "1.5", "-3"], [ColumnKind.INTEGER] * 4, True, True, True)
+@example(["12", "true", "1.5", "-3"], [ColumnKind.INTEGER] * 4, False, True, True)
+def test_the_fields_of_a_row_are_read_as_each_is_alone(fields, kinds, quotes, exact, multiple):
+    columns = [
+        Column(name=name, type="", kind=kind, multiple=multiple) for name, kind in zip("abcd", kinds, strict=True)
+    ]
+    marks = [field is not None and (quotes or not field or not {*'"\t\r\n'}.isdisjoint(field)) for field in fields]
+    line = "\t".join(
+        "" if field is None else '"' + field.replace('"', '""') + '"' if mark else field
+        for field, mark in zip(fields, marks, strict=True)
+    )
+    [record] = SeparatedRows(Source(f"a\tb\tc\td\n{line}\n".encode()), delimiter="\t", exact=exact)  # type: ignore[arg-type]
+    assert record.data == fields
+    inserts = FieldInserts(
+        Wishes(object="o"), Description(object="o", columns=columns), [*"abcd"], spelled=FieldForm(exact=exact)
+    )
+    alone = {
+        column.name: spelling_of(column).value(Quoted(field) if mark else field, exact=exact)
+        for column, field, mark in zip(columns, fields, marks, strict=True)
+        if field is not None
+    }
+    values = inserts.insert(record).values
+    assert (values, [*map(type, values.values())]) == (alone, [*map(type, alone.values())])
+
+
 @pytest.mark.parametrize("raw", RAW)
 def test_a_json_text_keeps_its_digits_as_a_value(raw):
     assert stored(value_of(raw.encode())) == raw

@@ -297,7 +297,7 @@ class FieldInserts:
         chosen = self._pick(typed)
         values = dict(zip(self._targets, chosen, strict=True))
         if None in chosen:
-            values = {name: value for name, value in values.items() if value is not None}
+            values = {name: typed[at] for at, name in self._named if data[at] is not None}
         if self._placed or self._parted:
             values |= self._moved(data)
         id_ = None if self._id is None else _id(self._read_id(data[self._id]), str(wishes.id))
