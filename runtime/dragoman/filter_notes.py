@@ -13,9 +13,9 @@ APPROXIMATE = "filter-approximate"
 
 
 def filter_notes(compiled: CompiledFilter | None) -> list[Note]:
-    """Return a note for each approximate row of a filter; none without a filter."""
+    """Return a note for each row of a filter that is approximate in more than unlikely cases; none without a filter."""
     return [
         Note(code=APPROXIMATE, reason=f"filter row {told.row + 1} ({told.clause}): {'; '.join(told.approximations)}")
         for told in (compiled.rows if compiled else ())
-        if not told.exact
+        if told.approximations or not (told.exact or told.unlikely)
     ]

@@ -394,7 +394,7 @@ class LeavesOutWhatItDoesNotKnow(MemoryDriver):
         return await super().compile_filter(replace(request, rows=known))
 
 
-@breaks("test_compiling_sends_nothing")
+@breaks("test_compiling_looks_at_the_rows_once_at_most")
 class AsksTheServerToCompile(MemoryDriver):
     @hookimpl
     async def compile_filter(self, request):

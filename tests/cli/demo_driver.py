@@ -113,8 +113,16 @@ class Driver:
                 details = {"column": row.column, "operator": row.op, "reason": "it cannot"}
                 raise FilterNotSupportedError(f"{row.column!r} has no {row.op}; nothing was sent", details=details)
             approximations = ["ignores case"] if row.column == "title" else []
-            exact = not approximations
-            told.append(Explanation(row=at, clause=f"term {row.column}", exact=exact, approximations=approximations))
+            unlikely = ["rounds; none in 3 rows"] if (row.column, row.op) == ("price", "=") else []
+            told.append(
+                Explanation(
+                    row=at,
+                    clause=f"term {row.column}",
+                    exact=not (approximations or unlikely),
+                    approximations=approximations,
+                    unlikely=unlikely,
+                )
+            )
         body = json.dumps([[row.column, row.op, row.value] for row in request.rows if not isinstance(row, RawQuery)])
         return CompiledFilter(object=request.object, body=body, rows=told)
 

@@ -118,6 +118,20 @@ def test_a_page_a_count_and_an_export_say_what_a_filter_makes_approximate(shop):
     assert explained.count("ignores case") == 1
 
 
+def test_what_only_rare_values_make_approximate_is_told_by_the_explanation_alone(shop):
+    asked = ("shop", "books", "--filter", "price = 10")
+    for command in ("page", "count", "export"):
+        done = shop(command, *asked)
+        assert "approximate" not in done.err
+        assert "rounds" not in done.err
+    for command in ("page", "count"):
+        assert "filter-approximate" not in shop(command, *asked, "--json").out
+    explained = shop("page", *asked, "--explain").err.splitlines()[0]
+    assert explained == "  1 price = 10   term price   exact but for rare values (rounds; none in 3 rows)"
+    [row] = shop("page", *asked, "--explain", "--json").json["explanation"]
+    assert (row["exact"], row["approximations"], row["unlikely"]) == (False, [], ["rounds; none in 3 rows"])
+
+
 def test_E41_the_last_rows_are_one_option_away(shop):
     done = shop("page", "shop", "books", "--last", "--limit", "2", "--columns", "id")
     assert done.out == "id\n2\n3\n"

@@ -300,7 +300,7 @@ async def _compiled(rig: Any, call: Call) -> tuple[CompiledFilter | None, list[S
     if [each.row for each in compiled.rows] != [*range(len(call.rows))]:
         raise DifferenceError("explanations", f"{len(call.rows)} in order", [each.row for each in compiled.rows])
     for each in compiled.rows:
-        if not each.exact and not all(map(str.strip, each.approximations or [""])):
+        if not each.exact and not all(map(str.strip, [*each.approximations, *each.unlikely] or [""])):
             raise DifferenceError("explanations", "a reason for what is approximate", each)
         if not each.clause:
             raise DifferenceError("explanations", "the clause that is sent", each)

@@ -62,6 +62,10 @@ READ = {
 """Sentences of approximations, and the word by which the columns know what each admits; `any` row."""
 
 
+_LOOK = re.compile(r"; (a row holds .*|none in [\d,]+ rows with a value|so in row .*|no row has one)")
+"""What a look at stored rows adds to a sentence."""
+
+
 @dataclass(frozen=True)
 class Said:
     """What a driver said of one filter row.
@@ -87,7 +91,8 @@ class Said:
 def read(explained: Explanation) -> Said:
     """Read the explanation of one filter row."""
     admits, limit, unread = set(), None, []
-    for sentence in explained.approximations:
+    for told in [*explained.approximations, *explained.unlikely]:
+        sentence = _LOOK.sub("", told)
         found = next(
             ((re.fullmatch(each, sentence), word) for each, word in READ.items() if re.fullmatch(each, sentence)), None
         )

@@ -204,6 +204,13 @@ async def test_a_page_has_the_notes_of_all_who_took_part_in_their_order():
     [event] = place.named("page.fetched")
     assert (event.connection, event.object, event.rows) == ("shop", "books", len(page.cells))
     assert event.notes == ["object-changed", "filter-approximate", "mine"]
+    rows = [
+        replace(approximate, approximations=[], unlikely=["hardly"]),
+        replace(approximate, row=1, unlikely=["hardly"]),
+    ]
+    place.driver.answers["compile_filter"] = CompiledFilter(object="books", body="{}", rows=rows)
+    page = await place.session.page("books", filters=[Filter("stock", "=", 1), Filter("stock", "=", 2)])
+    assert [note.reason for note in page.notes] == ["filter row 2 (x): nearly; so", "the driver's"]
     assert 0 <= event.seconds < 60
 
 

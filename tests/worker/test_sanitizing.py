@@ -17,6 +17,7 @@ from dragoman_api.columns import Column, ColumnKind, Description, Note
 from dragoman_api.connections import Health, Server
 from dragoman_api.console import Answer, AnswerKind
 from dragoman_api.errors import DriverError, QueryError, from_code
+from dragoman_api.filters import CompiledFilter, Explanation
 from dragoman_api.grid import Page
 from dragoman_api.remedies import Remedy
 from dragoman_registry.client.install_decision import InstallOutcome
@@ -226,6 +227,9 @@ NOTE = Note(code=SAID, reason=SAID, hint=SAID, hint_from="host")
                page=Page(columns=[], notes=[NOTE]),
                next=Answer(kind=AnswerKind.TEXT, status=200, request=REQUEST, notes=[NOTE])),
         [Outcome(change=0, status=OutcomeStatus.FAILED, reason=SAID)],
+        CompiledFilter(object="x", body="{}", rows=[
+            Explanation(row=0, clause="x", exact=False, approximations=[SAID], unlikely=[SAID]),
+        ]),
     ],
     ids=lambda value: type(value).__name__,
 )  # fmt: skip

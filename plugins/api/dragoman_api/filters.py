@@ -99,8 +99,11 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     Attributes:
         row: The number of the filter row, from 0.
         clause: The clause that is sent, in the server's syntax.
-        exact: The clause means exactly what the filter row says.
-        approximations: How the meaning of the clause differs, one sentence each.
+        exact: The clause means exactly what the filter row says, whatever the rows hold.
+        approximations: How the meaning of the clause differs, one sentence each. The host repeats them as notes of
+            every page, count and export.
+        unlikely: How it would differ for rare stored values, of which the driver has looked at rows and seen none; one
+            sentence each. They make no notes, since a warning on nearly every filter is none, but `exact` is false.
         same_element: Numbers of the filter rows that must hold for the same array element.
     """
 
@@ -108,6 +111,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     clause: str
     exact: bool = True
     approximations: list[str] = []
+    unlikely: list[str] = []
     same_element: list[int] = []
 
 

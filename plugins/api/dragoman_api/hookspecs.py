@@ -133,7 +133,11 @@ class DriverSpec:
 
     @hookspec(firstresult=True)
     async def compile_filter(self, request: FilterRequest) -> CompiledFilter | None:
-        """Translate filter rows into the driver's own form, or refuse one that cannot run. Does no I/O.
+        """Translate filter rows into the driver's own form, or refuse one that cannot run.
+
+        It does no I/O, but for one bounded read of stored rows: to learn whether an approximation matters to them
+        (`Explanation.unlikely`). The driver keeps what it read for as long as the object's definition holds, and does
+        without if the read fails.
 
         The host guarantees: `describe_object` has been called for the object.
 

@@ -48,6 +48,7 @@ from dragoman_api.kit.read_once import ReadOnce
 from dragoman_api.kit.views import Views
 
 from . import connect, error_answers, objects, read_or_write, search
+from .columns.looks import Look
 from .grid import filters, pages, time_ranges
 from .grid.deep_pages import Pager
 
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
     from dragoman_api.summaries import ColumnSummary, SummaryRequest
 
     from .columns.grid_columns import View
+    from .columns.looks import Sample
     from .exporting import slices
     from .exporting.export import ExportReader
     from .http_requests import Exchange
@@ -73,6 +75,7 @@ T = TypeVar("T")
 _PAGERS = 4  # search contexts that one connection keeps open
 _FREE_SECONDS = 2.0
 _LIFE = 5.0  # seconds for which large mappings of the same indices are taken to hold
+_LOOK_SECONDS = 3.0  # for a look at stored rows, which explanations can do without
 _WHY_SECONDS = 5.0  # for an explanation that the page can do without
 _RENEWED = 40  # seconds, a third of the shortest keep-alive
 _WRITE_PAUSES = (*retries.PAUSES, 5.4)  # seconds before rows that a busy server turned away are sent again
@@ -92,6 +95,7 @@ class Driver:
         self._pagers: OrderedDict[str, _OpenPager] = OrderedDict()
         self._names = ReadOnce(lambda _: self._run(objects.names()))
         self._completed = ReadOnce(self._views.read)
+        self._samples = ReadOnce(self._take_sample)
         self._features = connect.Features()
         self._preference = pages.preference()
 
@@ -138,8 +142,21 @@ class Driver:
     @hookimpl
     async def compile_filter(self, request: FilterRequest) -> CompiledFilter:
         """See `dragoman_api.hookspecs.DriverSpec.compile_filter`."""
-        view = self._views.known(request.object)
-        return filters.compile_filter(request, view, self._features)
+        view, look = self._views.known(request.object), Look()
+        compiled = filters.compile_filter(request, view, self._features, look)
+        if not look.wanted:
+            return compiled
+        if (sample := await self._samples.get(f"{view.revision} {request.object}")) is None:
+            return compiled
+        return filters.compile_filter(request, view, self._features, Look(sample))
+
+    async def _take_sample(self, revision_and_name: str) -> Sample | None:
+        """Look at stored rows, once for each mapping that a filter depends on; a busy server is spared."""
+        from .grid import stored_sample
+
+        view = self._views.known(revision_and_name.partition(" ")[2])
+        exchange = stored_sample.take_sample(view)
+        return await self._run(exchange, budget=_LOOK_SECONDS, pauses=(), limit=stored_sample.LIMIT)
 
     @hookimpl
     async def fetch_page(self, request: PageRequest) -> Page:

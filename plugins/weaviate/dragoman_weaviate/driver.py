@@ -59,9 +59,11 @@ if TYPE_CHECKING:
 
     from .columns.grid_columns import View
     from .exporting.export import ExportReader, IdRange, Piece
+    from .grid.exactness import Sample
     from .http_requests import Exchange
 
 T = TypeVar("T")
+_LOOK_SECONDS = 3.0  # for a look at stored objects, which explanations can do without
 _WRITE_PAUSES = (*retries.PAUSES, 5.4)  # seconds before rows that a busy server turned away are sent again
 
 
@@ -71,6 +73,7 @@ class Driver:
     def __init__(self) -> None:
         self._views = Views(self._read_view, self._revision)
         self._features = connect.Features()
+        self._samples = ReadOnce(self._take_sample)
         self._schemas = ReadOnce(lambda _: self._run(objects.properties()))
 
     # connection
@@ -110,8 +113,19 @@ class Driver:
     @hookimpl
     async def compile_filter(self, request: FilterRequest) -> CompiledFilter:
         """See `dragoman_api.hookspecs.DriverSpec.compile_filter`."""
-        view = self._views.known(request.object)
-        return filters.compile_filter(request, view)
+        view, undecided = self._views.known(request.object), list[str]()
+        compiled = filters.compile_filter(request, view, undecided=undecided)
+        if not undecided or (sample := await self._samples.get(f"{view.revision} {request.object}")) is None:
+            return compiled
+        return filters.compile_filter(request, view, sample=sample)
+
+    async def _take_sample(self, revision_and_name: str) -> Sample | None:
+        """Look at stored objects, once for each definition that a filter depends on; a busy server is spared."""
+        from .grid import stored_sample
+
+        view = self._views.known(revision_and_name.partition(" ")[2])
+        exchange = stored_sample.take_sample(view)
+        return await self._run(exchange, budget=_LOOK_SECONDS, pauses=(), limit=stored_sample.LIMIT)
 
     @hookimpl
     async def fetch_page(self, request: PageRequest) -> Page:
@@ -273,10 +287,15 @@ class Driver:
             raise error_answers.tenant_unknown(request.tenant, view.name, known) from error
 
     async def _run(
-        self, exchange: Exchange[T], *, budget: float = retries.BUDGET, pauses: Sequence[float] = retries.PAUSES
+        self,
+        exchange: Exchange[T],
+        *,
+        budget: float = retries.BUDGET,
+        pauses: Sequence[float] = retries.PAUSES,
+        limit: int | None = None,
     ) -> T:
         """Carry out an exchange: send the requests it yields, and pass it the replies."""
-        send = partial(self._send, pauses=pauses, until=anyio.current_time() + budget)
+        send = partial(self._send, pauses=pauses, until=anyio.current_time() + budget, limit=limit)
         try:
             return await carry_out(exchange, partial(send_all, send=send))
         except AuthenticationError as error:

@@ -409,8 +409,11 @@ export interface Explained {
  * Attributes:
  *     row: The number of the filter row, from 0.
  *     clause: The clause that is sent, in the server's syntax.
- *     exact: The clause means exactly what the filter row says.
- *     approximations: How the meaning of the clause differs, one sentence each.
+ *     exact: The clause means exactly what the filter row says, whatever the rows hold.
+ *     approximations: How the meaning of the clause differs, one sentence each. The host repeats them as notes of
+ *         every page, count and export.
+ *     unlikely: How it would differ for rare stored values, of which the driver has looked at rows and seen none; one
+ *         sentence each. They make no notes, since a warning on nearly every filter is none, but `exact` is false.
  *     same_element: Numbers of the filter rows that must hold for the same array element.
  */
 export interface Explanation {
@@ -418,6 +421,7 @@ export interface Explanation {
   readonly clause: string;
   readonly exact: boolean;
   readonly approximations: readonly string[];
+  readonly unlikely: readonly string[];
   readonly same_element: readonly number[];
 }
 

@@ -145,7 +145,10 @@ def _explain(rows: list[Filter | RawQuery], compiled: CompiledFilter) -> None:
 
     lines = []
     for told in compiled.rows:
-        meaning = "exact" if told.exact else "approximate: " + "; ".join(told.approximations)
+        rare = f"exact but for rare values ({'; '.join(told.unlikely)})" if told.unlikely else "exact"
+        meaning = f"approximate: {'; '.join(told.approximations)}" if told.approximations else rare
+        if told.approximations and told.unlikely:
+            meaning += f"; or for rare values ({'; '.join(told.unlikely)})"
         if same := [other + 1 for other in told.same_element if other < told.row]:
             meaning += f", same element as {', '.join(map(str, same))}"
         lines.append([f"{told.row + 1} {show_row(rows[told.row])}", told.clause, meaning])

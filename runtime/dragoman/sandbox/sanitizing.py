@@ -148,7 +148,11 @@ def received(value: S, clean: Clean, mask: Clean = str, *, connection: str = "")
             made = replace(made, reason=_cut(clean(made.reason), SENTENCE), code="" if code in RESERVED else code)
         case CompiledFilter():
             told = [
-                replace(row, approximations=[_cut(clean(text), SENTENCE) for text in row.approximations])
+                replace(
+                    row,
+                    approximations=[_cut(clean(text), SENTENCE) for text in row.approximations],
+                    unlikely=[_cut(clean(text), SENTENCE) for text in row.unlikely],
+                )
                 for row in made.rows
             ]
             made = replace(made, rows=told)

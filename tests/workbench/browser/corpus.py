@@ -178,7 +178,7 @@ class Driver:
         if "fail" in str(request.rows[0].value):
             raise DragomanError(" ".join(TEXTS), hint=TEXTS[0], code="filter-refused")
         rows = [
-            Explanation(row=at, clause=" ".join(TEXTS), exact=False, approximations=TEXTS)
+            Explanation(row=at, clause=" ".join(TEXTS), exact=False, approximations=TEXTS, unlikely=TEXTS)
             for at in range(len(request.rows))
         ]
         return CompiledFilter(object=request.object, body="{}", rows=rows)

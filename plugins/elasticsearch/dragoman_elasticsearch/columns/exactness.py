@@ -19,19 +19,16 @@ from dragoman_elasticsearch.connect import Features
 
 from . import dates
 from .field_types import BOUNDS, EMPTY, EQUAL, NULLS, ORDER, PATTERN, Family, Field, Gap
+from .looks import PRECISION, Look, has_decimals, is_empty, is_long
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
 _VALUES = frozenset((*EQUAL, *ORDER, *PATTERN, *EMPTY))
-_PRECISION = {
-    "half_float": "numbers are compared with 11 bits, about 3 digits",
-    "float": "numbers are compared with 24 bits, about 7 digits",
-    "double": "numbers are compared with 53 bits, about 15 digits",
-}
 _INSTANT = re.compile(r"now.*|-?\d{9,}(\.\d+)?|.*:\d{2}[.,]\d.*")  # not a second, a day or another span
 
+_EXAMPLE = 60  # characters of a value in a sentence
 _FINER = re.compile(r"\.\d{3}\d*[1-9]\d*(Z|[+-][\d:]+)(/|\Z)")  # than a millisecond
 
 
@@ -60,12 +57,13 @@ class Indexed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
-    """One filter row: its operator, its values as the server gets them, and its column."""
+    """One filter row: its operator, its values as the server gets them, its column, and a look at stored rows."""
 
     op: Op
     values: tuple[Any, ...]
     found: Field
     features: Features
+    look: Look = msgspec.field(default_factory=Look)
 
     @property
     def nulls(self) -> bool:
@@ -90,6 +88,9 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True):
         touches: Whether it makes a filter row approximate.
         reason: How the meaning differs; ``{}`` is what was read.
         sorts: Whether a sort too orders rows by something other than what they show.
+        shown_by: Whether a stored value, or one of the filter row, is such that rows differ; None if most values are,
+            or if documents do not tell.
+        reported: The rows that differ are those of which the server reports a value that it left out.
     """
 
     name: str
@@ -97,6 +98,8 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True):
     touches: Callable[[Asked, tuple[Any, ...]], bool]
     reason: str
     sorts: bool = False
+    shown_by: Callable[[Any, tuple[Any, ...]], bool] | None = None
+    reported: bool = False
 
 
 def _typed(*types: str) -> Callable[[Indexed], Any]:
@@ -154,7 +157,7 @@ def _coerced(asked: Asked, _details: tuple[Any, ...]) -> bool:
 def _imprecise(asked: Asked, details: tuple[Any, ...]) -> bool:
     if asked.op not in _VALUES:
         return False
-    return details != (_PRECISION["double"],) or any(
+    return details != (PRECISION["double"],) or any(
         abs(value) >= 2**53 or Decimal(repr(float(value))) != value for value in asked.values
     )
 
@@ -241,12 +244,14 @@ TABLE: tuple[Cause, ...] = (
         found=lambda each: limit if isinstance(limit := each.spec.get("ignore_above"), int) else None,
         touches=_too_long,
         reason="strings longer than {} characters are not indexed",
+        reported=True,
     ),
     Cause(
         name="ignore_malformed",
         found=lambda each: each.spec.get("ignore_malformed") in (True, "true") or None,
         touches=_malformed,
         reason="values that the type cannot hold are not indexed (ignore_malformed)",
+        reported=True,
     ),
     Cause(
         name="runtime",
@@ -276,7 +281,13 @@ TABLE: tuple[Cause, ...] = (
         reason="compares the number of words",
         sorts=True,
     ),
-    Cause(name="floats", found=lambda each: _PRECISION.get(each.type), touches=_imprecise, reason="{}"),
+    Cause(
+        name="floats",
+        found=lambda each: PRECISION.get(each.type),
+        touches=_imprecise,
+        reason="{}",
+        shown_by=is_long,
+    ),
     Cause(
         name="scaled_float",
         found=lambda each: str(each.spec.get("scaling_factor", "?")) if each.type == "scaled_float" else None,
@@ -288,12 +299,14 @@ TABLE: tuple[Cause, ...] = (
         found=lambda each: _cut_off(each) or None,
         touches=_coerced,
         reason="a stored number with decimals counts without them (coerce)",
+        shown_by=has_decimals,
     ),
     Cause(
         name="boolean",
         found=_typed("boolean"),
         touches=lambda asked, _: False in asked.values,
         reason="a stored empty text counts as false",
+        shown_by=is_empty,
     ),
     Cause(
         name="geo_point",
@@ -335,7 +348,7 @@ def _cut_off(each: Indexed) -> bool:
     return each.type in BOUNDS and each.type != "unsigned_long" and each.spec.get("coerce") not in (False, "false")
 
 
-_MALFORMABLE = {*BOUNDS, *_PRECISION, "scaled_float", "date", "date_nanos", "ip", "boolean", "geo_point", "geo_shape"}
+_MALFORMABLE = {*BOUNDS, *PRECISION, "scaled_float", "date", "date_nanos", "ip", "boolean", "geo_point", "geo_shape"}
 _LIMITED = {"keyword", "wildcard", "flattened"}
 
 
@@ -361,20 +374,81 @@ def gaps(mappings: Iterable[Indexed]) -> tuple[Gap, ...]:
 _CAUSES = {cause.name: cause for cause in TABLE}
 
 
+def _reports(found: Field) -> bool:
+    """Return whether `_ignored` can name a field; not inside nested arrays, nor if it is flattened."""
+    gaps = {gap.name for gap in found.gaps}
+    return not found.nested and "runtime" not in gaps and found.family not in (Family.FLATTENED, Family.KEYED)
+
+
 def ignored(found: Field, features: Features) -> bool:
     """Return whether the server reports in `_ignored` which rows have values that are not indexed.
 
-    It does not inside nested arrays, nor for flattened fields, nor for long strings before 7.11.
+    It does not for long strings before 7.11.
     """
     named = {gap.name for gap in found.gaps}
-    if found.nested or found.keyword or "runtime" in named or found.family in (Family.FLATTENED, Family.KEYED):
+    if found.keyword or not _reports(found):  # of a sub-field it does, but not whether the field has a value
         return False
     return "ignore_malformed" in named or ("ignore_above" in named and features.version >= (7, 11, 0))
 
 
-def approximations(asked: Asked) -> list[str]:
+class Differences(msgspec.Struct):
+    """How the meaning of a filter row differs from an evaluation of the stored documents, one sentence each.
+
+    Attributes:
+        approximations: What concerns rows as they are, or as nobody looked.
+        unlikely: What concerns rows with a value of which a look at stored rows saw none.
+    """
+
+    approximations: list[str] = msgspec.field(default_factory=list)
+    unlikely: list[str] = msgspec.field(default_factory=list)
+
+
+def differences(asked: Asked) -> Differences:
     """Return how the meaning of a filter row differs from an evaluation of the stored documents."""
-    return [_told(gap) for gap in asked.found.gaps if _CAUSES[gap.name].touches(asked, gap.details)]
+    told = Differences()
+    for gap in asked.found.gaps:
+        if not (cause := _CAUSES[gap.name]).touches(asked, gap.details):
+            continue
+        example, seen = _seen(cause, gap, asked)
+        if example or not seen:
+            told.approximations.append(_told(gap) + example)
+        else:
+            told.unlikely.append(_told(gap) + seen)
+    return told
+
+
+def _seen(cause: Cause, gap: Gap, asked: Asked) -> tuple[str, str]:
+    """Return the example of a difference that a look saw, or how it saw none; neither if nobody looked."""
+    if cause.shown_by is not None and gap.details != (PRECISION["double"],):
+        return _seen_value(cause.shown_by, gap, asked)
+    if cause.reported and _reports(asked.found) and asked.features.version >= (7, 11, 0):
+        return _seen_ignored(asked)
+    return "", ""
+
+
+def _seen_value(shown_by: Callable[[Any, tuple[Any, ...]], bool], gap: Gap, asked: Asked) -> tuple[str, str]:
+    if gap.name == "floats" and any(shown_by(value, gap.details) for value in asked.values):
+        return "", ""  # such a value differs from what rows hold, whichever they are
+    if (sample := asked.look.sample) is None:
+        asked.look.wanted = True
+        return "", ""
+    if (stored := sample.columns.get(asked.found.name)) is None:
+        return "", ""
+    for value in stored.values:
+        if shown_by(value, gap.details):
+            text = bytes(value).decode() if isinstance(value, msgspec.Raw) else repr(value)
+            return f"; a row holds {text[:_EXAMPLE]}", ""
+    return "", f"; none in {stored.rows:,} rows with a value"
+
+
+def _seen_ignored(asked: Asked) -> tuple[str, str]:
+    """Look for a value that was left out; rows inside nested arrays and old servers do not tell."""
+    if (sample := asked.look.sample) is None:
+        asked.look.wanted = True
+        return "", ""
+    if (row := sample.ignored.get(asked.found.whole)) is not None:
+        return f"; so in row {row[:_EXAMPLE]!r}", ""
+    return "", "; no row has one" if sample.complete else ""
 
 
 def sort_approximations(found: Field, features: Features) -> list[str]:

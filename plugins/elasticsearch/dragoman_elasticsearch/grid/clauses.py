@@ -15,6 +15,8 @@ from . import filter_values
 if TYPE_CHECKING:
     from typing import Any
 
+    from dragoman_elasticsearch.columns.exactness import Differences
+    from dragoman_elasticsearch.columns.looks import Look
     from dragoman_elasticsearch.connect import Features
 
 Clause = dict[str, "Any"]
@@ -27,14 +29,17 @@ _RANGE = {Op.GT: "gt", Op.GE: "gte", Op.LT: "lt", Op.LE: "lte"}
 _WILDCARD = {Op.CONTAINS: "*{}*", Op.NOT_CONTAINS: "*{}*", Op.STARTS: "{}*", Op.ENDS: "*{}"}
 
 
-def clause(row: Filter, found: Field, features: Features, notes: list[str], *, now: str | None = None) -> Clause:
+def clause(
+    row: Filter, found: Field, features: Features, told: Differences, *, look: Look, now: str | None = None
+) -> Clause:
     """Translate one row without its negation.
 
     Args:
         row: A row whose operator the field takes.
         found: The column.
         features: What the server's version takes.
-        notes: Receives a note for whatever is not exact.
+        told: Receives a sentence for whatever is not exact.
+        look: The look at stored rows, if there was one.
         now: The instant that date maths count from; None for the server's clock.
 
     Raises:
@@ -43,7 +48,12 @@ def clause(row: Filter, found: Field, features: Features, notes: list[str], *, n
     values = _values(row, found)
     if found.family is Family.DATE:
         values = tuple(dates.anchored(str(value), now) for value in values)
-    notes += exactness.approximations(exactness.Asked(op=row.op, values=values, found=found, features=features))
+    differences = exactness.differences(
+        exactness.Asked(op=row.op, values=values, found=found, features=features, look=look)
+    )
+    told.unlikely += differences.unlikely
+    notes = told.approximations
+    notes += differences.approximations
     if row.op in NULLS:
         return exists(found, features)
     if row.op is Op.EMPTY:

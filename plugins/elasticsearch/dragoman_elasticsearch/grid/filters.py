@@ -15,7 +15,9 @@ from dragoman_api.kit.column_choice import UNKNOWN
 from dragoman_api.kit.filter_rows import compile_rows
 from dragoman_api.remedies import Argument, Remedy, RemedyKind
 from dragoman_api.wording import as_typed
+from dragoman_elasticsearch.columns.exactness import Differences
 from dragoman_elasticsearch.columns.field_types import NEGATED, Family, Field
+from dragoman_elasticsearch.columns.looks import Look
 
 from .clauses import Clause, clause
 
@@ -41,7 +43,7 @@ class _Row(msgspec.Struct):
     negated: bool = False
     found: Field | None = None
     group: str | None = None
-    approximations: list[str] = msgspec.field(default_factory=list)
+    told: Differences = msgspec.field(default_factory=Differences)
     mates: list[int] = msgspec.field(default_factory=list)
 
     @property
@@ -61,13 +63,14 @@ class _Row(msgspec.Struct):
         return f"{nested}{'not ' if self.negated else ''}{kind}{place}"
 
 
-def compile_filter(request: FilterRequest, view: View, features: Features) -> CompiledFilter:
+def compile_filter(request: FilterRequest, view: View, features: Features, look: Look | None = None) -> CompiledFilter:
     """Translate filter rows, or refuse those that cannot run; the result never matches more than they say.
 
     Args:
         request: At least one filter row.
         view: The object's columns.
         features: What the server's version takes.
+        look: The look at stored rows; it receives whether one would tell more.
 
     Raises:
         FilterNotSupportedError: One or several filter rows cannot run; details name the first.
@@ -76,7 +79,7 @@ def compile_filter(request: FilterRequest, view: View, features: Features) -> Co
     def compile_row(number: int, row: Filter | RawQuery) -> _Row:
         if isinstance(row, RawQuery):
             return _raw(number, row, view)
-        return _row(number, row, view, features, now=request.now)
+        return _row(number, row, view, features, look=look or Look(), now=request.now)
 
     rows = compile_rows(request, compile_row, hint=partial(_remedy, view=view, object=request.object))
     clauses = _joined(rows, request.match)
@@ -88,8 +91,9 @@ def compile_filter(request: FilterRequest, view: View, features: Features) -> Co
             Explanation(
                 row=row.number,
                 clause=row.label,
-                exact=not row.approximations,
-                approximations=row.approximations,
+                exact=not (row.told.approximations or row.told.unlikely),
+                approximations=row.told.approximations,
+                unlikely=row.told.unlikely,
                 same_element=row.mates,
             )
             for row in rows
@@ -120,10 +124,10 @@ def _raw(number: int, row: RawQuery, view: View) -> _Row:
     hidden = [name for name, each in view.fields.items() if each.nested and f"{name}:" in row.text]
     notes = [f"the Raw row does not look into nested arrays: '{name}' has no value for it" for name in hidden]
     # Without `lenient`, a word searched in all fields fails on the first number or date.
-    return _Row(number, {"query_string": {"query": row.text, "lenient": True}}, approximations=notes)
+    return _Row(number, {"query_string": {"query": row.text, "lenient": True}}, told=Differences(notes))
 
 
-def _row(number: int, row: Filter, view: View, features: Features, *, now: str | None) -> _Row:
+def _row(number: int, row: Filter, view: View, features: Features, *, look: Look, now: str | None) -> _Row:
     found = view.find(row.column)
     if found is None:
         raise ValueError(UNKNOWN)
@@ -133,11 +137,11 @@ def _row(number: int, row: Filter, view: View, features: Features, *, now: str |
     if row.group is not None and not found.nested:
         raise ValueError("it is not a leaf of a nested array, so the row cannot belong to an element group")
     made = _Row(number, {}, row.op in NEGATED, found, row.group)
-    made.clause = clause(row, found, features, made.approximations, now=now)
+    made.clause = clause(row, found, features, made.told, look=look, now=now)
     if found.within:
         made.clause = {"bool": {"filter": [made.clause, {"terms": {"_index": list(found.within)}}]}}
     if row.op in (Op.NE, Op.NOT_IN, Op.NOT_CONTAINS):
-        made.approximations.append(f"rows without '{row.column}' match too")
+        made.told.approximations.append(f"rows without '{row.column}' match too")
     return made
 
 
@@ -155,7 +159,7 @@ def _joined(rows: list[_Row], match: str) -> list[tuple[Clause, bool]]:
             continue
         if len(mates) < 2:
             if any(other.group == row.group and other is not row for other in rows if row.group is not None):
-                row.approximations.append(f"no other row of element {row.group} is on '{row.path[-1]}'")
+                row.told.approximations.append(f"no other row of element {row.group} is on '{row.path[-1]}'")
             clauses.append((_negate(_wrap(row.clause, [row]), negated=row.negated), row.found is None))
             continue
         inner = [_negate(mate.clause, negated=mate.negated) for mate in mates]

@@ -316,7 +316,8 @@ class _Summing(msgspec.Struct, kw_only=True):
 
     def _reasons(self, op: Op, values: Sequence[Any]) -> list[str]:
         exact = tuple(Decimal(repr(each)) if isinstance(each, float) else each for each in values)
-        return exactness.approximations(exactness.Asked(op=op, values=exact, found=self.found, features=self.features))
+        row = exactness.Asked(op=op, values=exact, found=self.found, features=self.features)
+        return exactness.differences(row).approximations
 
     def _add(self, figure: Figure, reasons: Iterable[str]) -> None:
         known = [self.approximate[figure]] if figure in self.approximate else []

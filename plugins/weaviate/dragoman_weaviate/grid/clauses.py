@@ -13,12 +13,13 @@ from dragoman_api.kit.periods import conditions, period
 from dragoman_weaviate.columns.field_types import EMPTINESS, LISTS, NULLS, PATTERNS, Family, Field
 
 from . import filter_values
-from .exactness import Asked, judge
+from .exactness import Asked, Judgement, judge
 
 if TYPE_CHECKING:
     from dragoman_weaviate.connect import Features
     from dragoman_weaviate.graphql import Where
 
+    from .exactness import Sample
     from .filter_values import Scalar
 
 
@@ -33,31 +34,32 @@ _COMPARE = {
 _LIKE = {Op.CONTAINS: "*{}*", Op.NOT_CONTAINS: "*{}*", Op.STARTS: "{}*", Op.ENDS: "*{}"}
 
 
-def clause(row: Filter, field: Field, features: Features, notes: list[str]) -> Where:
+def clause(row: Filter, field: Field, features: Features, told: Judgement, *, sample: Sample | None = None) -> Where:
     """Translate one row.
 
     Args:
         row: A row whose operator the column takes.
         field: The column.
         features: What the server's version takes.
-        notes: Receives a note for whatever is not exact.
+        told: Receives a sentence for whatever is not exact.
+        sample: What a look at stored rows saw, if there was one.
 
     Raises:
         ValueError: The value does not fit, or the server would compare something else; the message says why.
     """
     if row.op is Op.NEAR:
         at = places.circle(row.value)
-        notes += judge([Asked(op=row.op, field=field, features=features)])
+        told.add(judge([Asked(op=row.op, field=field, features=features)]))
         centre = {"latitude": at.latitude, "longitude": at.longitude}
         within = {"geoCoordinates": centre, "distance": {"max": at.metres}}
         return {"path": field.path, "operator": "WithinGeoRange", "valueGeoRange": within}
     given = _given(row)
     if field.family is Family.DATE and any(map(period, given)):
-        return _periods(row, given, field, features, notes)
+        return _periods(row, given, field, features, told, sample)
     values = [filter_values.typed(field, each) for each in given]
-    asked = partial(Asked, op=row.op, field=field, features=features, case=row.case)
+    asked = partial(Asked, op=row.op, field=field, features=features, case=row.case, sample=sample)
     pairs = zip(values, given, strict=True)
-    notes += judge([asked(value=value, given=each) for value, each in pairs] or [asked()])
+    told.add(judge([asked(value=value, given=each) for value, each in pairs] or [asked()]))
     if row.op in NULLS or row.op in EMPTINESS:
         return _nothing(row.op, field, features)
     if row.op in PATTERNS:
@@ -73,7 +75,9 @@ def clause(row: Filter, field: Field, features: Features, notes: list[str]) -> W
     return compare(row.op, field, values[0])
 
 
-def _periods(row: Filter, given: list[object], field: Field, features: Features, notes: list[str]) -> Where:
+def _periods(
+    row: Filter, given: list[object], field: Field, features: Features, told: Judgement, sample: Sample | None
+) -> Where:
     """Translate a row with a period of time in place of an instant."""
     positive = NEGATED.get(row.op, row.op)
     alternatives = (
@@ -86,11 +90,11 @@ def _periods(row: Filter, given: list[object], field: Field, features: Features,
         raise ValueError("the two bounds of a period may hold for different elements of an array")
     if positive is not row.op and not features.negation:
         raise ValueError("below 1.33 the server has no Not, and a row outside a period needs it")
-    asked = partial(Asked, field=field, features=features, case=row.case)
-    told = judge([asked(op=op, value=value, given=each) for op, value, each in pairs])
+    asked = partial(Asked, field=field, features=features, case=row.case, sample=sample)
+    judgement = judge([asked(op=op, value=value, given=each) for op, value, each in pairs])
     if positive is not row.op:
-        told = [*judge([asked(op=row.op, value=pairs[0][1], given=pairs[0][2])]), *told]
-    notes += list(dict.fromkeys(told))
+        told.add(judge([asked(op=row.op, value=pairs[0][1], given=pairs[0][2])]))
+    told.add(judgement)
     joined = _joined("Or", [_joined("And", [_compared(field, *each) for each in one]) for one in alternatives])
     return joined if positive is row.op else _not(joined)
 

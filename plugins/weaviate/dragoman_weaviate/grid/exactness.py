@@ -6,11 +6,12 @@ exact: it finds the rows that a comparison of the stored objects finds. A test r
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from typing import Any
 
 import msgspec
 
@@ -30,9 +31,6 @@ from dragoman_weaviate.connect import Features
 
 from .filter_values import EXACT, Scalar
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
 _RANGES = (*COMPARISONS, Op.BETWEEN)
 _VALUED = (*EQUALITY, *LISTS, *_RANGES, *PATTERNS)
 _CASED = ("field", "whitespace")
@@ -42,7 +40,13 @@ _SMALLEST_DATE, _LARGEST_DATE = datetime(1677, 9, 22, tzinfo=UTC), datetime(2262
 EMPTY_IS_NULL = "empty values count as null too"
 """Why `null` is approximate for texts and arrays."""
 
+_EXAMPLE = 60  # characters of a value in a sentence
+_LINE_BREAK = re.compile("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 _DATES = "1677-09-22 to 2262-04-10"  # whole days of 64 bits of nanoseconds since 1970
+
+
+Sample = Mapping[str, Sequence[Sequence[Any]]]
+"""What a look at stored rows saw: by the names of columns, the values of each row that has any."""
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,6 +59,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
         case: Whether the filter row compares letter case, None if it leaves that open.
         value: The value as it is sent, None for an operator without one.
         given: The value as it was written.
+        sample: What a look at stored rows saw; None if nobody looked.
     """
 
     op: Op
@@ -63,6 +68,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     case: bool | None = None
     value: Scalar | None = None
     given: object = None
+    sample: Sample | None = None
 
     @property
     def tokenization(self) -> str:
@@ -121,6 +127,7 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
         when: Whether it concerns a filter row with one of its values.
         reason: One sentence; it may name the column, the operator, the value and the unit of comparison.
         refused: The filter row is refused, not approximate.
+        shown_by: Whether a stored value is one of the few that make a difference; None if most are.
     """
 
     name: str
@@ -129,6 +136,7 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     when: Callable[[Asked], bool] = lambda _: True
     reason: str
     refused: bool = False
+    shown_by: Callable[[Any], bool] | None = None
 
     def concerns(self, asked: Asked) -> bool:
         """Whether the filter row is one of those that it is about."""
@@ -175,6 +183,29 @@ def _absent_counts(asked: Asked) -> bool:
     return asked.field.index.index_null_state
 
 
+def _has_margins(value: Any) -> bool:
+    return isinstance(value, str) and value != value.strip()
+
+
+def _has_lines(value: Any) -> bool:
+    return isinstance(value, str) and _LINE_BREAK.search(value) is not None
+
+
+def _overflows(value: Any) -> bool:
+    return isinstance(value, int | float) and value >= 2**63 - 512
+
+
+def _is_negative_zero(value: Any) -> bool:
+    return value == 0 and math.copysign(1, value) < 0
+
+
+def _is_far(value: Any) -> bool:
+    try:
+        return isinstance(value, str) and not comparable(value)
+    except (ValueError, OverflowError):  # a year that Python has not
+        return True
+
+
 _LISTED = (Op.EQ, Op.IN)
 
 TABLE: tuple[Difference, ...] = (
@@ -205,7 +236,9 @@ TABLE: tuple[Difference, ...] = (
         when=lambda asked: asked.field.folded,
         reason="accents are not compared: é is e, ß is ss",
     ),
-    Difference(name="white space", when=_field, reason="white space around the text is not compared"),
+    Difference(
+        name="white space", when=_field, reason="white space around the text is not compared", shown_by=_has_margins
+    ),
     Difference(
         name="no word",
         ops=(*EQUALITY, *LISTS),
@@ -278,12 +311,14 @@ TABLE: tuple[Difference, ...] = (
         ops=(Op.CONTAINS, Op.STARTS, Op.ENDS),
         when=_field,
         reason="texts with line breaks may be missed",
+        shown_by=_has_lines,
     ),
     Difference(
         name="line breaks left in",
         ops=(Op.NOT_CONTAINS,),
         when=_field,
         reason="texts with line breaks match although they contain it",
+        shown_by=_has_lines,
     ),
     Difference(
         name="parts of a pattern",
@@ -321,6 +356,7 @@ TABLE: tuple[Difference, ...] = (
         families=(Family.INT,),
         when=lambda asked: asked.op in COMPARISONS or float(asked.value or 0) == -(2.0**63),  # two bounds leave it out
         reason="stored integers from 2^63 - 512 on compare as the smallest",
+        shown_by=_overflows,
     ),
     Difference(
         name="rounded number",
@@ -333,6 +369,7 @@ TABLE: tuple[Difference, ...] = (
         families=(Family.NUMBER,),
         when=lambda asked: not asked.features.zeros,
         reason="below 1.38, -0.0 is not 0.0 and compares as the smallest number",
+        shown_by=_is_negative_zero,
     ),
     # dates
     Difference(
@@ -347,6 +384,7 @@ TABLE: tuple[Difference, ...] = (
         name="far dates",
         families=(Family.DATE,),
         reason=f"dates outside {_DATES} compare as other dates",
+        shown_by=_is_far,
     ),
     Difference(
         name="digits of a second",
@@ -393,17 +431,51 @@ TABLE: tuple[Difference, ...] = (
 """All differences, those of one column type together, refusals before the approximations that they make needless."""
 
 
-def judge(askeds: Sequence[Asked]) -> list[str]:
-    """Judge a filter row by each of its values; one without a value comes as such.
+class Judgement(msgspec.Struct):
+    """Why a filter row is not exact, one sentence each.
 
-    Returns:
-        Why it is approximate, one sentence each; nothing if it is exact.
+    Attributes:
+        approximations: What concerns the rows as they are, or as nobody looked.
+        unlikely: What concerns values of which a look at stored rows saw none.
+        undecided: A look would have told more.
+    """
+
+    approximations: list[str] = msgspec.field(default_factory=list)
+    unlikely: list[str] = msgspec.field(default_factory=list)
+    undecided: bool = False
+
+    def add(self, other: Judgement) -> None:
+        """Add what another judgement of the same row says."""
+        self.approximations = list(dict.fromkeys([*self.approximations, *other.approximations]))
+        self.unlikely = list(dict.fromkeys([*self.unlikely, *other.unlikely]))
+        self.undecided |= other.undecided
+
+
+def judge(askeds: Sequence[Asked]) -> Judgement:
+    """Judge a filter row by each of its values; one without a value comes as such.
 
     Raises:
         ValueError: It is refused; the message says why.
     """
-    found = [(each, asked) for each in TABLE for asked in askeds if each.concerns(asked)]
-    for each, asked in found:
-        if each.refused:
-            raise ValueError(each.told(asked))
-    return list(dict.fromkeys(each.told(asked) for each, asked in found))
+    concerning = [(difference, asked) for difference in TABLE for asked in askeds if difference.concerns(asked)]
+    for difference, asked in concerning:
+        if difference.refused:
+            raise ValueError(difference.told(asked))
+    judgement = Judgement()
+    for difference, asked in concerning:
+        judgement.add(_judged(difference, asked))
+    return judgement
+
+
+def _judged(difference: Difference, asked: Asked) -> Judgement:
+    told, shown_by = difference.told(asked), difference.shown_by
+    if shown_by is None or (asked.value is not None and shown_by(asked.value)):
+        return Judgement([told])
+    if asked.sample is None:
+        return Judgement([told], undecided=True)
+    if not (rows := asked.sample.get(asked.field.name)):
+        return Judgement([told])
+    for value in (value for row in rows for value in row):
+        if shown_by(value):
+            return Judgement([f"{told}; a row holds {repr(value)[:_EXAMPLE]}"])
+    return Judgement([], [f"{told}; none in {len(rows):,} rows with a value"])

@@ -15,10 +15,13 @@ from dragoman_api.remedies import Remedy, RemedyKind
 from dragoman_weaviate.graphql import Where, literal
 
 from .clauses import clause
+from .exactness import Judgement
 from .residual import kind_of
 
 if TYPE_CHECKING:
     from dragoman_weaviate.columns.grid_columns import View
+
+    from .exactness import Sample
 
 _NO_RAW = "Weaviate has no query text for a grid; write a GraphQL query in the console"
 _SHOWN = 300  # characters of a clause in an explanation
@@ -36,20 +39,29 @@ class FilterBody(msgspec.Struct, frozen=True):
     residual: ResidualFilter | None = None
 
 
-def compile_filter(request: FilterRequest, view: View) -> CompiledFilter:
+def compile_filter(
+    request: FilterRequest, view: View, *, sample: Sample | None = None, undecided: list[str] | None = None
+) -> CompiledFilter:
     """Translate filter rows, or refuse those that cannot run.
 
     Args:
         request: At least one filter row.
         view: The collection.
+        sample: What a look at stored rows saw, if there was one.
+        undecided: Receives the columns of which a look would tell more.
 
     Raises:
         FilterNotSupportedError: One or several filter rows cannot run, not even here; details name the first.
     """
     remedy = Remedy(RemedyKind.DESCRIBE_OBJECT, {"object": request.object})
-    rows, residual = split_rows(
-        request, lambda number, row: _row(number, row, view), hint=lambda _: remedy, kind=lambda row: kind_of(row, view)
-    )
+
+    def compile_row(number: int, row: Filter | RawQuery) -> tuple[Where, Explanation]:
+        compiled, explanation, open_to_look = _row(number, row, view, sample)
+        if undecided is not None and isinstance(row, Filter) and open_to_look:
+            undecided.append(row.column)
+        return compiled, explanation
+
+    rows, residual = split_rows(request, compile_row, hint=lambda _: remedy, kind=lambda row: kind_of(row, view))
     clauses = [clause for clause, _ in rows]
     where = {"operator": "And" if request.match == "all" else "Or", "operands": clauses} if clauses else None
     made = FilterBody(clauses[0] if len(clauses) == 1 else where, residual)
@@ -81,7 +93,7 @@ def where_of(name: str, given: CompiledFilter | None, *, what: str) -> Where | N
     return found.where
 
 
-def _row(number: int, row: Filter | RawQuery, view: View) -> tuple[Where, Explanation]:
+def _row(number: int, row: Filter | RawQuery, view: View, sample: Sample | None) -> tuple[Where, Explanation, bool]:
     if isinstance(row, RawQuery):
         raise ValueError(_NO_RAW)  # noqa: TRY004 - a reason
     if (field := view.fields.get(row.column)) is None:
@@ -91,8 +103,14 @@ def _row(number: int, row: Filter | RawQuery, view: View) -> tuple[Where, Explan
         raise ValueError(reasons.get("filter") or reasons[row.op])
     if row.group is not None:
         raise ValueError("it is not a leaf of a nested array, so the row cannot belong to an element group")
-    notes: list[str] = []
-    compiled = clause(row, field, view.features, notes)
+    told = Judgement()
+    compiled = clause(row, field, view.features, told, sample=sample)
     text = literal(compiled)
-    shown = text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
-    return compiled, Explanation(row=number, clause=shown, exact=not notes, approximations=notes)
+    explanation = Explanation(
+        row=number,
+        clause=text if len(text) <= _SHOWN else text[:_SHOWN] + "…",
+        exact=not (told.approximations or told.unlikely),
+        approximations=told.approximations,
+        unlikely=told.unlikely,
+    )
+    return compiled, explanation, told.undecided

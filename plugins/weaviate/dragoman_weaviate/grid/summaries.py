@@ -143,7 +143,8 @@ class _Summing(msgspec.Struct, kw_only=True):
             figures, listed = f"{figures} topOccurrences(limit:{self._limit}){{value occurs}}", False
         missing = None
         if not self._against(Op.NULL) and (self.column.array or not self._figured):
-            missing = clauses.clause(Filter(self.column.name, Op.NULL), self.column, self.view.features, [])
+            null = Filter(self.column.name, Op.NULL)
+            missing = clauses.clause(null, self.column, self.view.features, exactness.Judgement())
         return Wanted(prop=self.column.prop, figures=figures, groups=self._limit if listed else 0, missing=missing)
 
     # what came
@@ -187,7 +188,7 @@ class _Summing(msgspec.Struct, kw_only=True):
         if found.missing is not None:
             asked = exactness.Asked(op=Op.NULL, field=self.column, features=self.view.features)
             ignored = exactness.EMPTY_IS_NULL if self.column.array else ""  # a summary counts it so, too
-            told = [each for each in exactness.judge([asked]) if each != ignored]
+            told = [each for each in exactness.judge([asked]).approximations if each != ignored]
             if told:
                 self.approximate[Figure.MISSING] = "; ".join(told)
             return found.missing
@@ -239,7 +240,7 @@ class _Summing(msgspec.Struct, kw_only=True):
         value = float(value) if self.column.family is Family.NUMBER else value
         asked = exactness.Asked(op=op, field=self.column, features=self.view.features, value=value, given=given)
         try:
-            return exactness.judge([asked])
+            return exactness.judge([asked]).approximations
         except ValueError as refusal:
             return [str(refusal)]
 

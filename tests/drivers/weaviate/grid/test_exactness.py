@@ -193,6 +193,7 @@ APPROXIMATE = [
     Case(name="empty is null", column="int[]", cells=[[], [1], None], op="not-null", finds=[1]),
     Case(name="null is empty", column=WORD, cells=["", "a", None], op="empty", finds=[0, 2]),
 ]  # fmt: skip
+RARE = {each.name: each.shown_by for each in TABLE if each.shown_by is not None}
 REFUSED = [
     Case(name="no word", column=WORD, cells=["@@@", "tea"], op="=", value="@@@", raw=raw("Equal", valueText="@@@")),
     Case(name="no trigram", column=TRIGRAM, cells=["he", "hello"], op="=", value="he",
@@ -307,6 +308,49 @@ class Rules:
         assert found != plainly(case, await stored(wv, name, case))
         assert await wv.driver.count_rows(CountRequest(object=name, filter=compiled)) == len(found)
         assert len(await wv.export(name, case.row)) == len(found)
+
+    @by_name([case for case in APPROXIMATE if case.name in RARE])
+    async def test_a_difference_that_only_rare_values_show_is_unlikely_without_them(self, wv: Rig, case: Case):
+        """A warning that every filter carries is none."""
+        rare = RARE[case.name]
+        cells = [cell for cell in case.cells if not any(map(rare, cell if isinstance(cell, list) else [cell]))]
+        [with_them, without] = [
+            await wv.collection({"x": case.column}, [{"x": cell} for cell in shown]) for shown in (case.cells, cells)
+        ]
+        [told] = (await wv.filter(with_them, case.row)).rows
+        assert any("; a row holds " in each for each in told.approximations)
+        compiled = await wv.filter(without, case.row)
+        [told] = compiled.rows
+        start = next(each.reason for each in TABLE if each.name == case.name).partition("{")[0]
+        assert [each for each in told.unlikely if each.startswith(start)], told
+        assert told.unlikely[0].endswith(f"; none in {len(cells)} rows with a value")
+        assert not told.exact
+        if not told.approximations:
+            assert await wv.numbers(without, case.row) == [
+                at for at, cell in enumerate(cells) if says(case.row, cell, case.column)
+            ]
+
+    async def test_one_look_serves_all_filters_of_a_collection(self, wv: Rig):
+        name = await wv.collection({"n": "int", "m": "int", "t": WORD}, [{"n": 1, "m": 2, "t": "a"}])
+        await wv.filter(name, Filter("t", "contains", "a"))
+        await wv.filter(name, Filter("n", "=", 1))
+        assert wv.sent("GET", "/v1/objects") == []
+        for row in (Filter("n", ">", 0), Filter("m", "<", 5), Filter("n", ">=", 3)):
+            [told] = (await wv.filter(name, row)).rows
+            assert (told.approximations, len(told.unlikely)) == ([], 1)
+        assert len(wv.sent("GET", "/v1/objects")) == 1
+
+    async def test_a_collection_of_tenants_is_not_looked_at(self, wv: Rig):
+        name = await wv.collection({"n": "int"}, [], multiTenancyConfig={"enabled": True})
+        [told] = (await wv.filter(name, Filter("n", ">", 0))).rows
+        assert (len(told.approximations), told.unlikely) == (1, [])
+        assert wv.sent("GET", "/v1/objects") == []
+
+    async def test_a_rare_value_in_the_filter_row_itself_makes_it_approximate(self, wv: Rig):
+        name = await wv.collection({"x": FIELD}, [{"x": "tea"}])
+        [told] = (await wv.filter(name, Filter("x", "=", " tea"))).rows
+        assert (told.approximations, told.unlikely) == (["white space around the text is not compared"], [])
+        assert await wv.numbers(name, Filter("x", "=", " tea")) == [0]
 
     @by_name(REFUSED)
     async def test_what_the_server_would_answer_wrongly_is_refused(self, wv: Rig, case: Case):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 KEYS = {
     "query", "from", "size", "sort", "search_after", "track_total_hits", "track_scores", "seq_no_primary_term",
     "version", "_source", "docvalue_fields", "fields", "pit", "slice", "timeout", "stored_fields", "aggs",
-    "aggregations", "terminate_after",
+    "aggregations", "terminate_after", "rescore",
 }  # fmt: skip
 
 

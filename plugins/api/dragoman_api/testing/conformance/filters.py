@@ -40,14 +40,14 @@ class FilterConformance:
     """Promises to a person who filters."""
 
     async def test_announced_operators_compile(self, target: Target) -> None:
-        """Every operator of every column compiles: one explanation per filter row, with its approximations."""
+        """Every operator of every column compiles: one explanation per filter row, with what is not exact."""
         for _, row in await announced(target):
             compiled = await target.compile(row)
             assert compiled.object == target.object
             [explained] = compiled.rows
             assert explained.row == 0
             assert explained.clause, row
-            assert explained.exact is not bool(explained.approximations), row
+            assert explained.exact is not bool(explained.approximations or explained.unlikely), row
 
     async def test_other_operators_are_refused_with_column_operator_and_reason(self, target: Target) -> None:
         """An operator that a column does not announce raises FilterNotSupportedError that names all three."""
@@ -72,15 +72,15 @@ class FilterConformance:
             await target.compile(Filter("no such column", Operator.EQ, "a"))
         assert caught.value.details.get("column") == "no such column"
 
-    async def test_compiling_sends_nothing(self, target: Target) -> None:
-        """`compile_filter` does no I/O."""
+    async def test_compiling_looks_at_the_rows_once_at_most(self, target: Target) -> None:
+        """`compile_filter` does no I/O but for one read of stored rows, for all filters on an object."""
         rows = [row for _, row in await announced(target)]
         if target.log is None:
             pytest.skip("the requests to the server cannot be observed")
         mark = target.sent()
         for row in rows:
             await target.compile(row)
-        assert target.since(mark) == []
+        assert len(target.since(mark)) <= 1
 
     async def test_a_filter_never_widens(self, target: Target) -> None:
         """A filtered result is a subset of the rows, and each of its rows satisfies an exact filter."""
