@@ -44,16 +44,16 @@ class AccessRecorder:
 
     @hookimpl
     async def describe_object(self, name: str) -> Description:
-        """Import ``package.module:Class`` and create an instance, timed in ms. Without a name, list the attempts."""
+        """Import ``package.module:Class`` and create an instance, in s of CPU time. Without a name, list the attempts."""
         if not name:
             return Description(object=name, columns=[], structure=json.dumps({"notes": self._notes}))
         module, _, attribute = name.partition(":")
-        self._package, failure, began, self._stage = module.partition(".")[0], "", time.perf_counter(), "import"
+        self._package, failure, began, self._stage = module.partition(".")[0], "", time.process_time(), "import"
         try:
             self._driver = getattr(import_module(module), attribute)()
         except BaseException as error:  # noqa: BLE001 - a module may raise anything during its import
             failure = f"{type(error).__name__}: {error}"
-        self._stage, seconds = "", time.perf_counter() - began
+        self._stage, seconds = "", time.process_time() - began
         found = {"seconds": seconds, "failure": failure, "notes": self._notes}
         return Description(object=name, columns=[], structure=json.dumps(found))
 

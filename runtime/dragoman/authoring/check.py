@@ -6,6 +6,7 @@ import json
 import os
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
@@ -39,7 +40,10 @@ if TYPE_CHECKING:
     from .wheel_build import Built
 
 IMPORT_SECONDS = 0.3
-"""Maximum import time of a driver at each opening of a connection, beyond the host's own imports."""
+"""Maximum CPU time of a driver's import at each opening of a connection, beyond the host's own imports."""
+
+IMPORTS = 3
+"""How often a slow import is measured; the shortest counts, since a busy machine also costs CPU time."""
 
 CONNECT_SECONDS = 10.0
 
@@ -65,7 +69,7 @@ class Checked(msgspec.Struct, kw_only=True):
     Attributes:
         faults: All faults.
         sandbox: The level of the trial; empty if there was none.
-        import_seconds: The duration of its import in the sandbox.
+        import_seconds: The CPU time of its import in the sandbox.
     """
 
     faults: list[Fault] = msgspec.field(default_factory=list)
@@ -112,7 +116,13 @@ async def _try(made: Built, manifest: Manifest, checked: Checked, *, policy: Pol
     launch = Launch(driver=access_recorder.ENTRY, trees=made.trees, policy=policy, trusted=made.own, cache=cache)
     async with await anyio.create_tcp_listener(local_host="127.0.0.1") as server, background() as tasks:
         tasks.start_soon(server.serve, _refuse)
-        found = await _recorded(launch, manifest, checked, port=_port_of(server), denied=denied)
+        record = partial(_recorded, launch, manifest, checked, port=_port_of(server))
+        found = await record(denied=denied)
+        for _ in range(IMPORTS - 1):
+            if found.failure or found.seconds <= IMPORT_SECONDS:
+                break
+            again = await record(denied=[])
+            found.seconds = found.seconds if again.failure else min(found.seconds, again.seconds)
     reasons = await anyio.to_thread.run_sync(_undeclared, found.notes, launch, manifest)
     reasons += [
         f"During connect, it tried to reach {each}, which is not the connection's host and port." for each in denied
@@ -123,7 +133,7 @@ async def _try(made: Built, manifest: Manifest, checked: Checked, *, policy: Pol
         checked.faults.append(Fault("import-failed", f"{manifest.entry}: {found.failure[:SHOWN]}."))
         return
     if found.seconds > IMPORT_SECONDS:
-        reason = f"Importing it takes {found.seconds:.2f} s; {IMPORT_SECONDS:g} s are allowed."
+        reason = f"Importing it takes {found.seconds:.2f} s of CPU time; {IMPORT_SECONDS:g} s are allowed."
         checked.faults.append(Fault("import-time", reason))
     try:
         await smoke_test(replace(launch, driver=manifest.entry), manifest)
