@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 
 import pytest
+from authoring.conftest import serving
 
 from dragoman.authoring import conformance_run
-from dragoman.authoring.conformance_run import Conformance, run_conformance
+from dragoman.authoring.conformance_run import Conformance, run_conformance, shortfall
 from dragoman.authoring.wheel_build import built
 from dragoman_api.errors import ConfigurationError, SandboxError, WheelRejectedError
 
 pytestmark = pytest.mark.slow
 
 CONFORMANCE = "tests/test_conformance.py"
+
+
+def only_live(tree):
+    """Leave the tests on real servers only."""
+    text = tree[CONFORMANCE].read_text()
+    head, _, rest = text.partition("class TestOnFake")
+    tree[CONFORMANCE].write_text(head + rest[rest.index("@pytest.mark.live") :])
 
 
 def run(tree, **more):
@@ -123,6 +133,45 @@ def test_a_project_without_tests_is_told(tree):
     with pytest.raises(ConfigurationError, match="no tests ran") as caught:
         run(tree)
     assert caught.value.code == "tests-not-run"
+    assert "DriverConformance" in caught.value.hint
+
+
+def test_a_driver_whose_tests_are_all_live_is_told_how_to_run_and_publish_it(tree, type_in):
+    """Neither command names another that runs no test either, and a run on a server is enough to publish."""
+    only_live(tree)
+    done = type_in("driver", "test", tree.path, code=1)
+    assert re.match(r"conformance: 0 passed, 0 skipped, 7\d without a server ", done.out)
+    assert re.search(r"^  7\d skipped in ", done.err, re.MULTILINE)
+    assert "\\n" not in done.err
+    remedy = f"dragoman driver test {tree.path} --live servers.json"
+    assert remedy in done.err
+    assert json.loads(tree["report.json"].read_text())["unserved"] > 70
+    done = type_in("driver", "publish", tree.path, "--to", tree.path.parent / "team", code=2)
+    assert remedy in done.err
+    with serving(tree) as port:
+        server = {"type": "orbit", "engine": "Orbit", "version": "1", "host": "127.0.0.1", "port": port}
+        tree["servers.json"].write_text(json.dumps([server | {"object": "planets", "rows": 8}]))
+        type_in("driver", "test", tree.path, "--live", tree["servers.json"])
+    assert "published" in type_in("driver", "publish", tree.path, "--to", tree.path.parent / "team").out
+
+
+@pytest.mark.parametrize(
+    ("result", "reason", "hint"),
+    [
+        ({"failures": ["x"]}, "x", "dragoman driver test"),
+        ({"denied": ["evil.example:443"]}, "it tried to reach evil.example:443", "dragoman driver test"),
+        ({"engines": {"fake": {"passed": 9}}}, "outside the sandbox", "open_driver"),
+        ({"engines": {"fake": {"skipped": 9}}}, "all are skipped", "Target"),
+        ({"unserved": 73}, "no server is listed", "dragoman driver test --live servers.json"),
+        ({"engines": {"fake": {"skipped": 9}}, "unserved": 73}, "no server is listed", "--live servers.json"),
+        ({}, "no conformance tests", "DriverConformance"),
+    ],
+)
+def test_what_a_driver_lacks_comes_with_what_helps(report, result, reason, hint):
+    blank = {"sandbox": "none", "engines": {}, "failures": [], "denied": [], "unserved": 0}
+    lacking = shortfall(Conformance(**json.loads(report) | blank | result), Path())
+    assert (reason in lacking[0], hint in lacking[1]) == (True, True), lacking
+    assert shortfall(Conformance(**json.loads(report)), Path()) == ("", "")
 
 
 def test_a_wheel_with_faults_is_not_tested(tree):

@@ -18,6 +18,7 @@ from dragoman.installed_versions import installed_version
 from dragoman.sandbox.levels import enforce
 from dragoman.sandbox.machine_level import measured_level
 from dragoman_api.errors import ConfigurationError
+from dragoman_api.wording import shell_word
 from dragoman_registry.files import write
 from dragoman_worker.hook_types import HOOKS
 
@@ -31,7 +32,11 @@ if TYPE_CHECKING:
     from .wheel_build import Built
 
 REPORT = "report.json"
+SERVERS = "servers.json"
 TEST_SECONDS = 1_800
+_NO_TESTS = 5
+"""The exit code of pytest if it found no test."""
+_DERIVE = "subclass dragoman_api.testing.DriverConformance in tests/test_conformance.py"
 
 
 class Conformance(msgspec.Struct, kw_only=True):
@@ -50,6 +55,7 @@ class Conformance(msgspec.Struct, kw_only=True):
         engines: Passed, skipped and failed conformance tests, by engine.
         hooks: Hooks the driver does not implement; their tests were skipped.
         skips: Why tests were skipped, and how many for each reason.
+        unserved: How many live tests were skipped, since no server of their type was listed.
         deviations: Conformance tests that the author replaced, and why.
         failures: Tests that failed, and why.
     """
@@ -66,6 +72,7 @@ class Conformance(msgspec.Struct, kw_only=True):
     engines: dict[str, dict[str, int]] = msgspec.field(default_factory=dict)
     hooks: list[str] = msgspec.field(default_factory=list)
     skips: dict[str, int] = msgspec.field(default_factory=dict)
+    unserved: int = 0
     deviations: list[str] = msgspec.field(default_factory=list)
     failures: list[str] = msgspec.field(default_factory=list)
 
@@ -81,8 +88,30 @@ class Conformance(msgspec.Struct, kw_only=True):
     def __str__(self) -> str:
         failed = f", {self.count('failed')} failed" if self.count("failed") else ""
         without = f" (hooks not implemented: {', '.join(self.hooks)})" if self.hooks else ""
-        counts = f"{self.count('passed')} passed{failed}, {self.count('skipped')} skipped{without}"
+        unserved = f", {self.unserved} without a server" if self.unserved else ""
+        counts = f"{self.count('passed')} passed{failed}, {self.count('skipped')} skipped{unserved}{without}"
         return f"conformance: {counts} · sandbox {self.sandbox}"
+
+
+def shortfall(tested: Conformance, project: Path) -> tuple[str, str]:
+    """Return why a driver does not pass, and what shows or does more; both are empty if it passes.
+
+    Args:
+        tested: The result of its tests.
+        project: The driver's folder, for a command to type.
+    """
+    if tested.passed:
+        return "", ""
+    test = "dragoman driver test" + ("" if str(project) == "." else f" {shell_word(str(project))}")
+    if tested.failures or tested.denied:
+        return next(iter([*tested.failures, *(f"it tried to reach {each}" for each in tested.denied)])), test
+    if tested.count("passed"):
+        return "its tests opened it outside the sandbox", "open it with the fixture 'open_driver' in its tests"
+    if tested.unserved:
+        return "none of its tests ran: they are live, and no server is listed", f"{test} --live {SERVERS}"
+    if tested.count("skipped"):
+        return "none of its tests ran: all are skipped", "name more in the tests' Target; report.json lists the reasons"
+    return "it has no conformance tests", _DERIVE
 
 
 def run_conformance(made: Built, *, policy: Policy = "auto", live: Path | None = None) -> tuple[Conformance, str]:
@@ -118,7 +147,7 @@ def run_conformance(made: Built, *, policy: Policy = "auto", live: Path | None =
         )
         said = done.stdout + done.stderr
         if done.returncode not in (0, 1) or not results.is_file():
-            raise _not_run(made.project, said)
+            raise _not_run(made.project, said, done.returncode)
         lines = [json.loads(line) for line in notes.read_text().splitlines()] if notes.is_file() else []
         tested = _tested(made, json.loads(results.read_text(encoding="utf-8")), lines)
     if done.returncode and not tested.failures:  # another test than those failed
@@ -157,12 +186,18 @@ def _tested(made: Built, tests: list[dict[str, str]], notes: list[dict[str, Any]
     tested.skips = dict(
         Counter(test["reason"].removeprefix("Skipped: ") for test in ran if test["outcome"] == "skipped")
     )
+    tested.unserved = len(tests) - len(ran)
     tested.hooks = sorted(HOOKS.keys() - {*made.report.manifest.hooks} - {"close"}) if made.report.manifest else []
     return tested
 
 
-def _not_run(project: Path, said: str) -> ConfigurationError:
+def _not_run(project: Path, said: str, status: int) -> ConfigurationError:
     lines = said.strip().splitlines() or [""]
     last = next((line for line in lines if line.startswith(("E  ", "ERROR"))), lines[-1])
-    hint = "pip install 'dragoman[author]'" if "No module named pytest" in said else "python -m pytest"
+    if "No module named pytest" in said:
+        hint = "pip install 'dragoman[author]'"
+    elif status == _NO_TESTS:
+        hint = _DERIVE
+    else:
+        hint = "correct that list" if last.startswith("ERROR: --live ") else "python -m pytest"
     return ConfigurationError(f"the tests of {project} could not be run: {last}", hint=hint, code="tests-not-run")

@@ -23,7 +23,7 @@ from dragoman_registry.wheels.packaging_parsers import project_name
 
 from .check import check
 from .closed_set import close_set, host_projects, write_dependencies
-from .conformance_run import REPORT, Conformance, run_conformance
+from .conformance_run import REPORT, Conformance, run_conformance, shortfall
 from .wheel_build import Built, built, digest_of
 
 if TYPE_CHECKING:
@@ -89,6 +89,7 @@ def publish(
         ConfigurationError: It cannot be built, a dependency has no wheel, or the conformance tests fail.
         RegistryError: The registry cannot be written.
     """
+    folder = path
     with ExitStack() as stack:
         if dry_run:
             copy = stack.enter_context(scratch_folder()) / "tree"
@@ -96,7 +97,7 @@ def publish(
         made, notes = _closed(stack, path, wheels)
         made.faults[:] = anyio.run(partial(check, made, policy=policy)).faults
         made.expect_sound()
-        tested = _tested(made, policy)
+        tested = _tested(made, policy, folder)
         return _publish(made, tested, notes, to=to, dry_run=dry_run, sign=sign or _own(to, own))
 
 
@@ -128,7 +129,7 @@ def _holds(file: Path, data: bytes) -> bool:
         return False
 
 
-def _tested(made: Built, policy: Policy) -> Conformance:
+def _tested(made: Built, policy: Policy, folder: Path) -> Conformance:
     """Read the report of exactly these bytes if there is one, else run the conformance tests now."""
     try:
         tested = decode(read_plain(made.project / REPORT, limit=MAX_DOCUMENT), Conformance)
@@ -137,9 +138,9 @@ def _tested(made: Built, policy: Policy) -> Conformance:
     if tested is None or tested.sha256 != made.report.sha256 or not tested.passed:
         tested, _ = run_conformance(made, policy=policy)
     if not tested.passed:
-        reason = next(iter([*tested.failures, *tested.denied]), "none of its tests ran in the sandbox")
+        reason, hint = shortfall(tested, folder)
         text = f"{made.name} does not pass its conformance tests and was not published: {reason}"
-        raise ConfigurationError(text, hint="dragoman driver test", code="conformance-failed")
+        raise ConfigurationError(text, hint=hint, code="conformance-failed")
     return tested
 
 

@@ -112,17 +112,21 @@ def test(options: Options, path: Path, wheels: Path | None, live: Path | None) -
     The sandbox level is the strongest of this machine, and the result names it; --sandbox require refuses to test
     below full.
     """
-    from dragoman.authoring.conformance_run import REPORT, run_conformance
+    from dragoman.authoring.conformance_run import REPORT, run_conformance, shortfall
     from dragoman.authoring.wheel_build import built
 
     with built(path, wheels=wheels) as made:
         tested, said = run_conformance(made, policy=_policy(options), live=live)
     if not tested.passed:
-        options.say(said)
+        for line in said.rstrip().splitlines():
+            options.say(line)
     reasons = [*tested.failures, *(f"it tried to reach {each}" for each in tested.denied)]
     options.listing(tested, [], [["failed", reason.partition("\n")[0]] for reason in reasons])
     if not options.json:
         click.echo(f"{tested} · {REPORT}")
+    if not tested.passed and not reasons:
+        reason, hint = shortfall(tested, path)
+        options.say(f"{reason}; try: {hint}")
     return None if tested.passed else FAILED
 
 
