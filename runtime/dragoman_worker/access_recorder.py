@@ -44,7 +44,10 @@ class AccessRecorder:
 
     @hookimpl
     async def describe_object(self, name: str) -> Description:
-        """Import ``package.module:Class`` and create an instance, in s of CPU time. Without a name, list the attempts."""
+        """Import ``package.module:Class`` and create an instance. Without a name, list the attempts.
+
+        The answer states the duration in seconds of CPU time: wall time depends on how busy the machine is.
+        """
         if not name:
             return Description(object=name, columns=[], structure=json.dumps({"notes": self._notes}))
         module, _, attribute = name.partition(":")

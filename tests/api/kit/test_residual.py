@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dragoman_api import Filter, FilterNotSupportedError, FilterRequest, RawQuery, Sort
 from dragoman_api import Operator as Op
-from dragoman_api.columns import Note
+from dragoman_api.columns import Note, Operator
 from dragoman_api.kit.residual import ResidualFilter, ResidualKey, ResidualRow, residual_keys, select, split_rows
 from dragoman_api.kit.residual import ValueKind as Kind
 
@@ -241,3 +241,27 @@ def test_a_stored_value_of_another_kind_matches_nothing_and_comes_last(kind, val
     assert test(fitting)
     found = select([value, fitting], lambda row, column: row, limit=2, matched=2, sort=[ResidualKey("x", kind)])
     assert found.rows == [fitting, value]
+
+
+STORED = {
+    Kind.TEXT: ["", "a", "b", "c"],
+    Kind.NUMBER: [1, 2.5, 3],
+    Kind.BOOLEAN: [True, False],
+    Kind.TIMESTAMP: ["2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z", "2026-01-03T00:00:00Z"],
+}
+
+
+@pytest.mark.parametrize("kind", Kind)
+@pytest.mark.parametrize("op", Operator)
+def test_an_operator_tells_values_apart_or_is_refused(op, kind):
+    """A test that no value passes would drop every row of a page without a word."""
+    stored = [None, *STORED[kind]]
+    first, *_, last = STORED[kind][1:] if kind is Kind.TEXT else STORED[kind]
+    operand = [first, first] if op in (Operator.BETWEEN, Operator.IN, Operator.NOT_IN) else first
+    operand = last if op in (Operator.LT, Operator.LE) else operand
+    try:
+        test = ResidualRow(0, Filter("x", op, operand), kind, "no").test()
+    except ValueError as error:
+        assert f"'{op}' on values of kind {kind}" in str(error)  # noqa: PT017
+        return
+    assert {test(value) for value in stored} == {True, False}

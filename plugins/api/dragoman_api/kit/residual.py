@@ -46,7 +46,7 @@ _NULLS = (Op.NULL, Op.NOT_NULL)
 _PATTERNS = (Op.CONTAINS, Op.NOT_CONTAINS, Op.STARTS, Op.ENDS)
 _ORDER = (Op.GT, Op.GE, Op.LT, Op.LE, Op.BETWEEN)
 _EMPTINESS = (Op.EMPTY, Op.NOT_EMPTY)
-_OPERATORS = {  # not `regex`: a pattern from a stranger may take forever
+_OPERATORS = {  # no `regex`: a pattern from a stranger may take forever; no order of texts: it depends on the server
     ValueKind.TEXT: (*_EQUALITY, *_PATTERNS, *_EMPTINESS, *_NULLS),
     ValueKind.NUMBER: (*_EQUALITY, *_ORDER, *_NULLS),
     ValueKind.BOOLEAN: (*_EQUALITY, *_NULLS),
@@ -79,8 +79,11 @@ class ResidualRow(msgspec.Struct, frozen=True):
         """Return a function that checks a stored value: None, a scalar, or a list of which one element must match.
 
         Raises:
-            ValueError: The operand does not fit the column; the message says why.
+            ValueError: The kit does not evaluate the operator on that kind, or the operand does not fit the column;
+                the message says why.
         """
+        if self.row.op not in _OPERATORS[self.kind]:
+            raise ValueError(f"'{self.row.op}' on values of kind {self.kind} is not evaluated here")
         row, op = self.row, NEGATED.get(self.row.op, self.row.op)
         if self.kind is ValueKind.TIMESTAMP and op not in _NULLS:
             return self._timed(op, negated=op is not row.op)
