@@ -57,7 +57,7 @@ def arrived(fake: Any, since: int) -> list[tuple[object, ...]]:
 async def run(command: str, **secrets: str) -> bytes:
     """Paste a command into a shell."""
     environment = {"PATH": "/usr/bin:/bin", "CURL_HOME": "/", **secrets}
-    return (await anyio.run_process(["sh"], input=f"{command}\n".encode(), env=environment)).stdout
+    return (await anyio.run_process(["bash"], input=f"{command}\n".encode(), env=environment)).stdout
 
 
 async def expect_same(fake: Any, rig: rigging.Rig, curl: CurlCommands, page: PageRequest, **secrets: str) -> None:

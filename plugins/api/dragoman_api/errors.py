@@ -50,6 +50,7 @@ DRIVER = "driver"
 
 
 _LONGEST = 1_500
+"""Maximum length of a message about a registry, in characters: parts of it may be a stranger's."""
 
 
 class DragomanError(Exception):
@@ -235,7 +236,7 @@ class RegistryError(DragomanError):
         code: str | None = None,
         details: Mapping[str, Detail] | None = None,
     ) -> None:
-        text = message if len(message) <= _LONGEST else f"{message[:_LONGEST]}…"
+        text = message if len(message) <= _LONGEST else f"{message[: _LONGEST - 301]}…{message[-300:]}"
         super().__init__(text, hint=hint, remedies=remedies, code=code, details=details)
 
 
