@@ -208,7 +208,7 @@ class ExportRules:
         (line,) = lines(await parts(es, name, form=ExportForm.ROWS))
         missing = [each.name for each in columns if not each.path]
         there = [each.name for each in columns]
-        assert missing == [name for name in ("_score", *["big.x", "r"] * (es.fake is None)) if name in there]
+        assert missing == [name for name in ("_score", *["big.x"] * (es.fake is None)) if name in there]
         found = ValueReader([replace(each, path=each.path or ("_nowhere",)) for each in columns]).read(line)
         texts = {each.name: text_of(value) for each, value in zip(columns, found, strict=True) if value is not None}
         cells = {each.name: cell for each, cell in zip(columns, page.cells[0], strict=True) if each.name in texts}
