@@ -578,6 +578,32 @@ class DeletesTheObject(Broken):
         )
 
 
+class Unguarded(Broken):
+    """A driver that sends changes without a guard in their key to whatever the row holds by then."""
+
+    method = "PUT"
+
+    def plan(self, request, plan):
+        def sent(planned):
+            change = request.changes[planned.changes[0]]
+            if planned.request.method != self.method or change.key.guard:
+                return planned
+            path = planned.request.path.partition("?")[0]
+            return replace(planned, request=replace(planned.request, path=path))
+
+        return replace(plan, planned=[sent(each) for each in plan.planned])
+
+
+@breaks("test_a_change_without_a_guard_spares_a_row_that_changed_since")
+class OverwritesWhatChangedSince(Unguarded):
+    pass
+
+
+@breaks("test_a_change_without_a_guard_spares_a_row_that_changed_since")
+class DeletesWhatChangedSince(Unguarded):
+    method = "DELETE"
+
+
 class Misreports(MemoryDriver):
     """A driver that has another word for `unknown`."""
 

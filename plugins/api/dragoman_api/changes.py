@@ -286,12 +286,15 @@ class PlannedRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
             row have the same outcome.
         statement: What the request does, in the server's language, if its path or body is hard to read:
             ``DELETE FROM "cpu" WHERE …``. Shown beside the request, never sent; empty if the request is readable.
+        guard: The state of its row when it was planned, for a driver that compares it just before it sends: the server
+            compares nothing, and the change has no guard.
     """
 
     request: HttpRequest
     changes: list[int]
     rows: list[list[int]] = []
     statement: str = ""
+    guard: dict[str, int | str] = {}
 
     @property
     def by_row(self) -> list[list[int]]:

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 ROW, OTHER = key(5), key(6)
 STORED = {"class": "Book", "id": ROW, "lastUpdateTimeUnix": 5, "properties": {"title": "old"}}
-BOOK = RowKey("Book", ROW)
+BOOK = RowKey("Book", ROW, None, {"lastUpdateTimeUnix": 5})
 INJECTED = "Author{_additional{id}}} evil{x"
 DIGITS = "9" * 5_000
 

@@ -253,7 +253,7 @@ class Driver(CountFromPages, ExportFromPages):
         draft = PlanDraft(request.changes)
         for folded in fold(draft, keyed=keyed):
             with draft.judging(*folded.numbers):
-                path, body, statement = operation(folded.change)
+                path, body, statement = operation(await self._guarded(folded.change))
                 draft.send(HttpRequest("POST", path, json.dumps(body)), *folded.numbers, statement=statement)
         return draft.plan()
 
@@ -265,6 +265,17 @@ class Driver(CountFromPages, ExportFromPages):
             with outcomes.sending(planned.changes):
                 outcomes.tell(planned.changes, await self._apply(planned, plan.changes[planned.changes[0]]))
         return outcomes.of_plan(plan)
+
+    async def _guarded(self, change: Change) -> Change:
+        """Return a change with its guard; without one, the key must keep the revision that it has now."""
+        if isinstance(change, Insert | Drop) or change.key.guard:
+            return change
+        key = key_bytes(change.key.id, change.key.object)
+        kvs = (await self._range(key, key + b"\0"))["kvs"]
+        if not kvs:
+            raise NotSentError("there is no such key", status=OutcomeStatus.CONFLICT)
+        guarded = msgspec.structs.replace(change.key, guard=row_key(change.key.object, kvs[0]).guard)
+        return msgspec.structs.replace(change, key=guarded)
 
     async def _apply(self, planned: PlannedRequest, change: Change) -> Outcome:
         response = await self.http.request("POST", planned.request.path, body=planned.request.body)

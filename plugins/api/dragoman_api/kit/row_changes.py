@@ -105,9 +105,13 @@ class PlanDraft(msgspec.Struct):
     notes: dict[tuple[str, str], Note] = msgspec.field(default_factory=dict)
     _refused: dict[int, Outcome] = msgspec.field(default_factory=dict)
 
-    def send(self, request: HttpRequest, *changes: int, statement: str = "") -> None:
-        """Plan one request that carries out some changes of one row, or a drop; `statement` as in `PlannedRequest`."""
-        self.planned.append(PlannedRequest(request=request, changes=list(changes), statement=statement))
+    def send(
+        self, request: HttpRequest, *changes: int, statement: str = "", guard: Mapping[str, int | str] | None = None
+    ) -> None:
+        """Plan one request that carries out some changes of one row, or a drop; the rest as in `PlannedRequest`."""
+        self.planned.append(
+            PlannedRequest(request=request, changes=list(changes), statement=statement, guard=dict(guard or {}))
+        )
 
     def refuse(
         self, change: int, reason: str, status: OutcomeStatus = OutcomeStatus.REFUSED, *, holds: bool = False

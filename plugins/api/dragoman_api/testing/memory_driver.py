@@ -38,7 +38,7 @@ from .memory_rows import OPERATORS, WHOLE, as_json, cell, column_of, ordered, sa
 from .memory_server import MemoryServer
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Mapping
 
     from dragoman_api.cells import Cell
     from dragoman_api.changes import Change, PlanRequest
@@ -250,7 +250,11 @@ class MemoryDriver:
             known = change.object in self.server.objects
             return HttpRequest("DELETE", _path(change.object)) if known else f"there is no object {change.object!r}"
         if isinstance(change, Delete):
-            return HttpRequest("DELETE", _path(change.key.object, change.key.text) + _guard(change.key))
+            path = _path(change.key.object, change.key.text)
+            if change.key.guard:
+                return HttpRequest("DELETE", path + _guard(change.key.guard))
+            status, row = self.server.send("GET", path)
+            return "the row is gone" if status == 404 else HttpRequest("DELETE", path + _guard(row))
         if isinstance(change, Insert):
             if change.document is not None:
                 return "this database takes a row as values, not as a document"
@@ -268,7 +272,9 @@ class MemoryDriver:
         status, row = self.server.send("GET", path := _path(change.key.object, change.key.text))
         if status == 404:
             return "the row is gone"
-        return HttpRequest("PUT", path + _guard(change.key), as_json({**row["row"], **_plain(change.values)}))
+        return HttpRequest(
+            "PUT", path + _guard(change.key.guard or row), as_json({**row["row"], **_plain(change.values)})
+        )
 
     @hookimpl
     async def apply_change(self, plan: Plan) -> list[Outcome]:
@@ -411,5 +417,5 @@ def _path(*parts: str) -> str:
     return "".join(f"/{quote(part, safe='')}" for part in parts)
 
 
-def _guard(key: RowKey) -> str:
-    return f"?seq={key.guard['seq']}" if "seq" in key.guard else ""
+def _guard(state: Mapping[str, Any]) -> str:
+    return f"?seq={state['seq']}" if "seq" in state else ""

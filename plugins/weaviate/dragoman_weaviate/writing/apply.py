@@ -73,7 +73,7 @@ class Sender:
             changes = [self._changes[number] for number in each.changes]
             key = None if isinstance(changes[0], Drop) else _row(each.request).id or None
             with self._outcomes.sending(each.changes, row=key):
-                outcome = yield from self._carry_out(each.changes[0], changes, each.request)
+                outcome = yield from self._carry_out(each, changes)
                 self._outcomes.tell(each.changes, outcome)
         return bool(self.waiting)
 
@@ -160,12 +160,13 @@ class Sender:
 
     # requests of one row
 
-    def _carry_out(self, number: int, changes: Sequence[Change], request: HttpRequest) -> Exchange[Outcome]:
+    def _carry_out(self, planned: PlannedRequest, changes: Sequence[Change]) -> Exchange[Outcome]:
         """Check that the row is unchanged, send the request, and return the outcome."""
+        number, request = planned.changes[0], planned.request
         row = _row(request)
         if not isinstance(changes[0], Drop):
             with before_writing():
-                reason = yield from self._stale(_guard(changes), request, row)
+                reason = yield from self._stale(_guard(changes) or planned.guard, request, row)
             if reason:
                 return Outcome(change=number, status=OutcomeStatus.CONFLICT, id=row.id or None, reason=reason)
         reply = yield from ask(request)

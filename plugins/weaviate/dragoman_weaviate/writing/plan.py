@@ -78,6 +78,7 @@ class _Planner:
     Attributes:
         undo: The changes that take the requests back, one for each; None if they are not requested.
         size: The bytes of what was planned.
+        state: The guard of the last planned row as it is stored, if its change has none.
     """
 
     def __init__(self, features: Features, draft: PlanDraft, *, by_query: bool, undo: bool) -> None:
@@ -87,7 +88,9 @@ class _Planner:
         self.undo: list[Change] | None = [] if undo else None
         self.size = 0
         self.views: dict[str, View] = {}
+        self.state: Mapping[str, int | str] = {}
         self._rows: set[tuple[str, str, str | None]] = set()
+        self._inserted: set[tuple[str, str, str | None]] = set()
 
     def check_size(self) -> None:
         """Refuse a plan that is too long."""
@@ -97,6 +100,7 @@ class _Planner:
 
     def change(self, change: Change) -> Exchange[HttpRequest]:
         """Plan one change."""
+        self.state = {}
         if isinstance(change, Insert):
             return (yield from self._insert(change))
         if isinstance(change, Update):
@@ -160,6 +164,7 @@ class _Planner:
             head = HttpRequest("HEAD", with_query(object_path(view.target, given), tenant=tenant))
             there = (yield from ask(head)).status == 204
         self._take_back(view, row, before, parts)
+        self._inserted.add((row.object, row.text, row.routing))
         body = encode(_body(row, parts))
         if there:
             return HttpRequest("PUT", object_path(view.target, key or ""), body)
@@ -197,6 +202,7 @@ class _Planner:
             self._take_back(view, row, before, {"properties": (before.properties or {}) | values, **after})
         elif self.undo is not None:
             raise NotSentError("the row was deleted since it was read", status=OutcomeStatus.CONFLICT)
+        yield from self._compare(view, row, before)
         body: dict[str, Any] = {"class": view.target, "id": key, "properties": values, **vectors}
         if (modules := view.collection.vectorizers) and values:
             reason = f"'{view.target}' computes vectors with {', '.join(modules)}: each change makes a new one"
@@ -212,6 +218,7 @@ class _Planner:
             self._take_back(view, row, before, None)
         elif self.undo is not None:
             raise NotSentError("the row was deleted since it was read", status=OutcomeStatus.CONFLICT)
+        yield from self._compare(view, row, before)
         if not self.by_query:
             return HttpRequest("DELETE", with_query(object_path(view.target, key), tenant=tenant))
         if elsewhere := (yield from other_holders(view.target, key)):
@@ -237,6 +244,21 @@ class _Planner:
         if before_images.SHA in row.guard and (found is None or before_images.guard_of(view, found) != row.guard):
             raise NotSentError("the row was changed after that change", status=OutcomeStatus.CONFLICT)
         return found
+
+    def _compare(self, view: View, row: RowKey, before: StoredObject | None) -> Exchange[None]:
+        """Keep the state of a row whose change has no guard: it must still have it when the change is sent.
+
+        Raises:
+            NotSentError: There is no such row, and no change of the set makes it.
+        """
+        if row.guard or (row.object, row.text, row.routing) in self._inserted:
+            return
+        if before is None:
+            reply = yield from ask(get(object_path(view.target, row.text), tenant=row.routing))
+            before = stored_objects.read_one(reply, view.target, row.text)
+        if before is None:
+            raise NotSentError("there is no such row, or it was deleted", status=OutcomeStatus.CONFLICT)
+        self.state = before.key(row.routing).guard
 
     def _take_back(self, view: View, row: RowKey, before: StoredObject | None, after: Mapping[str, Any] | None) -> None:
         """Plan the undo of a change, if that is requested."""
@@ -303,7 +325,7 @@ def plan_changes(request: PlanRequest, features: Features, *, by_query: bool) ->
         with draft.judging(*each.numbers):
             sent = yield from planner.change(each.change)
             planner.size += len(sent.body or "")
-            draft.send(sent, *each.numbers)
+            draft.send(sent, *each.numbers, guard=planner.state)
         planner.check_size()
     return replace(draft.plan(planner.undo or ()), changes=request.changes)
 

@@ -58,11 +58,11 @@ def test_a_new_row_has_an_id_only_if_one_was_typed():
 
 def test_a_row_of_a_tenant_says_whose_it_is():
     """W33: in the body of a write, in the query of a deletion."""
-    tenants = {"multiTenancyConfig": {"enabled": True}}
+    tenants, guard = {"multiTenancyConfig": {"enabled": True}}, {"lastUpdateTimeUnix": 5}
     body = json.loads(sent(Insert("Book", {}, tenant="ann"), **tenants).partition("\n")[2])
     assert body == {"class": "Book", "properties": {}, "tenant": "ann"}
-    assert '"tenant":"ann"' in sent(Update(RowKey("Book", ROW, "ann"), {"title": "x"}), **tenants)
-    assert sent(Delete(RowKey("Book", ROW, "a&b")), **tenants) == f"DELETE /v1/objects/Book/{ROW}?tenant=a%26b"
+    assert '"tenant":"ann"' in sent(Update(RowKey("Book", ROW, "ann", guard), {"title": "x"}), **tenants)
+    assert sent(Delete(RowKey("Book", ROW, "a&b", guard)), **tenants) == f"DELETE /v1/objects/Book/{ROW}?tenant=a%26b"
     assert "none was named" in refused(Insert("Book", {}), **tenants)
     assert "has no tenants" in refused(Insert("Book", {}, tenant="ann"))
 

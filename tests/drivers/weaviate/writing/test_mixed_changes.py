@@ -9,6 +9,7 @@ import pytest
 from drivers.replies import Answers, reply
 from drivers.weaviate.rig import OnFake, OnServer, Rig, apply_plan, key
 from drivers.weaviate.views import view
+from msgspec.structs import replace
 
 from dragoman_api import Delete, Insert, Note, OutcomeStatus, Plan, PlanRequest, RowKey, Update
 from dragoman_api.cells import CutJson, Json
@@ -31,8 +32,9 @@ def body(plan: Plan) -> dict[str, Any]:
     return dict(json.loads(plan.requests[0].body or ""))
 
 
-def applied(wanted: Change, *replies: Any) -> Any:
-    [outcome] = Answers(*replies).run(apply_plan(planned(wanted), Features()))
+def applied(wanted: Change, *replies: Any, planning: Any = ()) -> Any:
+    made = planned(wanted, replies=planning)
+    [outcome] = made.refusals or Answers(*replies).run(apply_plan(made, Features()))
     return outcome
 
 
@@ -57,7 +59,7 @@ def test_one_cut_cell_of_several_refuses_the_row():
 
 def test_each_change_of_several_is_judged_by_itself():
     """Those that can be carried out are planned under their own numbers; W27: the others say why, under theirs."""
-    other = RowKey("Book", key(6))
+    other = replace(ROW, id=key(6))
     made = planned(
         Update(ROW, {"title": "tea"}), Update(other, {"pages": "x"}), Delete(RowKey("Book", "")),
         Insert("Book", {"title": "new"}), Insert("Book", {"nope": 1}, key(9)), Drop("Now"), Delete(other),
@@ -109,7 +111,7 @@ def test_an_integer_that_the_server_rounds_is_said_at_every_depth(column: str, v
 def test_a_note_is_made_once_for_each_column_and_collection():
     config = {"vectorConfig": {"v": {"vectorizer": {"text2vec-x": {}}}, "w": {"vectorizer": {"none": {}}}}}
     made = planned(
-        Update(ROW, {"pages": 2**60}), Update(RowKey("Book", key(6)), {"pages": 2**61, "sizes": [2**60]}), **config
+        Update(ROW, {"pages": 2**60}), Update(replace(ROW, id=key(6)), {"pages": 2**61, "sizes": [2**60]}), **config
     )
     assert [each.code for each in made.notes] == ["integer-rounded", "revectorised", "integer-rounded"]
     assert all(isinstance(each, Note) for each in made.notes)
@@ -237,12 +239,18 @@ def test_an_answer_of_another_success_says_what_it_is():
     assert applied(Drop("Book"), reply("", status=200)).status == "applied"
 
 
-def test_a_row_that_was_not_read_is_compared_with_nothing_and_must_be_there():
-    """W24: without a guard the row's existence is all that is checked."""
-    bare, known = RowKey("Book", key(5)), reply(view().structure)
-    assert applied(Update(bare, {"title": "x"}), known, reply(STORED), reply("", status=204)).status == "applied"
-    assert applied(Update(bare, {"title": "x"}), known, reply("", status=404)).status == "conflict"
-    assert applied(Delete(bare), reply("", status=404)).status == "conflict"
+def test_a_change_without_a_guard_needs_the_row_as_it_was_planned():
+    """W23, W24: planning reads the row, and it is read again just before the change is sent."""
+    known, then, sent = reply(view().structure), [reply(STORED)], reply("", status=204)
+    for change, looks in (
+        (Update(replace(ROW, guard={}), {"title": "x"}), [known]),
+        (Delete(replace(ROW, guard={})), []),
+    ):
+        assert applied(change, *looks, reply(STORED), sent, planning=then).status == "applied"
+        newer = reply(STORED | {"lastUpdateTimeUnix": 6})
+        for later in (newer, reply("", status=404)):
+            assert applied(change, *looks, later, planning=then).status == "conflict"
+        assert applied(change, planning=[reply("", status=404)]).status == "conflict"
 
 
 def test_a_time_is_compared_as_it_reads():

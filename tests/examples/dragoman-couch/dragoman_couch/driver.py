@@ -192,9 +192,8 @@ class Driver:
                 raise NotSentError(f"there is no database {change.object!r}")
             return HttpRequest("DELETE", path(change.object))
         if isinstance(change, Delete):
-            if REVISION not in change.key.guard:
-                raise NotSentError("deleting a document needs its revision: read it first")
-            revision = quote(str(change.key.guard[REVISION]), safe="")
+            guard = change.key.guard or (await self._stored(change.key))
+            revision = quote(str(guard[REVISION]), safe="")
             return HttpRequest("DELETE", f"{path(change.key.object, change.key.id)}?rev={revision}")
         values = typed(change.values, value_of)
         if isinstance(change, Insert):
@@ -205,11 +204,16 @@ class Driver:
             where = path(change.object, change.id) if change.id else path(change.object)
             return HttpRequest("PUT" if change.id else "POST", where, encode({**values, **change.guard}))
         where = path(change.key.object, change.key.id)
-        response = await self.http.request("GET", where)
-        if response.status == 404:
-            raise NotSentError(f"{change.key.id} is gone")
-        document = {**_decode(self.http.check(response).body), **values, **change.key.guard}
+        document = {**(await self._stored(change.key)), **values, **change.key.guard}
         return HttpRequest("PUT", where, encode(document))
+
+    async def _stored(self, key: RowKey) -> dict[str, Any]:
+        """Read the document of a change; without a guard, its revision is the one that the change replaces."""
+        response = await self.http.request("GET", path(key.object, key.id))
+        if response.status == 404:
+            raise NotSentError(f"{key.id} is gone")
+        document: dict[str, Any] = _decode(self.http.check(response).body)
+        return document
 
     @hookimpl
     async def apply_change(self, plan: Plan) -> list[Outcome]:

@@ -161,6 +161,23 @@ class ChangeConformance:
             assert after is not None
             assert await _values(target, after) == {**await _values(target, row), **target.change}
 
+    async def test_a_change_without_a_guard_spares_a_row_that_changed_since(self, target: Target) -> None:
+        """Without a guard in its key, the row must be at `apply_change` what it was at `plan_change`."""
+        target.given("change")
+        for kind in (Update, Delete):
+            async with _new_row(target) as row:
+                back: Values = {name: row[name] for name in target.change}
+                plan = await _plan(target, Delete(_bare(row.key)) if kind is Delete else Update(_bare(row.key), back))
+                assert plan.planned, plan.refusals
+                [other] = await _apply(target, Update(row.key, target.change))
+                assert other.status is OutcomeStatus.APPLIED, other.reason
+                [outcome] = await target.driver.apply_change(plan)
+                assert outcome.status is OutcomeStatus.CONFLICT, f"{kind.__name__}: {outcome}"
+                assert outcome.reason
+                after = await _find(target, row.key)
+                assert after is not None
+                assert await _values(target, after) == {**await _values(target, row), **target.change}
+
     async def test_an_insert_never_overwrites(self, target: Target) -> None:
         """An insert with the id of an existing row is not applied, unless it asks to replace."""
         async with _new_row(target) as row:
