@@ -116,7 +116,9 @@ async def test_the_manifest_describes_the_request_and_what_came_of_it(case):
         "tenant": "north",
         "revision": "r1",
         "time": {"column": "at", "since": "2026-11-23T12:00:00Z", "until": None},
-        "filter": [{"row": 0, "clause": "a = 1", "exact": True, "approximations": [], "same_element": []}],
+        "filter": [
+            {"row": 0, "clause": "a = 1", "exact": True, "approximations": [], "unlikely": [], "same_element": []}
+        ],
         "format": "rows",
         "compression": None,
         "columns": ["a"],
