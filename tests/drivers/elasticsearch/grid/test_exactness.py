@@ -602,7 +602,7 @@ class LookRules:
         await es.call("PUT", f"/{index}/_doc/rare?refresh=true", '{"k":"abcd","n":1}')
         await es.driver.describe_object(index)
         [explained] = (await es.filter(index, Filter("k", "contains", "b"))).rows
-        if es.fake is None:  # a fake does not order rows by score
+        if es.fake is None and es.version >= (7, 11):  # a fake does not order rows by score
             assert explained.approximations == ["strings longer than 3 characters are not indexed; so in row 'rare'"]
         [explained] = (await es.filter(index, Filter("n", "=", 1))).rows
         assert explained.unlikely == [
