@@ -419,8 +419,8 @@ def differences(asked: Asked) -> Differences:
 
 def _seen(cause: Cause, gap: Gap, asked: Asked) -> tuple[str, str]:
     """Return the example of a difference that a look saw, or how it saw none; neither if nobody looked."""
-    if PRECISION["half_float"] in gap.details and asked.features.version < (7, 17, 0):
-        return "", ""  # 7.10.2 rounds an operand otherwise than the values; 7.17.29 does not (measured)
+    if PRECISION["half_float"] in gap.details:
+        return "", ""  # an operand is rounded otherwise than the values (measured from 7.10.2 to 9.5.3)
     if cause.shown_by is not None and gap.details != (PRECISION["double"],):
         return _seen_value(cause.shown_by, gap, asked)
     if cause.reported and _reports(asked.found) and asked.features.version >= (7, 11, 0):

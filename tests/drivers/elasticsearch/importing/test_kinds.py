@@ -105,8 +105,13 @@ LICENSED = ("vector", "flattened")
 DOCUMENTS = ["{}", *(f'{{"{name}":{raw}}}' for name, raw in CASES), '{"in":{"ner":"[1]"}}']
 
 
+def takes_all(es: Rig) -> bool:
+    """Version 9 leaves vectors out of `_source`, and spells the rest of a document that may hold one anew."""
+    return (8,) <= es.version < (9,)
+
+
 def columns_of(es: Rig) -> dict[str, Any]:
-    if es.version >= (8,):
+    if takes_all(es):
         return COLUMNS
     found = {name: mapping for name, mapping in COLUMNS.items() if name not in LICENSED}
     inner = {name: mapping for name, mapping in NESTED.items() if name != "f"}
@@ -115,7 +120,7 @@ def columns_of(es: Rig) -> dict[str, Any]:
 
 def documents_of(es: Rig) -> list[str]:
     lacking = (*(f'{{"{name}":' for name in LICENSED),)
-    return [text for text in DOCUMENTS if es.version >= (8,) or not (text.startswith(lacking) or '"f":' in text)]
+    return [text for text in DOCUMENTS if takes_all(es) or not (text.startswith(lacking) or '"f":' in text)]
 
 
 def in_value(text: str) -> Any:
