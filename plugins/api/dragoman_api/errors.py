@@ -222,7 +222,7 @@ class ConsoleSyntaxError(DriverError):
 class RegistryError(DragomanError):
     """A registry, a wheel or an installed driver is faulty.
 
-    Its message is cut at 1,500 characters, because registries are strangers and choose parts of it.
+    Its message loses its middle beyond 1,500 characters, because registries are strangers and choose parts of it.
     """
 
     code = "registry-error"
