@@ -75,7 +75,7 @@ async def test_writes_are_confirmed_with_their_exact_requests_in_sight(open_memo
         with pytest.raises(Refused, match="not confirmed"):
             await write(session, Delete(KEY))
         assert await write(session, Delete(KEY)) == ["applied"]
-        assert asked[0].details == ("DELETE /books/7",)
+        assert asked[0].details == ("DELETE /books/7?seq=1",)
 
 
 SPEAKING = """
@@ -105,11 +105,11 @@ async def test_a_statement_is_confirmed_and_recorded_beside_the_exact_request(op
             assert await write(session, Delete(KEY)) == ["applied"]
         log = runtime.paths.state / "audit.ndjson"
     [request, statement] = asked[0].details[0].split("   # ")
-    assert request == "DELETE /books/7"
+    assert request == "DELETE /books/7?seq=1"
     assert statement.startswith("DELETE")
     assert "\x1b" not in statement
     [record] = [line for line in map(json.loads, log.read_text().splitlines()) if line.get("call") == "apply_change"]
-    assert record["requests"] == [{"method": "DELETE", "path": "/books/7", "statement": statement}]
+    assert record["requests"] == [{"method": "DELETE", "path": "/books/7?seq=1", "statement": statement}]
 
 
 async def test_writes_side_by_side_are_asked_about_one_after_the_other(open_memory):
