@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 from drivers.replies import Answers, reply
-from drivers.weaviate.rig import Rig, connected, key, keyed, needs, on_fake, on_server, profile
+from drivers.weaviate.rig import Rig, connected, keyed, needs, on_fake, on_server, profile
 
 import dragoman_weaviate
 from dragoman_api import (
@@ -18,7 +18,6 @@ from dragoman_api import (
     ConnectionFailedError,
     CountRequest,
     Delete,
-    ExportRequest,
     Filter,
     Insert,
     ObjectsRequest,
@@ -447,57 +446,6 @@ async def test_a_smaller_window_of_the_server_is_said_and_an_export_passes_it():
         await hold_small_window(wv)
 
 
-async def hold_tenants(wv: Rig) -> None:
-    shared = await wv.collection({"i": "int", "t": "text"}, multiTenancyConfig={"enabled": True}, name="Shared")
-    plain = await wv.collection({"i": "int"}, [{"i": 1}])
-    await wv.call("POST", f"/v1/schema/{shared}/tenants", [{"name": "ann"}, {"name": "bob"}])
-    for tenant, count in (("ann", 12), ("bob", 3)):
-        await wv.load(shared, [{"i": at, "t": tenant} for at in range(count)], tenant=tenant)
-    for asked in (wv.page(shared), wv.driver.count_rows(CountRequest(object=shared)), wv.export(shared)):
-        with pytest.raises(QueryError) as caught:
-            await asked
-        assert caught.value.code == "tenant-required"
-    assert len((await wv.page(shared, tenant="ann")).cells) == 12
-    pages = [await wv.page(shared, Filter("t", "=", "ann"), tenant="ann", offset=at, limit=5) for at in range(0, 12, 5)]
-    assert sorted(row["i"] for page in pages for row in page.rows) == [*range(12)]
-    assert all("sort:" not in (each.body or "") for each in wv.sent("POST", "/graphql"))  # a tenant is one shard
-    found = await wv.page(shared, Filter("i", ">", 0), tenant="bob")
-    assert (found.total, {row["t"] for row in found.rows}) == (2, {"bob"})
-    assert await wv.driver.count_rows(CountRequest(object=shared, tenant="bob")) == 3
-    lines = await wv.export(shared, tenant="bob", form=ExportForm.BULK)
-    assert {line["tenant"] for line in lines} == {"bob"}
-    row = found.rows[0]
-    changed, inserted, gone = await wv.apply(
-        Update(row.key, {"i": 100}), Insert(shared, {"i": 5}, key(77), tenant="bob"), Delete(found.rows[1].key)
-    )
-    assert [changed.status, inserted.status, gone.status] == ["applied"] * 3, (changed, inserted, gone)
-    assert ((await wv.stored(shared, row.key.id, tenant="bob")) or {})["properties"]["i"] == 100
-    assert await wv.driver.count_rows(CountRequest(object=shared, tenant="bob")) == 3
-    assert await wv.driver.count_rows(CountRequest(object=shared, tenant="ann")) == 12
-    with pytest.raises(QueryError, match="has no tenants"):
-        await wv.page(plain, tenant="ann")
-    with pytest.raises(QueryError, match="tenant"):
-        await wv.page(shared, tenant="nobody")
-    [only] = (await wv.page(plain)).rows  # the routes without a collection are broken on such a server
-    assert [each.status for each in await wv.apply(Delete(only.key))] == ["applied"]
-    for tenant, said in (("anna", "has no tenant 'anna' (did you mean ann?)"), ("zoe", "has no tenant 'zoe'")):
-        for asked in (
-            wv.driver.fetch_page(PageRequest(object=shared, tenant=tenant)),
-            wv.driver.count_rows(CountRequest(object=shared, tenant=tenant)),
-            anext(wv.driver.export_rows(ExportRequest(object=shared, tenant=tenant))),
-        ):
-            with pytest.raises(QueryError) as caught:
-                await asked
-            assert caught.value.code == "tenant-unknown"
-            assert caught.value.message.endswith(said)
-
-
-async def test_a_tenant_is_named_wherever_rows_are():
-    """W33: nothing of another tenant is read or changed."""
-    async with on_fake() as wv:
-        await hold_tenants(wv)
-
-
 async def hold_roles(admin: Rig, limited: Rig) -> None:
     """Hold what a key with rights on some collections may do; its collections begin with Readable."""
     with pytest.raises(AccessDeniedError, match="not filter, sort or count"):
@@ -628,10 +576,3 @@ class TestConnectionOnServer:
             assert json.loads(refusals[0])["errors"][0]["message"] == TOO_MANY["errors"][0]["message"]
             for _ in range(5):  # its ranges are read at the same time
                 assert sorted(line["i"] for line in await wv.export(name, Filter("i", ">=", 0))) == list(range(200))
-
-    async def test_a_tenant_is_named_wherever_rows_are(self, live_server: dict[str, Any]):
-        """W33."""
-        if not live_server["engine"].endswith("-tenants"):
-            pytest.skip("collections with tenants break other tests of a server")
-        async with on_server(live_server) as wv:
-            await hold_tenants(wv)

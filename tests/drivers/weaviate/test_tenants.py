@@ -1,0 +1,211 @@
+"""Tenants: every request about rows names the tenant, and nothing of another tenant is read or changed (W33)."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+from drivers.weaviate.rig import Rig, key, on_fake, on_server
+
+from dragoman_api import (
+    CellRequest,
+    CountRequest,
+    Delete,
+    ExportRequest,
+    Filter,
+    Insert,
+    PageRequest,
+    PlanRequest,
+    QueryError,
+    RowKey,
+    Sort,
+    Update,
+)
+from dragoman_api.exports import ExportForm, SplitRequest
+from dragoman_api.previews import PreviewRequest
+from dragoman_api.summaries import SummaryRequest
+
+if TYPE_CHECKING:
+    from dragoman_api import HttpRequest
+
+TENANTS: dict[str, Any] = {"multiTenancyConfig": {"enabled": True}}
+CODE = {"dataType": ["text"], "tokenization": "field"}
+OTHER = "other words than ann's"
+
+
+async def hold_tenants(wv: Rig) -> None:
+    shared = await wv.collection({"i": "int", "t": "text"}, multiTenancyConfig={"enabled": True}, name="Shared")
+    plain = await wv.collection({"i": "int"}, [{"i": 1}])
+    await wv.call("POST", f"/v1/schema/{shared}/tenants", [{"name": "ann"}, {"name": "bob"}])
+    for tenant, count in (("ann", 12), ("bob", 3)):
+        await wv.load(shared, [{"i": at, "t": tenant} for at in range(count)], tenant=tenant)
+    for asked in (wv.page(shared), wv.driver.count_rows(CountRequest(object=shared)), wv.export(shared)):
+        with pytest.raises(QueryError) as caught:
+            await asked
+        assert caught.value.code == "tenant-required"
+    assert len((await wv.page(shared, tenant="ann")).cells) == 12
+    pages = [await wv.page(shared, Filter("t", "=", "ann"), tenant="ann", offset=at, limit=5) for at in range(0, 12, 5)]
+    assert sorted(row["i"] for page in pages for row in page.rows) == [*range(12)]
+    assert all("sort:" not in (each.body or "") for each in wv.sent("POST", "/graphql"))  # a tenant is one shard
+    found = await wv.page(shared, Filter("i", ">", 0), tenant="bob")
+    assert (found.total, {row["t"] for row in found.rows}) == (2, {"bob"})
+    assert await wv.driver.count_rows(CountRequest(object=shared, tenant="bob")) == 3
+    lines = await wv.export(shared, tenant="bob", form=ExportForm.BULK)
+    assert {line["tenant"] for line in lines} == {"bob"}
+    row = found.rows[0]
+    changed, inserted, gone = await wv.apply(
+        Update(row.key, {"i": 100}), Insert(shared, {"i": 5}, key(77), tenant="bob"), Delete(found.rows[1].key)
+    )
+    assert [changed.status, inserted.status, gone.status] == ["applied"] * 3, (changed, inserted, gone)
+    assert ((await wv.stored(shared, row.key.id, tenant="bob")) or {})["properties"]["i"] == 100
+    assert await wv.driver.count_rows(CountRequest(object=shared, tenant="bob")) == 3
+    assert await wv.driver.count_rows(CountRequest(object=shared, tenant="ann")) == 12
+    with pytest.raises(QueryError, match="has no tenants"):
+        await wv.page(plain, tenant="ann")
+    with pytest.raises(QueryError, match="tenant"):
+        await wv.page(shared, tenant="nobody")
+    [only] = (await wv.page(plain)).rows  # the routes without a collection are broken on such a server
+    assert [each.status for each in await wv.apply(Delete(only.key))] == ["applied"]
+    for tenant, said in (("anna", "has no tenant 'anna' (did you mean ann?)"), ("zoe", "has no tenant 'zoe'")):
+        for asked in (
+            wv.driver.fetch_page(PageRequest(object=shared, tenant=tenant)),
+            wv.driver.count_rows(CountRequest(object=shared, tenant=tenant)),
+            anext(wv.driver.export_rows(ExportRequest(object=shared, tenant=tenant))),
+        ):
+            with pytest.raises(QueryError) as caught:
+                await asked
+            assert caught.value.code == "tenant-unknown"
+            assert caught.value.message.endswith(said)
+
+
+def names_tenants(request: HttpRequest, tenant: str) -> bool:
+    """Return whether a request about rows names the tenant, wherever it names rows."""
+    if "/v1/schema" in request.path:
+        return True
+    if request.path == "/v1/graphql":
+        query = json.loads(request.body or "")["query"]
+        return query.count(f'tenant:"{tenant}"') == len(re.findall(r"T[0-9a-f]{8}_Shared", query)) > 0
+    if request.path == "/v1/batch/objects":
+        return {each.get("tenant") for each in json.loads(request.body or "")["objects"]} == {tenant}
+    named = json.loads(request.body).get("tenant") if request.body else None
+    return f"tenant={tenant}" in request.path or named == tenant
+
+
+async def hold_twins(wv: Rig) -> None:
+    """Two tenants have rows of the same ids and other values; each kind of operation, with its further requests."""
+    author = await wv.collection({"t": "text"}, [{"t": "a"}], name="Author")
+    types = {"i": "int", "t": "text", "code": CODE, "tags": "text[]", "by": author, "often": CODE}
+    name = await wv.collection(types, name="Shared", **TENANTS)
+    await wv.call("POST", f"/v1/schema/{name}/tenants", [{"name": "ann"}, {"name": "bob"}])
+    beacon = [{"beacon": f"weaviate://localhost/{author}/{key(0)}"}]
+    rows: list[dict[str, Any]] = [
+        {"i": at, "t": "ann", "code": f"c{at}", "tags": [f"g{at}"], "often": "R&D", "vector": [1, at]}
+        for at in range(1, 230)
+    ]
+    rows[3] |= {"i": 2**40, "by": beacon}
+    rows[4] |= {"i": 2**63 - 1}
+    for row in rows[10:20]:
+        del row["i"]
+    await wv.load(name, rows, tenant="ann")
+    twins = [{"i": 7, "t": OTHER, "code": OTHER, "tags": ["x", "y"], "vector": [9, 9]}] * len(rows)
+    await wv.load(name, twins, tenant="bob")
+    await wv.call("DELETE", f"/v1/objects/{author}/{key(0)}")
+    assert wv.log is not None
+    mark = len(wv.log)
+
+    # reads: a page by REST and by search, its repairs, its window, its overflowing integers
+    due = {key(at): row["code"] for at, row in enumerate(rows)}
+    ann = {"tenant": "ann", "limit": 300}
+    pages = [
+        await wv.page(name, **ann),
+        await wv.page(name, Filter("t", "=", "ann"), **ann),
+        await wv.page(name, Filter("t", "=", "ann"), sort=[Sort("uuid", descending=True)], **ann),
+        await wv.page(name, sort=[Sort("code")], **ann),
+    ]
+    for page in pages:
+        assert {each.id: row["code"] for each, row in zip(page.keys, page.rows, strict=True)} == due
+        assert page.total == len(rows)
+        assert {each.routing for each in page.keys} == {"ann"}
+        assert [row["i"] for row in page.rows if row["code"] in ("c4", "c12")].count(2**40) == 1
+    below = await wv.page(name, Filter("i", "<", 4), **ann)
+    assert sorted(row["i"] for row in below.rows)[:-1] == [1, 2, 3]  # and one whose key is not in its order
+    filtered = await wv.filter(name, Filter("t", "=", "ann"))
+    assert await wv.driver.count_rows(CountRequest(object=name, filter=filtered, tenant="ann")) == len(rows)
+    vector = CellRequest(key=pages[0].keys[0], column="vector")
+    assert (await wv.driver.fetch_cell(vector)) == pages[0].rows[0]["vector"]
+    for column in ("i", "code", "tags", "often"):
+        wanted = SummaryRequest(object=name, column=column, tenant="ann", values=3, buckets=4)
+        summary = await wv.driver.summarize_column(wanted)
+        assert (summary.rows, summary.missing) == (len(rows), 10 if column == "i" else 0)
+        assert [each.value for each in summary.values if column == "often"] in ([], ["R&D"])
+    previews = (
+        PreviewRequest(page=PageRequest(object=name, filter=filtered, tenant="ann")),
+        PreviewRequest(count=CountRequest(object=name, tenant="ann")),
+    )
+    for preview in previews:
+        assert all(names_tenants(each, "ann") for each in await wv.driver.preview_read(preview))
+    for form in ExportForm:
+        for filters in ([], [Filter("t", "=", "ann")]):
+            lines = await wv.export(name, *filters, form=form, tenant="ann")
+            codes = [line["code"] if form is ExportForm.DOCUMENTS else line["properties"]["code"] for line in lines]
+            assert sorted(codes) == sorted(due.values())
+            assert form is ExportForm.DOCUMENTS or {line["tenant"] for line in lines} == {"ann"}
+    parts = SplitRequest(export=ExportRequest(object=name, tenant="ann"), shares=2)
+    assert (await wv.driver.split_export(parts)).total == len(rows)
+
+    # changes, and what is read and looked up before and after each
+    plan = await wv.driver.plan_change(PlanRequest(undo=True, changes=[
+        Update(pages[0].keys[0], {"code": "new"}),
+        Update(RowKey(name, key(30), "ann"), {"code": "new", "vector": "[2,2]"}),
+        Delete(RowKey(name, key(31), "ann")),
+        Insert(name, {"code": "new"}, key(32), replace=True, tenant="ann"),
+        Insert(name, {"code": "new"}, key(900), tenant="ann"),
+    ]))  # fmt: skip
+    assert plan.refusals == []
+    assert {each.status for each in await wv.driver.apply_change(plan)} == {"applied"}
+    again = await wv.driver.plan_change(PlanRequest(changes=plan.undo))
+    assert again.refusals == []
+    assert {each.status for each in await wv.driver.apply_change(again)} == {"applied"}
+    without = [
+        Update(RowKey(name, key(40), "ann"), {"code": "new"}),
+        Insert(name, {"code": "new"}, key(41), replace=True, tenant="ann"),
+        Insert(name, {"code": "new"}, key(42), tenant="ann"),
+        Delete(RowKey(name, key(43), "ann")),
+    ]
+    assert [each.status for each in await wv.apply(*without)] == ["applied", "applied", "conflict", "applied"]
+    bulk = [Insert(name, {"code": f"c{at}"}, key(at), tenant="ann") for at in (50, 901)]
+    load = await wv.driver.plan_change(PlanRequest(changes=bulk, bulk=True))
+    outcomes = await wv.driver.apply_change(msgspec.structs.replace(load, changes=bulk))
+    assert [each.status for each in outcomes] == ["conflict", "applied"]
+
+    unscoped = [str(each) for each in wv.log[mark:] if not names_tenants(each, "ann")]
+    assert unscoped == []
+    theirs = await wv.page(name, tenant="bob", limit=300)
+    assert (len(theirs.rows), {row["code"] for row in theirs.rows}) == (len(rows), {OTHER})
+
+
+class TestOnFake:
+    async def test_a_tenant_is_named_wherever_rows_are(self):
+        """W33: nothing of another tenant is read or changed."""
+        async with on_fake() as wv:
+            await hold_tenants(wv)
+
+    async def test_every_request_about_rows_names_its_tenant(self):
+        """W33: the second request of an operation as well as the first."""
+        async with on_fake() as wv:
+            await hold_twins(wv)
+
+
+class TestOnServer:
+    pytestmark = pytest.mark.live("weaviate")
+
+    @pytest.mark.parametrize("hold", [hold_tenants, hold_twins])
+    async def test_a_tenant_is_named_wherever_rows_are(self, live_server: dict[str, Any], hold: Any):
+        """W33."""
+        if not live_server["engine"].endswith("-tenants"):
+            pytest.skip("collections with tenants break other tests of a server")
+        async with on_server(live_server) as wv:
+            await hold(wv)
