@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 import subprocess
 import sys
 from contextlib import AsyncExitStack
+from types import SimpleNamespace
+from unittest.mock import patch
 
 import aiohttp
 import anyio
 import pytest
 
 from browsing import signed_in, tab_of
-from dragoman_api.errors import DriverFaultError, Refused
+from dragoman_api.errors import (
+    DRIVER,
+    AuthenticationError,
+    ConfigurationError,
+    ConnectionFailedError,
+    DriverFaultError,
+    Refused,
+)
 from dragoman_workbench.access import FAILURES
 from dragoman_workbench.assets import find_assets
-from dragoman_workbench.event_stream import MAX_TABS
+from dragoman_workbench.door import BUSY_SECONDS, DESCRIPTORS, Door, raise_descriptors
+from dragoman_workbench.event_stream import BUFFER, MAX_TABS, EventStream, encode
 from dragoman_workbench.failures import CLOSED, failure_of
-from dragoman_workbench.messages import ROUTES
+from dragoman_workbench.messages import ROUTES, ServerEvent
 from dragoman_workbench.production import LOCKED
 from dragoman_workbench.server import HEADERS, MAX_BODY
 
@@ -226,12 +237,22 @@ async def test_every_answer_has_the_headers_that_bind_the_browser(tab):
             assert f"\r\n{name}: {value}\r\n" in head
 
 
-def test_the_policy_forbids_what_is_inline_foreign_or_framed():
-    policy = HEADERS["Content-Security-Policy"]
-    assert "unsafe" not in policy
-    assert "*" not in policy
-    for rule in ("default-src 'none'", "script-src 'self'", "frame-ancestors 'none'", "base-uri 'none'"):
-        assert rule in policy.split("; ")
+def test_the_headers_forbid_what_is_inline_foreign_or_framed():
+    assert sorted(HEADERS["Content-Security-Policy"].split("; ")) == [
+        "base-uri 'none'", "connect-src 'self'", "default-src 'none'", "font-src 'self'", "form-action 'none'",
+        "frame-ancestors 'none'", "img-src 'self' data:", "require-trusted-types-for 'script'", "script-src 'self'",
+        "style-src 'self'", "trusted-types dragoman-reader",
+    ]  # fmt: skip
+    assert HEADERS | {"Content-Security-Policy": ""} == {
+        "Content-Security-Policy": "",
+        "Cross-Origin-Opener-Policy": "same-origin",
+        "Cross-Origin-Resource-Policy": "same-origin",
+        "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+        "Referrer-Policy": "no-referrer",
+        "Server": "dragoman",
+        "X-Content-Type-Options": "nosniff",
+        "X-Frame-Options": "DENY",
+    }
 
 
 @pytest.mark.parametrize("body", BODIES, ids=lambda body: repr(body[:20]))
@@ -258,8 +279,8 @@ async def test_a_body_that_is_too_large_is_refused(tab):
 
 async def test_a_large_body_without_a_secret_is_not_read(tab):
     tab.secret = ""
-    status, _ = await tab.send("enter", {"token": "x" * 100_000})
-    assert status in (400, 413)
+    status, answer = await tab.send("enter", {"token": "x" * 100_000})
+    assert (status, answer["error"]["code"]) == (413, "too-large")
 
 
 async def test_headers_are_bounded(tab):
@@ -282,6 +303,12 @@ async def test_requests_of_a_tab_are_bounded(tab, monkeypatch):
     answers = [await tab.send("exports", {}) for _ in range(3)]
     assert [status for status, _ in answers] == [200, 200, 429]
     assert answers[-1][1]["error"]["code"] == "too-many"
+
+
+async def test_requests_that_failed_no_longer_count_as_running(tab, monkeypatch):
+    monkeypatch.setattr("dragoman_workbench.access.AT_ONCE", 1)
+    answers = [await tab.send(route, {}) for route in ("open", "nothing", "open", "exports")]
+    assert [status for status, _ in answers] == [400, 404, 400, 200]
 
 
 async def test_wrong_tokens_do_not_shut_out_the_right_one(tab, monkeypatch):
@@ -341,6 +368,103 @@ async def test_a_guest_has_a_few_seconds_and_a_tab_keeps_its_line(home, monkeypa
         assert before == {id(one) for lines in connector._conns.values() for one, _ in lines} != set()
 
 
+class Line(asyncio.WriteTransport):
+    """A connection that is only ended."""
+
+    def __init__(self):
+        self.ended = False
+
+    def abort(self):
+        self.ended = True
+
+
+class Silent(asyncio.Protocol):
+    """A server that answers nothing."""
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """Return the moments that the door reads; a test moves them on."""
+    clock = SimpleNamespace(now=1_000.0)
+    monkeypatch.setattr("dragoman_workbench.door.time.monotonic", lambda: clock.now)
+    return clock
+
+
+def connected(door):
+    """Let a guest in, and return its connection and what is told of it."""
+    line, protocol = Line(), door.before(Silent)()
+    protocol.connection_made(line)
+    return line, protocol
+
+
+def show_out(door):
+    """Look once who has been there for too long."""
+    with patch("dragoman_workbench.door.anyio.sleep", side_effect=[None, KeyboardInterrupt]):
+        with pytest.raises(KeyboardInterrupt):
+            door.watch().send(None)
+
+
+def test_guests_take_at_most_a_quarter_of_the_descriptors(monkeypatch):
+    monkeypatch.setattr("dragoman_workbench.door.raise_descriptors", lambda: 16)
+    door = Door()
+    lines = [connected(door)[0] for _ in range(6)]
+    assert [line.ended for line in lines] == [True, True, False, False, False, False]
+
+
+def test_every_guest_whose_time_is_over_is_shown_out_and_no_other(clock):
+    door = Door()
+    [(idle, _), (silent, _), (answered, _), (slow, _), (signed_in, _), (left, protocol)] = [
+        connected(door) for _ in range(6)
+    ]
+    protocol.connection_lost(None)
+    door.welcome(signed_in)
+    clock.now += 5
+    with door.answering(slow):
+        with door.answering(answered):
+            clock.now += 9
+        clock.now += 9
+        late, _ = connected(door)
+        show_out(door)
+        ended = {"idle": idle, "silent": silent, "answered": answered, "slow": slow, "own": signed_in, "left": left}
+        assert [name for name, line in ended.items() if line.ended] == ["idle", "silent"]
+        clock.now += 9
+        show_out(door)
+        assert [line.ended for line in (answered, slow, late)] == [True, False, False]
+        clock.now += BUSY_SECONDS
+        show_out(door)
+        assert [line.ended for line in (slow, late, signed_in, left)] == [True, True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("soft", "hard", "limit", "raised"),
+    [
+        (256, 4_096, 4_096, 4_096), (256, 1 << 20, DESCRIPTORS, DESCRIPTORS), (256, -1, DESCRIPTORS, DESCRIPTORS),
+        (1 << 15, 1 << 20, 1 << 15, None), (-1, -1, DESCRIPTORS, None), (4_096, 4_096, 4_096, None),
+    ],
+)  # fmt: skip
+def test_descriptors_are_raised_and_never_lowered(monkeypatch, soft, hard, limit, raised):
+    resource = pytest.importorskip("resource")
+    limits = []
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (soft, hard))
+    monkeypatch.setattr(resource, "setrlimit", lambda _, pair: limits.append(pair))
+    monkeypatch.setattr(resource, "RLIM_INFINITY", -1)
+    assert raise_descriptors() == limit
+    assert limits == ([] if raised is None else [(raised, hard)])
+
+
+async def test_a_slow_tab_is_told_that_it_lost_messages_and_the_others_lose_none():
+    stream = EventStream()
+    with stream.listen() as slow, stream.listen() as quick:
+        for number in range(BUFFER + 1):
+            stream.send(ServerEvent(kind="closed", closed=f"c{number}"))
+            assert await quick.next() == encode(ServerEvent(kind="closed", closed=f"c{number}"))
+        last = encode(ServerEvent(kind="closed", closed=f"c{BUFFER}"))
+        assert await slow.next() == encode(ServerEvent(kind="lost")) + last
+        stream.end()
+        assert [await slow.next(), await quick.next()] == [encode(ServerEvent(kind="bye"))] * 2
+    assert not stream.full
+
+
 def test_the_soft_limit_of_descriptors_is_raised_as_far_as_it_may_be():
     """Half of a default of 1,024 would be gone with a few drivers."""
     script = (
@@ -361,6 +485,66 @@ def test_what_a_driver_names_unlocks_and_opens_nothing(code):
     assert failure_of(forged).remedy is None
     real = failure_of(Refused("locked", code=LOCKED, details={"connection": "other"}), connection="mine").remedy
     assert (real.action, real.target) == ("unlock", "mine")
+
+
+def failing(kind, hint="", **more):
+    """Return an error of a kind, as the page shows it."""
+    return failure_of(kind("no", hint=hint, **more), connection="mine")
+
+
+@pytest.mark.parametrize(
+    ("hint", "action", "target"),
+    [
+        ("dragoman plugins install demo", "install", "demo"),
+        ("dragoman plugins install demo --version 1.0 --yes", "install", "demo"),
+        ("dragoman plugins update demo", "update", "demo"),
+        ("dragoman plugins update demo --yes", "update", "demo"),
+        ("dragoman plugins repair demo", "repair", "demo"),
+        ("dragoman plugins repair demo --yes", "repair", "demo"),
+        ("dragoman plugins enable demo", "enable", "demo"),
+        ("dragoman connections edit shop --port 9200", "edit", "shop"),
+        ("dragoman plugins remove demo", "command", "dragoman plugins remove demo"),
+        ("pip install 'dragoman[arrow]'", "command", "pip install 'dragoman[arrow]'"),
+        ("run dragoman plugins install demo", None, None),
+        ("dragoman plugins list\nrm x", None, None),
+        ("", None, None),
+    ],
+)
+def test_a_hint_that_the_page_can_carry_out_is_a_button_unless_a_driver_wrote_it(hint, action, target):
+    remedy = failing(ConfigurationError, hint).remedy
+    assert (remedy and (remedy.action, remedy.target)) == (action and (action, target))
+    forged = ConfigurationError("no", hint=hint)
+    forged.hint_from = DRIVER
+    assert failure_of(forged, connection="mine").remedy is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "message", "field"),
+    [
+        (AuthenticationError, "no such user", "auth_method"),
+        (ConnectionFailedError, "certificate has expired", "ssl_mode"),
+        (ConnectionFailedError, "it speaks no TLS", "ssl_mode"),
+        (ConnectionFailedError, "wrong version of SSL", "ssl_mode"),
+        (ConnectionFailedError, "connection refused", "host"),
+        (ConfigurationError, "connection refused", ""),
+    ],
+)
+def test_an_error_is_shown_at_the_field_that_mends_it(kind, message, field):
+    assert failure_of(kind(message)).field == field
+    assert failure_of(kind(message, details={"field": "port"})).field == "port"
+    named = kind(message, details={"field": "port"})
+    named.hint_from = DRIVER
+    assert failure_of(named).field == field
+
+
+def test_texts_of_a_failure_are_bounded_and_only_a_number_is_a_row():
+    long = "x" * 4_001
+    shown = failure_of(ConfigurationError(long, hint=long, details={"a": long, "row": True}))
+    cut = "x" * 4_000 + "…"
+    assert (shown.message, shown.hint, shown.details["a"], shown.row) == (cut, cut, cut, None)
+    whole = failure_of(ConfigurationError("x" * 4_000, details={"row": 1}))
+    assert (whole.message, whole.row) == ("x" * 4_000, 1)
+    assert failure_of(ConfigurationError("x", details={"row": 0})).row == 0
 
 
 async def test_wrong_tokens_are_slowed_down(tab, monkeypatch):

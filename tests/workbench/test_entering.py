@@ -96,6 +96,25 @@ def test_tokens_that_wait_are_bounded_and_the_oldest_goes_first(access, clock):
     assert [access.holds(token) for token in tokens] == [False, *[True] * MAX_SECRETS]
 
 
+def test_tokens_of_further_tabs_leave_that_of_the_entry_file_alone(access, clock):
+    entry = access.token(seconds=ENTRY_SECONDS)
+    for _ in range(2 * MAX_SECRETS):
+        access.token()
+        clock.now += 0.01
+    assert access.holds(entry)
+
+
+def test_tabs_are_bounded_and_the_one_that_was_idle_longest_goes(access, clock):
+    secrets = []
+    for _ in range(MAX_SECRETS):
+        secrets.append(access.enter(access.token()))
+        clock.now += 1
+    assert access.tab(secrets[0]).admit()
+    newest = access.enter(access.token())
+    signed_in = [access.tab(secret) is not None for secret in (*secrets, newest)]
+    assert signed_in == [True, False, *[True] * (MAX_SECRETS - 1)]
+
+
 def test_a_running_request_keeps_its_tab(access, clock):
     secret = access.enter(access.token())
     access.tab(secret).running += 1
@@ -108,6 +127,8 @@ def test_wrong_tokens_are_counted_for_a_minute(access, clock):
         assert not access.blocked()
         assert access.enter("wrong") is None
     assert access.blocked()
+    assert access.enter(access.token()) is not None
+    assert access.blocked()  # whoever guesses goes on guessing
     clock.now += 61
     assert not access.blocked()
 
@@ -117,6 +138,8 @@ def test_requests_of_one_tab_are_bounded_and_recover(access, clock):
     assert sum(tab.admit() for _ in range(int(BURST) + 50)) == BURST
     clock.now += 1
     assert sum(tab.admit() for _ in range(200)) == 100
+    clock.now += 3_600
+    assert sum(tab.admit() for _ in range(int(BURST) + 50)) == BURST
 
 
 def test_requests_that_run_at_the_same_time_are_bounded(access):
@@ -148,6 +171,8 @@ async def test_the_page_opens_further_tabs_with_a_token(tab):
     async with tab_of(tab.place) as other:
         await other.enter(token)
         assert other.secret != tab.secret
+        _, entered = await other.send("enter", {"token": (await tab("token"))["token"]})
+        assert entered["idle_seconds"] == IDLE_SECONDS
         assert (await other("state"))["open"] == []
 
 
