@@ -399,9 +399,9 @@ def connected(door):
 
 def show_out(door):
     """Look once who has been there for too long."""
-    with patch("dragoman_workbench.door.anyio.sleep", side_effect=[None, KeyboardInterrupt]):
-        with pytest.raises(KeyboardInterrupt):
-            door.watch().send(None)
+    naps = patch("dragoman_workbench.door.anyio.sleep", side_effect=[None, KeyboardInterrupt])
+    with naps, pytest.raises(KeyboardInterrupt):
+        door.watch().send(None)
 
 
 def test_guests_take_at_most_a_quarter_of_the_descriptors(monkeypatch):

@@ -19,15 +19,35 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dragoman
-from dragoman import RowKey
+from dragoman import Page, RowKey
 from dragoman.cli.filters import parse_filter
 from dragoman_api.cells import CutBytes, CutJson, CutText, Json
-from dragoman_api.columns import Operator
+from dragoman_api.columns import Column, Note, Operator
 from dragoman_api.errors import ConfigurationError
-from dragoman_workbench.cells import entered, key_text, read_key, shown
+from dragoman_api.filters import TimeRange
+from dragoman_api.summaries import Bucket, ColumnSummary, Figure, ValueCount
+from dragoman_workbench.cells import answer_page, answer_summary, entered, key_text, read_key, shown, spelled
 from dragoman_workbench.equivalents import command_line, filter_text, python_code
-from dragoman_workbench.messages import ExplainAsked, FilterRow, SortKey, TimeSpan
-from dragoman_workbench.rooms.grid import filters_of
+from dragoman_workbench.messages import (
+    Bar,
+    CellAsked,
+    CountAsked,
+    DescriptionAsked,
+    ExplainAsked,
+    ExportAsked,
+    FilterRow,
+    FrequentValue,
+    ObjectsAsked,
+    PageAnswer,
+    PageAsked,
+    Row,
+    SortKey,
+    Summarized,
+    SummaryAsked,
+    TimeSpan,
+)
+from dragoman_workbench.rooms.exports import ExportRoom
+from dragoman_workbench.rooms.grid import GridRoom, filters_of
 
 
 async def test_objects_are_listed_and_described(shop_tab):
@@ -239,6 +259,187 @@ def test_what_is_no_value_is_refused_with_its_column(cell):
     assert caught.value.message.startswith(f"price: {cell[1]!r} cannot be stored: ") is whole
 
 
+TOTAL, TITLE = Column(name="total", type="double"), Column(name="title", type="text")
+NOTES = [Note(code="partial", reason="two of three shards"), Note(code="cut", reason="a long text is cut")]
+
+
+def test_a_page_reaches_the_tab_whole():
+    keys = [RowKey("orders", "17"), RowKey("orders", ["eu", 17]), RowKey("orders", ""), RowKey("orders", b"")]
+    cells = [[1, "a"], [2, None], [(), "c"], [4, CutText("d")]]
+    time = TimeRange(column="at", since="2026-01-31T00:00:00Z", until="2026-12-31T00:00:00Z")
+    page = Page(
+        columns=[TOTAL, TITLE],
+        cells=cells,
+        keys=keys,
+        notes=NOTES,
+        total=2**53 + 1,
+        total_exact=False,
+        offset=40,
+        next="cursor",
+        revision="r7",
+        time=time,
+        now="2026-12-31T12:00:00Z",
+    )
+    rows = [
+        Row(id="17", key=key_text(keys[0]), cells=[("integer", "1"), "a"]),
+        Row(id='["eu",17]', key=key_text(keys[1]), cells=[("integer", "2"), None]),
+        Row(id="", key=None, cells=[("missing", ""), "c"]),
+        Row(id=spelled(b""), key=None, cells=[("integer", "4"), ("cut-text", "d")]),
+    ]
+    assert answer_page(page, seconds=0.25) == PageAnswer(
+        columns=[TOTAL, TITLE],
+        rows=rows,
+        notes=NOTES,
+        total=2**53 + 1,
+        total_exact=False,
+        offset=40,
+        next="cursor",
+        revision="r7",
+        seconds=0.25,
+        time=time,
+        now="2026-12-31T12:00:00Z",
+    )
+    table = answer_page(msgspec.structs.replace(page, keys=[], total_exact=True), seconds=0)
+    assert [(row.id, row.key, row.cells) for row in table.rows] == [("", None, row.cells) for row in rows]
+    assert table.total_exact is True
+
+
+def test_a_summary_reaches_the_tab_whole():
+    summary = ColumnSummary(
+        column=TOTAL,
+        rows=9,
+        missing=2,
+        values=[ValueCount(5, 4), ValueCount(Decimal("1.10"), 2)],
+        distinct=3,
+        minimum=1,
+        maximum=5,
+        buckets=[Bucket(1, 3, 6), Bucket(3, 5, 1)],
+        approximate={Figure.DISTINCT: "it is an estimate"},
+        absent={Figure.VALUES: "there are too many"},
+        notes=NOTES,
+    )
+    assert answer_summary(summary, seconds=0.5) == Summarized(
+        column=TOTAL,
+        rows=9,
+        missing=2,
+        values=[
+            FrequentValue(cell=("integer", "5"), rows=4),
+            FrequentValue(cell=("decimal", "1.10"), rows=2),
+        ],
+        distinct=3,
+        minimum=("integer", "1"),
+        maximum=("integer", "5"),
+        bars=[
+            Bar(lower=("integer", "1"), upper=("integer", "3"), rows=6),
+            Bar(lower=("integer", "3"), upper=("integer", "5"), rows=1),
+        ],
+        approximate={"distinct": "it is an estimate"},
+        absent={"values": "there are too many"},
+        notes=NOTES,
+        seconds=0.5,
+    )
+
+
+class Asked(Exception):  # noqa: N818 - the end of a request
+    """What a room asks of a session: the method, and its arguments."""
+
+
+class Recorder:
+    """Stands for the open connections and their sessions: raises what it is asked for."""
+
+    async def session(self, name):
+        assert name == "shop"
+        return self
+
+    def __getattr__(self, method):
+        async def ask(*words, **options):
+            raise Asked(method, words, options)
+
+        return ask
+
+
+ROW = FilterRow(column="c", op="=", value="v", group="g", case=False)
+SELECTION = {
+    "connection": "shop",
+    "object": "orders",
+    "filters": [ROW, FilterRow(value="raw"), FilterRow(column="d", op="in", values=["1", "2"], case=True)],
+    "match": "any",
+    "span": TimeSpan(since="-1d", until="now", all_time=False),
+    "tenant": "north",
+    "revision": "r7",
+    "now": "2026-12-31T12:00:00Z",
+}
+CHOSEN = {
+    "filters": [
+        dragoman.Filter("c", Operator.EQ, "v", "g", False),
+        dragoman.RawQuery("raw"),
+        dragoman.Filter("d", Operator.IN, ["1", "2"], None, True),
+    ],
+    "match": "any",
+    "span": dragoman.Span(since="-1d", until="now"),
+    "tenant": "north",
+    "revision": "r7",
+    "now": "2026-12-31T12:00:00Z",
+}
+PLAIN = {"filters": [], "match": "all", "span": dragoman.Span(), "tenant": None, "revision": "", "now": None}
+SORTED = [SortKey(column="total", descending=True), SortKey(column="id")]
+SORTS = [dragoman.Sort("total", True), dragoman.Sort("id")]
+PAGE = {"offset": 40, "limit": 20, "columns": ["id", "total"], "total": False, "cursor": "next", "residual": 500}
+FIRST = {"offset": 0, "limit": 100, "columns": None, "total": True, "cursor": None, "residual": None}
+HERE = {"connection": "shop", "object": "orders"}
+LISTED = {"parent": "sales", "contains": "ord", "cursor": "next", "limit": 7}
+
+
+@pytest.mark.parametrize(
+    ("route", "request_", "asked"),
+    [
+        ("page", PageAsked(**SELECTION, sort=SORTED, **PAGE), ("page", ("orders",), CHOSEN | PAGE | {"sort": SORTS})),
+        ("page", PageAsked(**HERE), ("page", ("orders",), PLAIN | FIRST | {"sort": []})),
+        ("count", CountAsked(**SELECTION), ("count", ("orders",), CHOSEN)),
+        (
+            "summarize",
+            SummaryAsked(**SELECTION, column="total", values=3, buckets=8),
+            ("summarize", ("orders", "total"), CHOSEN | {"values": 3, "buckets": 8}),
+        ),
+        (
+            "explain",
+            ExplainAsked(**SELECTION, sort=SORTED, residual=500),
+            ("compile", ("orders",), {"filters": CHOSEN["filters"], "match": "any", "residual": 500}),
+        ),
+        ("objects", ObjectsAsked(connection="shop", **LISTED), ("objects", (), LISTED)),
+        ("describe", DescriptionAsked(**HERE), ("describe", ("orders",), {})),
+        (
+            "cell",
+            CellAsked(connection="shop", key=key_text(RowKey("orders", "17")), column="items", revision="r7"),
+            ("cell", (RowKey("orders", "17"), "items"), {"revision": "r7"}),
+        ),
+    ],
+)
+async def test_every_part_of_a_request_reaches_the_session(route, request_, asked):
+    with pytest.raises(Asked) as caught:
+        await GridRoom(Recorder()).routes[route](request_)
+    assert caught.value.args == asked
+
+
+@pytest.mark.parametrize("form", ["csv", "tsv", "documents", "parquet"])
+@pytest.mark.parametrize("escape", [True, False])
+@pytest.mark.parametrize("resume", [True, False])
+async def test_every_part_of_an_export_reaches_the_session(form, escape, resume):
+    more = {"columns": ["id"], "compress": "zstd"}
+    request = ExportAsked(**SELECTION, to="folder", file="orders.csv", format=form, escape_formulas=escape, **more)
+    runtime = SimpleNamespace(add_sink=lambda _: None)
+    room = ExportRoom(runtime, Recorder(), stream=None, work=None, downloads=None, folder=None)
+    with pytest.raises(Asked) as caught:
+        await room._export(request, "there", resume=resume)
+    options = {
+        "to": "there",
+        "format": form,
+        "resume": resume,
+        "escape_formulas": escape and form in ("csv", "tsv"),
+    }
+    assert caught.value.args == ("export", ("orders",), CHOSEN | more | options)
+
+
 KEYS = st.builds(
     RowKey,
     object=st.text(min_size=1),
@@ -306,6 +507,26 @@ def test_no_name_breaks_out_of_the_command_or_the_code(name):
     assert len(words) == 13 + ("--" in words)
     with contextlib.redirect_stdout(io.StringIO()):
         compile(python_code(asked), "script", "exec")
+
+
+def test_the_command_asks_for_the_rows_of_the_page():
+    def words(**more):
+        return shlex.split(command_line(ExplainAsked(connection="shop", object="orders", **more)))[4:]
+
+    rows = [
+        FilterRow(column="state", op="in", values=["new", "paid"]),
+        FilterRow(value="raw"),
+        FilterRow(column="n", op="null"),
+    ]
+    sort = [SortKey(column="total", descending=True), SortKey(column="id")]
+    assert words(filters=rows, match="any", sort=sort, tenant="north") == [
+        "--filter", "state in new,paid", "--raw", "raw", "--filter", "n null", "--match", "any", "--sort=-total",
+        "--sort=id", "--tenant", "north",
+    ]  # fmt: skip
+    assert words(span=TimeSpan(since="-1d", until="now")) == ["--since", "-1d", "--until", "now"]
+    assert words(span=TimeSpan(until="now")) == ["--until", "now"]
+    assert words(span=TimeSpan(all_time=True)) == ["--all-time"]
+    assert words() == []
 
 
 def test_the_script_asks_for_the_rows_of_the_page():
