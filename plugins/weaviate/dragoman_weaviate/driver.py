@@ -241,7 +241,8 @@ class Driver:
         export = ExportReader(asked, await self._views.check(asked.object, asked.filter))
         async with self._naming_tenants(asked, export.view):
             await self._run(export.count())
-        return shares.split(request, export.total)
+            await self._run(export.look_for_vectors())
+        return shares.split(request, export.total, export.notes)
 
     async def _read_range(self, export: ExportReader, span: IdRange) -> AsyncGenerator[Piece, None]:
         """Fetch the pages of a range, from a busy server after a pause."""

@@ -214,11 +214,14 @@ class FieldForm(msgspec.Struct, frozen=True):
     escaped: bool = False
 
 
+_KEPT = "the server keeps it itself"
+
+
 class FieldInserts:
     """Rows of a table, whose values are typed by the object's columns; an empty field is left out.
 
     Attributes:
-        left_out: Columns of the file that the server keeps itself.
+        left_out: Columns of the file that no change can write, each with the reason.
     """
 
     def __init__(
@@ -249,7 +252,7 @@ class FieldInserts:
         if unknown:
             text = f"the file has no column {unknown[0]!r}{did_you_mean(near_names(unknown[0], names))}"
             raise ConfigurationError(text, hint=f"its columns are {', '.join(names)}", code="column-unknown")
-        self.left_out: list[str] = []
+        self.left_out: dict[str, str] = {}
         self._named: list[tuple[int, str]] = []
         self._placed: list[tuple[int, MemberPlace]] = []
         parted = {at for at, _ in self._parted}
@@ -264,7 +267,7 @@ class FieldInserts:
             if not _exists(target, columns) and name != wishes.id:
                 raise _unknown(target, description)
             if target in columns and columns[target].written is Written.NEVER:
-                self.left_out.append(name)
+                self.left_out[name] = columns[target].reasons.get("edit") or _KEPT
             elif _exists(target, columns):
                 self._named.append((at, target))
         self._names = names

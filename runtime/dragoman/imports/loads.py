@@ -17,6 +17,7 @@ from anyio.to_thread import run_sync
 from dragoman_api.changes import NewObject
 from dragoman_api.columns import Note
 from dragoman_api.errors import ConfigurationError, DragomanError
+from dragoman_api.kit.left_out import columns_left_out
 
 from .batches import BatchReader
 from .checkpoints import checkpoint_path
@@ -265,9 +266,8 @@ class Load:
                 )
                 raise ConfigurationError(text, hint=f"--delimiter {shlex.quote(sign)}", code=error.code) from error
             raise
-        if fields.left_out:
-            reason = f"the server keeps these columns itself, so they are left out: {', '.join(fields.left_out)}"
-            self.report.notes.append(Note(code="columns-left-out", reason=reason))
+        reasons = {name: f"no change can write it, so it is left out: {why}" for name, why in fields.left_out.items()}
+        self.report.notes += columns_left_out(reasons)
         return fields
 
     def _identity(self, chosen: str) -> dict[str, Any]:

@@ -176,6 +176,9 @@ async def hold_twins(wv: Rig) -> None:
         Delete(RowKey(name, key(43), "ann")),
     ]
     assert [each.status for each in await wv.apply(*without)] == ["applied", "applied", "conflict", "applied"]
+    row_key = (await wv.page(name, **ann)).keys[0]
+    twice = [Update(row_key, {"code": each}) for each in ("a", "b")]
+    assert [each.status for each in await wv.apply(*twice)] == ["applied", "applied"]
     bulk = [Insert(name, {"code": f"c{at}"}, key(at), tenant="ann") for at in (50, 901)]
     load = await wv.driver.plan_change(PlanRequest(changes=bulk, bulk=True))
     outcomes = await wv.driver.apply_change(msgspec.structs.replace(load, changes=bulk))
@@ -197,6 +200,18 @@ class TestOnFake:
         """W33: the second request of an operation as well as the first."""
         async with on_fake() as wv:
             await hold_twins(wv)
+
+    async def test_without_graphql_an_id_of_another_tenant_is_free(self):
+        """W33: each id is asked for by itself then."""
+        async with on_fake(graphql=False) as wv:
+            name = await wv.collection({"i": "int"}, name="Shared", **TENANTS)
+            await wv.call("POST", f"/v1/schema/{name}/tenants", [{"name": "ann"}, {"name": "bob"}])
+            for tenant, numbers in (("ann", [0]), ("bob", [0, 1])):
+                await wv.load(name, [{"i": 5}] * len(numbers), tenant=tenant)
+            changes = [Insert(name, {"i": at}, key(at), tenant="ann") for at in range(2)]
+            plan = await wv.driver.plan_change(PlanRequest(changes=changes, bulk=True))
+            outcomes = await wv.driver.apply_change(msgspec.structs.replace(plan, changes=changes))
+            assert [(each.change, str(each.status)) for each in outcomes] == [(0, "conflict"), (1, "applied")]
 
 
 class TestOnServer:

@@ -12,6 +12,8 @@ from dragoman_api.exports import NO_SNAPSHOT, ExportSplit
 from dragoman_api.kit import cursors
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from dragoman_api import ExportRequest
     from dragoman_api.exports import SplitRequest
 
@@ -42,12 +44,12 @@ def ranges_of_ids(number: int) -> list[tuple[str, str]]:
     return list(zip(["", *bounds], [*bounds, ""], strict=True))
 
 
-def split(request: SplitRequest, total: int | None) -> ExportSplit:
-    """Divide an export into ranges of ids, not into more than it has rows."""
+def split(request: SplitRequest, total: int | None, notes: Sequence[Note]) -> ExportSplit:
+    """Divide an export into ranges of ids, not into more than it has rows; its shares repeat none of its notes."""
     number = request.shares if total is None else max(1, min(request.shares, total))
     query = cursors.query_of(request.export)
     shares = [cursors.seal(query, Share(after=after, last=last, total=total)) for after, last in ranges_of_ids(number)]
-    return ExportSplit(shares=shares, total=total, notes=[Note(code=NO_SNAPSHOT, reason=_UNPINNED)])
+    return ExportSplit(shares=shares, total=total, notes=[Note(code=NO_SNAPSHOT, reason=_UNPINNED), *notes])
 
 
 def read(request: ExportRequest) -> Share:

@@ -13,10 +13,11 @@ from drivers.weaviate.rig import TYPES, OnFake, OnServer, Rig, key, on_fake
 from drivers.weaviate.test_conformance import objects
 from drivers.weaviate.test_connect import TOO_MANY
 from drivers.weaviate.views import view
+from msgspec.structs import replace
 
 from dragoman_api import ExportRequest, Filter, FilterRequest, QueryError
 from dragoman_api.errors import ConnectionFailedError, ObjectNotFoundError
-from dragoman_api.exports import ExportForm
+from dragoman_api.exports import ExportForm, SplitRequest
 from dragoman_weaviate.exporting.export import ExportReader
 from dragoman_weaviate.grid.filters import compile_filter
 
@@ -249,6 +250,10 @@ class Rules:
         if form is ExportForm.DOCUMENTS:
             codes = ["vectors-left-out"] if vectors else []
         assert [note.code for part in parts for note in part.notes] == codes
+        made = await wv.driver.split_export(SplitRequest(export=request, shares=2))  # the notes of an export in parts
+        assert [note.code for note in made.notes] == ["no-snapshot", *codes]
+        shared = [part async for part in wv.driver.export_rows(replace(request, share=made.shares[0]))]
+        assert [note for part in shared for note in part.notes] == []
 
     async def test_bulk_lines_go_back_in(self, wv: Rig):
         name = await wv.collection(TYPES, objects(10))

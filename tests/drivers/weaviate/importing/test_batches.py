@@ -10,9 +10,10 @@ from drivers.replies import Answers, reply
 from drivers.weaviate.importing.test_loads import rejected, session, stored
 from drivers.weaviate.rig import OnFake, OnServer, Rig, apply_plan, key, on_fake
 from drivers.weaviate.views import view
+from msgspec.structs import replace
 
 from dragoman.imports import LoadReport, load
-from dragoman_api import Insert, Plan, PlanRequest, RowKey
+from dragoman_api import Delete, Insert, Plan, PlanRequest, RowKey, Update
 from dragoman_weaviate.connect import Features
 from dragoman_weaviate.writing import batches
 from dragoman_weaviate.writing.apply import Sender
@@ -79,6 +80,18 @@ class Rules:
         assert report.counts["applied"] == 4
         assert report.notes == []
         assert (await stored(wv, name))[key(2)] == ({"n": 2}, [0.5, 2])
+
+    async def test_a_row_that_replaces_another_goes_along_with_rows_that_must_be_new(self, wv: Rig):
+        name = await wv.collection(TYPES)
+        await wv.load(name, [{"id": key(at), "n": at} for at in (1, 2)])
+        changes = [Insert(name, {"n": 7}, key(1), replace=True), Insert(name, {"n": 7}, key(2)),
+                   Insert(name, {"n": 7, "uuid": key(3)}), Insert(name, {"n": 2, "uuid": key(2)})]  # fmt: skip
+        plan = await wv.driver.plan_change(PlanRequest(changes=changes, bulk=True))
+        outcomes = await wv.driver.apply_change(replace(plan, changes=changes))
+        assert {each.change: (str(each.status), each.holds) for each in outcomes} == {
+            0: ("applied", False), 1: ("conflict", False), 2: ("applied", False), 3: ("conflict", True),
+        }  # fmt: skip
+        assert {id_: row[0]["n"] for id_, row in (await stored(wv, name)).items()} == {key(1): 7, key(2): 2, key(3): 7}
 
     async def test_an_id_in_other_letters_is_the_same_id(self, wv: Rig, tmp_path):
         name = await wv.collection(TYPES)
@@ -205,16 +218,52 @@ def test_a_busy_server_gets_the_batch_again_and_a_gateway_that_failed_does_not()
     assert [str(each.status) for each in sender.outcomes] == ["unknown"]
 
 
-def test_batches_have_one_collection_and_tenant_each_id_once_and_a_bounded_size() -> None:
+def test_every_batch_that_a_busy_server_turned_away_waits() -> None:
+    changes = [Insert("Book", {"title": f"t{at}"}, key(at), replace=True) for at in (0, 1, 0)]
+    made = Answers(KNOWN).run(plan_changes(PlanRequest(changes=[*changes], bulk=True), Features(), by_query=False))
+    sender = Sender(made, Features())
+    assert Answers(KNOWN, reply("", 429), reply("", 429)).run(sender.send())
+    assert not Answers(reply([told(0), told(1)]), reply([told(0)])).run(sender.send())
+    assert {each.change: str(each.status) for each in sender.outcomes} == dict.fromkeys(range(3), "applied")
+
+
+@pytest.mark.parametrize(
+    ("change", "asked", "load"),
+    [
+        (Insert("Book", {}), {"bulk": True}, True),
+        (Insert("Book", {}), {"bulk": False}, False),
+        (Insert("Book", {}), {"bulk": True, "undo": True}, False),
+        (Insert("Book", {}, key(1), replace=True, guard={"lastUpdateTimeUnix": 5}), {"bulk": True}, False),
+        (Update(RowKey("Book", key(1)), {"title": "x"}), {"bulk": True}, False),
+        (Delete(RowKey("Book", key(1))), {"bulk": True}, False),
+    ],
+)
+def test_only_new_rows_of_a_load_go_in_batches_that_compare_nothing(change: Any, asked: Any, load: bool) -> None:
+    for changes in ([change], [Insert("Book", {}), change], [change, Insert("Book", {})]):
+        assert batches.is_load(PlanRequest(changes=changes, **asked)) is load
+
+
+@pytest.mark.parametrize(
+    ("rows", "sizes"),
+    [
+        ([("A", "1", None), ("A", "2", None), ("A", "1", None), ("A", "2", None)], [[0, 1], [2, 3]]),
+        ([("A", "1", None), ("B", "1", None), ("B", "2", "t"), ("B", "3", "u"), ("B", "4", "u")],
+         [[0], [1], [2], [3, 4]]),
+        ([("A", str(at), None) for at in range(1_001)], [[*range(1_000)], [1_000]]),
+    ],
+)  # fmt: skip
+def test_batches_have_one_collection_and_tenant_and_each_id_once(rows: Any, sizes: list[list[int]]) -> None:
     drafts = batches.Drafts()
-    for number, (name, id_, tenant) in enumerate(
-        [("A", "1", None), ("A", "2", None), ("A", "1", None), ("B", "1", None), ("B", "2", "t")]
-    ):
+    for number, (name, id_, tenant) in enumerate(rows):
         drafts.add(number, RowKey(name, id_, tenant), '{"class":"A"}')
     drafts.close()
-    assert [each.changes for each in drafts.planned] == [[0, 1], [2], [3], [4]]
+    assert [each.changes for each in drafts.planned] == sizes
+
+
+@pytest.mark.parametrize("text", [" " * 2**20, "é" * 2**19])
+def test_batches_have_a_bounded_size_in_bytes(text: str) -> None:
     drafts = batches.Drafts()
     for number in range(7):
-        drafts.add(number, RowKey("A", str(number)), " " * (batches.BATCH_BYTES // 3))
+        drafts.add(number, RowKey("A", str(number)), text)
     drafts.close()
     assert [len(each.changes) for each in drafts.planned] == [3, 3, 1]

@@ -6,7 +6,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from drivers.weaviate.rig import OnFake, OnServer, Rig
+from drivers.weaviate.rig import OnFake, OnServer, Rig, key
+from drivers.weaviate.views import view
 
 from dragoman.imports import load
 from dragoman_api.errors import ConnectionFailedError, DragomanError
@@ -59,6 +60,19 @@ class Rules:
         assert (await load(session(wv), target, file=file, on_conflict="skip")).counts["skipped"] == 3
         assert (await load(session(wv), target, file=file, on_conflict="overwrite")).counts["applied"] == 3
         assert await stored(wv, target) == before
+
+    @pytest.mark.parametrize("kind", ["csv", "parquet"])
+    async def test_references_in_a_table_are_left_out_for_the_reason_that_the_server_has(self, wv: Rig, tmp_path, kind):
+        """W9: the server does not make them itself, and the rows of an export keep them."""
+        author = await wv.collection({"t": "text"}, [{"t": "a"}], name="Author")
+        beacon = {"beacon": f"weaviate://localhost/{author}/{key(0)}"}
+        source = await wv.collection({"t": "text", "by": author}, [{"t": "x", "by": [beacon]}])
+        file = tmp_path / f"o.{kind}"
+        await Line(wv.driver)(file, name=source, format=kind)
+        report = await load(session(wv), await wv.collection({"t": "text", "by": author}, name="Copy"), file=file)
+        [note] = [note for note in report.notes if note.code == "columns-left-out"]
+        reasons = view({"by": "Author"}).columns["by"].reasons
+        assert (note.column, note.reason) == ("by", f"no change can write it, so it is left out: {reasons['edit']}")
 
     async def test_rows_go_to_the_tenant_that_they_name_or_that_is_named(self, wv: Rig, tmp_path):
         name = await wv.collection(TYPES, multiTenancyConfig={"enabled": True})

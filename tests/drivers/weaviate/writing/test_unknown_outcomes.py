@@ -54,6 +54,15 @@ def test_a_first_write_whose_answer_is_lost_is_an_outcome_unknown(error: Any) ->
     assert [each.status for each in end.value.value] == ["unknown", "applied"]
 
 
+def test_a_row_counts_as_changed_by_the_plan_itself_only_where_that_change_was_applied() -> None:
+    changed = STORED | {"lastUpdateTimeUnix": 6}
+    twice = plan(Update(GUARDED, {"title": "one"}), Update(GUARDED, {"title": "two"}))
+    for status, second, more in ((204, "applied", [reply("", 204)]), (422, "conflict", [])):
+        answers = Answers(KNOWN, reply(STORED), reply("", status), reply(changed), *more)
+        outcomes = answers.run(apply_plan(twice, Features()))
+        assert [str(each.status) for each in outcomes] == ["applied" if status == 204 else "failed", second]
+
+
 def test_a_lost_answer_to_the_read_before_a_write_leaves_no_doubt() -> None:
     run = apply_plan(plan(Insert("Book", {"title": "one"}), Update(GUARDED, {"title": "x"})), Features())
     next(run)
