@@ -227,6 +227,7 @@ def test_vectors_of_which_an_object_has_several_under_one_name_stay_json(many):
         (b"[]", b'{"front":[0.5]}', b'{"front":[0.5]}'),
         (b"[0.5]", b"{}", b"[0.5]"),
         (b"[0.5]", b"null", b"[0.5]"),
+        (b"[0.5]", b'{"front":[0.5]}', b'{"front":[0.5]}'),
         (b"[]", b"{}", None),
         (b"null", b"null", None),
         (b"", b"", None),

@@ -27,6 +27,7 @@ from dragoman_api import (
     Sort,
     Update,
 )
+from dragoman_api.errors import ObjectNotFoundError, RowNotFoundError
 from dragoman_api.grid import MAX_ROWS
 from dragoman_weaviate import connect, objects
 from dragoman_weaviate.connect import Features
@@ -111,7 +112,8 @@ def test_another_collection_is_an_alias_only_where_there_are_aliases(wording: Wo
 
 @pytest.mark.parametrize(
     "rows",
-    [[book(**{"class": "Users"})], [book(tenant="other")], [book(id=7)], [book(), book(id=OTHER), book(id=key(7))],
+    [[book(**{"class": "Users"})], [book(tenant="other")], [book(id=7)], [book(), book(id=OTHER, **{"class": "Users"})],
+     [book(), book(id=OTHER, tenant="other")], [book(), book(id=OTHER), book(id=key(7))],
      [book(lastUpdateTimeUnix=-1)], [book(lastUpdateTimeUnix=10**30)]],
 )  # fmt: skip
 def test_a_page_of_other_or_more_rows_than_were_asked_for_is_none(rows: list[Any]) -> None:
@@ -137,6 +139,25 @@ def test_another_row_in_place_of_the_one_asked_for_is_none(wording: Wording, oth
         outcome = applied(change, reply(other))
         assert outcome.status == "failed"
         assert outcome.reason.startswith("not sent: ")
+
+
+@pytest.mark.parametrize("status", [301, 400, 401, 403, 405, 408, 422, 429, 500, 503])
+def test_what_cannot_be_read_is_not_said_to_be_gone(status: int) -> None:
+    """Only 404 says so: a driver that takes another failure for it would offer to make a thing anew."""
+    refused = reply({"error": [{"message": "no"}]}, status)
+    seen = view()
+    reads = [
+        pages.fetch_cell(CellRequest(key=BOOK, column="title"), seen),
+        objects.view("Book", Features()),
+        objects.current_revision(seen),
+    ]
+    for read in reads:
+        with pytest.raises(DragomanError) as caught:
+            Answers(refused).run(read)
+        assert not isinstance(caught.value, RowNotFoundError | ObjectNotFoundError)
+    if status != 503:  # before anything was sent, the whole plan can be sent again
+        outcome = applied(Update(BOOK, {"title": "x"}), refused)
+        assert (outcome.status, outcome.reason.startswith("not sent: ")) == ("failed", True)
 
 
 # what became of rows

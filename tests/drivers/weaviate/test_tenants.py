@@ -183,6 +183,8 @@ async def hold_twins(wv: Rig) -> None:
     load = await wv.driver.plan_change(PlanRequest(changes=bulk, bulk=True))
     outcomes = await wv.driver.apply_change(msgspec.structs.replace(load, changes=bulk))
     assert [each.status for each in outcomes] == ["conflict", "applied"]
+    assert outcomes[1].key is not None
+    assert (outcomes[1].key.id, outcomes[1].key.routing) == (key(901), "ann")
 
     unscoped = [str(each) for each in wv.log[mark:] if not names_tenants(each, "ann")]
     assert unscoped == []

@@ -317,6 +317,16 @@ class Rules:
             assert sorted(plain, key=order) == sorted(found, key=order)
             assert len(plain) == 6
 
+    async def test_a_filtered_export_has_the_named_vectors_that_a_plain_one_has(self, wv: Rig):
+        config = {each: {"vectorizer": {"none": {}}, "vectorIndexType": "flat"} for each in ("front", "back")}
+        vectors = [{"front": [1.5, 0.1], "back": [0.25]}, {"back": [0.5]}, {}]
+        rows = [{"i": at} | ({"vectors": each} if each else {}) for at, each in enumerate(vectors)]
+        name = await wv.collection({"i": "int"}, rows, vectorConfig=config)
+        for filters in ([], [Filter("i", ">=", 0)]):
+            lines = await wv.export(name, *filters, form=ExportForm.ROWS, columns=["vector"])
+            assert {line["properties"]["i"]: line.get("vectors", {}) for line in lines} == dict(enumerate(vectors))
+            assert all(line["creationTimeUnix"] > 0 < line["lastUpdateTimeUnix"] for line in lines)
+
     @pytest.mark.parametrize("start", ["", "0" * 8, "f" * 8])
     async def test_a_filtered_export_has_each_row_once_wherever_the_ids_are(
         self, wv: Rig, start: str, monkeypatch: pytest.MonkeyPatch

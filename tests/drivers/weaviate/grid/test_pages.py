@@ -255,6 +255,9 @@ def test_where_a_window_does_not_fill_the_page_more_ids_are_read():
     rows, texts = windowed(counted(100_000), few, few, many, limit=50)
     assert rows == 50
     assert f"where:{TEA},sort:" in texts[-1]
+    rows, (_, _, second) = windowed(counted(100_000), found(*range(20)), found(*range(40)), limit=40, offset=10)
+    assert rows == 40
+    assert 'LessThan,valueText:"0511' in second  # 50 rows again, of which the window held 30
     for none in (found(), found(*range(15))):
         rows, texts = windowed(counted(100_000), none, found(1, 2), limit=50)
         assert (rows, len(texts)) == (2, 3)
@@ -390,6 +393,14 @@ def test_a_cursor_reaches_past_the_window_without_a_filter():
             asked(*rows, cursor=cursor, answers=Answers(), **more)
 
 
+def test_a_server_without_cursors_gets_none():
+    """W39: below 1.18 it would answer with the first rows again."""
+    cursor = cursors.seal(cursors.query_of(PageRequest(object="Book")), key(1))
+    with pytest.raises(QueryError) as caught:
+        asked(cursor=cursor, answers=Answers(), of=view(version=(1, 17, 9)))
+    assert caught.value.code == cursors.INVALID
+
+
 @pytest.mark.parametrize("more", [{"cursor": "abc"}, {"cursor": key(1)}, {"cursor": ""}, {"columns": ["title"]}])
 def test_what_is_no_cursor_of_this_query_is_refused_and_nothing_is_sent(more):
     """W39: a server may take any text for the beginning."""
@@ -506,17 +517,19 @@ class Rules:
         types = {"i": "int", "many": "int[]", "t": "text"}
         inner = [{"name": "k", "dataType": ["int"]}, {"name": "t", "dataType": ["text"]}]
         types |= {"o": {"dataType": ["object"], "nestedProperties": inner}}
+        types |= {"os": {"dataType": ["object[]"], "nestedProperties": inner}}
         rows = [
             {"t": "x", "i": 2**31, "many": [1], "o": {"k": 1, "t": "a"}},
             {"t": "x", "i": 1, "many": [1, -(2**40)], "o": {"k": 1}},
             {"t": "x", "i": 1, "o": {"k": 2**53}},
             {"t": "x", "o": {"t": "only"}},
+            {"t": "x", "i": 1, "os": [{"k": 1, "t": "a"}, {"k": 2**40}]},
         ]
         name = await wv.collection(types, rows)
         plain, found = await wv.page(name), await wv.page(name, Filter("t", "=", "x"), sort=[Sort("uuid")])
         assert [row.to_dict() for row in found.rows] == [row.to_dict() for row in plain.rows]
         assert [note.code for note in found.notes] == ["integers-repaired"]
-        assert ": 3 rows were read again" in found.notes[0].reason
+        assert ": 4 rows were read again" in found.notes[0].reason
         assert {row["i"] for row in found.rows} == {2**31, 1, None}
 
     async def test_W21_a_search_shows_references_to_objects_that_are_gone_as_a_list_does(self, wv: Rig):

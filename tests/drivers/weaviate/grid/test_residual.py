@@ -222,6 +222,10 @@ class Rules:
         with pytest.raises(QueryError):
             await wv.driver.fetch_page(PageRequest(object=name, sort=[Sort("shelf")], **more))
 
+    async def test_a_page_may_read_as_many_rows_as_the_window_holds(self, wv: Rig):
+        name = await wv.collection(TYPES, rows(3))
+        assert len((await fetched(wv, name, LEFT_OVER, residual=10_000)).notes) == 1
+
 
 class TestOnFake(OnFake, Rules):
     pass

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from dragoman.imports import LoadReport, load
 from dragoman_api import Delete, Insert, Plan, PlanRequest, RowKey, Update
+from dragoman_api.errors import DragomanError
 from dragoman_weaviate.connect import Features
 from dragoman_weaviate.writing import batches
 from dragoman_weaviate.writing.apply import Sender
@@ -168,8 +169,9 @@ def told(number: int, **result: Any) -> dict[str, Any]:
     return {"class": "Book", "id": key(number), "properties": {}, "result": {"status": "SUCCESS", **result}}
 
 
-def test_a_batch_that_is_refused_as_a_whole_is_halved_until_the_row_at_fault_is_alone() -> None:
-    refused = reply({"code": 601, "message": "body.objects.2 is wrong"}, 422)
+@pytest.mark.parametrize("status", [400, 413, 422])
+def test_a_batch_that_is_refused_as_a_whole_is_halved_until_the_row_at_fault_is_alone(status: int) -> None:
+    refused = reply({"code": 601, "message": "body.objects.2 is wrong"}, status)
     missing = reply("", 404)
     answers = Answers(
         KNOWN, refused, reply([told(0), told(1)]), refused, refused, reply([told(3)]), missing
@@ -180,10 +182,30 @@ def test_a_batch_that_is_refused_as_a_whole_is_halved_until_the_row_at_fault_is_
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("status", [401, 403, 404, 429, 500, 502])
+def test_a_batch_that_failed_for_another_reason_is_sent_once(status: int) -> None:
+    looks = [] if status == 429 else [reply("", 404), reply("", 404)]
+    outcomes = Answers(KNOWN, reply("", status), *looks).run(apply_plan(planned(0, 1), Features()))
+    assert {str(each.status) for each in outcomes} == {"unknown" if status >= 500 else "failed"}
+
+
+@pytest.mark.parametrize(
+    ("head", "get", "code"),
+    [(403, 403, "access-denied"), (500, 200, "query-failed"), (500, 403, "access-denied"), (403, 200, "access-denied")],
+)
+def test_an_id_of_which_nobody_says_whether_it_is_taken_is_not_sent(head: int, get: int, code: str) -> None:
+    """An answer to HEAD has no reason, so the same is asked with GET; the reason is that of whichever failed."""
+    asked = batches.taken(view(version=(1, 20, 0)), [key(0), key(1)], None)
+    with pytest.raises(DragomanError) as caught:
+        Answers(reply("", 404), reply("", head), reply({"error": [{"message": "no"}]}, get)).run(asked)
+    assert caught.value.code == code
+
+
 @pytest.mark.parametrize(
     ("answer", "expected"),
     [
         ([told(0)], ["unknown", "unknown"]),  # of one row only
+        ([told(0), told(1) | {"class": "Users"}], ["applied", "unknown"]),
         ([told(1), told(0)], ["unknown", "unknown"]),  # in another order
         ([told(0), told(1, status="PENDING")], ["applied", "unknown"]),
         ([told(0), told(1, errors={"error": [{"message": "half"}]})], ["applied", "unknown"]),

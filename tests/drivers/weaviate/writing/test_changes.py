@@ -81,6 +81,8 @@ def test_replacing_puts_what_is_there_and_posts_what_is_not():
     wanted = Insert("Book", {"title": "tea"}, ROW, replace=True)
     assert sent(wanted, replies=there).startswith(f"PUT /v1/objects/Book/{ROW}\n")
     assert sent(wanted, replies=gone).startswith("POST /v1/objects\n")
+    for status in (403, 500):  # nobody knows, and a POST overwrites nothing
+        assert sent(wanted, replies=[reply("", status=status)]).startswith("POST /v1/objects\n")
 
 
 # W23: edits -----------------------------------------------------------------------------------------------------------
@@ -240,6 +242,14 @@ def test_the_route_of_the_letter_is_taken_only_where_it_hits_one_row():
     assert "Other may hold" in refused(Delete(GUARDED), replies=[schema, there], by_query=True)
     shared = reply({"classes": [{"class": "Book"}, {"class": "Mix", "multiTenancyConfig": {"enabled": True}}]})
     assert "has tenants" in refused(Delete(GUARDED), replies=[shared], by_query=True)
+    three = reply({"classes": [{"class": "Other"}, {"class": "Book"}, {"class": "Third"}]})
+    for status in (200, 204, 403, 500):  # whatever is not a plain no
+        may = reply("", status=status)
+        assert "Third may hold" in refused(Delete(GUARDED), replies=[three, gone, may], by_query=True)
+    shared = reply(
+        {"classes": [{"class": "A"}, {"class": "Book"}, {"class": "Mix", "multiTenancyConfig": {"enabled": True}}]}
+    )
+    assert "'Mix' has tenants" in refused(Delete(GUARDED), replies=[shared], by_query=True)
 
 
 @pytest.mark.parametrize("change", [Update(RowKey("Book", ""), {"title": "x"}), Delete(RowKey("Book", ""))])
@@ -254,6 +264,7 @@ def test_a_change_without_a_uuid_is_skipped(change):
 def test_a_drop_takes_the_exact_name_of_one_collection():
     assert sent(Drop("Book")) == "DELETE /v1/schema/Book"
     assert "exact name" in refused(Drop("Now"))
+    assert "exact name" in refused(Drop("book"))  # the server takes it for Book
 
 
 # applying -------------------------------------------------------------------------------------------------------------

@@ -10,9 +10,10 @@ from drivers.replies import Answers, reply
 from drivers.weaviate.rig import Rig, apply_plan, connected, key, ordinary, profile
 from drivers.weaviate.views import view
 from drivers.weaviate.writing.test_changes import GUARDED, ROW, STORED, plan
+from msgspec import Raw
 
 from dragoman_api import ConnectionFailedError, Delete, Drop, Insert, QueryError, RowKey, Update
-from dragoman_weaviate import error_answers
+from dragoman_weaviate import error_answers, stored_objects
 from dragoman_weaviate.connect import Features
 from fakes.proxy import Proxy
 from fakes.weaviate import FakeWeaviate
@@ -52,6 +53,46 @@ def test_a_first_write_whose_answer_is_lost_is_an_outcome_unknown(error: Any) ->
     with pytest.raises(StopIteration) as end:
         run.send([reply(STORED)])
     assert [each.status for each in end.value.value] == ["unknown", "applied"]
+
+
+@pytest.mark.parametrize(
+    ("stored", "sent", "same"),
+    [
+        ({"n": 1}, {"n": 1}, True),
+        ({"n": 1}, {"n": 1.0}, True),
+        ({"n": 1}, {"n": 1, "m": None}, True),
+        ({"n": 0, "t": "", "l": [], "b": False}, {"n": 0, "t": "", "l": [], "b": False}, True),
+        ({}, {"n": 0}, False),
+        ({}, {"t": ""}, False),
+        ({"n": 1, "m": 2}, {"n": 1}, False),
+        ({"n": 1}, {"n": 1, "m": 2}, False),
+        ({"n": 2}, {"n": 1}, False),
+    ],
+)
+def test_a_row_is_the_same_by_all_of_its_properties(stored: dict[str, Any], sent: dict[str, Any], same: bool) -> None:
+    item = stored_objects.StoredObject(collection="Book", id=ROW, properties=stored)
+    assert stored_objects.same(item, Raw(json.dumps(sent).encode()), Raw(), Raw()) is same
+
+
+@pytest.mark.parametrize(
+    ("member", "stored", "sent", "same"),
+    [
+        (member, stored if member == "vector" else {"a": stored, "b": [1]}, sent if member == "vector" else more, same)
+        for member in ("vector", "vectors")
+        for stored, sent, more, same in [
+            ([0.1, 2], [0.10000000149011612, 2.0], {"a": [0.1, 2.0], "b": [1]}, True),
+            ([0.1, 2], [0.1, 3], {"a": [0.1, 3], "b": [1]}, False),
+            ([0.1, 2], [0.1], {"a": [0.1, 2]}, False),
+            ([0.1, 2], [2, 0.1], {"a": [0.1, 2], "b": [2]}, False),
+        ]
+    ],
+)
+def test_a_row_is_the_same_by_each_of_its_vectors(member: str, stored: Any, sent: Any, same: bool) -> None:
+    item = stored_objects.StoredObject(collection="Book", id=ROW, properties={})
+    setattr(item, member, Raw(json.dumps(stored).encode()))
+    vectors = {"vector": Raw(), "vectors": Raw()} | {member: Raw(json.dumps(sent).encode())}
+    assert stored_objects.same(item, Raw(b"{}"), **vectors) is same
+    assert stored_objects.same(item, Raw(b"{}"), Raw(), Raw()) is True  # none was sent
 
 
 def test_a_row_counts_as_changed_by_the_plan_itself_only_where_that_change_was_applied() -> None:
