@@ -232,6 +232,70 @@ def test_what_is_called_aggregatable_and_does_not_sort(kind: str) -> None:
     assert set(column.reasons) == {"sort", *(op for op in Op if op not in column.operators)}
 
 
+EQUAL, ORDER = {"=", "!=", "in", "not-in"}, {">", ">=", "<", "<=", "between"}
+PARTS, NULLS, EMPTY = {"contains", "not-contains", "starts", "ends"}, {"null", "not-null"}, {"empty", "not-empty"}
+DECLARED: dict[str, tuple[set[str], bool, str]] = {
+    "keyword constant_keyword wildcard": ({*EQUAL, *ORDER, *PARTS, *NULLS, *EMPTY}, True, "text"),
+    "text match_only_text search_as_you_type annotated_text": ({*EQUAL, *PARTS, *NULLS}, False, "text"),
+    "byte short integer long token_count": ({*EQUAL, *ORDER, *NULLS}, True, "integer"),
+    "unsigned_long": ({*EQUAL, *ORDER, *NULLS}, True, "unsigned"),
+    "half_float float double scaled_float": ({*EQUAL, *ORDER, *NULLS}, True, "float"),
+    "date date_nanos": ({*EQUAL, *ORDER, *NULLS}, True, "timestamp"),
+    "boolean": ({*EQUAL, *NULLS}, True, "boolean"),
+    "ip version": ({*EQUAL, *ORDER, *NULLS}, True, "text"),
+    "binary": (NULLS, False, "binary"),
+    "integer_range float_range long_range double_range date_range ip_range": (NULLS, False, "range"),
+    "geo_point": ({*NULLS, "near", "in-box"}, False, "geo"),
+    "geo_shape point shape": (NULLS, False, "geo"),
+    "flattened": ({*EQUAL, *PARTS, *NULLS}, False, "json"),
+    "object nested": (set(), False, "json"),
+    "join completion dense_vector": (NULLS, False, "other"),
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "declared"), [(kind, DECLARED[kinds]) for kinds in DECLARED for kind in kinds.split()]
+)
+def test_E34_every_type_declares_all_that_it_takes(kind: str, declared: tuple[set[str], bool, str]) -> None:
+    found = view({"properties": {"x": {"type": kind}}})
+    column = found.columns["x"]
+    assert ({str(op) for op in column.operators}, column.sortable, str(column.kind)) == declared
+    assert (column.multiple, column.written, column.path) == (True, "always", ("_source", "x"))
+
+
+def test_E18_the_special_columns_and_the_keys_of_a_flattened_one_declare_all_that_they_take() -> None:
+    properties = {
+        "o": {"properties": {"f": {"type": "flattened"}}},
+        "al": {"type": "alias", "path": "k"},
+        "k": {"type": "keyword"},
+    }
+    found = view({"properties": properties})
+    shown = {
+        name: ({str(op) for op in column.operators}, column.sortable, str(column.kind), column.multiple, column.path)
+        for name, column in found.columns.items()
+    }
+    assert shown["_id"] == (EQUAL, False, "text", False, ("_id",))
+    assert shown["_index"] == ({*EQUAL, *PARTS}, True, "text", False, ("_index",))
+    assert shown["_score"] == (set(), False, "float", False, ())
+    assert shown["al"][-1] == ("_source", "k")
+    for name in ("o.f.k", "o.f.k.deep"):
+        field = found.find(name)
+        assert field is not None
+        column = view_module.column(field)
+        assert ({str(op) for op in column.operators}, column.sortable, str(column.kind)) == (
+            {*EQUAL, "between", *NULLS, *EMPTY}, True, "text",
+        )  # fmt: skip
+        assert field.keys == ("o", "f", *name.split(".")[2:])
+    assert [found.find(name) for name in ("o.f.", "o.f..k", "o.g", "k.x", ".k", "")] == [None] * 6
+
+
+def test_a_text_whose_whole_strings_alone_are_indexed_does_not_tell_whether_a_row_has_one() -> None:
+    """`exists` asks the text, and would silently find nothing."""
+    blind = {"searchable": False, "aggregatable": False}
+    column = view({"properties": {"x": TEXT}}, caps={"x": {"text": blind}}).columns["x"]
+    assert (Op.EQ in column.operators, Op.NULL in column.operators, column.sortable) == (True, False, True)
+
+
 @pytest.mark.parametrize("values", ["integer", "float", "long", "double", "date", "ip"])
 def test_a_column_of_ranges_is_one_whatever_their_ends_are(values: str) -> None:
     assert view({"properties": {"x": {"type": f"{values}_range"}}}).columns["x"].kind is ColumnKind.RANGE

@@ -17,7 +17,7 @@ from drivers.elasticsearch.test_objects import read, view
 
 from dragoman_api import CountRequest, Filter, FilterNotSupportedError, FilterRequest, PageRequest, Sort
 from dragoman_api import Operator as Op
-from dragoman_elasticsearch.columns import dates, exactness
+from dragoman_elasticsearch.columns import dates, exactness, looks
 from dragoman_elasticsearch.connect import Features
 from dragoman_elasticsearch.grid.filters import compile_filter
 
@@ -754,6 +754,149 @@ def test_values_that_a_runtime_field_without_a_script_cannot_hold_count_as_absen
     found = view({"properties": {}, "runtime": {"r": {"type": kind}}}, caps={"r": {kind: {}}})
     reasons = told(found, row, (8, 19, 21))
     assert ("values that the type cannot hold count as absent (runtime field)" in reasons) is approximate
+
+
+LIMITED = {"type": "keyword", "ignore_above": 3}
+LONG, WORDS = {"type": "long"}, {"type": "keyword"}
+STRICT = {"type": "date", "format": "strict_date_optional_time"}
+TOUCHED: list[tuple[list[dict[str, Any]], list[Filter], list[Filter]]] = [
+    # a limit of one of two indices, and a long value beside a short one
+    (
+        [LIMITED | {"ignore_above": 9}, LIMITED],
+        [
+            Filter("x", "=", "abcd"),
+            Filter("x", "in", ["a", "abcd"]),
+            Filter("x", "not-in", ["abcd", "a"]),
+            Filter("x", ">", "a"),
+            Filter("x", "contains", "a"),
+        ],
+        [Filter("x", "=", "abc"), Filter("x", "in", ["a", "abc"]), Filter("x", "empty"), Filter("x", "null")],
+    ),
+    # the text itself tells whether a row has one
+    ([_with(_SUB, ignore_above=3)], [Filter("x", "=", "abcd")], [Filter("x", "=", "abc"), Filter("x", "null")]),
+    (
+        [_with(_SUB, null_value="none")],
+        [Filter("x", "=", "none"), Filter("x", "=", "NONE", case=False), Filter("x", "in", ["a", "none"])],
+        [Filter("x", "null"), Filter("x", "not-empty"), Filter("x", "=", "other"), Filter("x", "empty")],
+    ),
+    (
+        [WORDS | {"null_value": "none"}, WORDS | {"null_value": ""}, WORDS | {"null_value": "nil"}],
+        [Filter("x", "empty"), Filter("x", "null"), Filter("x", "=", "nil"), Filter("x", "=", "")],
+        [Filter("x", "=", "other")],
+    ),
+    ([WORDS | {"null_value": "none"}], [Filter("x", "null"), Filter("x", ">", "a")], [Filter("x", "empty")]),
+    (
+        [LONG | {"null_value": 7, "coerce": False}],
+        [Filter("x", "=", "7.0"), Filter("x", "in", [1, 7])],
+        [Filter("x", "=", 8)],
+    ),
+    ([LONG | {"null_value": "7", "coerce": False}], [Filter("x", "=", 7)], [Filter("x", "=", 77)]),
+    # decimals cut off towards zero cross a bound, or cannot
+    (
+        [LONG],
+        [
+            Filter("x", "=", 1),
+            Filter("x", ">=", 0),
+            Filter("x", "<", 0),
+            Filter("x", ">", 0),
+            Filter("x", "<=", 0),
+            Filter("x", ">=", -1),
+            Filter("x", "<", -1),
+            Filter("x", ">", 1),
+            Filter("x", "<=", 1),
+            Filter("x", ">=", "1.5"),
+            Filter("x", "between", [1, 5]),
+            Filter("x", "between", [-5, -1]),
+            Filter("x", "between", [0, -1]),
+        ],
+        [
+            Filter("x", ">=", 1),
+            Filter("x", "<", 1),
+            Filter("x", ">", -1),
+            Filter("x", "<=", -1),
+            Filter("x", "null"),
+            Filter("x", "between", [1, -1]),
+        ],
+    ),
+    ([{"type": "unsigned_long"}], [], [Filter("x", "=", 1), Filter("x", ">", 1)]),
+    # what a double cannot hold
+    (
+        [{"type": "double"}],
+        [
+            Filter("x", "=", 2**53),
+            Filter("x", ">", -(2**53)),
+            Filter("x", "in", [1, 2**53]),
+            Filter("x", "between", [0, 2**60]),
+            Filter("x", "=", "0.1000000000000000000001"),
+        ],
+        [Filter("x", "=", 2**53 - 1), Filter("x", "=", 1 - 2**53), Filter("x", "in", [1, 0.1]), Filter("x", "null")],
+    ),
+    ([{"type": "double"}, {"type": "float"}], [Filter("x", "=", 1)], [Filter("x", "not-null")]),
+    ([{"type": "boolean"}], [Filter("x", "=", False), Filter("x", "in", [True, False])], [Filter("x", "=", True)]),
+    # a second and a day are taken whole, an instant is not
+    (
+        [STRICT],
+        [
+            Filter("x", "=", "2024-12-31T10:00:00.123Z"),
+            Filter("x", "in", ["2024-12-31", "2024-12-31T10:00:00.1Z"]),
+            Filter("x", "between", ["2024", "now"]),
+            Filter("x", "=", "2024-12-31T00:00:00.0001Z/2025-01-01T00:00:00Z"),
+        ],
+        [
+            Filter("x", "=", "2024-12-31T10:00:00Z"),
+            Filter("x", "in", ["2024-12-31", "2024-12"]),
+            Filter("x", "=", "2024-12-31T00:00:00Z/2025-01-01T00:00:00Z"),
+        ],
+    ),
+    ([STRICT | {"format": "yyyyMMdd"}], [Filter("x", "=", "20241231")], [Filter("x", "=", "2024-12-31")]),
+    (
+        [STRICT | {"ignore_malformed": True}],
+        [Filter("x", ">", "2024"), Filter("x", "=", "2024-12-31T00:00:00Z/2025-01-01T00:00:00Z")],
+        [Filter("x", "=", "2024-12-31"), Filter("x", "null")],
+    ),
+    (
+        [LONG | {"ignore_malformed": "true", "coerce": "false"}],
+        [Filter("x", ">", 1)],
+        [Filter("x", "=", 1), Filter("x", "null")],
+    ),
+]
+
+
+@pytest.mark.parametrize("specs", [pytest.param(case, id=f"{at}") for at, case in enumerate(TOUCHED)])
+def test_a_mapping_makes_just_those_rows_approximate_whose_values_it_can_move(
+    specs: tuple[list[dict[str, Any]], list[Filter], list[Filter]],
+) -> None:
+    """In one of several indices, for one of several values, at the very edge; whichever index comes first."""
+    mappings, touched, exact = specs
+    for order in (mappings, mappings[::-1], [*mappings[1:], *mappings[:1]]):
+        found = view(*({"properties": {"x": spec, f"y{at}": LONG}} for at, spec in enumerate(order)))
+        reasons = [
+            [each for each in told(found, row) if not each.startswith("rows without")] for row in touched + exact
+        ]
+        assert [row for row, reason in zip(touched, reasons, strict=False) if not reason] == []
+        assert [row for row, reason in zip(exact, reasons[len(touched) :], strict=True) if reason] == []
+
+
+@pytest.mark.parametrize(
+    ("value", "types", "long"),
+    [
+        ("9.99", ("double", "float"), False),
+        ("9.99", ("float", "double"), False),
+        ("123456", ("float",), False),
+        ("1234567", ("float",), True),
+        ("1.2e-38", ("float",), False),
+        ("1.1e-38", ("float",), True),
+        ("0", ("float",), False),
+        ("0.5", ("double",), True),
+        (True, ("float",), False),
+        ({"a": 1}, ("float",), False),
+        ("many", ("float",), False),
+    ],
+)
+def test_a_number_is_long_by_the_type_that_keeps_the_fewest_digits(
+    value: Any, types: tuple[str, ...], *, long: bool
+) -> None:
+    assert looks.is_long(value, tuple(looks.PRECISION[kind] for kind in types)) is long
 
 
 def test_every_row_of_the_table_is_tested() -> None:

@@ -9,7 +9,7 @@ from drivers.elasticsearch.rig import OnFake, OnServer
 from drivers.elasticsearch.test_objects import read
 
 from dragoman_api import Filter, Insert, Json, OutcomeStatus
-from dragoman_elasticsearch.columns.dates import check
+from dragoman_elasticsearch.columns.dates import check, respelled
 from dragoman_elasticsearch.grid import filter_values
 from dragoman_elasticsearch.writing.edited_values import edited
 
@@ -21,13 +21,15 @@ FITTING: list[tuple[str, Any]] = [
     (DEFAULT, "2024"), (DEFAULT, "2024-02"), (DEFAULT, "2024-02-29"), (DEFAULT, "2024-01-31T12:00:00Z"),
     (DEFAULT, "2024-01-31T12:00:00.123456789+02:00"), (DEFAULT, "2024-01-31T12"), (DEFAULT, 1706702400000),
     (DEFAULT, "1706702400000"), (DEFAULT, "-1"), ("yyyy-MM-dd", "2024-01-31"), ("yyyy/MM/dd HH:mm:ss||yyyy", "2024"),
-    ("epoch_second", 17), ("yyyy'.'MM", "2024.01"),
+    ("epoch_second", 17), ("yyyy'.'MM", "2024.01"), (DEFAULT, "2024-12"), (DEFAULT, "2024-12-31"),
+    ("dd.MM.yyyy", "31.12.2024"), ("yyyy-MM", "2024-12"),
 ]  # fmt: skip
 MISFITS: list[tuple[str, Any]] = [
     (DEFAULT, "soon"), (DEFAULT, "31.01.2024"), (DEFAULT, "2024-13-01"), (DEFAULT, "2023-02-29"), (DEFAULT, "2024-1-1"),
     (DEFAULT, "2024-01-31 12:00"), (DEFAULT, "2024-01-31T25:00:00Z"), (DEFAULT, True), (DEFAULT, ""),
     ("yyyy-MM-dd", "2024-01-31T12:00:00Z"), ("yyyy-MM-dd", 1706702400000), ("strict_date_optional_time", "1.5"),
-    ("yyyy/MM/dd HH:mm:ss||yyyy", "2024-01"), (DEFAULT, ["2024", "soon"]),
+    ("yyyy/MM/dd HH:mm:ss||yyyy", "2024-01"), (DEFAULT, ["2024", "soon"]), (DEFAULT, "2024-04-31"),
+    (DEFAULT, "2024-00-01"), (DEFAULT, "2024-12-32"), ("dd.MM.yyyy", "00.12.2024"),
 ]  # fmt: skip
 
 
@@ -48,6 +50,43 @@ def test_a_value_that_no_format_reads_is_refused_with_the_formats(formats: str, 
 def test_a_format_that_only_the_server_knows_refuses_nothing(formats: str) -> None:
     check("soon", [formats])
     check("soon", ["yyyy", formats])
+
+
+@pytest.mark.parametrize(
+    ("instant", "formats", "spelling"),
+    [
+        ("2024-12-31T00:00:00Z", ["dd.MM.yyyy"], "31.12.2024"),
+        ("2024-12-01T00:00:00Z", ["yyyy-MM"], "2024-12"),
+        ("2024-01-01T00:00:00Z", ["8uuuu"], "2024"),
+        ("2024-01-31T12:30:45.12Z", ["yyyy/MM/dd HH:mm:ss.SSS"], "2024/01/31 12:30:45.120"),
+        ("2024-01-31T12:30:45Z", ["yyyy/MM/dd HH:mm:ss.SSS"], "2024/01/31 12:30:45.000"),
+        ("9999-12-31T23:59:59Z", ["epoch_second"], "253402300799"),
+        ("1969-12-31T23:59:59.999000Z", ["epoch_millis"], "-1"),
+        ("2024-01-31T00:00:00.5Z", ["epoch_millis"], "1706659200500"),
+        # the first that spells all of it, of one mapping or of another
+        ("2024-01-31T00:00:00Z", ["yyyy||yyyy-MM||dd.MM.yyyy||yyyy/MM/dd"], "31.01.2024"),
+        ("2024-01-31T00:00:00Z", ["yyyy", "yyyy-MM", "dd.MM.yyyy"], "31.01.2024"),
+        # a part that no format has
+        ("2024-02-01T00:00:00Z", ["yyyy"], None),
+        ("2024-01-31T00:00:00Z", ["yyyy-MM"], None),
+        ("2024-01-31T01:00:00Z", ["yyyy-MM-dd"], None),
+        ("2024-01-31T00:01:00Z", ["yyyy-MM-dd"], None),
+        ("2024-01-31T00:00:01Z", ["yyyy-MM-dd HH:mm"], None),
+        ("2024-01-31T00:00:00.001Z", ["yyyy-MM-dd HH:mm:ss"], None),
+        ("2024-01-31T00:00:00.0001Z", ["yyyy-MM-dd HH:mm:ss.SSS"], None),
+        ("2024-01-31T00:00:00.5Z", ["epoch_second"], None),
+        ("2024-01-31T00:00:00.1234Z", ["epoch_millis"], None),
+        # read as it is, by one of several, or by one that only the server knows
+        ("2024-01-31T00:00:00Z", ["dd.MM.yyyy||strict_date_optional_time"], None),
+        ("2024-01-31T00:00:00Z", ["dd.MM.yyyy", "strict_date_optional_time"], None),
+        ("2024-01-31T00:00:00Z", ["basic_week_date||dd.MM.yyyy"], None),
+        ("2024-01-31", ["dd.MM.yyyy"], None),
+    ],
+)
+def test_an_instant_is_spelled_as_a_format_takes_all_of_it(
+    instant: str, formats: list[str], spelling: str | None
+) -> None:
+    assert respelled(instant, formats) == (spelling or instant)
 
 
 class Rules:
