@@ -10,7 +10,15 @@ import pytest
 from drivers.elasticsearch.rig import OnServer, Rig, connected, on_fake, profile
 from drivers.replies import Answers, reply
 
-from dragoman_api import AuthenticationError, ConnectionFailedError, HttpRequest, ObjectsRequest, Profile, Server
+from dragoman_api import (
+    AuthenticationError,
+    ConnectionFailedError,
+    HttpRequest,
+    ObjectsRequest,
+    Profile,
+    QueryError,
+    Server,
+)
 from dragoman_api.connections import AuthScheme, Secrets, SslMode
 from dragoman_api.errors import AccessDeniedError, ConfigurationError, ServerNotSupportedError
 from dragoman_api.remedies import Remedy
@@ -85,6 +93,21 @@ def test_E3_a_newer_major_is_taken_on_request_with_a_warning() -> None:
     assert caught.value.remedies == (Remedy("edit-field", {"field": "untested_versions", "value": True}),)
 
 
+@pytest.mark.parametrize("said", [False, None, 0, "", "false", "true", 1])
+def test_E3_only_an_untested_versions_that_is_on_takes_a_newer_major(said: object) -> None:
+    """A person's own `false` is no request, and neither is a value of another kind."""
+    with pytest.raises(ServerNotSupportedError):
+        identified(reply(about("10.0.0"), headers=HEADER), untested_versions=said)
+    found, _ = identified(reply(about("9.9.9"), headers=HEADER), untested_versions=said)
+    assert found.version == "9.9.9"
+
+
+@pytest.mark.parametrize("header", ["", "OpenSearch", "elasticsearch", "Elasticsearch "])
+def test_E3_another_word_in_the_product_header_is_none(header: str) -> None:
+    with pytest.raises(ServerNotSupportedError):
+        identified(reply(about(), headers={"X-Elastic-Product": header}))
+
+
 def test_serverless_is_taken_with_a_warning() -> None:
     found, _ = identified(reply(about("8.11.0", build_flavor="serverless"), headers=HEADER))
     assert found.notes == ["serverless build: untested"]
@@ -98,6 +121,7 @@ def test_serverless_is_taken_with_a_warning() -> None:
         ("7.10.2", "oss", True, False),
         ("7.11.2", "default", True, False),
         ("7.12.0", "default", True, True),
+        ("7.12.1", "oss", True, False),
         ("8.0.0", "default", True, True),
     ],
 )
@@ -130,6 +154,25 @@ def test_credentials_without_monitor_connect_with_what_the_header_tells() -> Non
 def test_a_403_of_something_else_is_no_elasticsearch() -> None:
     with pytest.raises(ServerNotSupportedError, match="403"):
         identified(reply("<html>", 403), reply("<html>", 403))
+
+
+@pytest.mark.parametrize("second", [204, 302, 400, 404, 500, 503])
+def test_only_a_200_says_that_credentials_without_monitor_are_good(second: int) -> None:
+    script = Answers(reply({}, 403), reply({"username": "x"}, second, HEADER))
+    with pytest.raises(ServerNotSupportedError, match=f"403 to GET / and {second} to"):
+        script.run(connect.identify(Profile(name="shop", type="elasticsearch", host="h", port=9200)))
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [(401, AuthenticationError), (404, QueryError), (500, QueryError), (502, ConnectionFailedError)],
+)
+def test_only_a_403_asks_again_who_the_credentials_are(status: int, kind: type[Exception]) -> None:
+    for exchange in (connect.identify(Profile(name="shop", type="elasticsearch", host="h", port=9200)), connect.ping()):
+        script = Answers(reply("", status))
+        with pytest.raises(kind):
+            script.run(exchange)  # type: ignore[arg-type]
+        assert [each.path for each in script.asked] == ["/"]
 
 
 # credentials

@@ -271,6 +271,19 @@ def test_text_stays_text_and_head_shows_status_and_headers() -> None:
     assert "Content-Type: application/json" in found.text
 
 
+@pytest.mark.parametrize("status", [200, 301, 400, 401, 403, 404, 429, 500, 503])
+def test_the_answer_to_a_head_is_its_status_and_every_other_failure_is_told(status: int) -> None:
+    """An answer without a body has no reason; a read leaves nothing open, a write does."""
+    found = shaped(reply("", status), method="HEAD")
+    assert (found.kind, found.status, found.text.splitlines()[0]) == (AnswerKind.TEXT, status, f"HTTP {status}")
+    assert found.notes == []
+    for method, told in (("HEAD", []), ("GET", ["http-error"]), ("POST", ["http-error"])):
+        for writes in (False, True):
+            open_ = ["outcome-unknown"] * (writes and status >= 500)
+            codes = [note.code for note in shaped(reply("", status), method=method, may_write=writes).notes]
+            assert codes == (told if status != 200 else []) + open_
+
+
 REASON = {"type": "mapper_parsing_exception", "reason": "no long", "caused_by": {"type": "x", "reason": "for 'a'"}}
 
 

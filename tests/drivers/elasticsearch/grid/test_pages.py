@@ -18,12 +18,13 @@ from drivers.replies import Answers, reply
 from msgspec import Raw
 from msgspec.structs import replace
 
-from dragoman_api import CountRequest, Filter, Page, PageRequest, QueryError, RawQuery, Sort
+from dragoman_api import CountRequest, Filter, FilterRequest, Page, PageRequest, QueryError, RawQuery, Sort, TimeRange
 from dragoman_api.errors import ConnectionFailedError, WindowExceededError
 from dragoman_api.remedies import Remedy
 from dragoman_elasticsearch.columns import exactness
 from dragoman_elasticsearch.connect import Features
 from dragoman_elasticsearch.grid import deep_pages, pages
+from dragoman_elasticsearch.grid.filters import compile_filter
 from dragoman_elasticsearch.grid.sorting import compile_sort, reverse
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 MODERN = Features((8, 19, 0))
 TEXT = {"type": "text", "fields": {"keyword": {"type": "keyword"}}}
+KEYWORD = {"type": "keyword"}
 
 
 def keys(*sorts: Sort, mappings: tuple[dict[str, Any], ...]) -> list[dict[str, Any]]:
@@ -266,6 +268,96 @@ async def test_a_walk_keeps_to_the_copies_of_shards_that_the_connections_first_p
         [opened] = es.sent("POST", "/_pit?")
         [chosen] = parse_qs(urlsplit(shallow.path).query)["preference"]
         assert parse_qs(urlsplit(opened.path).query)["preference"] == [chosen]
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1), (1, 2, 0)])
+def test_E42_the_window_of_several_indices_is_the_smallest_of_them(order: tuple[int, ...]) -> None:
+    """One was set, two have their defaults; a number is compared as a number."""
+    key = "index.max_result_window"
+    indices = [{"settings": {key: "900"}, "defaults": {}}, {"settings": {}, "defaults": {key: "10000"}}]
+    indices.append({"settings": {key: "50000"}, "defaults": {}})
+    answer = {f"i{at}": indices[at] for at in order}
+    assert Answers(reply(answer)).run(pages.window_setting("i*")) == 900
+    assert Answers(reply({"a": indices[1], "b": indices[2]})).run(pages.window_setting("i*")) == 10_000
+
+
+def test_pages_share_a_walk_only_if_all_of_their_result_is_the_same() -> None:
+    """Another part of it makes another result: rows of one would be shown for the other."""
+    found = view(mapped(n={"type": "long"}, k={"type": "keyword"}, **{"@timestamp": {"type": "date"}}))
+
+    def key(seen: Any = found, **more: Any) -> str:
+        request = PageRequest(**{"object": "x", "offset": 20_000, "limit": 10} | more)
+        return pages.page_query(request, seen, MODERN, window=10_000, preference="p").result_key
+
+    filters = [compile_filter(FilterRequest(object="x", rows=[Filter("n", ">", at)]), found, MODERN) for at in (1, 2)]
+    span = TimeRange(column="@timestamp", since="2024-12-31T00:00:00Z")
+    others = [
+        key(object="y"),
+        key(view(mapped(n={"type": "long"}, k={"type": "keyword"}, o=KEYWORD))),
+        key(columns=["n"]),
+        key(columns=["k"]),
+        key(columns=["n", "k"]),
+        key(filter=filters[0]),
+        key(filter=filters[1]),
+        key(time=span),
+        key(sort=[Sort("n")]),
+        key(sort=[Sort("n", descending=True)]),
+        key(sort=[Sort("n"), Sort("k")]),
+        key(sort=[Sort("k"), Sort("n")]),
+    ]
+    assert len({key(), *others}) == len(others) + 1
+    assert key(offset=30_000, limit=5, total=False) == key()
+
+
+def test_what_a_server_says_of_a_later_row_is_said_of_the_page() -> None:
+    """The first row is an ordinary one: its index, its document and its values."""
+    found = view(mapped(n={"type": "long"}, k=KEYWORD), mapped(n={"type": "long"}))
+    first = {"_index": "a", "_id": "1", "_source": {"n": 1}}
+    second = {"_index": "b", "_id": "2", "_source": {"n": 1, "new": 5}, "_ignored": ["k"]}
+    third = {"_index": "b", "_id": "3", "_ignored": ["n", "k.keyword", "unmapped"]}
+    grid = pages.page_query(PageRequest(object="x"), found, MODERN, window=10_000, preference="p")
+    page = Answers(reply({"hits": {"hits": [first, second, third]}})).run(grid.shallow_page())
+    codes = [(note.code, note.column) for note in page.notes]
+    assert sorted(codes, key=str) == [
+        ("keys-left-out", None),
+        ("source-missing", None),
+        ("value-not-indexed", "k"),
+        ("value-not-indexed", "k"),
+        ("value-not-indexed", "n"),
+    ]
+    assert [row["n"] for row in page.rows] == [1, 1, None]
+    alone = pages.page_query(PageRequest(object="x"), replace(found, objects=("x",), target="x"), MODERN,
+                             window=10_000, preference="p")  # fmt: skip
+    for rows in ([first, second], [first | {"_index": "x"}, second]):
+        with pytest.raises(QueryError, match="'b', not of 'x'"):
+            Answers(reply({"hits": {"hits": rows}})).run(alone.shallow_page())
+
+
+@pytest.mark.parametrize(("version", "size"), [((8, 19, 21), 5), ((7, 10, 2), 20)])
+def test_a_walk_asks_with_the_newest_name_of_its_context_and_frees_that(
+    version: tuple[int, int, int], size: int
+) -> None:
+    """The server may give another with every answer, and forgets the one before."""
+    request = PageRequest(object="x", offset=20, limit=size, sort=[Sort("n")], columns=["_id"])
+    query = pages.page_query(request, view(mapped(n={"type": "long"})), MODERN, window=10, preference="p")
+    walk, total = query.pager(Features(version)), {"value": 400 if size == 5 else 40, "relation": "eq"}
+
+    def answer(name: str, first: int, size: int = 10) -> Any:
+        rows = [{"_index": "a", "_id": str(at), "sort": [at, at]} for at in range(first, first + size)]
+        return reply({"pit_id": name, "_scroll_id": name, "hits": {"total": total, "hits": rows}})
+
+    if size == 5:
+        script = Answers(reply({"id": "0"}), answer("1", 0, 0), answer("2", 0), answer("3", 10), answer("4", 20, 5))
+    else:
+        script = Answers(answer("1", 0), answer("2", 10), answer("3", 20), answer("4", 30))
+    hits = script.run(walk.fetch(20, size, {}))
+    assert [hit.id for hit in hits] == [str(at) for at in range(20, 20 + size)]
+    bodies = [json.loads(each.body or "{}") for each in script.asked]
+    names = [body["pit"]["id"] if "pit" in body else body.get("scroll_id") for body in bodies]
+    assert names == ([None, "0", "1", "2", "3"] if size == 5 else [None, "1", "2", "3"])
+    freed = walk.close()
+    assert freed is not None
+    assert '"4"' in str(freed.body)
 
 
 async def test_every_search_refuses_partial_results() -> None:
@@ -846,9 +938,6 @@ async def test_a_write_is_not_sent_again_to_a_busy_server() -> None:
             [found] = await es.console('POST /x/_doc {"n":1}')
             assert found.status == 429
         assert asked.count("/x/_doc") == 1
-
-
-KEYWORD = {"type": "keyword"}
 
 
 class LeftOutRules:

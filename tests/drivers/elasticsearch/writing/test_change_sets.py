@@ -394,6 +394,104 @@ def test_a_conflict_on_the_second_attempt_is_told_from_a_change_that_had_arrived
         assert [each.status for each in sending.outcomes] == [APPLIED, status]
 
 
+def write(key: str | None, action: str = "update", index: str = "books", **more: Any) -> requests.RowWrite:
+    body = None if action == "delete" else '{"doc":{"a":1}}' if action == "update" else '{"a":1}'
+    return requests.RowWrite(action=action, index=index, id=key, body=body, **more)
+
+
+def sending_of(*writes: requests.RowWrite) -> Sender:
+    for number, each in enumerate(writes):
+        each.changes = [number]
+    return Sender(Plan(planned=[planned for planned, _ in planned_requests(writes)]))
+
+
+@pytest.mark.parametrize(
+    ("action", "result", "applied"),
+    [
+        ("create", "created", True), ("create", "updated", False), ("create", "noop", False),
+        ("index", "created", True), ("index", "updated", True), ("index", "noop", False),
+        ("update", "updated", True), ("update", "noop", True), ("update", "created", False),
+        ("delete", "deleted", True), ("delete", "updated", False), ("delete", "", False),
+    ],
+)  # fmt: skip
+def test_each_action_is_done_by_the_results_that_it_can_have(action: str, result: str, *, applied: bool) -> None:
+    """Of the first row, and of the second."""
+    sending = sending_of(write("a", action), write("b", action))
+    told = [{"_index": "books", "_id": key, "result": result, "status": 200} for key in "ab"]
+    looked_up = [] if applied else [found({"a": 3}, {"a": 3})]
+    Answers(SETTINGS, reply({"items": [{action: each} for each in told]}), *looked_up).run(sending.send())
+    assert [each.status is APPLIED for each in sending.outcomes] == [applied] * 2
+
+
+def test_requests_of_several_indices_are_each_judged_by_their_own_and_sent_again() -> None:
+    """Each name is looked up once; what is turned away of one request does not replace what is of another."""
+    keys = ("a", "b")
+    sending = sending_of(*(write(key, index=index) for index in ("books", "alias", "hidden") for key in keys))
+    settings = {"books": SETTINGS, "alias": reply({"books-2": {"settings": {}}}), "hidden": reply("", 403)}
+
+    def busy(index: str) -> Any:
+        return items({**DONE, "_index": index, "_id": "a", "status": 200}, {"_index": index, "_id": "b", **BUSY})
+
+    first = Answers(
+        settings["books"], busy("books"), settings["alias"], busy("books-2"), settings["hidden"], busy("any"),
+    )  # fmt: skip
+    assert first.run(sending.send())
+    assert [each.status for each in sending.outcomes] == [APPLIED, FAILED] * 3
+    assert [(each.changes, each.request.path.split("/")[1]) for each in sending.waiting] == [
+        ([1], "books"), ([3], "alias"), ([5], "hidden"),
+    ]  # fmt: skip
+    again = [items({**DONE, "_index": index, "_id": "b", "status": 200}) for index in ("books", "books-2", "any")]
+    assert not Answers(*again).run(sending.send())
+    assert {each.status for each in sending.outcomes} == {APPLIED}
+    assert [known(each).object for each in sending.outcomes] == ["books"] * 2 + ["books-2"] * 2 + ["any"] * 2
+
+
+def test_a_row_of_another_index_than_its_own_is_not_taken_for_it() -> None:
+    for index, status in (("books", APPLIED), ("books-2", UNKNOWN), ("", UNKNOWN)):
+        sending = sending_of(write("a"), write("b"))
+        told = items(*({**DONE, "_index": index, "_id": key, "status": 200} for key in "ab"))
+        looked_up = [] if status is APPLIED else [found({"a": 3}, {"a": 3})]
+        Answers(SETTINGS, told, *looked_up).run(sending.send())
+        assert [each.status for each in sending.outcomes] == [status] * 2
+
+
+@pytest.mark.parametrize("lines", [True, False])
+def test_every_row_of_a_lost_answer_is_named_and_read_with_its_routing(*, lines: bool) -> None:
+    """The second is there as it was to be, the first is not; a routing is a text, an empty one none."""
+    rows = [write("a", routing="r/1"), write("b", routing="0")] if lines else [write("b", routing="r&1")]
+    sending = sending_of(*rows)
+    exchange = sending.send()
+    next(exchange)
+    exchange.send(SETTINGS)
+    read = exchange.throw(ConnectionFailedError("lost", details={"sent": True}))
+    assert isinstance(read, HttpRequest)
+    wanted = (
+        [{"_id": "a", "routing": "r/1"}, {"_id": "b", "routing": "0"}] if lines else [{"_id": "b", "routing": "r&1"}]
+    )
+    assert json.loads(read.body or "")["docs"] == wanted
+    stored = {"_index": "books", "found": True, "_seq_no": 9, "_primary_term": 1}
+    docs = [stored | {"_id": "a", "_source": {"a": 3}}] * lines + [stored | {"_id": "b", "_source": {"a": 1, "z": 2}}]
+    with pytest.raises(StopIteration):
+        exchange.send(reply({"docs": docs}))
+    assert [(each.id, each.status) for each in sending.outcomes] == [("a", UNKNOWN)] * lines + [("b", APPLIED)]
+
+
+def test_the_key_of_an_outcome_holds_the_first_sequence_number_and_the_routing() -> None:
+    """0 is a number; a row that is gone has no key."""
+    sending = sending_of(write("a", routing="r"), write("b", "delete"), write("c", "index"))
+    zero = {"_index": "books", "_seq_no": 0, "_primary_term": 1, "status": 200}
+    told = [{"update": zero | {"_id": "a", "result": "updated"}}, {"delete": zero | {"_id": "b", "result": "deleted"}}]
+    told.append({"index": zero | {"_id": "c", "result": "created", "_shards": {"failed": 1}}})
+    Answers(SETTINGS, reply({"items": told})).run(sending.send())
+    guard = {"seq_no": 0, "primary_term": 1}
+    assert [each.key for each in sending.outcomes] == [
+        RowKey("books", "a", "r", guard),
+        None,
+        RowKey("books", "c", None, guard),
+    ]
+    assert [each.reason for each in sending.outcomes] == ["", "", "1 copies of the shard failed to store it"]
+
+
 def test_a_whole_request_that_was_turned_away_is_sent_again() -> None:
     sending = Sender(bulk("a", "b"))
     busy = reply({"error": BUSY["error"], "status": 429}, 429)
