@@ -100,3 +100,22 @@ async def tab_of(place: Workbench) -> AsyncIterator[Tab]:
     timeout = aiohttp.ClientTimeout(total=40)
     async with aiohttp.ClientSession(place.url, headers={"Origin": place.url}, timeout=timeout) as http:
         yield Tab(place, http)
+
+
+class Asked(Exception):  # noqa: N818 - the end of a request
+    """What a room asks for: the method, and its arguments."""
+
+
+class Recorder:
+    """Stands for open connections, their sessions, or the drivers: raises what it is asked for."""
+
+    async def session(self, name: str) -> Recorder:
+        """Return itself as the session of the one connection."""
+        assert name == "shop"
+        return self
+
+    def __getattr__(self, method: str) -> Any:
+        async def ask(*words: object, **options: object) -> None:
+            raise Asked(method, words, options)
+
+        return ask

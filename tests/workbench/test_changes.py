@@ -4,6 +4,40 @@ from __future__ import annotations
 
 import pytest
 
+from browsing import Asked, Recorder
+from dragoman import Delete, Drop, Insert, RowKey, Update
+from dragoman_api.errors import ConfigurationError
+from dragoman_workbench.cells import key_text
+from dragoman_workbench.messages import ChangeEntry, PlanAsked
+from dragoman_workbench.rooms.changes import ChangeRoom
+
+KEY = RowKey("books", "t1", routing="north", guard={"if_seq_no": 7})
+WHOLE = {"id": "t2", "replace": True, "tenant": "north"}
+ENTRIES = [
+    ({"kind": "insert", "object": "books", "values": {"a": "1", "b": False}}, Insert("books", {"a": "1", "b": False})),
+    ({"kind": "insert", "object": "books", "values": {"a": ""}, **WHOLE}, Insert("books", {"a": ""}, **WHOLE)),
+    ({"kind": "update", "key": key_text(KEY), "values": {"a": ("integer", "0")}}, Update(KEY, {"a": 0})),
+    ({"kind": "delete", "key": key_text(KEY)}, Delete(KEY)),
+]
+DROP = ({"kind": "drop", "object": "books"}, Drop("books"))
+
+
+@pytest.mark.parametrize("entries", [ENTRIES, [DROP]], ids=["changes", "drop"])
+@pytest.mark.parametrize("undo", [True, False])
+async def test_every_part_of_every_change_reaches_the_session(entries, undo):
+    changes = [ChangeEntry(**entry) for entry, _ in entries]
+    with pytest.raises(Asked) as caught:
+        await ChangeRoom(Recorder(), None).plan(PlanAsked(connection="shop", changes=changes, undo=undo, typed="books"))
+    assert caught.value.args == ("plan", tuple(change for _, change in entries), {"undo": undo and entries != [DROP]})
+
+
+async def test_a_faulty_change_is_told_with_its_number():
+    changes = [ChangeEntry(**entry) for entry, _ in ENTRIES]
+    changes.append(ChangeEntry(kind="insert", object="books", values={"a": ("integer", "x")}))
+    with pytest.raises(ConfigurationError) as caught:
+        await ChangeRoom(Recorder(), None).plan(PlanAsked(connection="shop", changes=changes))
+    assert caught.value.details == {"column": "a", "row": 4}
+
 
 @pytest.fixture
 async def made(shop_tab):
@@ -117,6 +151,15 @@ async def test_a_plan_belongs_to_its_connection_and_expires(shop_tab, made, monk
     plan = (await shop_tab("changes/plan", connection="shop", changes=[change]))["plan"]
     assert (await shop_tab.failure("changes/apply", connection="shop", plan=plan))["code"] == "plan-gone"
     assert (await now(shop_tab, made))["title"] == "Draft"
+
+
+async def test_plans_are_bounded_and_the_oldest_goes(shop_tab, made, monkeypatch):
+    monkeypatch.setattr("dragoman_workbench.rooms.changes.MAX_PLANS", 2)
+    changes = [{"kind": "update", "key": made, "values": {"title": title}} for title in ("First", "Second", "Third")]
+    plans = [(await shop_tab("changes/plan", connection="shop", changes=[change]))["plan"] for change in changes]
+    assert (await shop_tab.failure("changes/apply", connection="shop", plan=plans[0]))["code"] == "plan-gone"
+    applied = [await shop_tab("changes/apply", connection="shop", plan=plan) for plan in plans[1:]]
+    assert [answer["outcomes"][0]["status"] for answer in applied] == ["applied", "conflict"]
 
 
 async def test_a_key_that_the_page_made_up_is_refused(shop_tab):

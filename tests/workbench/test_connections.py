@@ -6,9 +6,11 @@ import json
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from browsing import signed_in
-from dragoman import Runtime
+from dragoman import Runtime, SavedConnection
+from dragoman.sandbox.via import HttpProxy
 from dragoman_workbench.messages import ROUTES
 from dragoman_workbench.server import WRITES
 
@@ -106,8 +108,15 @@ async def test_a_connection_that_is_being_saved_is_saved_though_the_browser_leav
                 await anyio.sleep(0.01)
 
 
-def test_what_goes_on_without_the_browser_is_a_route():
+def test_every_route_that_writes_goes_on_without_the_browser():
     assert ROUTES.keys() >= WRITES
+    assert ROUTES.keys() - WRITES == {
+        "cell", "changes/plan", "changes/row", "close", "connections", "connections/form", "connections/test",
+        "connections/types", "console/complete", "console/history", "console/parse", "count", "describe", "enter",
+        "explain", "exports", "exports/cancel", "leave", "objects", "open", "page", "ping", "plugins/browse",
+        "plugins/install", "plugins/repair", "plugins/show", "plugins/update", "plugins/updates", "plugins/verify",
+        "preferences", "preferences/set", "questions/answer", "state", "summarize", "token", "unlock",
+    }  # fmt: skip
 
 
 async def test_a_typed_secret_is_stored_and_never_sent_back(shop_home, sample_port):
@@ -140,6 +149,26 @@ async def test_a_saved_secret_is_kept_where_it_is_not_typed_again(shop_home, sam
         kept = with_password(sample_port, {"kind": "keep"})
         await tab("connections/save", name="safe", type="elasticsearch", replace="safe", fields=kept)
     assert await stored(shop_home) == SECRET
+
+
+async def test_an_edit_keeps_what_only_the_command_line_changes(shop_home, sample_port):
+    values = {"host": "127.0.0.1", "port": 9, "auth_method": "none"}
+    before = SavedConnection(
+        name="far",
+        type="elasticsearch",
+        values=values,
+        via=HttpProxy(host="proxy", port=3128),
+        pinned={"127.0.0.1:9": "AAAA"},
+        sign_in_at="sign.in:443",
+    )
+    async with Runtime(shop_home, spare=False) as runtime:
+        await runtime.save(before)
+    async with signed_in(shop_home) as tab:
+        fields = entries(sample_port)
+        await tab("connections/save", name="far", type="elasticsearch", replace="far", fields=fields)
+    [after] = [connection for connection in await saved(shop_home) if connection.name == "far"]
+    assert after.values.items() >= (values | {"port": sample_port}).items()
+    assert replace(after, values=values) == before
 
 
 @pytest.mark.parametrize(
@@ -217,6 +246,7 @@ async def test_a_file_that_changed_meanwhile_is_noticed_and_kept(shop_home, samp
         with (shop_home / "config" / "connections.toml").open("a") as file:
             file.write(f'\n# by hand\n[mine]\ntype = "elasticsearch"\nhost = "127.0.0.1"\nport = {sample_port}\n')
         await tab.told("files")
+        assert (await tab("state"))["warnings"] == []
         await tab("connections/save", name="new", type="elasticsearch", fields=entries(sample_port))
         assert {each["name"] for each in (await tab("connections"))["connections"]} == {"mine", "new", "shop"}
         assert "# by hand" in (shop_home / "config" / "connections.toml").read_text()

@@ -10,10 +10,20 @@ import json
 import aiohttp
 import anyio
 import pytest
+from aiohttp import web
+from msgspec.structs import replace
 
 from browsing import signed_in
+from dragoman import Answer, Page, Runtime
+from dragoman_api.changes import HttpRequest
+from dragoman_api.columns import Column, Note
+from dragoman_api.console import AnswerKind, ConsoleRequest
 from dragoman_api.errors import Refused
 from dragoman_api.hookspecs import hookimpl
+from dragoman_workbench.door import Door
+from dragoman_workbench.downloads import Downloads
+from dragoman_workbench.messages import ExecuteAsked
+from dragoman_workbench.remembered import Remembered
 from dragoman_workbench.rooms.console import ConsoleRoom
 from slow_cases import mostly_slow
 
@@ -32,6 +42,117 @@ async def test_the_request_at_a_line_is_sent(shop_tab):
     assert (answer["line"], answer["status"]) == (3, 200)
     assert "count" in answer["text"]
     assert answer["seconds"] > 0
+
+
+async def test_a_line_belongs_to_the_request_that_begins_at_or_above_it(shop_tab):
+    for line, first in ((1, 1), (2, 1), (3, 3), (5, 5), (99, 5)):
+        told = await shop_tab("console/execute", connection="shop", text=TEXT, line=line, remember=False)
+        assert [answer["line"] for answer in told["answers"]] == [first]
+    failure = await shop_tab.failure("console/execute", connection="shop", text=f"\n{TEXT}", line=1)
+    assert failure["code"] == "console-syntax"
+
+
+HTTP = HttpRequest(method="GET", path="/a")
+TABLE = Answer(
+    kind=AnswerKind.TABLE,
+    status=200,
+    request=HTTP,
+    page=Page(columns=[Column(name="n", type="integer")], cells=[[7]]),
+    notes=[Note(code="cut", reason="some")],
+    title="Rows",
+)
+PARTLY = HttpRequest(method="GET", path="/b")
+LOST = Answer(kind=AnswerKind.TEXT, status=200, request=PARTLY, text="partly", failed="a shard")
+
+
+@pytest.mark.parametrize(
+    ("answer", "stops"),
+    [
+        (TABLE, False),
+        (replace(TABLE, status=399), False),
+        (replace(TABLE, status=400), True),
+        (LOST, True),
+        (replace(TABLE, next=LOST), True),
+        (replace(TABLE, next=replace(LOST, failed="")), False),
+        (replace(TABLE, next=replace(LOST, failed="", status=503)), True),
+    ],
+)
+async def test_any_part_of_an_answer_that_failed_stops_a_run_and_every_part_is_shown(answer, stops):
+    requests = [ConsoleRequest(request=HTTP, writes=False, line=line) for line in (1, 3, 7)]
+
+    class Session:
+        async def session(self, _):
+            return self
+
+        async def parse(self, _, *, variables):
+            assert variables == {"a": "b"}
+            return requests
+
+        async def execute(self, request):
+            return answer if request is not requests[0] else TABLE
+
+    asked = ExecuteAsked(connection="shop", text="", variables={"a": "b"}, stop_on_error=True, remember=False)
+    ran = await ConsoleRoom(Session(), None).execute(asked)
+    parts = [answer] if answer.next is None else [answer, answer.next]
+    assert [told.line for told in ran.answers] == [1] + [3] * len(parts) + ([] if stops else [7] * len(parts))
+    assert [unsent.line for unsent in ran.unsent] == ([7] if stops else [])
+    for told, part in zip(ran.answers[1:], parts, strict=False):
+        names = ("kind", "status", "request", "text", "notes", "title", "failed")
+        assert [getattr(told, name) for name in names] == [getattr(part, name) for name in names]
+        assert (told.page and told.page.rows[0].cells) == (part.page and [("integer", "7")])
+
+
+def remembering(home, mask=str):
+    return Remembered(home / "state" / "kept", change_file=Runtime(home, spare=False).change_file, mask=mask)
+
+
+async def test_a_history_keeps_the_newest_texts_of_its_own_connection(home, monkeypatch):
+    monkeypatch.setattr("dragoman_workbench.remembered.MAX_ENTRIES", 3)
+    monkeypatch.setattr("dragoman_workbench.remembered.MAX_TEXT", 5)
+    remembered = remembering(home)
+    for text in ("a", "b", "c", "b", "12345", "12345", "123456", " ", ""):
+        await remembered.note("shop", text)
+    await remembered.note("Shop", "other")
+    histories = [[entry.text for entry in await remembered.history(name)] for name in ("shop", "Shop", "none")]
+    assert histories == [["12345", "b", "c"], ["other"], []]
+    assert len({name.name.lower() for name in (home / "state" / "kept").glob("history-*.json")}) == 2
+
+
+async def test_preferences_are_bounded_masked_and_the_one_set_longest_ago_goes(home, monkeypatch):
+    monkeypatch.setattr("dragoman_workbench.remembered.MAX_PREFERENCES", 2)
+    remembered = remembering(home, lambda text: text.replace("secret", "***"))
+    value = json.dumps({"secret": ["a secret", {"b": "secret"}, 1.5, False, None, 0]})
+    for key in ("a", "b", "a", "c"):
+        await remembered.set(key, value)
+    masked = {"***": ["a ***", {"b": "***"}, 1.5, False, None, 0]}
+    values = await remembered.preferences("")
+    assert {key: json.loads(text) for key, text in values.items()} == {"a": masked, "c": masked}
+
+
+async def test_tickets_are_bounded_expire_and_are_taken_back_one_by_one(monkeypatch):
+    monkeypatch.setattr("dragoman_workbench.downloads.MAX_TICKETS", 3)
+    downloads = Downloads(None)
+    tickets = [downloads.offer(None, file="x", seconds=seconds) for seconds in (60, 60, 60, 60)]
+    assert [downloads.waits(ticket) for ticket in tickets] == [False, True, True, True]
+    downloads.withdraw(tickets[1])
+    assert [downloads.waits(ticket) for ticket in tickets] == [False, False, True, True]
+    late = downloads.offer(None, file="x", seconds=-1)
+    assert not downloads.waits(late)
+    for ticket in (late, tickets[1], "guess"):
+        with pytest.raises(web.HTTPNotFound):
+            await downloads.answer(None, ticket)
+
+
+async def test_whoever_fetches_a_ticket_is_no_guest_and_gets_the_name_whole(shop_tab, monkeypatch):
+    lines, welcome = [], Door.welcome
+    asked = {"connection": "shop", "object": "books", "to": "download", "file": "bücher 1;a=b.csv", "format": "csv"}
+    ticket = (await shop_tab("exports/start", **asked))["ticket"]
+    monkeypatch.setattr(Door, "welcome", lambda door, line: [lines.append(line), welcome(door, line)])
+    async with aiohttp.ClientSession(shop_tab.place.url) as http, http.get(f"/download/{ticket}") as answer:
+        disposition = answer.headers["Content-Disposition"]
+        assert disposition == "attachment; filename=b_cher_1_a_b.csv; filename*=UTF-8''b%C3%BCcher%201%3Ba%3Db.csv"
+        assert await answer.read()
+    assert len(lines) == 1
 
 
 SOME = "GET /nothing\n\nGET /books/_count\n\nGET /orders/_count\n"

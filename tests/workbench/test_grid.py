@@ -19,6 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dragoman
+from browsing import Asked, Recorder
 from dragoman import Page, RowKey
 from dragoman.cli.filters import parse_filter
 from dragoman_api.cells import CutBytes, CutJson, CutText, Json
@@ -338,24 +339,6 @@ def test_a_summary_reaches_the_tab_whole():
         notes=NOTES,
         seconds=0.5,
     )
-
-
-class Asked(Exception):  # noqa: N818 - the end of a request
-    """What a room asks of a session: the method, and its arguments."""
-
-
-class Recorder:
-    """Stands for the open connections and their sessions: raises what it is asked for."""
-
-    async def session(self, name):
-        assert name == "shop"
-        return self
-
-    def __getattr__(self, method):
-        async def ask(*words, **options):
-            raise Asked(method, words, options)
-
-        return ask
 
 
 ROW = FilterRow(column="c", op="=", value="v", group="g", case=False)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import anyio
 import pytest
 
 import wheelhouse
-from browsing import signed_in
+from browsing import Asked, Recorder, signed_in
 from dragoman import Runtime
+from dragoman_workbench.messages import BrowseAsked, DriverNamed, Empty
+from dragoman_workbench.rooms.marketplace import MarketplaceRoom
 
 
 @pytest.fixture
@@ -33,6 +37,44 @@ async def test_drivers_are_searched(tab):
     [one] = (await tab("plugins/browse", type="elasticsearch"))["drivers"]
     assert one["id"] == "elasticsearch"
     assert (await tab("plugins/browse", words="nothing-of-that-name"))["drivers"] == []
+
+
+@pytest.mark.parametrize(
+    ("route", "request_", "asked"),
+    [
+        (
+            "browse",
+            BrowseAsked(words="a b", type="t", capability="c", compatible=True),
+            ("browse", ("a b",), {"type": "t", "capability": "c", "compatible": True}),
+        ),
+        ("browse", BrowseAsked(), ("browse", ("",), {"type": None, "capability": None, "compatible": False})),
+        ("install", DriverNamed(id="demo", version="1.0"), ("install", ("demo",), {"version": "1.0"})),
+        ("updates", Empty(), ("update", (None,), {"dry_run": True})),
+        ("update", DriverNamed(id="demo"), ("update", ("demo",), {"dry_run": False})),
+        ("rollback", DriverNamed(id="demo", version="1.0"), ("rollback", ("demo",), {"version": "1.0"})),
+        ("pin", DriverNamed(id="demo", version="1.0"), ("pin", ("demo", "1.0"), {})),
+        ("pin", DriverNamed(id="demo"), ("pin", ("demo", None), {})),
+        ("verify", DriverNamed(id="demo"), ("verify", ("demo",), {})),
+        ("repair", DriverNamed(id="demo"), ("repair", ("demo",), {})),
+    ],
+)
+async def test_every_part_of_a_request_reaches_the_drivers(route, request_, asked):
+    room = MarketplaceRoom(SimpleNamespace(plugins=Recorder(), add_sink=lambda _: None))
+    with pytest.raises(Asked) as caught:
+        await room.routes[f"plugins/{route}"](request_)
+    assert caught.value.args == asked
+
+
+async def test_a_list_names_how_many_drivers_it_leaves_out_and_a_check_every_fault(tab, monkeypatch):
+    monkeypatch.setattr("dragoman_workbench.rooms.marketplace.SHOWN", 1)
+    browsed = await tab("plugins/browse")
+    assert (len(browsed["drivers"]), browsed["more"]) == (1, 1)
+
+    async def verify(_):
+        return [("1.0", ["a", "b"]), ("2.0", ["c"])]
+
+    monkeypatch.setattr(tab.place.runtime.plugins, "verify", verify)
+    assert (await tab("plugins/verify", id="demo"))["faults"] == ["a", "b", "c"]
 
 
 async def test_a_driver_is_shown_before_it_is_installed(tab):
@@ -98,3 +140,5 @@ async def test_a_registry_that_cannot_be_read_is_told_and_hides_no_other(market,
         found = await tab("plugins/browse")
         assert {each["id"] for each in found["drivers"]} == {"elasticsearch", "weaviate"}
         assert list(found["failures"]) == ["registry"]
+        (tmp_path / "gone").rename(tmp_path / "registry")
+        assert (await tab("plugins/browse"))["failures"] == {}

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import itertools
 import time
+from types import SimpleNamespace
 
 import anyio
 import pytest
 
 import wheelhouse
 from browsing import shop, signed_in, tab_of
-from dragoman import Runtime, SavedConnection
+from dragoman import Question, Runtime, SavedConnection
+from dragoman_api.calls import Call, ConnectionInfo
+from dragoman_api.errors import ConfigurationError, Refused
+from dragoman_api.events import PluginEnabled, PluginInstalled, PluginRemoved, PluginRolledBack
+from dragoman_api.hookspecs import hookimpl
+from dragoman_workbench.consent import Questions
+from dragoman_workbench.event_stream import EventStream
+from dragoman_workbench.open_connections import HOOKS
+from dragoman_workbench.production import LOCKED, ProductionLock
+from dragoman_workbench.surfaces import SurfaceRules, read_surface, surface
 
 
 @pytest.fixture
@@ -157,6 +167,56 @@ async def test_a_production_connection_is_read_only_until_it_is_unlocked(shop_ho
         tasks.cancel_scope.cancel()
 
 
+async def test_each_production_connection_has_a_lock_of_its_own_for_its_minutes():
+    clock = SimpleNamespace(now=1_000.0)
+    lock = ProductionLock({"shop", "books"}.__contains__, clock=lambda: clock.now)
+
+    async def writes(name, *, writes=True):
+        connection = ConnectionInfo(name=name, type="elasticsearch", host="h", port=1) if name else None
+        try:
+            await lock.before_call(Call(hook="apply_change", connection=connection, writes=writes))
+        except Refused as refusal:
+            return (refusal.code, refusal.details) != (LOCKED, {"connection": name})
+        return True
+
+    async def writable():
+        return [name for name in ("shop", "books", "test", "") if await writes(name)]
+
+    assert await writable() == ["test", ""]
+    assert await writes("shop", writes=False)
+    lock.unlock("shop", minutes=5)
+    assert (lock.until("shop"), lock.until("books")) == (1_300.0, None)
+    clock.now += 299
+    assert await writable() == ["shop", "test", ""]
+    clock.now += 1
+    assert await writable() == ["test", ""]
+    lock.unlock("shop", minutes=1)
+    lock.unlock("books", minutes=1)
+    lock.unlock("shop", minutes=0)
+    assert await writable() == ["books", "test", ""]
+
+
+async def test_the_first_answer_to_each_question_counts_and_none_is_no(monkeypatch):
+    questions, answers = Questions(EventStream()), {}
+
+    async def ask(text):
+        answers[text] = await questions.ask(Question(about="change", text=text, details=("DELETE /a", "DELETE /b")))
+
+    async with anyio.create_task_group() as tasks:
+        for text in ("first", "second"):
+            tasks.start_soon(ask, text)
+        await anyio.wait_all_tasks_blocked()
+        monkeypatch.setattr("dragoman_workbench.consent.ANSWER_SECONDS", 0)
+        await ask("third")
+        numbers = {question.text: question.id for question in questions.open}
+        assert [question.details for question in questions.open] == [["DELETE /a", "DELETE /b"]] * 2
+        told = [questions.answer(numbers["second"], yes=yes) for yes in (True, False)]
+        told += [questions.answer(numbers["first"], yes=yes) for yes in (False, True)]
+        assert told == [True, False, True, False]
+    assert answers == {"third": False, "second": True, "first": False}
+    assert not questions.answer(numbers["first"], yes=True)
+
+
 async def test_reading_a_locked_production_connection_works(shop_home):
     guarded(shop_home, "[guards]\nproduction = true\n")
     async with signed_in(shop_home) as tab:
@@ -172,6 +232,33 @@ async def test_a_read_only_connection_cannot_be_unlocked_by_the_page(shop_home):
         await tab("unlock", connection="shop", typed="shop", minutes=5)
         told = await tab("console/execute", connection="shop", text="DELETE /books/_doc/n1")
         assert told["error"]["code"] == "refused"
+
+
+async def test_the_header_names_every_guard_and_hook_of_a_connection(shop_home):
+    limits = "limits = { rows = 1000, bytes = 2000, seconds = 1.5 }"
+    guarded(shop_home, f'[guards.connections.shop]\nread_only = "confirm-drops"\naudit = true\n{limits}\n')
+    async with signed_in(shop_home) as tab:
+        opened = await tab("open", connection="shop")
+        words = ["asks before drops", "at most 1,000 rows", "at most 2,000 bytes", "at most 1.5 s", "audit"]
+        assert opened["guards"] == words
+        assert set(opened["hooks"]) == set(HOOKS)
+        assert (opened["production"], opened["unlocked_until"]) == (False, None)
+
+
+async def test_a_connection_that_works_is_not_idle(shop_home, monkeypatch):
+    monkeypatch.setattr("dragoman_workbench.open_connections.IDLE_SECONDS", 0.1)
+    monkeypatch.setattr("dragoman_workbench.open_connections.LOOK_SECONDS", 0.02)
+
+    class Slow:
+        @hookimpl
+        async def before_call(self, call):
+            if call.hook == "count_rows":
+                await anyio.sleep(0.4)
+
+    async with signed_in(shop_home, use=[Slow()]) as tab:
+        opened = await tab("open", connection="shop")
+        await tab("count", connection="shop", object="books")
+        assert (await tab("open", connection="shop"))["opened_at"] == opened["opened_at"]
 
 
 async def test_only_a_marked_connection_can_be_unlocked(shop_tab):
@@ -206,6 +293,49 @@ async def test_a_guard_asks_in_the_page(shop_home, yes):
 
 PHONE = "Mozilla/5.0 (Linux; Android 14; K) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0 Mobile Safari/537.36"
 TABLET = "Mozilla/5.0 (Linux; Android 14; K) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0 Safari/537.36"
+
+
+@pytest.mark.parametrize(
+    ("surface", "headers"),
+    [
+        ("desktop", {}),
+        ("desktop", {"User-Agent": "Mozilla/5.0 (X11; Linux x86_64)", "Sec-CH-UA-Mobile": "?0"}),
+        ("phone", {"User-Agent": PHONE}),
+        ("phone", {"User-Agent": "Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) Mobile/15E148"}),
+        ("phone", {"User-Agent": "Mozilla/5.0 (X11; Linux x86_64)", "Sec-CH-UA-Mobile": "?1"}),
+        ("tablet", {"User-Agent": TABLET}),
+        ("tablet", {"User-Agent": "Mozilla/5.0 (iPad; CPU OS 12_5 like Mac OS X) Mobile/15E148"}),
+        ("tablet", {"User-Agent": "Mozilla/5.0 (Tablet; rv:140.0) Gecko/140.0 Firefox/140.0"}),
+        ("tablet", {"User-Agent": TABLET, "Sec-CH-UA-Mobile": "?1"}),
+    ],
+)
+def test_P6_a_surface_is_read_from_the_headers_of_the_browser(surface, headers):
+    assert read_surface(headers) == surface
+
+
+async def test_P6_what_changes_a_driver_has_the_registries_asked_again():
+    asked, sinks = [], []
+
+    async def for_type(kind):
+        asked.append(kind)
+        return SimpleNamespace(id=kind, excluded_surfaces=("tablet",))
+
+    rules = SurfaceRules(SimpleNamespace(plugins=SimpleNamespace(for_type=for_type), add_sink=sinks.append))
+    installed = PluginInstalled(plugin="a", version="1", sha256="", seconds=0)
+    removed, rolled_back = PluginRemoved(plugin="a", version="1"), PluginRolledBack(plugin="a", version="1")
+    token = surface.set("phone")
+    try:
+        for event in (PluginEnabled(plugin="a"), installed, removed, rolled_back):
+            sinks[0](event)
+            for kind in ("a", "b", "a"):
+                await rules.check_type(kind)
+        assert asked == ["a", "b"] * 4
+        surface.set("tablet")
+        with pytest.raises(ConfigurationError, match="b is not available on a tablet"):
+            await rules.check_type("b")
+        assert asked == ["a", "b"] * 4
+    finally:
+        surface.reset(token)
 
 
 @pytest.mark.parametrize(("agent", "surface"), [(PHONE, "phone"), (TABLET, "tablet")])
