@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from dragoman_api import AuthenticationError, Health, Profile, Server, replies
+from dragoman_api import AuthenticationError, Health, HttpRequest, Profile, Server, replies
 from dragoman_api.connections import AuthScheme, SslMode
 from dragoman_api.errors import ConfigurationError, ServerNotSupportedError
 from dragoman_api.json_text import decode
 from dragoman_api.remedies import Remedy, RemedyKind
 
 from . import error_answers
-from .http_requests import Exchange, get
+from .http_requests import DocumentsRequest, Exchange, get
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -50,6 +50,19 @@ class Features(msgspec.Struct, frozen=True):
     def fields(self) -> bool:
         """The search API takes `fields`."""
         return self.version >= (7, 12, 0)
+
+    def complete(self, request: HttpRequest) -> HttpRequest:
+        """Return a request as it has to be sent for whole documents.
+
+        From 9.2 on, answers leave out vectors (`index.mapping.exclude_source_vectors`) unless a parameter, which older
+        servers refuse, forbids it.
+        """
+        if not isinstance(request, DocumentsRequest):
+            return request
+        whole = ""
+        if self.version >= (9, 2, 0):
+            whole = f"{'&' if '?' in request.path else '?'}_source_exclude_vectors=false"
+        return HttpRequest(request.method, f"{request.path}{whole}", request.body, request.content_type)
 
 
 def check_key(profile: Profile) -> None:

@@ -220,9 +220,10 @@ class Driver:
 
         async def work(view: View) -> list[HttpRequest]:
             if isinstance(read, PageRequest):
-                return [(await self._page_query(read, view)).request_by_offset()]
-            query, _ = pages.filter_query(read.object, read.filter)
-            return [next(search.count(read.object, time_ranges.within(query, read.time, view)))]
+                query = await self._page_query(read, view)
+                return [self._features.complete(query.request_by_offset())]
+            matching, _ = pages.filter_query(read.object, read.filter)
+            return [next(search.count(read.object, time_ranges.within(matching, read.time, view)))]
 
         return await self._views.use(read.object, work, given=read.filter)
 
@@ -294,7 +295,7 @@ class Driver:
         """See `dragoman_api.hookspecs.DriverSpec.export_rows`."""
         from .exporting.export import ExportReader
 
-        notes = self._pruned_notes(request)
+        notes = self._document_notes(request)
         if request.share is not None:
             from .exporting.shares import ShareReader
 
@@ -319,11 +320,11 @@ class Driver:
         finally:
             await self._free(export)
 
-    def _pruned_notes(self, request: ExportRequest) -> list[Note]:
-        """Return the notes on what documents lack; a table of columns says by itself which it lacks."""
+    def _document_notes(self, request: ExportRequest) -> list[Note]:
+        """Return the notes on what documents lack or hold anew; a table of columns says by itself which it lacks."""
         if request.columns is None:
             with suppress(ObjectNotFoundError):  # the host describes an object first
-                return self._views.known(request.object).pruned_notes()
+                return self._views.known(request.object).document_notes()
         return []
 
     @hookimpl
@@ -339,7 +340,7 @@ class Driver:
             if made.snapshot:
                 await self.hold_snapshot(SnapshotHold(snapshot=made.snapshot, seconds=0))
             raise
-        return msgspec.structs.replace(made, notes=[*self._pruned_notes(request.export), *made.notes])
+        return msgspec.structs.replace(made, notes=[*self._document_notes(request.export), *made.notes])
 
     @hookimpl
     async def hold_snapshot(self, request: SnapshotHold) -> bool:
@@ -462,4 +463,4 @@ class Driver:
         scrolls = request.path.startswith("/_search/scroll")
         read = not (scrolls or read_or_write.may_write(request.method, request.path))
         after = error_answers.retry_after
-        return await retries.send(self._http, request, after, read=read, **more)
+        return await retries.send(self._http, self._features.complete(request), after, read=read, **more)

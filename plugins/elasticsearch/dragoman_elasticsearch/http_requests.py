@@ -6,6 +6,7 @@ from collections.abc import Generator
 from typing import TypeVar
 from urllib.parse import quote
 
+import msgspec
 from msgspec import Raw
 
 from dragoman_api import HttpRequest
@@ -21,6 +22,10 @@ NDJSON = "application/x-ndjson"
 """The content type of several JSON values, one per line."""
 
 
+class DocumentsRequest(HttpRequest, frozen=True):
+    """A request whose answer has to hold whole documents; some servers leave vectors out unless asked for them."""
+
+
 def raw(text: str) -> Raw:
     """Embed JSON text in a value that is encoded later."""
     return Raw(text.encode())
@@ -34,6 +39,11 @@ def get(path: str) -> HttpRequest:
 def post(path: str, body: object = None) -> HttpRequest:
     """Build a POST request with a JSON body; searches use it too, since some proxies drop the body of a GET."""
     return HttpRequest("POST", path, None if body is None else encode(body))
+
+
+def whole_documents(request: HttpRequest) -> DocumentsRequest:
+    """Say of a request that its answer holds whole documents."""
+    return DocumentsRequest(**msgspec.structs.asdict(request))
 
 
 def segment(text: str) -> str:

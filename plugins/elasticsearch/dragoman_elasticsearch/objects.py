@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec.structs import replace
@@ -16,7 +16,7 @@ from dragoman_api.json_text import encode
 
 from . import error_answers
 from .columns import mapping
-from .http_requests import NDJSON, Exchange, get, post, segment, target
+from .http_requests import NDJSON, Exchange, get, post, segment, target, whole_documents
 from .search import SearchAnswer, documents
 from .search_hits import Hit, StoredHit
 
@@ -42,9 +42,10 @@ class _Listed(msgspec.Struct, frozen=True):
 
 
 class IndexSettings(msgspec.Struct, frozen=True):
-    """The settings of one index, by dotted name."""
+    """The settings of one index, by dotted name: its own, and, where they are requested, the defaults of others."""
 
     settings: dict[str, str] = {}
+    defaults: dict[str, Any] = {}
 
     @property
     def synthetic(self) -> bool:
@@ -129,7 +130,8 @@ def view_requests(name: str) -> tuple[HttpRequest, HttpRequest, HttpRequest]:
     """
     if not name or (name.startswith("_") and name != "_all"):
         raise QueryError(f"{name!r} is not the name of an index, an alias or a data stream")
-    settings = get(f"/{target(name)}/_settings/{','.join(mapping.SETTINGS)}?flat_settings=true")
+    names = ",".join((*mapping.SETTINGS, mapping.VECTORS_APART))
+    settings = get(f"/{target(name)}/_settings/{names}?flat_settings=true&include_defaults=true")
     return get(_mapping(name)), post(_capabilities(name)), settings
 
 
@@ -150,7 +152,11 @@ def view(name: str) -> Exchange[View]:
     reply = yield for_settings
     settings = None if reply.status == 403 else error_answers.decode(reply, dict[str, IndexSettings])
     given = None if settings is None else {index: each.settings for index, each in settings.items()}
-    found = mapping.read(name, mappings, capabilities, given)
+    apart = {
+        index for index, each in (settings or {}).items()
+        if (each.defaults | each.settings).get(mapping.VECTORS_APART) in (True, "true")
+    }  # fmt: skip
+    found = mapping.read(name, mappings, capabilities, given, vectors_apart=apart)
     if len(mapped.body) < LARGE:
         return found
     return replace(found, identity=(yield from identity(name)))
@@ -210,7 +216,7 @@ def document(index: str, key: str, routing: str | None = None) -> Exchange[Store
     """
     path = f"/{target(index)}/_doc/{segment(key)}" + (f"?routing={segment(routing)}" if routing else "")
     try:
-        hit, _ = yield from documents(get(path), _stored)
+        hit, _ = yield from documents(whole_documents(get(path)), _stored)
     except QueryError as error:
         if error.details == {"status": 404, "type": ""}:  # not an error answer: `found` is false
             raise RowNotFoundError(

@@ -16,7 +16,7 @@ from dragoman_api.errors import QueryError
 
 from . import error_answers
 from .comments import uncommented
-from .http_requests import Exchange, post, raw, target
+from .http_requests import Exchange, post, raw, target, whole_documents
 from .read_or_write import moves_on
 from .search_hits import Count, DecodedHit
 
@@ -208,7 +208,10 @@ def search(path: str, body: dict[str, Any], decoder: Decoder[SearchAnswer[H]]) -
     Raises:
         DragomanError: The server refused, answered more rows than requested, or answered something else.
     """
-    found, read, text = yield from _documents(post(path, body), decoder)
+    request = post(path, body)
+    if "_source" not in body and not moves_on(path):
+        request = whole_documents(request)
+    found, read, text = yield from _documents(request, decoder)
     if found.hits is _NO_HITS:  # taken for an empty one, it would end an export early
         raise QueryError("the server answered a search without 'hits'", hint=error_answers.PROXY)
     if len(found.hits.hits) > (asked := body.get("size", len(found.hits.hits))):

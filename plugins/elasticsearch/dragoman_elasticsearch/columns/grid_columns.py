@@ -22,6 +22,10 @@ _COMPUTED = (
 )  # fmt: skip
 """Members of a search hit, or of a document's own answer, that the server makes of the document and the request."""
 _EXCLUDED = "stored documents leave it out ({}), though filters and sorts use its values"
+_REBUILT = (
+    "the index keeps its vectors apart from its documents ({}): documents with one come back as the server puts them "
+    "together, with numbers in another spelling, vectors behind the other members, and normalized ones rounded"
+)
 _NOT_STORED = "a script computes it for a page, and an export holds what is stored"
 
 
@@ -39,6 +43,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         synthetic: The server rebuilds documents, so they come back changed.
         pruned: What stored documents leave out, in the words of the mapping; empty if nothing.
         excluded: The words of the mapping, by the names of the columns that stored documents leave out.
+        vectors_apart: The indexed vectors that the server keeps apart from documents, and puts back into answers.
         routed: Every row needs a routing (`_routing.required`): the server refuses one without.
         hidden: The credentials may not read the mappings.
         identity: The ids of the indices, if the mappings are too large to be read again for every call.
@@ -55,6 +60,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     synthetic: bool = False
     pruned: str = ""
     excluded: dict[str, str] = msgspec.field(default_factory=dict)
+    vectors_apart: tuple[str, ...] = ()
     routed: bool = False
     hidden: bool
     identity: str = ""
@@ -78,13 +84,23 @@ class View(msgspec.Struct, frozen=True, kw_only=True, eq=False):
             {name: _EXCLUDED.format(self.excluded[name]) for name in names if name in self.excluded}
         )
 
-    def pruned_notes(self) -> list[Note]:
-        """Return the note on what stored documents leave out, whichever column it belongs to."""
-        return columns_left_out(dict.fromkeys(self.excluded, _EXCLUDED.format(self.pruned))) if self.pruned else []
+    def document_notes(self) -> list[Note]:
+        """Return the notes on what stored documents leave out, in whichever column, and on what changes in them."""
+        pruned = columns_left_out(dict.fromkeys(self.excluded, _EXCLUDED.format(self.pruned))) if self.pruned else []
+        return [*pruned, *self.rebuilt_notes()]
+
+    def rebuilt_notes(self) -> list[Note]:
+        """Return the note on documents that the server writes anew, since it keeps their vectors apart."""
+        if not self.vectors_apart:
+            return []
+        first, *others = self.vectors_apart
+        names = repr(first) + (f" and {len(others)} more" if others else "")
+        return [Note(code="documents-rebuilt", reason=_REBUILT.format(names))]
 
     def describe(self) -> Description:
         """Describe the columns in grid order, as many as a page can hold."""
-        columns, notes = list(self.columns.values()), [*self.notes, *columns_cut(len(self.columns))]
+        columns = list(self.columns.values())
+        notes = [*self.notes, *self.rebuilt_notes(), *columns_cut(len(self.columns))]
         return Description(
             object=self.target,
             columns=columns[:MAX_COLUMNS],

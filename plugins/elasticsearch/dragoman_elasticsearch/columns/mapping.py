@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from fnmatch import fnmatchcase
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
@@ -39,6 +39,9 @@ SETTINGS = (
     "index.mapping.ignore_malformed",
 )
 """The settings that change what an index makes of its documents."""
+VECTORS_APART = "index.mapping.exclude_source_vectors"
+"""Whether an index keeps vectors apart from documents; since 9.2, and by default for an index made since then."""
+_VECTORS = frozenset(("dense_vector", "rank_vectors", "sparse_vector"))
 _DEFAULTS: Mapping[str, Mapping[str, str]] = {}
 
 SPECIAL = (
@@ -128,6 +131,8 @@ def read(
     mappings: dict[str, IndexMapping] | None,
     caps: FieldCaps,
     settings: Mapping[str, Mapping[str, str]] | None = _DEFAULTS,
+    *,
+    vectors_apart: Set[str] = frozenset(),
 ) -> View:
     """Merge the answers of `_mapping`, `_field_caps` and `_settings` into one view.
 
@@ -137,6 +142,7 @@ def read(
         caps: The capabilities of all fields.
         settings: By concrete index and dotted name, those that `SETTINGS` lists; None if the credentials may not see
             them.
+        vectors_apart: The concrete indices that keep their vectors apart from their documents.
 
     Raises:
         ObjectNotFoundError: No index has this name.
@@ -175,6 +181,11 @@ def read(
         for each in fields
         if not each.computed and (texts := [_pruned(source) for source in sources if _excluded(each.field, source)])
     }
+    vectors = {
+        leaf.name: None for leaves in merged.values() for leaf in leaves
+        if leaf.type in _VECTORS and not vectors_apart.isdisjoint(leaf.group.indices)
+        and leaf.spec.get("index", True) not in (False, "false")
+    }  # fmt: skip
     time = time_column(ordered, stream=all("_data_stream_timestamp" in one for one in decoded))
     return View(
         target=name,
@@ -195,6 +206,7 @@ def read(
         synthetic=any(source.get("mode") == "synthetic" for source in sources),
         pruned=next(filter(None, map(_pruned, sources)), ""),
         excluded=excluded,
+        vectors_apart=tuple(vectors),
         routed=bool(decoded) and all((one.get("_routing") or {}).get("required") in (True, "true") for one in decoded),
         hidden=mappings is None,
         time=time,

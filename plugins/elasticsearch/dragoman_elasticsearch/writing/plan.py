@@ -205,6 +205,8 @@ class _Planner(msgspec.Struct, kw_only=True):
             and not synthetic
             and any(edited_values.respelled(encode(value).encode()) for value in ways.values())
         )
+        if whole:
+            self._rebuilt(view)
         for way, value in ways.items():
             document = edited_values.replaced(document, way, value)
         row.now, row.whole, row.ways = document, whole, row.ways | ways
@@ -252,8 +254,16 @@ class _Planner(msgspec.Struct, kw_only=True):
 
     def _returns(self, name: str) -> Exchange[None]:
         """Check that the rows of an object can be taken back, if that is requested."""
-        if self.undo and (pruned := (yield from self._view(name)).pruned):
-            raise NotSentError(f"{_PRUNED} ({pruned}), so the row could not be taken back whole")
+        if self.undo:
+            view = yield from self._view(name)
+            if view.pruned:
+                raise NotSentError(f"{_PRUNED} ({view.pruned}), so the row could not be taken back whole")
+            self._rebuilt(view)
+
+    def _rebuilt(self, view: View) -> None:
+        """Note that a document that is written whole, now or by an undo, may not be the stored one to the byte."""
+        for note in view.rebuilt_notes():
+            self.draft.note(note.code, "", note.reason)
 
     def _drop(self, name: str) -> Exchange[HttpRequest]:
         if not name or name == "_all" or _UNSAFE.search(name) or name != name.lower():

@@ -12,7 +12,7 @@ from dragoman_api import QueryError
 from dragoman_api.cells import MAX_DIGITS
 from dragoman_api.errors import RowNotFoundError
 from dragoman_elasticsearch import error_answers
-from dragoman_elasticsearch.http_requests import post, target
+from dragoman_elasticsearch.http_requests import post, target, whole_documents
 from dragoman_elasticsearch.search import documents
 from dragoman_elasticsearch.search_hits import StoredHit
 
@@ -71,7 +71,7 @@ def read_rows(name: str, keys: Sequence[RowId]) -> Exchange[list[tuple[StoredHit
     wanted = [{"_id": key, **({} if routing is None else {"routing": routing})} for key, routing in keys]
     fault, docs, exact = None, [], True
     try:
-        answer, exact = yield from documents(post(f"/{target(name)}/_mget", {"docs": wanted}), _answer)
+        answer, exact = yield from documents(whole_documents(post(f"/{target(name)}/_mget", {"docs": wanted})), _answer)
         docs = answer.docs
     except QueryError as error:
         fault = error

@@ -22,6 +22,7 @@ _SETTINGS = {
     "max_refresh_listeners", "mapping.source.mode", "mapping.coerce", "mapping.ignore_malformed",
 }  # fmt: skip
 _SHOWN_DEFAULTS = {"index.max_result_window": "10000", "index.refresh_interval": "1s", "index.max_terms_count": "65536"}
+VECTORS_APART = "index.mapping.exclude_source_vectors"
 OK = {"acknowledged": True}
 
 
@@ -92,6 +93,7 @@ def create(call: Call) -> Reply:
 def _check_settings(given: dict[str, Any], release: Release) -> dict[str, Any]:
     settings = flat(given)
     known = _SETTINGS | ({"mapping.ignore_above"} if release.parts >= (8, 15) else set())
+    known |= {"mapping.exclude_source_vectors"} if release.parts >= (9, 2) else set()
     for name in settings:
         if name.removeprefix("index.") not in known:
             reason = f"unknown setting [{name}] please check that any required plugins are installed, or check the "
@@ -181,7 +183,8 @@ def get_settings(call: Call) -> Reply:
     for index in call.indices():
         groups = {"settings": _all_settings(index)}
         if call.flag("include_defaults"):
-            groups["defaults"] = {k: v for k, v in _SHOWN_DEFAULTS.items() if k not in groups["settings"]}
+            apart = {VECTORS_APART: "true"} if index.release.parts >= (9, 2) else {}
+            groups["defaults"] = {k: v for k, v in (_SHOWN_DEFAULTS | apart).items() if k not in groups["settings"]}
         for group, values in groups.items():
             kept = {k: v for k, v in values.items() if any(fnmatch.fnmatchcase(k, pattern) for pattern in patterns)}
             groups[group] = kept if call.flag("flat_settings") else _tree(kept)

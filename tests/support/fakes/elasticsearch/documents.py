@@ -10,7 +10,7 @@ import anyio
 
 from fakes.elasticsearch.calls import Call, Reply, unreadable
 from fakes.elasticsearch.errors import ServerError, illegal, invalid, not_reproduced
-from fakes.elasticsearch.hits import source_filter
+from fakes.elasticsearch.hits import source_filter, whole
 from fakes.elasticsearch.jsontext import decode, encode, pick
 from fakes.elasticsearch.mapping import Node
 from fakes.elasticsearch.store import Cluster, Doc, Index, Shard, check_name
@@ -405,7 +405,8 @@ def found(index: Index, doc_id: str, doc: Doc | None, params: dict[str, str]) ->
     if doc.ignored and index.release.types:
         body["_ignored"] = doc.ignored
     body["found"] = True
-    source = _filter(params, index)(doc.source) if doc.source else None
+    vectors = {"exclude_vectors": params.get("_source_exclude_vectors", "true") != "false"}
+    source = _filter(params, index)(whole(doc, vectors)) if doc.source else None
     if source is not None:
         body["_source"] = source
     return body

@@ -53,7 +53,7 @@ class Writer:
                 hit["_routing"] = doc.routing
             if doc.ignored:
                 hit["_ignored"] = doc.ignored
-            source = self.source(doc.source) if doc.source else None
+            source = self.source(whole(doc, self.body.get("_source"))) if doc.source else None
             if source is not None:
                 hit["_source"] = source
         fields = self._fields(doc)
@@ -99,9 +99,34 @@ def sort_text(value: Any) -> Any:
     return value
 
 
+def whole(doc: Doc, wanted: Any) -> bytes:
+    """Return a document's bytes before they are filtered: since 9.2, without vectors unless they are asked for.
+
+    Vectors that are indexed lie apart from the document, which is written anew with them at its end.
+    """
+    index = doc.index
+    excluded = index.settings.get("index.mapping.exclude_source_vectors", index.release.parts >= (9, 2))
+    fields = {
+        field.path: field for field in index.mapping.fields.values() if field.type in ("dense_vector", "sparse_vector")
+    }
+    if excluded in (False, "false") or not fields or not doc.source:
+        return doc.source
+    if any(field.nested for field in fields.values()):
+        raise not_reproduced("vectors in nested objects")
+    value = Raw(doc.source).parsed()
+    without = pick(value, [], list(fields))
+    if not isinstance(wanted, dict) or wanted.get("exclude_vectors", True):
+        return encode(without).encode()
+    if not any(field.params.get("index", True) for field in fields.values()):
+        return doc.source
+    vectors = {name: value[name] for name in sorted(fields) if name in value}
+    floats = {name: [float(number) for number in vector] for name, vector in vectors.items()}
+    return encode({**without, **floats}).encode()
+
+
 def source_filter(wanted: Any, release: Release) -> Any:
     """Return what turns stored bytes into the `_source` of an answer, or None where it is not wanted."""
-    if wanted is True:
+    if wanted is True or (isinstance(wanted, dict) and {*wanted} == {"exclude_vectors"}):
         return Raw
     if wanted is False:
         return lambda _source: None

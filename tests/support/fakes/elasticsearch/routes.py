@@ -63,6 +63,7 @@ _READ_DOC = {
     "_source",
     "_source_includes",
     "_source_excludes",
+    "_source_exclude_vectors",
     "version",
 }
 _DATA = "indices:data/"
@@ -259,13 +260,14 @@ def without_security(method: str, raw_path: str, release: Release) -> ServerErro
     return PlainError(text, status=405, headers=[("Allow", "POST")])
 
 
-def check_params(route: Route, raw_path: str, params: dict[str, str]) -> None:
+def check_params(route: Route, raw_path: str, params: dict[str, str], release: Release) -> None:
     """Refuse URL parameters that the route does not take.
 
     Raises:
         ServerError: illegal_argument_exception, as a fault.
     """
-    unknown = sorted(set(params) - route.params)
+    known = route.params - ({"_source_exclude_vectors"} if release.parts < (9, 2) else set())
+    unknown = sorted(set(params) - known)
     if not unknown:
         return
     plural = "s" if len(unknown) > 1 else ""

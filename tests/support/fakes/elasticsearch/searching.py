@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 SEARCH_PARAMS = {
     "size", "from", "sort", "scroll", "track_total_hits", "allow_partial_search_results", "preference", "routing",
     "ignore_unavailable", "expand_wildcards", "allow_no_indices", "_source", "_source_includes", "_source_excludes",
-    "q", "timeout", "request_cache", "rest_total_hits_as_int", "typed_keys", "seq_no_primary_term",
+    "_source_exclude_vectors", "q", "timeout", "request_cache", "rest_total_hits_as_int", "typed_keys",
+    "seq_no_primary_term",
 }  # fmt: skip
 
 
@@ -37,6 +38,8 @@ def post_search(call: Call) -> Reply:
         if name in call.params:
             kept = body.get("_source") if isinstance(body.get("_source"), dict) else {}
             body = {**body, "_source": {**kept, name.removeprefix("_source_"): call.params[name].split(",")}}
+    if "_source_exclude_vectors" in call.params:  # a parameter of the source replaces the body's
+        body = {**body, "_source": {"exclude_vectors": call.flag("_source_exclude_vectors")}}
     if "_source" in call.params:
         text = call.params["_source"]
         body = {**body, "_source": text == "true" if text in ("true", "false") else text.split(",")}

@@ -85,7 +85,7 @@ class FakeElasticsearch(FakeServer):
         if self.security is not None and modern:
             principal = self._who(request)
         route, names = routes.find(request.method, raw_path, self.cluster)
-        routes.check_params(route, raw_path, params)
+        routes.check_params(route, raw_path, params, self.cluster.release)
         bodiless = request.method in ("DELETE", "GET") and self.cluster.release.parts >= (7, 11)
         if raw.strip() and bodiless and route.path.startswith("/{index}/_doc"):
             raise ServerError(
