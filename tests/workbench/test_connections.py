@@ -171,6 +171,20 @@ async def test_an_edit_keeps_what_only_the_command_line_changes(shop_home, sampl
     assert replace(after, values=values) == before
 
 
+async def test_a_form_that_was_opened_before_another_change_replaces_nothing(shop_home, sample_port):
+    async with signed_in(shop_home) as tab:
+        form = await tab("connections/form", name="shop")
+        edited = {"name": "shop", "type": "elasticsearch", "replace": "shop", "revision": form["revision"]}
+        fields = entries(sample_port)
+        await tab("connections/save", **edited, fields=entries(sample_port, host="localhost"))
+        for route in ("connections/save", "connections/test"):
+            failure = await tab.failure(route, **edited, fields=fields)
+            assert "was changed elsewhere" in failure["message"]
+        again = await tab("connections/form", name="shop")
+        assert field(again, "host")["value"] == "localhost"
+        await tab("connections/save", **edited | {"revision": again["revision"]}, fields=fields)
+
+
 @pytest.mark.parametrize(
     "entry",
     [

@@ -594,9 +594,16 @@ export interface FilterRow {
   readonly case?: boolean | null;
 }
 
-/** The form of one connection; `installed` is False if the driver should be offered first (P2). */
+/**
+ * The form of one connection.
+ *
+ * Attributes:
+ *     revision: Of the saved connection that is edited, which a save sends back; empty for a new one.
+ *     installed: False if the driver should be offered first (P2).
+ */
 export interface Form {
   readonly type: string;
+  readonly revision: string;
   readonly name: string;
   readonly driver: DriverSummary;
   readonly installed: boolean;
@@ -1002,6 +1009,7 @@ export interface RowAsked {
  * Attributes:
  *     fields: Entries of the visible fields by name.
  *     accept_address: The person changed or confirmed the host: the address it has now is accepted.
+ *     revision: Of the form that was filled in; a connection that was changed since then is not replaced.
  */
 export interface SaveConnection {
   readonly name: string;
@@ -1009,6 +1017,7 @@ export interface SaveConnection {
   readonly fields: Readonly<Record<string, FieldEntry>>;
   readonly replace?: string;
   readonly accept_address?: boolean;
+  readonly revision?: string;
 }
 
 /**
@@ -1148,6 +1157,7 @@ export interface TestConnection {
   readonly fields: Readonly<Record<string, FieldEntry>>;
   readonly replace?: string;
   readonly accept_address?: boolean;
+  readonly revision?: string;
 }
 
 /** The connection works. */

@@ -119,9 +119,15 @@ class KnownReference(Message, frozen=True, kw_only=True):
 
 
 class Form(Message, frozen=True, kw_only=True):
-    """The form of one connection; `installed` is False if the driver should be offered first (P2)."""
+    """The form of one connection.
+
+    Attributes:
+        revision: Of the saved connection that is edited, which a save sends back; empty for a new one.
+        installed: False if the driver should be offered first (P2).
+    """
 
     type: str
+    revision: str = ""
     name: str
     driver: DriverSummary
     installed: bool
@@ -148,6 +154,7 @@ class SaveConnection(Request, frozen=True, kw_only=True):
     Attributes:
         fields: Entries of the visible fields by name.
         accept_address: The person changed or confirmed the host: the address it has now is accepted.
+        revision: Of the form that was filled in; a connection that was changed since then is not replaced.
     """
 
     name: Name
@@ -155,6 +162,7 @@ class SaveConnection(Request, frozen=True, kw_only=True):
     fields: Annotated[dict[str, FieldEntry], Meta(max_length=200)]
     replace: Annotated[str, Meta(max_length=64)] = ""
     accept_address: bool = False
+    revision: Annotated[str, Meta(max_length=64)] = ""
 
 
 class TestConnection(SaveConnection, frozen=True, kw_only=True):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
+import msgspec
 from anyio.to_thread import run_sync
 from msgspec.structs import replace
 
@@ -109,6 +111,7 @@ class ConnectionRoom:
         known = await run_sync(self._known)
         return Form(
             type=kind,
+            revision=_revision(saved) if saved else "",
             name=asked.name,
             driver=summary(listing),
             installed=listing.state not in ("available", "incompatible", "unreadable"),
@@ -169,6 +172,9 @@ class ConnectionRoom:
         saved = await run_sync(self._saved.get, asked.replace) if asked.replace else None
         if saved is None:
             await run_sync(self._saved.check_name, asked.name)
+        elif asked.revision and asked.revision != _revision(saved):
+            reason = f"connection {saved.name!r} was changed elsewhere since this form was opened; nothing was saved"
+            raise ConfigurationError(reason, hint="open the form again, which shows it as it is now")
         known = await run_sync(self._known)
         values: dict[str, Saved] = {}
         secrets: dict[str, str] = {}
@@ -188,6 +194,12 @@ class ConnectionRoom:
         if saved is not None:
             made = replace(made, via=saved.via, pinned=saved.pinned, sign_in_at=saved.sign_in_at)
         return made, secrets, saved
+
+
+def _revision(saved: SavedConnection) -> str:
+    """Digest what the form shows of a connection; what a person consents to meanwhile does not count."""
+    values = {key: saved.values[key] for key in sorted(saved.values)}
+    return sha256(msgspec.json.encode([saved.type, values])).hexdigest()
 
 
 def _value(field: FormField, entry: FieldEntry, saved: Saved, known: Mapping[str, Reference]) -> Saved:

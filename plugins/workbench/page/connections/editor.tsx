@@ -118,7 +118,7 @@ function FormView({ form, heading, replace = "" }: { form: Form; heading: string
     if (!name.trim() || missing(form, entries).length) return;
     setBusy(what);
     const host = form.fields.some((field) => field.name === "host");
-    const body = { name: name.trim(), type: form.type, fields: toSend(form, entries), replace, accept_address: host };
+    const body = { name: name.trim(), type: form.type, fields: toSend(form, entries), replace, revision: form.revision, accept_address: host };
     try {
       if (what === "test") setTested(await call("connections/test", body));
       else {
