@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import resource
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -255,7 +256,10 @@ async def test_the_audit_records_text_that_is_no_unicode(tmp_path: Path) -> None
         assert line["requests"][0]["method"] == "POST"
 
 
-async def test_a_line_of_the_audit_that_does_not_fit_on_the_disk_is_taken_back(tmp_path: Path) -> None:
+async def test_a_line_of_the_audit_that_does_not_fit_on_the_disk_is_taken_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # a part of a module would stay behind
     log = tmp_path / "log"
     await recorded(log, sending(*deleting(1)))
     before = log.read_bytes()

@@ -405,6 +405,7 @@ import os, resource, signal, sys
 from pathlib import Path
 from installing import Place
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+sys.dont_write_bytecode = True  # Python leaves the first part of a module that does not fit, for every later process
 place = Place(Path(sys.argv[1]))
 choice = place.resolve()
 for size in (100, 500, 1000, 2000, 3000):
