@@ -39,7 +39,7 @@ from .time_ranges import within
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
-    from dragoman_api import Cell, CellRequest, CompiledFilter, HttpRequest
+    from dragoman_api import Cell, CellRequest, CompiledFilter, HttpRequest, RowKey
     from dragoman_elasticsearch.connect import Features
 
 WINDOW = 10_000
@@ -230,7 +230,7 @@ def fetch_cell(request: CellRequest, view: View) -> Exchange[Cell]:
     if found.computed:  # only searches compute it
         body = {"query": {"term": {"_id": request.key.text}}, "fields": reader.computed, "_source": False}
         answer = yield from search(f"/{target(request.key.object)}/_search", body, READ)
-        hit = next(iter(answer.hits.hits), None)
+        hit = _same_row(answer.hits.hits, request.key)
         if hit is None and (partial := answer.partial()):
             raise QueryError(f"the row cannot be read: {partial[0].reason}", hint="try again")
         if hit is None:
@@ -242,6 +242,13 @@ def fetch_cell(request: CellRequest, view: View) -> Exchange[Cell]:
             raise QueryError("the index does not keep documents (_source), so the cell cannot be read")
         hit = DecodedHit(index=stored.index, id=stored.id, source=source)
     return whole(reader.columns([hit])[0][0])
+
+
+def _same_row(hits: Sequence[DecodedHit], key: RowKey) -> DecodedHit | None:
+    """Return the row of a key among those that a search finds by its id: each shard may hold one of another routing."""
+    hits = [hit for hit in hits if hit.id == key.text]
+    found = next((hit for hit in hits if hit.routing == key.routing), None)
+    return hits[0] if found is None and key.routing is None and len(hits) == 1 else found
 
 
 @lru_cache(maxsize=16)

@@ -148,6 +148,34 @@ def test_a_computed_cell_is_read_by_search_and_a_failed_shard_is_no_missing_row(
             fetched("r", reply(none | more), of=seen)
 
 
+def test_a_computed_cell_is_that_of_the_row_and_not_of_another_with_its_id() -> None:
+    """Rows of one id may lie on several shards, each with a routing of its own."""
+    seen = view({"runtime": {"r": {"type": "long", "script": {"source": "emit(1)"}}}, "properties": {}})
+    rows = [{"_index": "a", "_id": "1", "_routing": routing, "fields": {"r": [at]}} for at, routing in enumerate("xy")]
+    plain = {"_index": "a", "_id": "1", "fields": {"r": [7, 8]}}
+
+    def cell(routing: str | None, *hits: dict[str, Any]) -> Cell:
+        request = CellRequest(key=RowKey("a", "1", routing), column="r")
+        script = Answers(reply({"hits": {"hits": [*hits]}}))
+        value = script.run(pages.fetch_cell(request, seen))
+        assert json.loads(script.asked[0].body or "")["query"] == {"term": {"_id": "1"}}
+        return value
+
+    assert [cell(routing, *rows, plain) for routing in ("x", "y", None)] == [0, 1, "[7,8]"]
+    assert cell(None, rows[1]) == 1
+    for routing, hits in (("z", rows), ("z", [plain]), (None, rows), (None, [plain | {"_id": "2"}])):
+        with pytest.raises(RowNotFoundError):
+            cell(routing, *hits)
+
+
+def test_a_stored_cell_is_asked_for_with_the_routing_of_its_row() -> None:
+    found = {"_index": "a", "_id": "1", "found": True, "_source": {"n": 7}}
+    script = Answers(reply(found))
+    request = CellRequest(key=RowKey("a", "1", "r/1"), column="n")
+    assert script.run(pages.fetch_cell(request, SEEN)) == 7
+    assert [each.path for each in script.asked] == ["/a/_doc/1?routing=r%2F1"]
+
+
 # filter values --------------------------------------------------------------------------------------------------------
 
 TYPES = {name: {"type": name} for name in (

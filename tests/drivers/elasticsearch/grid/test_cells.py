@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman_api import CellRequest, CutJson, Json, RowKey, Sort
-from dragoman_api.cells import MISSING, exact_number, narrowed, widened
+from dragoman_api.cells import CELL_CUT, MISSING, exact_number, narrowed, widened
 from dragoman_api.errors import ObjectNotFoundError, QueryError, RowNotFoundError
 from dragoman_elasticsearch.columns.mapping import SPECIAL
 from dragoman_elasticsearch.grid import pages
@@ -488,3 +488,46 @@ def test_a_computed_instant_is_read_to_the_millisecond_whatever_the_format_of_it
     fields = view({"properties": {}, "runtime": {"r": script, "s": {**script, "format": "yyyy"}}}).fields
     computed = CellReader([fields["r"], fields["s"]]).computed
     assert computed == ["r", {"field": "s", "format": "strict_date_optional_time"}]
+
+
+def test_an_alias_that_several_indices_have_shows_their_values_and_is_not_there_in_the_others() -> None:
+    long = {"type": "long"}
+    mappings = [{"properties": {"x": long, f"only_{name}": long}} for name in "abc"]
+    for each in mappings[:2]:
+        each["properties"]["al"] = {"type": "alias", "path": "x"}
+    found = view(*mappings)
+    reader = CellReader([found.fields["x"], found.fields["al"]])
+    hits = [DecodedHit(index=index, id="1", source={"x": 1}) for index in "abc"]
+    assert reader.cells(hits) == [[1, 1], [1, 1], [1, MISSING]]
+
+
+def test_a_computed_column_asks_for_whole_instants_and_shows_all_values() -> None:
+    """Also where its default format comes first, and the format of another index leaves digits out."""
+    script = {"script": {"source": "emit(1)"}}
+    day, plain = {"type": "date", "format": "yyyy-MM-dd", **script}, {"type": "date", **script}
+    whole = {"field": "d", "format": "strict_date_optional_time"}
+    for mappings, asked in (([plain], "d"), ([day], whole), ([plain, day], whole), ([day, plain], whole)):
+        found = view(*({"runtime": {"d": each}} for each in mappings))
+        reader = CellReader([found.fields["d"]])
+        assert reader.computed == [asked]
+    hits = [DecodedHit(index="a", id="1", fields={"d": values} if values else {}) for values in ([], ["1"], ["1", "2"])]
+    assert reader.cells(hits) == [[None], ["1"], ['["1","2"]']]
+
+
+def test_columns_of_a_document_that_was_not_stored_are_null_and_those_of_its_neighbours_are_not() -> None:
+    long = {"type": "long"}
+    found = view({"properties": {"a": long, "o": {"properties": {"b": long, "c": long}}}})
+    reader = CellReader([found.fields[name] for name in ("a", "o.b", "o.c")])
+    sources: list[dict[str, Any] | None] = [{"a": 1}, None, {"o": {"b": 2}}, {"o.c": 3, "a": None}]
+    hits = [DecodedHit(index="a", id=str(at), source=source) for at, source in enumerate(sources)]
+    assert reader.cells(hits) == [[1, MISSING, MISSING], [None] * 3, [MISSING, 2, MISSING], [None, MISSING, 3]]
+
+
+def test_the_longest_of_several_arrays_alone_is_cut_and_only_past_the_limit() -> None:
+    found = view({"properties": {"k": {"type": "keyword"}}})
+    sources = [{"k": ["x"]}, {"k": ["x" * (CELL_CUT - 4)]}, {"k": ["x" * (CELL_CUT - 3)]}]
+    hits = [DecodedHit(index="a", id="1", source=source) for source in sources]
+    for rows in (hits, hits[:2], hits[::-1]):
+        shown = [row[0] for row in CellReader([found.fields["k"]]).cells(rows)]
+        cut = [len(hit.source["k"][0]) > CELL_CUT - 4 for hit in rows if hit.source]
+        assert [isinstance(cell, CutJson) for cell in shown] == cut

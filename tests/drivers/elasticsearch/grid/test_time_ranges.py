@@ -25,6 +25,7 @@ from dragoman_api.exports import ExportForm
 from dragoman_api.kit.filter_meaning import within
 from dragoman_api.summaries import SummaryRequest
 from dragoman_elasticsearch.columns import mapping
+from dragoman_elasticsearch.grid import time_ranges
 
 DATE, NANOS = {"type": "date"}, {"type": "date_nanos"}
 INSTANTS = [
@@ -220,6 +221,12 @@ def view_of(*properties: dict[str, Any], **root: Any) -> Any:
         ([{"@timestamp": DATE | {"ignore_malformed": True}}], "@timestamp"),
         ([{"@timestamp": DATE | {"ignore_malformed": True, "format": "epoch_second"}}], ""),
         ([{"@timestamp": NANOS | {"ignore_malformed": True}}], ""),
+        ([{"@timestamp": DATE | {"ignore_malformed": True}}, {"@timestamp": DATE | {"format": "epoch_second"}}], ""),
+        ([{"@timestamp": DATE | {"format": "epoch_second"}}, {"@timestamp": DATE | {"ignore_malformed": True}}], ""),
+        ([{"@timestamp": DATE | {"ignore_malformed": True}}, {"@timestamp": NANOS}], ""),
+        ([{"@timestamp": DATE}, {"n": {"type": "long"}, "@timestamp": DATE | {"null_value": "2024-01-01"}}], ""),
+        ([{"@timestamp": DATE}, {"n": {"type": "long"}, "@timestamp": {"properties": {"a": DATE}}}], ""),
+        ([{"@timestamp": DATE}, {"timestamp": DATE}], ""),
     ],
 )
 def test_the_time_column_is_the_one_whose_index_is_exact(properties: Any, found: str) -> None:
@@ -232,6 +239,58 @@ def test_the_time_column_of_a_data_stream_is_its_own() -> None:
     both = {"@timestamp": DATE, "timestamp": DATE}
     assert view_of(both, _data_stream_timestamp={"enabled": True}).time == "@timestamp"
     assert view_of({"timestamp": DATE}, _data_stream_timestamp={"enabled": True}).time == ""
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_data_stream_beside_another_index_is_none(order: int) -> None:
+    """The index may hold the other column of that name."""
+    both = {"properties": {"@timestamp": DATE, "timestamp": DATE}}
+    roots = [both | {"_data_stream_timestamp": {"enabled": True}}, both][::order]
+    caps = mapping.FieldCaps(indices=["i0", "i1"])
+    caps = msgspec.structs.replace(
+        caps, fields={name: {"date": mapping.TypeCapabilities()} for name in both["properties"]}
+    )
+    mappings = {f"i{at}": mapping.IndexMapping(msgspec.Raw(msgspec.json.encode(each))) for at, each in enumerate(roots)}
+    assert mapping.read("i*", mappings, caps).time == ""
+
+
+@pytest.mark.parametrize(
+    ("spec", "since", "until", "sent"),
+    [
+        (NANOS, "1970-01-01T00:00:00Z", "2262-04-11T23:47:16.854775807Z", ("gte", "lt")),
+        (NANOS, "1969-12-31T23:59:59.999999999Z", "2262-04-11T23:47:16.854775808Z", ()),
+        (NANOS, "1969-12-31T23:59:59Z", "2024-12-31T00:00:00Z", ("lt",)),
+        (NANOS, "2262-04-11T23:47:16.854775808Z", None, None),
+        (NANOS, None, "1969-12-31T23:59:59.999999999Z", None),
+        (DATE, "0001-01-01T00:00:00Z", "9999-12-31T23:59:59.999Z", ("gte", "lt")),
+    ],
+)
+def test_the_bounds_that_are_sent_are_those_that_the_column_can_hold(
+    spec: dict[str, Any], since: str | None, until: str | None, sent: tuple[str, ...] | None
+) -> None:
+    """A bound at the very edge goes; one beyond it holds for all rows, or for none. The query keeps its scores."""
+    view, query = view_of({"@timestamp": spec}), msgspec.Raw(b'{"match_all":{}}')
+    found = json.loads(bytes(time_ranges.within(query, TimeRange(column="@timestamp", since=since, until=until), view)))
+    [clause] = found["bool"]["filter"]
+    assert found["bool"]["must"] == [{"match_all": {}}]
+    if sent is None:
+        assert clause == {"match_none": {}}
+    elif not sent:
+        assert clause == {"exists": {"field": "@timestamp"}}
+    else:
+        bounds = {name: text for name, text in (("gte", since), ("lt", until)) if name in sent}
+        assert clause == {"range": {"@timestamp": bounds | {"format": "strict_date_optional_time_nanos"}}}
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_range_over_two_types_is_no_finer_than_the_coarser(order: int) -> None:
+    view = view_of(*({"@timestamp": spec} for spec in (DATE, NANOS)[::order]))
+    query = msgspec.Raw(b'{"match_all":{}}')
+    assert time_ranges.within(query, TimeRange(column="@timestamp", since="2024-01-01T00:00:00.001Z"), view) != query
+    for bound, said in (("2024-01-01T00:00:00.0001Z", "3 digits"), ("1969-12-31T00:00:00Z", "1970 to 2262")):
+        for time in (TimeRange(column="@timestamp", since=bound), TimeRange(column="@timestamp", until=bound)):
+            with pytest.raises(QueryError, match=said):
+                time_ranges.within(query, time, view)
 
 
 def test_a_hidden_mapping_or_a_computed_column_has_no_time_column() -> None:

@@ -492,6 +492,57 @@ def test_the_key_of_an_outcome_holds_the_first_sequence_number_and_the_routing()
     assert [each.reason for each in sending.outcomes] == ["", "", "1 copies of the shard failed to store it"]
 
 
+@pytest.mark.parametrize(
+    ("body", "stored", "holds"),
+    [
+        ('{"doc":{"o":{"a":1}}}', '{"o":{"a":1,"b":{"c":2}},"z":1}', True),
+        ('{"doc":{"o":{"b":{"c":2}}}}', '{"o":{"a":1,"b":{"c":2,"d":3}}}', True),
+        ('{"doc":{"o":{"b":{"c":2}}}}', '{"o":{"a":1,"b":{"c":3}}}', False),
+        ('{"doc":{"o":{"a":1}}}', '{"o":[{"a":1}]}', False),
+        ('{"doc":{"o":[1]}}', '{"o":[1,2]}', False),
+        ('{"doc":{"a":1,"b":2}}', '{"a":1,"b":3}', False),
+        ('{"doc":{"a":9007199254740993}}', '{"a":9007199254740992}', False),
+        ('{"doc":{"a":null}}', '{"b":1}', False),
+    ],
+)
+def test_a_partial_update_is_held_by_a_row_with_all_its_values_whatever_else_the_row_has(
+    body: str, stored: str, *, holds: bool
+) -> None:
+    row = write("b")
+    row.body = body
+    sending = sending_of(row)
+    there = f'{{"docs":[{{"_index":"books","_id":"b","found":true,"_source":{stored}}}]}}'
+    Answers(SETTINGS, reply("<html>", 504), reply(there)).run(sending.send())
+    assert [each.status for each in sending.outcomes] == [APPLIED if holds else UNKNOWN]
+
+
+@pytest.mark.parametrize(
+    ("second", "status"),
+    [
+        ({**DONE, "_id": "b", "status": 200}, APPLIED),
+        ({**DONE, "_id": "b"}, UNKNOWN),
+        ({**DONE, "_id": "b", "status": 301}, FAILED),
+        ({"_id": "b", "status": 404, "result": "not_found"}, CONFLICT),
+        ({"_id": "b", "status": 404, "error": {"type": "document_missing_exception", "reason": "[b]: x"}}, CONFLICT),
+        ({"_id": "b", "status": 404}, FAILED),
+        (None, UNKNOWN),
+        ("third", UNKNOWN),
+        ("<html>", UNKNOWN),
+    ],
+)
+def test_the_answer_to_the_second_row_is_judged_by_itself_and_one_of_another_form_leaves_all_open(
+    second: Any, status: OutcomeStatus
+) -> None:
+    """Where the number of answers, or one without a status, tells nothing of the others either."""
+    first = {**DONE, "_id": "a", "status": 200}
+    told = [first, *([second] if isinstance(second, dict) else [first, first] if second == "third" else [])]
+    sending = sending_of(write("a"), write("b"))
+    whole = status is UNKNOWN
+    answer = reply(second) if second == "<html>" else items(*told)
+    Answers(SETTINGS, answer, *[found({"a": 3}, {"a": 3})] * whole).run(sending.send())
+    assert [each.status for each in sending.outcomes] == [UNKNOWN if whole else APPLIED, status]
+
+
 def test_a_whole_request_that_was_turned_away_is_sent_again() -> None:
     sending = Sender(bulk("a", "b"))
     busy = reply({"error": BUSY["error"], "status": 429}, 429)

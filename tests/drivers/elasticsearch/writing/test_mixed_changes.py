@@ -15,6 +15,7 @@ from dragoman_api import (
     Delete,
     Drop,
     Insert,
+    Json,
     OutcomeStatus,
     Plan,
     PlanRequest,
@@ -24,7 +25,7 @@ from dragoman_api import (
 )
 from dragoman_api.cells import MAX_DIGITS
 from dragoman_elasticsearch.columns.mapping import FieldCaps, IndexMapping, read
-from dragoman_elasticsearch.writing import requests
+from dragoman_elasticsearch.writing import loads, plan, requests
 from dragoman_elasticsearch.writing.edited_values import respelled
 from dragoman_elasticsearch.writing.plan import described, plan_changes
 from dragoman_elasticsearch.writing.requests import RowWrite, planned_requests
@@ -370,10 +371,260 @@ def test_a_document_that_is_no_object_is_no_row(source: Any) -> None:
 @pytest.mark.parametrize(
     ("number", "said"),
     [("-1.5E10", False), ("1.5E10", False), ("-1.0E7", False), ("-12345678.5", True), ("-1.50E10", True),
-     ("-1.5e10", True), ("-0", True), ("-1.5", False)],
+     ("-1.5e10", True), ("-0", True), ("-1.5", False), ("0", False), ("0.0", False), ("-0.0", False), ("0.00", True),
+     ("0e0", True), ("0.001", False), ("0.0009", True), ("9.0E-4", False), ("1.0E-3", True), ("9999999.0", False),
+     ("10000000.0", True), ("1.0E7", False), ("1E5", True), ("1e5", True), ("100000.0", False),
+     ("9.007199254740991E15", False), ("9.007199254740992E15", True), ("9007199254740993", False), ("4.9E-324", True)],
 )  # fmt: skip
 def test_a_number_is_respelled_unless_the_server_writes_it_so(number: str, *, said: bool) -> None:
     assert respelled(f'{{"a":{number}}}'.encode()) == (number if said else "")
+    assert respelled(f'{{"a":["-0",1.5,{{"b":{number}}}]}}'.encode()) == (number if said else ""), "behind others"
+
+
+# one of several that differs, and the second of two
+
+
+def plan_of(*changes: Change, settings: Any = SETTINGS, docs: Any = None, found: Any = VIEW, **more: Any) -> Plan:
+    """Plan changes of one name; a list of lists are the answers to several reads."""
+    reads = [] if docs is None else [reply({"docs": some}) for some in (docs if isinstance(docs[0], list) else [docs])]
+    return Answers(settings, *reads).run(plan_changes(PlanRequest(changes=[*changes], **more), {"books": found}))
+
+
+def heads(made: Plan) -> list[dict[str, Any]]:
+    """Return the first line of each row of the one bulk request of a plan."""
+    [request] = made.requests
+    lines = [json.loads(line) for line in (request.body or "").splitlines()]
+    return [line for line in lines if {*line} <= {"create", "index", "update", "delete"}]
+
+
+def test_rows_of_one_id_and_several_routings_are_several_rows() -> None:
+    changes = [Update(RowKey("books", "1", routing), {"n": at}) for at, routing in enumerate("ab")]
+    docs = [stored(_routing=routing, _seq_no=at) for at, routing in enumerate("ab")]
+    script = Answers(SETTINGS, reply({"docs": docs}))
+    made = script.run(plan_changes(PlanRequest(changes=[*changes]), {"books": VIEW}))
+    assert json.loads(script.asked[1].body or "")["docs"] == [{"_id": "1", "routing": each} for each in "ab"]
+    assert [(each["update"]["routing"], each["update"]["if_seq_no"]) for each in heads(made)] == [("a", 0), ("b", 1)]
+    inserts = [Insert("books", {"n": at}, "1", routing=routing) for at, routing in enumerate("ab")]
+    assert [each["create"] for each in heads(plan_of(*inserts))] == [{"_id": "1", "routing": each} for each in "ab"]
+
+
+def test_rows_are_read_in_batches_and_all_of_them_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    changes = [Delete(key(str(at))) for at in range(5)]
+    docs = [stored(str(at), _seq_no=at) for at in range(5)]
+    monkeypatch.setattr(plan, "_BATCH", 2)
+    made = plan_of(*changes, docs=[docs[:2], docs[2:4], docs[4:]])
+    assert [(each["delete"]["_id"], each["delete"]["if_seq_no"]) for each in heads(made)] == [
+        (str(at), at) for at in range(5)
+    ]
+    size = len(json.dumps(docs[0]["_source"]))
+    for room, fits in ((5 * size, True), (5 * size - 1, False)):
+        monkeypatch.setattr(plan, "PLAN_BYTES", room)
+        if fits:
+            plan_of(*changes, docs=[docs[:2], docs[2:4], docs[4:]])
+        else:
+            with pytest.raises(QueryError) as caught:
+                plan_of(*changes, docs=[docs[:2], docs[2:4], docs[4:]])
+            assert caught.value.code == "plan-too-large"
+    monkeypatch.setattr(plan, "PLAN_BYTES", 1)
+    assert plan_of(changes[0], docs=docs[:1]).planned, "one row has no smaller plan"
+
+
+def test_a_document_that_could_not_be_brought_back_is_changed_only_in_part_and_without_an_undo() -> None:
+    """Its comment is lost in what was read; a partial update leaves it where it is."""
+    row = json.dumps(stored(_source="?")).replace('"?"', '{"n":1 /* c */}')
+    changes: list[tuple[Change, bool, bool]] = [
+        (Update(key(), {"n": 5}), False, True),
+        (Update(key(), {"n": 5}), True, False),
+        (Update(key(), {"arr": Json('{"x":1}')}), False, False),
+        (Update(key(), {"n": 5, "arr": Json('{"x":1}')}), False, False),
+        (Delete(key()), False, True),
+        (Delete(key()), True, False),
+    ]
+    for change, undo, sent in changes:
+        script = Answers(SETTINGS, reply(f'{{"docs":[{row}]}}'))
+        made = script.run(plan_changes(PlanRequest(changes=[change], undo=undo), {"books": VIEW}))
+        assert (bool(made.planned), bool(made.refusals)) == (sent, not sent), (change, undo)
+
+
+def test_a_later_change_of_a_row_builds_on_the_earlier_ones() -> None:
+    """What was written whole stays so, in either order, and an insert writes every value that is one."""
+    array, number = Update(key(), {"arr": Json('{"x":1}')}), Update(key(), {"n": 5, "k": ""})
+    whole = {"n": 5, "k": "", "o": {"a": 1}, "arr": {"x": 1}}
+    for changes in ((array, number), (number, array), (Update(key(), {"n": 5, "k": "", "arr": Json('{"x":1}')}),)):
+        [request] = plan_of(*changes, docs=[stored()]).requests
+        assert (request.method, json.loads(request.body or "")) == ("PUT", whole)
+    for values in ({"n": 5, "k": Json("1.10")}, {"k": Json("1.10"), "n": 5}):
+        [request] = plan_of(Update(key(), values), docs=[stored()]).requests
+        assert request.method == "PUT", "the server would respell one of them"
+    [request] = plan_of(Insert("books", {"n": 0, "k": "", "o.a": None}, "1")).requests
+    assert json.loads(request.body or "") == {"n": 0, "k": ""}
+
+
+@pytest.mark.parametrize(
+    ("undo", "document", "status", "action"),
+    [
+        (True, None, [], "create"),
+        (False, None, [], "index"),
+        (True, {"n": 1, "k": "old", "o": {"a": 1}}, [], "index"),
+    ],
+)
+def test_a_row_that_may_replace_another_is_guarded_by_what_was_read(
+    undo: bool, document: dict[str, Any] | None, status: list[str], action: str
+) -> None:
+    """Nothing there: then nothing may be there when it is sent; something: that, and no other."""
+    docs = None if not undo else [stored(**({"found": False} if document is None else {}))]
+    made = plan_of(Insert("books", {"n": 7}, "1", replace=True), docs=docs, undo=undo)
+    assert [each.status for each in made.refusals] == status
+    options = made.requests[0].path.partition("?")[2].split("&")
+    assert ("op_type=create" in options) is (action == "create")
+    assert ("if_seq_no=3" in options) is (document is not None)
+
+
+def test_a_row_that_is_there_already_says_whether_it_holds_the_change() -> None:
+    for document, holds in (('{"o":{"a":1},"k":"old","n":1}', True), ('{"n":2}', False)):
+        [refusal] = plan_of(Insert("books", id="1", document=document), docs=[stored()]).refusals
+        assert (refusal.status, refusal.holds) == ("conflict", holds)
+
+
+def test_arrays_are_not_edited_where_the_index_of_the_row_rebuilds_its_documents() -> None:
+    """One of two indices behind the name does; whichever is listed first."""
+    modes = {"books-1": {"settings": {}}, "books-2": {"settings": {"index.mode": "logsdb"}}}
+    for settings in (modes, dict(reversed(modes.items()))):
+        for values in ({"k": ["a"], "n": 5}, {"n": 5, "k": ["a"]}, {"arr": Json('{"x":1}')}):
+            for index, sent in (("books-1", True), ("books-2", False)):
+                made = plan_of(Update(key(), values), settings=reply(settings), docs=[stored(_index=index)])
+                assert (bool(made.planned), bool(made.refusals)) == (sent, not sent)
+        assert plan_of(Update(key(), {"n": 5}), settings=reply(settings), docs=[stored(_index="books-2")]).planned
+
+
+@pytest.mark.parametrize(
+    ("intervals", "bulk", "last", "waits"),
+    [
+        (["1s", "2m"], False, False, False), (["2m", "1s"], False, False, False), (["-1", "1s"], False, False, False),
+        (["10s", "1s"], False, False, True), (["10001ms"], False, False, False), (["10000ms"], False, False, True),
+        (["1s"], True, False, False), (["1s"], True, True, True), ([None], False, False, True),
+        (["5"], False, False, True),
+    ],
+)  # fmt: skip
+def test_a_write_waits_for_a_refresh_that_every_index_of_its_name_makes_soon(
+    intervals: list[str | None], *, bulk: bool, last: bool, waits: bool
+) -> None:
+    settings = {
+        f"books-{at}": {"settings": {} if text is None else {"index.refresh_interval": text}}
+        for at, text in enumerate(intervals)
+    }
+    made = plan_of(Insert("books", {"n": 1}, "1"), settings=reply(settings), bulk=bulk, last=last)
+    assert ("refresh=wait_for" in made.requests[0].path) is waits
+    assert [note.code[:7] for note in made.notes] == ["refresh"] * (not waits and not bulk)
+
+
+def test_many_requests_of_a_slow_and_a_fast_index_wait_for_none_of_them() -> None:
+    """The slow one decides, whichever was looked up last."""
+    text = '{\n"n":1}'
+    slow = [Insert("books", id=str(at), document=text, replace=True) for at in range(11)]
+    fast = [Insert("fast", id="1", document=text, replace=True)]
+    answers = {"books": reply({"books": {"settings": {"index.refresh_interval": "10s"}}}), "fast": reply({"fast": {}})}
+    for changes, order in (([*slow, *fast], ("books", "fast")), ([*fast, *slow], ("fast", "books"))):
+        script = Answers(*(answers[name] for name in order))
+        made = script.run(plan_changes(PlanRequest(changes=[*changes]), {"books": VIEW, "fast": VIEW}))
+        assert [each.path for each in made.requests if "refresh" in each.path] == []
+        assert [note.code for note in made.notes] == ["refresh-late"]
+
+
+@pytest.mark.parametrize(
+    ("index", "name"),
+    [
+        (".ds-logs-x-2024.12.31-000001", "logs-x"), (".ds-logs-2024.12.31-1000000", "logs"),
+        ("logs-2024.12.31-000001", "logs-2024.12.31-000001"), (".ds-logs-2024.12-000001", ".ds-logs-2024.12-000001"),
+    ],
+)  # fmt: skip
+def test_what_takes_a_change_back_names_the_row_its_routing_and_its_state(index: str, name: str) -> None:
+    """A deleted row of a data stream comes back through the stream; a changed one is where it was."""
+    row, settings = stored(_index=index, _routing="r"), reply({index: {"settings": {}}})
+    before = json.dumps(row["_source"])
+    for change, document in ((Delete(key()), None), (Update(key(), {"n": 5}), '{"n":5,"k":"old","o":{"a":1}}')):
+        [undo] = plan_of(change, settings=settings, docs=[row], undo=True).undo
+        assert isinstance(undo, Insert)
+        assert (undo.object, undo.id, undo.routing) == (name if document is None else index, "1", "r")
+        assert (undo.replace, undo.document) == (document is not None, before)
+        assert undo.guard == ({} if document is None else {"sha256": digest(document.encode())})
+    insert = Insert("books", {"n": 5}, "new", routing="r")
+    [undo] = plan_of(insert, docs=[{"_index": "books", "_id": "new", "found": False}], undo=True).undo
+    assert undo == Delete(RowKey("books", "new", "r", {"sha256": digest(b'{"n":5}')}))
+
+
+def test_a_guard_that_comes_with_a_later_change_of_a_row_is_another_one() -> None:
+    for guard in ({"seq_no": 9, "primary_term": 2}, {"seq_no": 3, "primary_term": 1}):
+        made = plan_of(Update(key(), {"n": 5}), Update(key(**guard), {"k": "x"}), docs=[stored()])
+        assert [(each.change, each.status) for each in made.refusals] == [(1, "conflict")]
+    made = plan_of(Update(key(), {"n": 5}), Update(key(seq_no=3, primary_term=2), {"k": "x"}), docs=[stored()])
+    assert made.refusals == [], "it is the state that was read"
+    guard = {"sha256": digest(b'{"n":1}')}
+    fresh = Insert("books", {"n": 5}, "1", replace=True, guard=guard)
+    [refusal] = plan_of(fresh, docs=[stored(found=False)]).refusals
+    assert refusal.status == "conflict"
+
+
+@pytest.mark.parametrize(
+    ("undo", "room", "sent"), [(False, 12, True), (True, 12, False), (True, 40, True), (False, 11, False)]
+)
+def test_a_document_is_bounded_by_its_bytes_and_by_those_that_an_undo_keeps(
+    monkeypatch: pytest.MonkeyPatch, *, undo: bool, room: int, sent: bool
+) -> None:
+    monkeypatch.setattr(requests, "ROW_BYTES", room)
+    row = stored(_source={"k": "x" * 20})
+    if not undo:
+        assert bool(plan_of(Insert("books", id="1", document='{"k":"üü"}'), bulk=True).planned) is sent, "of a load"
+    made = plan_of(
+        Insert("books", id="1", document='{"k":"üü"}', replace=True), docs=[row] if undo else None, undo=undo
+    )
+    assert bool(made.planned) is sent
+
+
+LOAD = [Insert("books", id="1", document="{}"), Insert("books", id="2", document='{"k":"ü"}', replace=True)]
+
+
+@pytest.mark.parametrize(
+    ("second", "more", "loads_"),
+    [
+        (LOAD[1], {}, True),
+        (Insert("books", document="{}"), {}, True),
+        (Insert("books", id="1", document="{}", routing="r"), {}, True),
+        (LOAD[1], {"bulk": False}, False),
+        (LOAD[1], {"undo": True}, False),
+        (Insert("other", id="2", document="{}"), {}, False),
+        (Insert("books", {"n": 1}, id="2"), {}, False),
+        (Insert("books", {"n": 1}, id="2", document="{}"), {}, False),
+        (Insert("books", id="2", document="{}", replace=True, guard={"seq_no": 1, "primary_term": 1}), {}, False),
+        (Insert("books", id=b"2", document="{}"), {}, False),
+        (Insert("books", id="1", document="{}"), {}, False),
+        (Update(key("2"), {"n": 1}), {}, False),
+        (Delete(key("2")), {}, False),
+    ],
+)  # fmt: skip
+def test_only_new_documents_of_one_index_each_of_its_own_id_are_a_load(
+    second: Change, more: Any, *, loads_: bool
+) -> None:
+    """Of a load nothing is read beforehand: the second row too may not depend on what is stored, or on the first."""
+    request = PlanRequest(**{"changes": [LOAD[0], second], "bulk": True} | more)
+    assert loads.is_load(request) is loads_
+    assert not loads.is_load(PlanRequest(changes=[], bulk=True))
+
+
+def test_each_row_of_a_load_is_written_as_it_says() -> None:
+    rows = [*LOAD, Insert("books", document='{"n":0}', routing="r"), Insert("books", id="4", document="[1]"),
+            Insert("books", id="5", document="{}", routing="")]  # fmt: skip
+    script = Answers(SETTINGS)
+    made = script.run(plan_changes(PlanRequest(changes=[*rows], bulk=True), {"books": VIEW}))
+    assert (made.requests[0].body or "").splitlines() == [
+        '{"create":{"_id":"1"}}', "{}", '{"index":{"_id":"2"}}', '{"k":"ü"}', '{"create":{"routing":"r"}}', '{"n":0}',
+        '{"create":{"_id":"5","routing":""}}', "{}",
+    ]  # fmt: skip
+    assert made.planned[0].rows == [[0], [1], [2], [4]]
+    assert [(each.change, each.status) for each in made.refusals] == [(3, "refused")]
+    routed = msgspec.structs.replace(VIEW, routed=True)
+    made = Answers(SETTINGS).run(plan_changes(PlanRequest(changes=[*rows], bulk=True), {"books": routed}))
+    assert [each.change for each in made.refusals] == [0, 1, 3]
 
 
 class Rules:
