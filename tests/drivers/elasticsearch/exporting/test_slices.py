@@ -9,9 +9,10 @@ import msgspec
 import pytest
 from drivers.replies import Answers, Canned, reply
 
-from dragoman_api import ConnectionFailedError, ExportRequest, QueryError
-from dragoman_api.kit import retries
-from dragoman_elasticsearch.exporting import slices
+from dragoman_api import ConnectionFailedError, DragomanError, ExportRequest, QueryError
+from dragoman_api.exports import ExportForm, SnapshotHold
+from dragoman_api.kit import cursors, retries
+from dragoman_elasticsearch.exporting import shares, slices
 from dragoman_elasticsearch.exporting.export import ExportReader
 from dragoman_elasticsearch.exporting.slices import ExportQuery, Slice, SlicePage
 
@@ -235,3 +236,179 @@ def test_rows_that_were_counted_in_part_begin_no_export(more: dict[str, Any]) ->
     with pytest.raises(QueryError, match="incomplete"):
         asking.run(export.open())
     assert asking.asked[-1].path == "/_search?allow_partial_search_results=false"
+
+
+# several slices, and what each of them leaves
+
+
+def rows(*numbers: int, **more: Any) -> dict[str, Any]:
+    found = [{"_index": "x", "_id": str(at), "_source": {"n": at}, "sort": [at, at]} for at in numbers]
+    return {"hits": {"hits": found, "total": {"value": more.pop("total", 0), "relation": "eq"}}, **more}
+
+
+def counted(total: int, shards: int = 1) -> Canned:
+    return reply({"hits": {"total": {"value": total, "relation": "eq"}, "hits": []}, "_shards": {"total": shards}})
+
+
+@pytest.mark.parametrize("lost", [0, 1])
+def test_rows_of_several_scrolls_are_counted_together_and_all_of_them_are_freed(lost: int) -> None:
+    """Each counts its own rows; the newest name of each goes into its next request and into the last one."""
+    export = ExportReader(ExportRequest(object="x"), QUERY, scrolls=True)
+    Answers(counted(10_000, shards=2)).run(export.open())
+    first, second = export.slices
+    got, body = page(first, reply(rows(0, 1, total=3, _scroll_id="a1")))
+    assert (body["slice"], export.part(got).rows) == ({"id": 0, "max": 2}, 2)  # type: ignore[union-attr]
+    got, body = page(second, reply(rows(2, 3, total=2 + lost, _scroll_id="b1")))
+    assert (body["slice"], export.part(got).rows) == ({"id": 1, "max": 2}, 2)  # type: ignore[union-attr]
+    got, body = page(first, reply(rows(4, total=3, _scroll_id="a2")))
+    assert (body["scroll_id"], export.part(got).rows) == ("a1", 1)  # type: ignore[union-attr]
+    got, body = page(first, reply(rows(total=3)))
+    assert (body["scroll_id"], got.mark, export.part(got), export.finished) == ("a2", True, None, False)
+    got, body = page(second, reply(rows(total=2 + lost)))
+    assert (body["scroll_id"], got.mark) == ("b1", True)
+    if lost:
+        with pytest.raises(QueryError, match="5 of 6 rows arrived"):
+            export.part(got)
+    else:
+        assert (export.part(got), export.finished) == (None, True)
+    closing = export.close()
+    assert closing is not None
+    assert json.loads(closing.body or "") == {"scroll_id": ["a2", "b1"]}
+
+
+def resumed(total: int = 10, **more: Any) -> tuple[ExportReader, Answers]:
+    """Resume an export of three slices: one is done, one is in its middle, one has not begun; 7 rows were taken."""
+    request = ExportRequest(object="x", keep_alive=300)
+    position = {"pit": "p0", "total": 10, "rows": 7, "marks": [True, [5, 6], False]}
+    checkpoint = cursors.seal(cursors.query_of(request), position)
+    export = ExportReader(msgspec.structs.replace(request, checkpoint=checkpoint), QUERY, scrolls=False)
+    script = Answers(counted(total))
+    script.run(export.open())
+    return export, script
+
+
+def test_an_export_goes_on_behind_each_slices_own_place() -> None:
+    export, script = resumed()
+    assert json.loads(script.asked[0].body or "")["pit"] == {"id": "p0", "keep_alive": "300s"}
+    assert [(one.number, one.of, one.mark) for one in export.slices] == [(1, 3, (5, 6)), (2, 3, False)]
+    middle, last = export.slices
+    got, body = page(last, reply(rows(0, pit_id="p1")))
+    assert (body["slice"], "search_after" in body) == ({"id": 2, "max": 3}, False)
+    part = export.part(got)
+    assert part is not None
+    assert (part.rows, part.total, export.finished) == (1, 10, False)
+    position = cursors.unseal(part.checkpoint or "", cursors.query_of(ExportRequest(object="x")), dict[str, Any])
+    assert position == {"pit": "p1", "total": 10, "rows": 8, "marks": [True, [5, 6], True]}
+    assert export.close() is None, "the checkpoint needs it"
+    got, body = page(middle, reply(rows(7, 8)))
+    assert (body["slice"], body["search_after"], body["pit"]["id"]) == ({"id": 1, "max": 3}, [5, 6], "p1")
+    assert export.part(got).rows == 2  # type: ignore[union-attr]
+    assert export.finished
+    closing = export.close()
+    assert closing is not None
+    assert json.loads(closing.body or "") == {"id": "p1"}
+
+
+@pytest.mark.parametrize("numbers", [(7,), (7, 8, 9)])
+def test_an_export_that_goes_on_counts_the_rows_that_it_had(numbers: tuple[int, ...]) -> None:
+    export, _ = resumed()
+    middle, last = export.slices
+    export.part(page(last, reply(rows(0)))[0])
+    with pytest.raises(QueryError, match=f"{8 + len(numbers)} of 10 rows arrived"):
+        export.part(page(middle, reply(rows(*numbers)))[0])
+
+
+@pytest.mark.parametrize("total", [0, 9, 11])
+def test_an_export_goes_on_only_with_as_many_rows_as_it_counted(total: int) -> None:
+    with pytest.raises(QueryError, match=f"counts 10 rows, but the server finds {total}") as caught:
+        resumed(total)
+    assert caught.value.code == "export-not-resumable"
+
+
+@pytest.mark.parametrize(
+    ("keep_alive", "hold"), [(0, "120s"), (60, "120s"), (120, "120s"), (121, "121s"), (3600, "3600s")]
+)
+def test_a_context_is_held_as_long_as_was_asked_for_and_long_enough_for_a_page(keep_alive: int, hold: str) -> None:
+    request = ExportRequest(object="x", keep_alive=keep_alive)
+    export = ExportReader(request, QUERY, scrolls=False)
+    script = Answers(reply({"id": "p"}), counted(2))
+    script.run(export.open())
+    assert script.asked[0].path == f"/x/_pit?keep_alive={hold}"
+    assert json.loads(script.asked[1].body or "")["pit"] == {"id": "p", "keep_alive": hold}
+    assert export.close() is not None, "nothing was taken, so no checkpoint needs it"
+    got, _ = page(export.slices[0], reply(rows(0, 1)))
+    part = export.part(got)
+    assert part is not None
+    assert (part.checkpoint is not None) is bool(keep_alive)
+
+
+@pytest.mark.parametrize(
+    ("form", "lines"),
+    [
+        (ExportForm.DOCUMENTS, ['{"n":0}', '{"n":1}']),
+        (ExportForm.ROWS, [
+            '{"_index":"x","_id":"0","_source":{"n":0}}', '{"_index":"y","_id":"1","_source":{"n":1},"_routing":"r"}',
+        ]),
+        (ExportForm.BULK, [
+            '{"index":{"_index":"x","_id":"0"}}', '{"n":0}',
+            '{"index":{"_index":"y","_id":"1","routing":"r"}}', '{"n":1}',
+        ]),
+    ],
+)  # fmt: skip
+def test_each_row_leaves_with_its_own_address_and_one_without_a_document_ends_the_export(
+    form: ExportForm, lines: list[str]
+) -> None:
+    hits_ = [{"_index": "x", "_id": "0", "_source": {"n": 0}, "sort": [0, 0]},
+             {"_index": "y", "_id": "1", "_routing": "r", "_source": {"n": 1}, "sort": [1, 1]}]  # fmt: skip
+    for last, whole in ((hits_[1], True), ({**hits_[1], "_source": None} | {"_id": "1"}, False)):
+        if not whole:
+            del last["_source"]
+        export = ExportReader(ExportRequest(object="x", form=form), QUERY, scrolls=False)
+        Answers(reply({"id": "p"}), counted(2)).run(export.open())
+        got = Answers(reply({"hits": {"hits": [hits_[0], last]}}, 200)).run(export.slices[0].page())
+        if whole:
+            part = export.part(got)  # type: ignore[arg-type]
+            assert part is not None
+            assert [json.loads(line) for line in part.data.splitlines()] == [json.loads(line) for line in lines]
+        else:
+            with pytest.raises(QueryError, match="_source"):
+                export.part(got)  # type: ignore[arg-type]
+
+
+def test_a_page_that_was_turned_away_says_so_once() -> None:
+    one = slice_of()
+    page(one, BUSY)
+    assert one.turned_away
+    page(one, reply(hits(500)))
+    assert not one.turned_away
+    asking = one.page()
+    next(asking)
+    with pytest.raises(StopIteration):
+        asking.throw(ConnectionFailedError("reset"))
+    assert not one.turned_away, "nobody turned it away"
+
+
+LOST = failure("search_context_missing_exception", 404)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "answer", "told"),
+    [
+        (0, reply({"succeeded": True}), True), (0, reply({"succeeded": True, "num_freed": 0}, 404), False),
+        (0, reply("", 500), None), (0, reply("", 503), None), (0, reply("", 403), None), (0, reply("", 400), None),
+        (60, reply(hits(0)), True), (60, LOST, False), (60, failure("x_exception", 404), None),
+        (60, failure("index_not_found_exception", 404), None), (60, reply("", 500), None),
+    ],
+)  # fmt: skip
+def test_only_a_context_that_the_server_does_not_know_is_said_to_be_gone(
+    seconds: int, answer: Canned, told: bool | None
+) -> None:
+    exchange = shares.hold(SnapshotHold(snapshot="p", seconds=seconds))
+    script = Answers(answer)
+    if told is None:
+        with pytest.raises(DragomanError):
+            script.run(exchange)
+    else:
+        assert script.run(exchange) is told
+    sent = json.loads(script.asked[0].body or "")
+    assert (sent.get("pit") or sent) == ({"id": "p", "keep_alive": "60s"} if seconds else {"id": "p"})

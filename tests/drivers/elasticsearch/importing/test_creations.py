@@ -125,6 +125,38 @@ async def nothing(request: Any) -> Plan:
     return Plan(planned=[])
 
 
+@pytest.mark.parametrize("name", [
+    "", "Upper", "uppeR", "-a", "_a", "+a", ".", "..", "a,b", "a*", "a?", "a/b", "a\\b", "<a>", 'a"', "a|b", "a#b",
+    "a:b", "a b", "a\tb", "a\n", "x" * 256,
+])  # fmt: skip
+def test_a_name_that_no_index_can_have_is_refused_before_it_is_sent(name: str) -> None:
+    with pytest.raises(QueryError, match="cannot be the name of an index"):
+        plan_index(NewObject(name))
+
+
+@pytest.mark.parametrize(
+    ("name", "like", "path", "body"),
+    [
+        ("a", "", "/a", None),
+        ("ä%-_+.b", "", "/%C3%A4%25-_%2B.b", None),
+        (".hidden", "", "/.hidden", None),
+        ("x" * 255, "", f"/{'x' * 255}", None),
+        ("a", '{"old":{"mappings":{"properties":{"n":{"type":"long"}}}}}', "/a",
+         '{"mappings":{"properties":{"n":{"type":"long"}}}}'),
+    ],
+)  # fmt: skip
+def test_an_index_is_made_by_one_request_with_the_mapping_of_another_or_with_none(
+    name: str, like: str, path: str, body: str | None
+) -> None:
+    [planned] = plan_index(NewObject(name, like)).planned
+    assert (planned.request.method, planned.request.path, planned.request.body) == ("PUT", path, body)
+
+
+def test_an_index_of_no_mapping_is_no_model():
+    with pytest.raises(QueryError, match="0 mappings"):
+        plan_index(NewObject("c", "{}"))
+
+
 def test_an_index_of_several_mappings_is_no_model_for_one():
     like = json.dumps({name: {"mappings": {}} for name in "ab"})
     with pytest.raises(QueryError, match="2 mappings"):
