@@ -55,6 +55,9 @@ PROPERTIES: dict[str, Any] = {
     "m": {"type": "nested", "properties": {"a": {"type": "keyword"}}},
 }
 MODERN, OLD = Features((8, 19, 21)), Features((7, 9, 0))
+DAY = "2024-01-05T00:00:00Z/2024-01-06T00:00:00Z"
+"""A period, as the host writes it in place of `today`."""
+NOW = "2024-01-05T10:00:00.5Z"
 
 
 def compiled(*rows: Filter | RawQuery, match: str = "all", features: Features = MODERN) -> CompiledFilter:
@@ -160,6 +163,196 @@ def test_E34_each_operator_has_its_clause(row: Filter | RawQuery, clause: dict[s
     assert query(row) == clause
 
 
+DAYS = "strict_date_optional_time||epoch_millis"
+SPELLED = "strict_date_optional_time||dd.MM.yyyy"
+
+
+def some(*clauses: dict[str, Any]) -> dict[str, Any]:
+    return {"bool": {"should": [*clauses], "minimum_should_match": 1}}
+
+
+def folded(field: str, text: str) -> dict[str, Any]:
+    return {"term": {field: {"value": text, "case_insensitive": True}}}
+
+
+@pytest.mark.parametrize(
+    ("row", "clause"),
+    [
+        # the second of several values
+        (
+            Filter("d", "in", ["2024-12-31", "2024-12"]),
+            some(
+                {"term": {"d": "2024-12-31"}},
+                {"range": {"d": {"gte": "2024-12||/M", "lt": "2024-12||+1M/M", "format": DAYS}}},
+            ),
+        ),
+        (
+            Filter("de", "in", ["31.12.2024", "2024-12-31"]),
+            some(
+                {"term": {"de": "31.12.2024"}},
+                {"range": {"de": {"gte": "2024-12-31", "lte": "2024-12-31", "format": SPELLED}}},
+            ),
+        ),
+        (
+            Filter("de", "between", ["01.12.2024", "2024-12-31"]),
+            {"range": {"de": {"gte": "01.12.2024", "lte": "2024-12-31", "format": SPELLED}}},
+        ),
+        (Filter("d", "between", ["now-1d", "now"]), {"range": {"d": {"gte": f"{NOW}||-1d", "lte": NOW}}}),
+        (Filter("p", "in", ["a b", "c"]), some({"match_phrase": {"p": "a b"}}, {"match_phrase": {"p": "c"}})),
+        # letter case of every kind of text
+        (Filter("fl", "=", "x", case=False), folded("fl", "x")),
+        (Filter("fl.a", "=", "x", case=False), folded("fl.a", "x")),
+        (
+            Filter("t", "in", ["x", ""], case=False),
+            some(folded("t.keyword", "x"), {"term": {"t.keyword": {"value": ""}}}),
+        ),
+        (Filter("k", "=", "x", case=True), {"term": {"k": "x"}}),
+        (Filter("i", "=", 1, case=False), {"term": {"i": 1}}),
+        (Filter("v", "=", "1.0", case=False), {"term": {"v": "1.0"}}),
+        (Filter("fl.a", "=", ""), {"term": {"fl.a": ""}}),
+        # zero has a sign in a fraction only
+        (Filter("f", "<", 0), {"range": {"f": {"lt": -0.0}}}),
+        (Filter("f", ">=", 0), {"range": {"f": {"gte": -0.0}}}),
+        (Filter("f", ">", 0), {"range": {"f": {"gt": 0}}}),
+        (Filter("f", "<=", 0), {"range": {"f": {"lte": 0}}}),
+        (Filter("f", "between", [0, 0]), {"range": {"f": {"gte": -0.0, "lte": 0}}}),
+        (Filter("h", "in", [0, 1]), some({"terms": {"h": [1]}}, {"range": {"h": {"gte": -0.0, "lte": 0}}})),
+        (Filter("i", "<", 0), {"range": {"i": {"lt": 0}}}),
+        (Filter("i", "=", 0), {"term": {"i": 0}}),
+        # as many as the server takes
+        (Filter("k", "in", [str(at) for at in range(65_536)]), {"terms": {"k": [str(at) for at in range(65_536)]}}),
+        (
+            Filter("k", "in", [str(at) for at in range(1_024)], case=False),
+            some(*(folded("k", str(at)) for at in range(1_024))),
+        ),
+    ],
+    ids=_name,
+)
+def test_E34_every_value_of_a_row_and_every_kind_of_column_counts(row: Filter, clause: dict[str, Any]) -> None:
+    request = FilterRequest(object="x", rows=[row], now=NOW)
+    sent = json.loads(compile_filter(request, view({"properties": PROPERTIES}), MODERN).body)["query"]
+    assert json.dumps(sent) == json.dumps(clause), "-0.0 equals 0"
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_E34_the_type_and_the_format_of_each_index_count(order: int) -> None:
+    """A value has to fit all types; bounds in ISO are named beside every format; -0.0 is asked for if one has it."""
+
+    def sent(op: str, value: object, *specs: dict[str, Any]) -> Any:
+        found = view(*({"properties": {"x": spec}} for spec in specs[::order]))
+        return json.loads(compile_filter(FilterRequest(object="x", rows=[Filter("x", op, value)]), found, MODERN).body)[
+            "query"
+        ]
+
+    whole, small, fraction = {"type": "long"}, {"type": "byte"}, {"type": "double"}
+    for value in (200, -200):
+        with pytest.raises(FilterNotSupportedError, match="out of range for a field of type byte"):
+            sent("=", value, whole, small)
+    assert sent("=", -128, whole, small) == {"term": {"x": -128}}
+    assert sent("<", 0, whole, fraction) == {"range": {"x": {"lt": -0.0}}}
+    milliseconds, nanoseconds = {"type": "date"}, {"type": "date_nanos"}
+    for period in ("1960-01-05T00:00:00Z/2024-01-06T00:00:00Z", "2024-01-05T00:00:00Z/2300-01-06T00:00:00Z"):
+        with pytest.raises(FilterNotSupportedError, match="a date_nanos holds 1970 to 2262"):
+            sent("=", period, milliseconds, nanoseconds)
+    formats = sent("=", "2024-12-31", *({"type": "date", "format": each} for each in ("dd.MM.yyyy", "yyyy/MM/dd")))
+    assert {*formats["range"]["x"]["format"].split("||")} == {"strict_date_optional_time", "dd.MM.yyyy", "yyyy/MM/dd"}
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        (Filter("v", "=", "1", case=False), "letter case is compared"),
+        (Filter("_id", "in", ["a", "b"], case=False), "letter case is compared"),
+        (Filter("k", "in", ["a", "ü"], case=False), "letter case is ignored for ASCII letters only"),
+        (Filter("e", "in", ["1", "2024"]), "'2024' is read in the field's own format, epoch_second"),
+        (Filter("e", "between", ["1", "2024"]), "'2024' is read in the field's own format, epoch_second"),
+        (Filter("k", "not-in", ["a"]), "rows without 'k' match too"),
+        (Filter("k", "!=", "a"), "rows without 'k' match too"),
+        (Filter("k", "not-contains", "a"), "rows without 'k' match too"),
+        (RawQuery("n.q:1 OR n.a:2"), "'n.a' has no value for it"),
+        (RawQuery("n.q:1 OR n.a:2"), "'n.q' has no value for it"),
+    ],
+    ids=_name,
+)
+def test_what_is_not_exact_in_one_of_several_values_is_said(row: Filter | RawQuery, said: str) -> None:
+    [found] = explained(row)
+    assert any(said in reason for reason in found.approximations), found.approximations
+    assert not found.exact
+
+
+def test_E34_a_refusal_looks_at_every_value() -> None:
+    for row in (
+        Filter("_index", "in", ["a", "b*"]),
+        Filter("_index", "=", "a\\b"),
+        Filter("_index", "contains", "a\\"),
+        Filter("_index", "starts", "a?"),
+        Filter("ip", "between", ["10.0.0.1", "10.0.0.0/8"]),
+        Filter("i", "in", [1, 2**31]),
+        Filter("d", "in", ["2024-12-31", "2024-12-32"]),
+        Filter("f", "in", [1, float("inf")]),
+        Filter("f", "=", float("-inf")),
+        Filter("fl", "=", ""),
+        Filter("v", "=", ""),
+    ):
+        with pytest.raises(FilterNotSupportedError):
+            compiled(row)
+
+
+def test_E35_rows_of_one_element_are_those_of_one_array_and_name_each_other() -> None:
+    rows = tuple(Filter("n.q", ">", at, group="1") for at in range(3))
+    assert [row.same_element for row in explained(*rows)] == [[1, 2], [0, 2], [0, 1]]
+    assert len(query(*rows)["nested"]["query"]["bool"]["filter"]) == 3
+    deeper = (Filter("n.a", "=", "x", group="1"), Filter("n.in.c", "=", "y", group="1"))
+    assert query(*deeper) == query(Filter("n.a", "=", "x"), Filter("n.in.c", "=", "y"))
+    assert [row.same_element for row in explained(*deeper)] == [[], []]
+    apart = (Filter("n.a", "=", "x", group="1"), Filter("n.q", "=", 2, group="2"))
+    assert [row.same_element for row in explained(*apart)] == [[], []]
+
+
+def test_E35_an_array_with_a_field_that_some_index_lacks_is_ignored_there() -> None:
+    whole = {"n": {"type": "nested", "properties": {"a": {"type": "keyword"}, "q": {"type": "integer"}}}}
+    part = {"n": {"type": "nested", "properties": {"a": {"type": "keyword"}}}}
+    rows = [Filter("n.a", "=", "x", group="1"), Filter("n.q", "=", 1, group="1")]
+    for order in (rows, rows[::-1]):
+        found = view({"properties": whole}, {"properties": part})
+        body = json.loads(compile_filter(FilterRequest(object="x", rows=order), found, MODERN).body)
+        assert body["query"]["nested"]["ignore_unmapped"] is True
+
+
+def test_every_row_is_joined_and_one_raw_row_makes_a_query_raw() -> None:
+    rows = [Filter("i", "=", at) for at in range(3)]
+    raw = [RawQuery("a"), RawQuery("b")]
+    for order in ([*rows, *raw], [*raw, *rows]):
+        found = query(*order)["bool"]
+        assert found["filter"] == [{"term": {"i": at}} for at in range(3)]
+        assert [each["query_string"]["query"] for each in found["must"]] == ["a", "b"]
+        assert json.loads(compiled(*order).body)["raw"] is True
+        assert len(query(*order, match="any")["bool"]["should"]) == 5
+    assert json.loads(compiled(*rows).body)["raw"] is False
+
+
+def test_E34_an_alias_is_filtered_in_every_index_that_has_it() -> None:
+    long = {"type": "long"}
+    with_alias = {"x": long, "al": {"type": "alias", "path": "x"}}
+    found = view({"properties": with_alias}, {"properties": with_alias | {"y": long}}, {"properties": {"x": long}})
+    body = compile_filter(FilterRequest(object="x", rows=[Filter("al", "!=", 1)]), found, MODERN).body
+    [[term, within]] = [each["bool"]["filter"] for each in json.loads(body)["query"]["bool"]["must_not"]]
+    assert (term, {*within["terms"]["_index"]}) == ({"term": {"x": 1}}, {"a", "b"})
+
+
+@pytest.mark.parametrize("value", [0, False, "", "A", None])
+def test_a_refusal_offers_the_first_leaf_that_takes_the_operator_with_the_value_as_it_is(value: Any) -> None:
+    op = "null" if value is None else "=" if isinstance(value, int) else "contains"
+    with pytest.raises(FilterNotSupportedError) as caught:
+        compiled(Filter("n", op, value))
+    [remedy] = caught.value.remedies
+    assert remedy.arguments.get("column") == "n.a"
+    assert ("value" in remedy.arguments) is (value is not None)
+    with pytest.raises(FilterNotSupportedError) as caught:
+        compiled(Filter("n", ">", value if value is not None else 1))
+    assert caught.value.remedies[0].arguments["column"] in ("n.a", "n.q")
+
+
 def test_a_circle_and_a_box_of_points_have_clauses_of_their_own() -> None:
     """E34: two more than the five."""
     point, shape = ({"properties": {"x": {"type": kind}}} for kind in ("geo_point", "geo_shape"))
@@ -216,11 +409,6 @@ def test_a_month_and_a_year_are_taken_whole(row: Filter, bounds: dict[str, str])
     assert query(row) == {"range": {"d": bounds | {"format": "strict_date_optional_time||epoch_millis"}}}
     own = bounds | {"format": "strict_date_optional_time||dd.MM.yyyy"}
     assert query(replace(row, column="de")) == {"range": {"de": own}}
-
-
-DAY = "2024-01-05T00:00:00Z/2024-01-06T00:00:00Z"
-"""A period, as the host writes it in place of `today`."""
-NOW = "2024-01-05T10:00:00.5Z"
 
 
 @pytest.mark.parametrize(
