@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from dragoman_api.cells import CutJson, Json
+from dragoman_api.cells import MISSING, CutJson, Json
 from dragoman_api.filters import Filter, TimeRange
 from dragoman_api.kit.filter_meaning import holds, within
 
@@ -21,6 +21,11 @@ from dragoman_api.kit.filter_meaning import holds, within
         ("=", 2**70, 2**70, True),
         ("=", 0.1, Decimal("0.1"), False),
         ("=", True, True, True),
+        ("=", True, False, False),
+        ("=", True, 1, None),
+        ("=", 1.5, Decimal("1.5"), True),
+        ("<", Decimal("1.5"), 1, True),
+        ("<", Decimal("1.5"), "1", None),
         (">", True, True, None),
         ("=", "A", "a", None),
         ("=", "A", "b", False),
@@ -33,6 +38,13 @@ from dragoman_api.kit.filter_meaning import holds, within
         ("between", [1, 3], 3, True),
         ("between", [1, 3], 4, False),
         ("between", [1], 4, None),
+        ("between", [1, "x"], 4, None),
+        ("between", ["x", 3], 4, None),
+        ("in", [1, "x"], 2, None),
+        ("in", ["x", 2], 2, True),
+        ("in", ["A", "b"], "a", None),
+        ("in", 2, 2, True),
+        ("not-in", [1, "x"], 2, None),
         ("in", [1, 2], 2, True),
         ("in", [1, 2], 3, False),
         ("not-in", [1, 2], 2, False),
@@ -43,6 +55,13 @@ from dragoman_api.kit.filter_meaning import holds, within
         ("regex", "T.*", "Tea", True),
         ("regex", "e", "Tea", False),
         ("null", None, None, True),
+        ("null", None, MISSING, True),
+        ("not-null", None, MISSING, False),
+        ("=", 1, MISSING, False),
+        ("!=", 1, MISSING, None),
+        ("not-in", [1], MISSING, None),
+        ("not-contains", "a", MISSING, None),
+        ("empty", None, MISSING, None),
         ("null", None, Json("[]"), False),
         ("not-null", None, 0, True),
         ("empty", None, "", True),

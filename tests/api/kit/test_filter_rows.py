@@ -10,6 +10,7 @@ from dragoman_api import CompiledFilter, Filter, FilterNotSupportedError, Filter
 from dragoman_api import Operator as Op
 from dragoman_api.json_text import encode
 from dragoman_api.kit.filter_rows import body_of, compile_rows
+from dragoman_api.remedies import Remedy, RemedyKind
 
 ROWS = st.builds(Filter, st.sampled_from("abc"), st.sampled_from(Op), st.text(max_size=5)) | st.builds(
     RawQuery, st.text(max_size=5)
@@ -52,7 +53,9 @@ def test_a_filter_has_all_its_rows_or_is_refused(rows, bad, match):
         (None, ""),
         ([], ""),
         ("a b", " a b"),
+        ("x" * 200, " " + "x" * 200),
         ("x" * 201, " " + "x" * 200 + "…"),
+        (0, " 0"),
     ],
 )
 def test_a_refused_row_is_shown_as_a_person_types_it(value, typed):
@@ -62,9 +65,26 @@ def test_a_refused_row_is_shown_as_a_person_types_it(value, typed):
 
 
 def test_a_filter_without_rows_and_an_unknown_match_are_refused():
-    for rows, match in (([], "all"), ([Filter("a", "=", 1)], "some")):
+    for rows, match in (([], "all"), ([Filter("a", "=", 1)], "some"), ([Filter("a", "=", 1)], "")):
         with pytest.raises(FilterNotSupportedError):
             compiled(rows, set(), match)
+
+
+def test_a_refusal_of_several_rows_has_the_remedies_of_the_first():
+    remedies = {name: Remedy(RemedyKind.DESCRIBE_OBJECT, {"object": name}) for name in "ab"}
+    request = FilterRequest(object="t", rows=[Filter("a", "=", 1), Filter("b", "=", 1)])
+
+    def refuse(number, row):
+        raise ValueError(f"reason {number}")
+
+    with pytest.raises(FilterNotSupportedError) as caught:
+        compile_rows(request, refuse, hint=lambda row: remedies[row.column])
+    assert caught.value.remedies == (remedies["a"],)
+
+
+def test_a_compiled_filter_of_a_name_in_other_letters_is_of_another_object():
+    with pytest.raises(QueryError):
+        body_of(CompiledFilter(object="t", body="{}", rows=[]), dict[str, int], object="T")
 
 
 @given(st.text(), st.text(), st.dictionaries(st.text(), st.integers()))

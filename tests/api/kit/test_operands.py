@@ -186,3 +186,21 @@ def test_a_number_with_a_decimal_comma_is_refused_with_the_number_it_may_mean(te
         operands.decimal(text)
     with pytest.raises(ValueError, match=r"is not a number$"):
         operands.decimal("1,2,3")
+
+
+def test_limits_of_digits_are_in_the_range():
+    assert repr(operands.decimal("9" * 40)) == "9" * 40
+    assert operands.decimal(f"1{'0' * 40}") == Decimal(f"1{'0' * 40}")
+    assert isinstance(operands.decimal(f"1{'0' * 40}"), Decimal)
+    at = "2024-01-31T12:00:00"
+    assert operands.timestamp(f"{at}.{'1' * 15}Z").endswith("1Z")
+    with pytest.raises(ValueError, match="RFC 3339"):
+        operands.timestamp(f"{at}.{'1' * 16}Z")
+    assert operands.bounds((1, 2)) == operands.several((1, 2)) == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("value", "sent"), [(True, "true"), (False, "false"), ("True", "True"), (1.5, "1.5"), (0, "0")]
+)
+def test_a_text_is_what_json_would_spell(value, sent):
+    assert operands.text(value) == sent

@@ -139,7 +139,11 @@ def test_rows_that_the_server_runs_are_compiled_and_the_others_left_over():
     assert "reason 1" in told.approximations[0]
     compiled, left = split(*rows, match="any", compile_row=some)
     assert compiled == []
-    assert [each.number for each in left.rows] == [0, 1, 2]
+    assert [(each.number, each.reason) for each in left.rows] == [
+        (0, "another row of the same alternative cannot run"), (1, "reason 1"),
+        (2, "another row of the same alternative cannot run"),
+    ]  # fmt: skip
+    assert [told.row for told in left.explained()] == [0, 1, 2]
     assert split(rows[0], rows[2], match="any", compile_row=some) == (["n0", "b1"], None)
 
 
@@ -162,6 +166,12 @@ def test_an_operation_on_all_rows_is_refused_with_the_row_and_its_reason():
     assert isinstance(error, FilterNotSupportedError)
     assert (error.details["row"], error.details["column"], error.details["operator"]) == (0, "t", "contains")
     assert "reason 0" in error.details["reason"]
+    rows = Filter("n", "=", 1), Filter("t", "ends", "a")
+    for at in (0, 1):
+        left = split(*rows, compile_row=lambda number, row, at=at: refuse_all(number, row) if number == at else number)[
+            1
+        ]
+        assert left.refusal("a count").details["row"] == at
 
 
 SCALARS = st.lists(st.fixed_dictionaries({name: st.none() | VALUES[name] for name in KINDS}), max_size=12)
@@ -249,6 +259,31 @@ STORED = {
     Kind.BOOLEAN: [True, False],
     Kind.TIMESTAMP: ["2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z", "2026-01-03T00:00:00Z"],
 }
+
+
+COMPARED = {
+    Kind.TEXT: "= != in not-in contains not-contains starts ends empty not-empty null not-null",
+    Kind.NUMBER: "= != in not-in > >= < <= between null not-null",
+    Kind.BOOLEAN: "= != in not-in null not-null",
+    Kind.TIMESTAMP: "= != in not-in > >= < <= between null not-null",
+}
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_each_kind_is_compared_by_its_operators_and_no_others(kind):
+    operands = {Op.BETWEEN: [STORED[kind][0], STORED[kind][-1]]}
+    rows = [Filter("x", op, operands.get(op, STORED[kind][-1])) for op in Op]
+
+    def takes(row):
+        try:
+            left = split_rows(
+                FilterRequest(object="t", rows=[row], residual=9), refuse_all, hint=str, kind=lambda _: kind
+            )
+        except FilterNotSupportedError:
+            return False
+        return left[1].rows[0].test() is not None
+
+    assert {str(row.op) for row in rows if takes(row)} == {*COMPARED[kind].split()}
 
 
 @pytest.mark.parametrize("kind", Kind)
