@@ -199,8 +199,5 @@ def test_limits_of_digits_are_in_the_range():
     assert operands.bounds((1, 2)) == operands.several((1, 2)) == [1, 2]
 
 
-@pytest.mark.parametrize(
-    ("value", "sent"), [(True, "true"), (False, "false"), ("True", "True"), (1.5, "1.5"), (0, "0")]
-)
-def test_a_text_is_what_json_would_spell(value, sent):
-    assert operands.text(value) == sent
+def test_a_text_is_what_json_would_spell():
+    assert [*map(operands.text, (True, False, "True", 1.5, 0))] == ["true", "false", "True", "1.5", "0"]

@@ -53,7 +53,16 @@ def test_a_period_ends_after_it_begins():
 
 def test_a_circle_and_a_box_are_read_from_a_text_or_a_list():
     assert circle("52.5,-13.25,1.5km") == circle([52.5, "-13.25", " 1500 m"]) == Circle(52.5, -13.25, 1500.0)
-    assert circle("0,0,1mi").metres == 1609.344
+    assert [circle(f"0,0,1{unit}").metres for unit in ("m", "km", "mi", "nmi", "ft")] == [
+        1,
+        1000,
+        1609.344,
+        1852,
+        0.3048,
+    ]
+    assert circle("-90,-180,.5km") == Circle(-90, -180, 500)
+    assert circle("90,180,20100km") == Circle(90, 180, 20_100_000)
+    assert box("-90,-180,90,180") == Box(-90, -180, 90, 180)
     assert box("-1,170,1,-170") == box([-1, 170, "1", -170]) == Box(-1, 170, 1, -170)
 
 
@@ -67,7 +76,10 @@ def test_a_circle_and_a_box_are_read_from_a_text_or_a_list():
         ("52.5,13.25,0km", "more than 0"),
         ("52.5,13.25,30000km", "half the way around"),
         ("91,13.25,5km", "no latitude"),
+        ("-90.1,13.25,5km", "no latitude"),
         ("52.5,181,5km", "no longitude"),
+        ("52.5,-180.1,5km", "no longitude"),
+        ("52.5,13.25,20101km", "half the way around"),
         ("north,13.25,5km", "not a number"),
         (["1", None, "5km"], "not a number"),
     ],
@@ -84,6 +96,10 @@ def test_what_is_no_circle_is_refused(value, reason):
         ("2,1,1,2", "north of its north"),
         ("1,1,1,2", "a height"),
         ("1,2,2,2", "a width"),
+        ("1,180,2,-180", "a width"),
+        ("-91,1,2,3", "no latitude"),
+        ("1,2,91,3", "no latitude"),
+        ("1,-181,2,3", "no longitude"),
         ("1,2,3,999", "no longitude"),
     ],
 )

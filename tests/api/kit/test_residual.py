@@ -168,10 +168,11 @@ def test_an_operation_on_all_rows_is_refused_with_the_row_and_its_reason():
     assert "reason 0" in error.details["reason"]
     rows = Filter("n", "=", 1), Filter("t", "ends", "a")
     for at in (0, 1):
-        left = split(*rows, compile_row=lambda number, row, at=at: refuse_all(number, row) if number == at else number)[
-            1
-        ]
-        assert left.refusal("a count").details["row"] == at
+
+        def all_but(number, row, *, left_over=at):
+            return refuse_all(number, row) if number == left_over else number
+
+        assert split(*rows, compile_row=all_but)[1].refusal("a count").details["row"] == at
 
 
 SCALARS = st.lists(st.fixed_dictionaries({name: st.none() | VALUES[name] for name in KINDS}), max_size=12)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dragoman_api import Delete, Drop, HttpRequest, Insert, OutcomeStatus, QueryError, RowKey, Update
 from dragoman_api.changes import object_of
-from dragoman_api.errors import AuthenticationError, RowNotFoundError
+from dragoman_api.errors import AccessDeniedError, AuthenticationError, ObjectNotFoundError, RowNotFoundError
 from dragoman_api.kit.row_changes import Folded, NotSentError, PlanDraft, fold, row_of, typed
 
 if TYPE_CHECKING:
@@ -128,6 +128,56 @@ def test_what_contradicts_an_earlier_change_is_refused_alone() -> None:
     assert folded(Insert("t", {}, "1", document="{}"), Update(RowKey("t", "1"), {"a": 2}))[1] == [(1, "refused")]
 
 
+PLAIN, GUARDED = RowKey("t", "1"), RowKey("t", "1", guard=HERE)
+
+
+@pytest.mark.parametrize(
+    ("changes", "result"),
+    [
+        ([Update(GUARDED, {"a": 1, "b": 1}), Update(GUARDED, {"b": 2})], Update(GUARDED, {"a": 1, "b": 2})),
+        ([Update(PLAIN, {"a": 1}), Update(GUARDED, {"b": 2})], Update(GUARDED, {"a": 1, "b": 2})),
+        ([Update(GUARDED, {"a": 1}), Update(PLAIN, {"b": None})], Update(GUARDED, {"a": 1, "b": None})),
+        ([Update(GUARDED, {"a": 1}), Delete(PLAIN)], Delete(GUARDED)),
+        ([Delete(GUARDED), Insert("t", {"a": 1}, "1")], Insert("t", {"a": 1}, "1", replace=True, guard=HERE)),
+        ([Delete(PLAIN), Insert("t", {}, "1"), Update(PLAIN, {"a": 0})], Insert("t", {"a": 0}, "1", replace=True)),
+        ([Insert("t", {"a": 1}, "1"), Update(PLAIN, {"b": 2})], Insert("t", {"a": 1, "b": 2}, "1")),
+        ([Insert("t", {"a": 1}, "1"), Insert("t", {"b": 2}, "1", replace=True)], Insert("t", {"b": 2}, "1")),
+        ([Insert("t", {"a": 1}, "1", replace=True), Update(PLAIN, {"b": 2})],
+         Insert("t", {"a": 1, "b": 2}, "1", replace=True)),
+        ([Update(PLAIN, {"a": 1}), Insert("t", {"b": 2}, "1", replace=True, guard=HERE)],
+         Insert("t", {"b": 2}, "1", replace=True, guard=HERE)),
+        ([Update(GUARDED, {"a": 1}), Delete(GUARDED), Insert("t", {}, "1", document="{}")],
+         Insert("t", {}, "1", document="{}", replace=True, guard=HERE)),
+    ],
+)  # fmt: skip
+def test_changes_of_one_row_become_one(changes: list[Change], result: Change) -> None:
+    assert folded(*changes) == ([Folded(result, tuple(range(len(changes))))], [])
+
+
+def test_changes_keep_the_order_of_the_first_of_each_row() -> None:
+    other = RowKey("t", "2")
+    found, _ = folded(
+        Update(PLAIN, {"a": 1}), Update(other, {"a": 1}), Drop("u"), Delete(other), Update(PLAIN, {"b": 1})
+    )
+    assert [each.numbers for each in found] == [(0, 4), (1, 3), (2,)]
+
+
+def test_rows_of_other_objects_and_kinds_of_keys_are_others() -> None:
+    keys = [RowKey("t", "1"), RowKey("u", "1"), RowKey("t", b"1"), RowKey("t", ["1"]), RowKey("t", "['1']"),
+            RowKey("t", "1", "r"), RowKey("t", "1", "s")]  # fmt: skip
+    found, refused = folded(*(Delete(key) for key in keys), *(Delete(key) for key in keys))
+    assert [each.numbers for each in found] == [(at,) for at in range(len(keys))]
+    assert refused == [(len(keys) + at, "refused") for at in range(len(keys))]
+
+
+def test_a_row_that_an_insert_may_replace_is_deleted_although_the_insert_is_undone() -> None:
+    assert folded(Insert("t", {}, "1", replace=True, guard=HERE), Delete(PLAIN)) == (
+        [Folded(Delete(GUARDED), (0, 1))], [],
+    )  # fmt: skip
+    made = Insert("t", {}, "1"), Update(PLAIN, {"a": 1}), Delete(PLAIN)
+    assert folded(*made) == ([], [(at, "skipped") for at in range(3)])
+
+
 @pytest.mark.parametrize("before", [[], [Delete(RowKey("t", "1"))], [Insert("t", {}, "1")]])
 @pytest.mark.parametrize("change", [Insert("t", {}, "1", guard=HERE), Insert("t", {}, replace=True, guard=HERE)])
 def test_a_guard_of_no_stored_row_is_refused(before: list[Change], change: Insert) -> None:
@@ -183,6 +233,8 @@ def test_a_change_cannot_be_both_sent_and_refused() -> None:
         (ValueError("no"), "refused"),
         (QueryError("no"), "refused"),
         (RowNotFoundError("no"), "refused"),
+        (ObjectNotFoundError("no"), "refused"),
+        (AccessDeniedError("no"), "refused"),
     ],
 )
 def test_an_error_about_a_change_refuses_that_change(error: Exception, status: str) -> None:
@@ -193,6 +245,19 @@ def test_an_error_about_a_change_refuses_that_change(error: Exception, status: s
         draft.send(REQUEST, 1)
     plan = draft.plan()
     assert [(each.change, each.status, each.id, each.reason) for each in plan.refusals] == [(0, status, "1", "no")]
+
+
+@pytest.mark.parametrize("holds", [True, False])
+def test_an_error_about_several_changes_refuses_each_of_them(holds: bool) -> None:
+    draft = PlanDraft([Delete(RowKey("t", "1")), Drop("t"), Delete(RowKey("t", "2"))])
+    with draft.judging(0, 2):
+        raise NotSentError("no", status=OutcomeStatus.CONFLICT, holds=holds)
+    draft.send(REQUEST, 1, guard=HERE)
+    plan = draft.plan()
+    assert [(each.change, each.status, each.id, each.holds) for each in plan.refusals] == [
+        (0, "conflict", "1", holds), (2, "conflict", "2", holds),
+    ]  # fmt: skip
+    assert plan.planned[0].guard == HERE
 
 
 @pytest.mark.parametrize("error", [KeyError("x"), AuthenticationError("no")])
