@@ -55,6 +55,51 @@ def test_a_cursor_of_another_query_is_refused(query: dict[str, Any], other: dict
     assert caught.value.code == cursors.INVALID
 
 
+RANGE = TimeRange(column="at", since="2026-01-01T00:00:00Z")
+WHERE = CompiledFilter(object="books", body="1", rows=[])
+
+
+@pytest.mark.parametrize(
+    ("kind", "one", "other"),
+    [
+        (kind, one, other)
+        for kind in (PageRequest, ExportRequest)
+        for one, other in [
+            ({"object": "books"}, {"object": "Books"}),
+            ({"filter": WHERE}, {}),
+            ({"filter": WHERE}, {"filter": msgspec.structs.replace(WHERE, body="2")}),
+            ({"tenant": "a"}, {"tenant": "b"}),
+            ({"tenant": "a"}, {}),
+            ({"time": RANGE}, {"time": msgspec.structs.replace(RANGE, since="2026-01-02T00:00:00Z")}),
+            ({"time": RANGE}, {"time": msgspec.structs.replace(RANGE, until="2026-01-02T00:00:00Z")}),
+            ({"time": RANGE}, {}),
+            ({"columns": ["a", "b"]}, {"columns": ["a", "c"]}),
+            ({"columns": ["a", "b"]}, {"columns": ["a"]}),
+            ({"columns": []}, {}),
+        ]
+    ]
+    + [
+        (PageRequest, {"sort": [Sort("a"), Sort("b")]}, {"sort": [Sort("a"), Sort("c")]}),
+        (PageRequest, {"sort": [Sort("a")]}, {"sort": [Sort("a", descending=True)]}),
+        (PageRequest, {"sort": [Sort("a")]}, {}),
+        (ExportRequest, {"form": ExportForm.ROWS}, {"form": ExportForm.DOCUMENTS}),
+    ],
+)
+def test_a_cursor_belongs_to_each_part_of_its_query(kind: Any, one: dict[str, Any], other: dict[str, Any]) -> None:
+    first, second = (kind(**{"object": "books"} | more) for more in (one, other))
+    for a, b in ((first, second), (second, first)):
+        text = seal(query_of(a), 1)
+        assert unseal(text, query_of(a), int) == 1
+        with pytest.raises(QueryError) as caught:
+            unseal(text, query_of(b), int)
+        assert caught.value.code == cursors.INVALID
+
+
+def test_a_cursor_is_of_any_order_of_columns_and_any_size_of_page() -> None:
+    text = seal(query_of(PageRequest(object="books", columns=["b", "a", "b"], limit=5)), 1)
+    assert unseal(text, query_of(PageRequest(object="books", columns=["a", "b"], limit=9, offset=5)), int) == 1
+
+
 @given(VALUES, st.data())
 def test_a_cut_or_altered_cursor_is_refused(position: Any, data: st.DataObject) -> None:
     text = seal(QUERY, position)

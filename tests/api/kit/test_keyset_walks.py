@@ -108,6 +108,18 @@ def test_ranges_divide_the_rows(rows: set[int], bounds: list[int], limit: int) -
     assert anyio.run(run) == sorted(rows)
 
 
+def test_a_walk_ends_at_its_bound_with_a_shorter_answer_or_with_none() -> None:
+    for answer, until, rows, ended in (
+        ([1, 2], None, [1, 2], False), ([1], None, [1], True), ([], None, [], True), ([1, 2], 2, [1, 2], True),
+        ([1, 2], 3, [1, 2], False), ([1, 3], 2, [1], True), ([3, 4], 2, [], True), ([-1, 0], 0, [-1, 0], True),
+    ):  # fmt: skip
+        walk: Walk[int, int] = Walk(key=int, until=until)
+        assert (walk.accept(answer, 2), walk.ended) == (rows, ended)
+    walk = Walk(key=int, position=0)
+    with pytest.raises(QueryError):
+        walk.accept([0], 1)
+
+
 @pytest.mark.parametrize("answer", [[5, 6], [4, 5], [7, 7], [8, 7], [6, 7, 8]])
 def test_an_answer_that_repeats_rows_or_has_too_many_is_an_error_and_moves_nothing(answer: list[int]) -> None:
     walk: Walk[int, int] = Walk(key=int, position=5)

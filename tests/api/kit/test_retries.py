@@ -66,6 +66,29 @@ async def test_a_read_is_sent_again_until_the_server_is_free(busy: Busy) -> None
     assert all(pause / 2 <= slept <= pause * 1.5 for slept, pause in zip(busy.slept, retries.PAUSES, strict=False))
 
 
+async def test_what_is_sent_again_is_the_whole_request(busy: Busy) -> None:
+    busy.asks = [0, None]
+    request = HttpRequest("POST", "/books/_search", '{"a":1}', "application/x-ndjson")
+    await send(cast("Http", busy), request, busy.retry_after, read=True, limit=7)
+    whole = {"body": '{"a":1}', "content_type": "application/x-ndjson", "read": True, "limit": 7}
+    assert busy.sent == [whole, whole]
+
+
+@pytest.mark.parametrize(
+    ("details", "away", "waits"),
+    [({}, False, False), ({}, True, True), ({"retry_after": 0}, False, True), ({"retry_after": 76}, True, False)],
+)
+def test_only_a_failure_that_may_pass_is_waited_for(details: dict[str, int], away: bool, waits: bool) -> None:
+    assert (Patience().pause(QueryError("no", details=details), away=away) is not None) is waits
+
+
+def test_patience_is_whole_again_after_a_success() -> None:
+    patience, error = Patience(), QueryError("busy", details={"retry_after": 30})
+    for _ in range(3):
+        assert [patience.pause(error, away=False) for _ in range(3)] == [30, 30, None]
+        patience.renew()
+
+
 async def test_the_seconds_that_a_server_asks_for_are_kept(busy: Busy) -> None:
     busy.asks = [7, None]
     await sent(busy)

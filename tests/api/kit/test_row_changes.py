@@ -201,9 +201,12 @@ def test_rows_are_one_by_object_id_and_routing() -> None:
 
 
 def test_nothing_is_written_behind_the_drop_of_its_object() -> None:
-    found, refused = folded(Insert("t", {}, "1"), Drop("t"), Insert("t", {}, "1"), Drop("t"), Insert("u", {}, "1"))
+    found, refused = folded(
+        Insert("t", {}, "1"), Drop("t"), Insert("t", {}, "1"), Drop("t"), Insert("u", {}, "1"), Delete(PLAIN),
+        Update(PLAIN, {"a": 1}),
+    )  # fmt: skip
     assert [each.numbers for each in found] == [(0,), (1,), (4,)]
-    assert refused == [(2, "refused"), (3, "refused")]
+    assert refused == [(at, "refused") for at in (2, 3, 5, 6)]
 
 
 # drafts of plans

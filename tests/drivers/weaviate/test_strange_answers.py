@@ -208,6 +208,13 @@ def listed(*ids: str, **more: Any) -> Any:
 A, B = "00000000-0000-0000-0000-00000000000a", "00000000-0000-0000-0000-00000000000b"
 
 
+def test_an_export_with_a_row_of_another_collection_behind_its_own_is_not_whole() -> None:
+    made = export()
+    rows = reply({"objects": [book(id=A), book(id=B, **{"class": "Users"})]})
+    with pytest.raises(QueryError, match="'Users'"):
+        Answers(rows).run(made.pieces(made.ranges[0]))
+
+
 @pytest.mark.parametrize("found", [listed(B, A), listed(A, A), listed(A, **{"class": "Users"}), listed(A, "")])
 def test_an_export_whose_rows_are_in_no_order_is_not_whole(wording: Wording, found: Any) -> None:
     """Behind the last row of such a page lies what was read before: it would never end."""

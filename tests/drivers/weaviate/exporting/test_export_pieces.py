@@ -60,6 +60,7 @@ def test_a_page_of_long_rows_is_several_pieces_and_each_knows_its_last_row(monke
     assert [each.ends for each in pieces] == [False, False, False, True]
     assert b"".join(each.data for each in pieces).count(b"\n") == 8
     assert [len(each.data.splitlines()) for each in pieces] == [2] * 4
+    assert export.ranges[0].position == uuid(8)
     part = export.part(pieces[0])
     assert left(export, part)[0] == (uuid(2), export.ranges[0].bound)
     assert (part.rows, part.data) == (2, pieces[0].data)
