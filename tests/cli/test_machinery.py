@@ -38,10 +38,32 @@ def shop(furnished):
 @pytest.mark.parametrize(
     ("code", "expected"),
     [("authentication-failed", 3), ("connection-failed", 3), ("configuration-invalid", 2), ("refused", 1),
-     ("query-failed", 1), ("driver-crashed", 1), ("plugin-not-found", 1)],
+     ("query-failed", 1), ("driver-crashed", 1), ("plugin-not-found", 1), ("timed-out", 124), ("terminated", 143)],
 )  # fmt: skip
 def test_exit_codes_follow_the_family_of_the_error(code, expected):
     assert exit_code(from_code(code, "x")) == expected
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (click.UsageError("no such option"), 2, "usage"),
+        (click.ClickException("odd"), 1, "usage"),
+        (FileNotFoundError(2, "No such file or directory", "there"), 1, "system"),
+        (BrokenPipeError(), 0, None),
+        (from_code("connection-failed", "x"), 3, "connection-failed"),
+        (BaseExceptionGroup("all", [from_code("query-failed", "x"), from_code("connection-failed", "y")]), 1, None),
+        (BaseExceptionGroup("all", [OSError(5, "Input/output error")]), 1, "system"),
+    ],
+)
+def test_whatever_fails_has_the_same_exit_code_as_json_and_for_people(capsys, monkeypatch, error, code, said):
+    monkeypatch.delenv("DRAGOMAN_DEBUG", raising=False)
+    for as_json in (False, True):
+        assert report(error, as_json=as_json) == code
+        told = capsys.readouterr()
+        assert told.out == ""
+        if said:
+            assert (json.loads(told.err)["error"]["code"] == said) if as_json else (f"error[{said}]: " in told.err)
 
 
 def test_an_error_is_taken_out_of_the_groups_around_it(capsys):

@@ -19,15 +19,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.cli import output, streams
-from dragoman.cli.import_rows import tell
+from dragoman.cli.import_rows import code_of, tell
 from dragoman.cli.options import Options
 from dragoman.cli.progress import Progress
 from dragoman.cli.status_line import StatusLine
 from dragoman.imports.reports import LoadReport, no_counts
 from dragoman_api import events
 from dragoman_api.cells import MISSING, CutBytes, CutJson, Json
-from dragoman_api.columns import Column, Note
+from dragoman_api.changes import HttpRequest, PlannedRequest
+from dragoman_api.columns import Column, ColumnKind, Note
 from dragoman_api.errors import ConfigurationError
+from dragoman_api.filters import TimeRange
 from dragoman_api.grid import Page, RowKey
 
 
@@ -207,13 +209,85 @@ def test_ndjson_is_one_line_per_row(capsys):
 
 
 def test_the_document_of_a_page_says_everything():
-    note = Note(code="sort-dropped", reason="no .keyword", column="note")
-    shown = page(["a"], [[1]], notes=[note], total=7, next="n", keys=[RowKey("o", "1", guard={"seq_no": 4})])
-    document = json.loads(output.dumps(output.page_document(shown)))
-    assert document["rows"] == [{"a": 1}]
-    assert document["notes"] == [{"code": "sort-dropped", "column": "note", "reason": "no .keyword"}]
-    assert document["keys"] == [{"object": "o", "id": "1", "guard": {"seq_no": 4}}]
-    assert (document["total"], document["next"], document["offset"]) == (7, "n", 0)
+    columns = [Column(name="a", type="long", kind=ColumnKind.INTEGER), Column(name="b", type="text", repeated=True)]
+    notes = [Note(code="sort-dropped", reason="no .keyword", column="note"), Note(code="partial", reason="some")]
+    shown = Page(
+        columns=columns,
+        cells=[[1, None], [2**53 + 1, MISSING]],
+        keys=[RowKey("o", "1", guard={"seq_no": 4}), RowKey("o", ["eu", 17], "r")],
+        notes=notes,
+        total=7,
+        total_exact=False,
+        offset=40,
+        next="n",
+        revision="r7",
+        time=TimeRange(column="at", since="2026-01-31T00:00:00Z", until="2026-12-31T00:00:00Z"),
+        now="2026-12-31T12:00:00Z",
+    )
+    assert json.loads(output.dumps(output.page_document(shown))) == {
+        "columns": [
+            {"name": "a", "type": "long", "kind": "integer", "repeated": False},
+            {"name": "b", "type": "text", "kind": "other", "repeated": True},
+        ],
+        "rows": [{"a": 1, "b": None}, {"a": 2**53 + 1}],
+        "notes": [
+            {"code": "sort-dropped", "column": "note", "reason": "no .keyword"},
+            {"code": "partial", "reason": "some"},
+        ],
+        "total": 7,
+        "total_exact": False,
+        "offset": 40,
+        "next": "n",
+        "revision": "r7",
+        "time": {"column": "at", "since": "2026-01-31T00:00:00Z", "until": "2026-12-31T00:00:00Z"},
+        "now": "2026-12-31T12:00:00Z",
+        "keys": [{"object": "o", "id": "1", "guard": {"seq_no": 4}}, {"object": "o", "id": ["eu", 17], "routing": "r"}],
+    }
+
+
+def test_every_note_is_told_with_its_column_and_every_line_of_its_hint(capsys):
+    notes = [Note(code="a", reason="one", column="c", hint="do this\nor that"), Note(code="b", reason="two")]
+    output.say_notes(notes)
+    lines = capsys.readouterr().err.splitlines()
+    assert (lines[0], lines[-1]) == ("  note[a]: c: one", "  note[b]: two")
+    assert [line.endswith(("do this", "or that")) for line in lines[1:-1]] == [True, True]
+
+
+@pytest.mark.parametrize("escape", [False, True])
+def test_every_formula_of_a_line_is_counted_and_escaped_if_asked(capsys, escape):
+    output.write_page(page(["a", "b"], [["=1", "@b"], ["x\ty,z", 3], [None, "-cmd"]]), format="tsv", escape=escape)
+    told, mark = capsys.readouterr(), "'" if escape else ""
+    assert told.out == f'a\tb\n{mark}=1\t{mark}@b\n"x\ty,z"\t3\n\t{mark}-cmd\n'
+    assert ": 3 cells" in told.err
+
+
+def test_only_a_column_of_nothing_but_numbers_is_aligned_to_the_right(capsys):
+    cells = [[1, "x", None, Decimal("1.5")], [22, 5, 7, MISSING], [333, 66, 8, 10.25]]
+    output.write_page(page(["n", "mixed", "m", "d"], cells), format="table")
+    assert capsys.readouterr().out.splitlines() == [
+        "  n  mixed     m      d",
+        "  1  x      null    1.5",
+        " 22  5         7",
+        "333  66        8  10.25",
+    ]
+
+
+def test_a_planned_request_is_written_with_its_statement_if_it_has_one(capsys):
+    request = HttpRequest(method="PUT", path="/a", body="{}")
+    for statement in ("", "make a"):
+        planned = PlannedRequest(request=request, changes=[0], statement=statement)
+        document = output.request_document(planned)
+        assert document == msgspec.structs.asdict(request) | ({"statement": "make a"} if statement else {})
+        output.write_request(planned)
+        assert capsys.readouterr().out.startswith("# make a\nPUT /a" if statement else "PUT /a")
+
+
+@pytest.mark.parametrize("status", no_counts())
+@pytest.mark.parametrize("policy", ["fail", "skip", "overwrite"])
+def test_a_load_fails_by_any_row_that_is_not_written_unless_it_was_to_be_skipped(status, policy):
+    report = LoadReport(file="f", object="o", format="csv", rows=2, counts=no_counts() | {"applied": 1, status: 1})
+    fine = status == "applied" or (status == "skipped" and policy == "skip")
+    assert code_of(report, policy) == (None if fine else 4)
 
 
 @pytest.mark.parametrize(

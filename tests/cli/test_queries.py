@@ -4,12 +4,88 @@ from __future__ import annotations
 
 import json
 import os
+from functools import partial
+from inspect import unwrap
+from pathlib import Path
 
 import pytest
+from anyio import run
 
+from browsing import Asked, Recorder
+from dragoman import Filter, RawQuery, RowKey, Sort
+from dragoman.cli.export import export
+from dragoman.cli.grid import cell, count, page
+from dragoman.cli.options import Options
 from dragoman.cli.queries import _merged
+from dragoman.cli.summarize import summarize
 from dragoman.connections.saved_queries import MAX_FILE, SavedQuery
 from dragoman.sessions.time_spans import Span
+from dragoman_api.columns import Operator
+
+FILTERS = [Filter("a", Operator.EQ, "1"), Filter("b", Operator.IN, ["2", "3"], "g"), RawQuery("raw")]
+READ = ["--filter", "a = 1", "--filter", "b in 2,3 @g", "--raw", "raw", "--match", "any", "--tenant", "north"]
+READ += ["--revision", "r7", "--since", "-1d", "--until", "now", "--now", "2026-12-31T12:00:00Z"]
+ROWS = {
+    "filters": FILTERS,
+    "match": "any",
+    "tenant": "north",
+    "revision": "r7",
+    "span": Span(since="-1d", until="now"),
+    "now": "2026-12-31T12:00:00Z",
+}
+PLAIN = {"filters": [], "match": "all", "tenant": None, "revision": "", "span": Span()}
+PAGE = ["--sort=-total", "--sort=id", "--limit", "7", "--offset", "40", "--columns", "id,total", "--no-total"]
+PAGE += ["--cursor", "next", "--residual", "500"]
+PAGED = {"sort": [Sort("total", True), Sort("id")], "limit": 7, "offset": 40, "columns": ["id", "total"]}
+PAGED |= {"total": False, "cursor": "next", "residual": 500}
+FIRST = {"sort": [], "limit": 100, "offset": 0, "columns": None, "total": True, "cursor": None, "residual": None}
+EXPORT = ["--output", "there.csv", "--format", "csv", "--compress", "gzip", "--columns", "a,b", "--lists", "b"]
+EXPORT += ["--resume", "--keep-alive", "2m", "--no-manifest", "--strict", "--escape-formulas"]
+EXPORTED = {"to": Path("there.csv"), "format": "csv", "compress": "gzip", "columns": ["a", "b"], "lists": ["b"]}
+EXPORTED |= {"resume": True, "keep_alive": 120, "manifest": False, "strict": True, "escape_formulas": True}
+WHOLE = {"format": None, "compress": None, "columns": None, "lists": None, "resume": False, "keep_alive": None}
+WHOLE |= {"manifest": True, "strict": False, "escape_formulas": False, "to": Path("there")}
+
+
+@pytest.mark.parametrize(
+    ("command", "words", "asked"),
+    [
+        (page, [*READ, *PAGE], ("page", ("books",), ROWS | PAGED)),
+        (page, [], ("page", ("books",), PLAIN | FIRST)),
+        (page, ["--all-time"], ("page", ("books",), PLAIN | FIRST | {"span": Span(all_time=True)})),
+        (count, READ, ("count", ("books",), ROWS)),
+        (count, [], ("count", ("books",), PLAIN)),
+        (
+            summarize,
+            ["total", *READ, "--values", "3", "--buckets", "4"],
+            ("summarize", ("books", "total"), ROWS | {"values": 3, "buckets": 4}),
+        ),
+        (summarize, ["total"], ("summarize", ("books", "total"), PLAIN | {"values": 10, "buckets": 10})),
+        (export, [*READ, *EXPORT], ("export", ("books",), ROWS | EXPORTED)),
+        (export, ["-o", "there"], ("export", ("books",), PLAIN | WHOLE)),
+        (
+            cell,
+            ["17", "title", "--routing", "r", "--revision", "r7"],
+            ("cell", (RowKey("books", "17", "r"), "title"), {"revision": "r7"}),
+        ),
+    ],
+)
+def test_every_option_of_a_read_reaches_the_session(monkeypatch, command, words, asked):
+    async def as_asked(_options, _connection, _object, *, columns, sort):
+        return columns, sort
+
+    monkeypatch.setattr("dragoman.cli.grid.with_defaults", as_asked)
+    options = Options()
+    given = command.make_context(command.name, ["shop", "books", *words], obj=options).params
+    connection, *_ = given.pop("connection"), given.pop("save_as", None), given.pop("id_", None)
+    if "since" in given:
+        given["span"] = Span(**{name: given.pop(name) for name in ("since", "until", "all_time")})
+    with pytest.raises(Asked) as caught:
+        run(partial(unwrap(command.callback), options, Recorder(connection), **given))
+    method, names, told = caught.value.args
+    if "now" not in asked[2] and told.get("now"):
+        told.pop("now")
+    assert (method, names, {name: told[name] for name in told if told[name] is not None or name in asked[2]}) == asked
 
 
 @pytest.fixture
@@ -55,7 +131,15 @@ def test_match_and_time_of_a_query_hold_unless_the_command_line_names_them(saved
     given = {"object": "@some", "filters": ("b",), "raw": ("c",), "match": "all", "span": Span()}
     held = _merged(query, given, explicit=set())
     assert (held["match"], held["span"], held["raw"]) == ("any", Span(since="-1h", until="now"), ("a", "c"))
+    assert (held["object"], held["filters"]) == ("books", ("b",))
     named = _merged(query, given | {"span": Span(all_time=True)}, explicit={"match"})
+    assert _merged(query, given | {"span": Span(since="-2h")}, explicit=set())["span"] == Span(since="-2h")
+    page = {"columns": None, "sort": ()}
+    dear = SavedQuery(object="books", filters=["a"], columns=["x", "y"], sort=["-x", "y"])
+    shown = _merged(dear, given | page, explicit=set())
+    assert (shown["columns"], shown["sort"], shown["filters"]) == ("x,y", ("-x", "y"), ("a", "b"))
+    chosen = _merged(dear, given | {"columns": "z", "sort": ("z",)}, explicit=set())
+    assert (chosen["columns"], chosen["sort"]) == ("z", ("z",))
     assert (named["match"], named["span"]) == ("all", Span(all_time=True))
 
 

@@ -80,3 +80,27 @@ def test_a_longer_bar_means_more_rows_and_some_rows_are_seen(numbers, width):
     lengths = [line.count("█") for line in lines]
     assert all(a >= b for a, b in pairwise(lengths))
     assert [line[-1] in "▏▎▍▌▋▊▉█" for line in lines] == [number > 0 for number in numbers]
+
+
+@pytest.mark.parametrize(
+    ("figure", "line"),
+    [
+        (Figure.ROWS, ["~9 rows, 2 without a value, 3 different", "from 1 to 5"]),
+        (Figure.MISSING, ["9 rows, ~2 without a value, 3 different", "from 1 to 5"]),
+        (Figure.DISTINCT, ["9 rows, 2 without a value, ~3 different", "from 1 to 5"]),
+        (Figure.MINIMUM, ["9 rows, 2 without a value, 3 different", "from ~1 to 5"]),
+        (Figure.MAXIMUM, ["9 rows, 2 without a value, 3 different", "from 1 to ~5"]),
+        (Figure.VALUES, ["9 rows, 2 without a value, 3 different", "from 1 to 5"]),
+    ],
+)
+def test_each_figure_that_is_approximate_is_marked_and_no_other(figure, line):
+    column = Column(name="c", type="long", kind=ColumnKind.INTEGER)
+    numbers = {"rows": 9, "missing": 2, "distinct": 3, "minimum": 1, "maximum": 5}
+    assert drawn(ColumnSummary(column=column, approximate={figure: "x"}, **numbers), width=80)[1:3] == line
+
+
+def test_a_figure_of_zero_is_shown_and_one_that_is_not_known_is_not():
+    column = Column(name="c", type="long", kind=ColumnKind.INTEGER)
+    nothing = ColumnSummary(column=column, rows=0, missing=0, distinct=0, minimum=0)
+    assert drawn(nothing, width=80)[1:] == ["0 rows, 0 without a value, 0 different", "from 0 to ?"]
+    assert drawn(ColumnSummary(column=column, rows=1), width=80)[1:] == ["1 row"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,11 +13,13 @@ import pytest
 import wheelhouse
 from dragoman.plugins import registries as module
 from dragoman.plugins.combined_catalog import read_offers
+from dragoman.plugins.install_steps import PluginInstaller
 from dragoman.plugins.registries import BUNDLED, Registries, Signed
 from dragoman.settings import find_paths
 from dragoman_api.errors import IntegrityError, TrustError
+from dragoman_registry.client.generation import Origin
 from dragoman_registry.publisher import renew_signatures
-from dragoman_registry.trust import Pinned
+from dragoman_registry.trust import Pinned, Publisher
 from dragoman_registry.trust.keys import Keys, beside
 from dragoman_registry.trust.tuf_repository import Repository
 from trust_attacks import NOW, served
@@ -138,3 +141,56 @@ def test_config_is_read_as_often_for_many_registries_as_for_one(monkeypatch: pyt
         _, failures = read_offers(Registries(paths).open())
         assert len(failures) == number
     assert counts[0] == counts[1]
+
+
+ACME = Publisher(name="acme", keys=("k1",))
+SIGNED = Origin(asked="by name", publisher="acme", keys=("k1", "k2"))
+
+
+def installed_by(origin: Origin, *, trusted: bool = True, linked: bool = False) -> SimpleNamespace:
+    """Return what is asked of an installed driver."""
+    return SimpleNamespace(origin=origin, trusted=trusted, linked=linked)
+
+
+def installer(*generations: SimpleNamespace) -> PluginInstaller:
+    """Return an installer into a store with some drivers."""
+    store = SimpleNamespace(installed=lambda: [*generations])
+    return PluginInstaller(store, cache=None, hooks=None, emit=None, policy="auto", confirm=None)  # type: ignore[arg-type]
+
+
+def offer_of(publisher: Publisher | None) -> SimpleNamespace:
+    """Return an offer whose signer is known; None if the host vouches for it."""
+    registry = SimpleNamespace(publisher={"dragoman-demo": publisher}.get)
+    return SimpleNamespace(registry=registry, project=SimpleNamespace(project="dragoman-demo"))
+
+
+@pytest.mark.parametrize(
+    ("publisher", "origin", "same"),
+    [
+        (ACME, SIGNED, True),
+        (Publisher(name="acme", keys=("k2", "k1")), SIGNED, True),
+        (Publisher(name="acme", keys=("k1", "k3")), SIGNED, False),  # one of several keys is new
+        (Publisher(name="acme", keys=("k3",)), SIGNED, False),
+        (Publisher(name="mallory", keys=("k1",)), SIGNED, False),
+        (ACME, Origin(asked="by name", publisher="acme"), False),
+        (ACME, Origin(asked="by name"), False),
+        (ACME, Origin(asked="by name", publisher="mallory", keys=("k1",)), False),
+    ],
+)
+def test_a_publisher_is_its_name_and_all_of_its_keys(publisher: Publisher, origin: Origin, same: bool):
+    other = installed_by(Origin(asked="by name", publisher="other", keys=("k9",)))
+    offer = offer_of(publisher)
+    assert installer(other, installed_by(origin)).knows(offer) is same
+    said = installer().new_publisher(installed_by(origin), offer)
+    assert said == ("" if same else f"{publisher.name} (key {', '.join(publisher.keys)})")
+
+
+def test_only_what_a_person_trusted_makes_its_publisher_known():
+    offer = offer_of(ACME)
+    for generation in (installed_by(SIGNED, trusted=False), installed_by(SIGNED, linked=True)):
+        assert not installer(generation).knows(offer)
+        assert installer(generation, installed_by(SIGNED)).knows(offer)
+    assert not installer().knows(offer)
+    assert not installer(installed_by(SIGNED), installed_by(Origin(asked="by name"))).knows(offer_of(None))
+    assert installer().new_publisher(installed_by(SIGNED), offer_of(None)) == ""
+    assert installer().new_publisher(installed_by(Origin()), offer) == ""  # no signer was recorded

@@ -107,11 +107,18 @@ class Asked(Exception):  # noqa: N818 - the end of a request
 
 
 class Recorder:
-    """Stands for open connections, their sessions, or the drivers: raises what it is asked for."""
+    """Stands for open connections, their sessions, or the drivers: raises what it is asked for.
+
+    Attributes:
+        name: Of the one connection.
+    """
+
+    def __init__(self, name: str = "shop") -> None:
+        self.name = name
 
     async def session(self, name: str) -> Recorder:
         """Return itself as the session of the one connection."""
-        assert name == "shop"
+        assert name == self.name
         return self
 
     def __getattr__(self, method: str) -> Any:

@@ -227,6 +227,49 @@ def test_the_version_and_the_reason_of_a_quarantine_belong_together():
     assert "leaks" not in reason
 
 
+def passed_over(*codes: str) -> Inputs:
+    """Return inputs of which every release was passed over, the newest first."""
+    skipped = (SkippedRelease(f"{len(codes) - at}.0", code, f"said {code}") for at, code in enumerate(codes))
+    return replace(NEW, choice=Resolution(release=None, skipped=tuple(skipped)))
+
+
+@pytest.mark.parametrize("code", ["host-api", "python", "platform"])
+@pytest.mark.parametrize("first", [True, False])
+def test_a_quarantine_is_not_blamed_where_the_host_is_why_another_release_does_not_fit(code: str, first: bool):
+    decision = decide(passed_over(*([code, "quarantined"] if first else ["quarantined", code])))
+    assert decision.outcome is InstallOutcome.UPDATE_HOST
+    assert [f"said {word}" in decision.reason for word in (code, "quarantined")] == [True, True]
+    upgrade, show = "python -m pip install --upgrade dragoman", "dragoman plugins show demo"
+    assert decision.action == (upgrade if code == "host-api" else show)
+
+
+def test_a_lock_on_other_bytes_is_refused_whatever_else_was_passed_over():
+    decision = decide(passed_over("locked", "lock-mismatch", "locked"))
+    assert (decision.outcome, decision.about) == (InstallOutcome.REFUSE, "lock")
+    for codes in ((), ("yanked", "pre-release"), ("locked", "pinned")):
+        assert decide(passed_over(*codes)).outcome is InstallOutcome.UPDATE_HOST
+
+
+def test_a_question_names_every_permission_and_the_command_that_agrees():
+    extra = ("net:connection", "net:host=a", "files:read", "net:host=b")
+    asked = decide(replace(NEW, choice=Resolution(release=replace(RELEASE, permissions=extra))))
+    assert asked.reason.endswith("net:host=a, files:read, net:host=b")
+    assert asked.action == "dragoman plugins install demo"
+    assert decide(replace(OLD, damaged="x", choice=GREEDY)).action == "dragoman plugins install demo --yes"
+
+
+@pytest.mark.parametrize(
+    ("location", "action"),
+    [
+        ("https://registry.example/team", "dragoman doctor"),
+        ("/media/team", "dragoman registry sign /media/team"),
+        ("/media/our team", "dragoman registry sign '/media/our team'"),
+    ],
+)
+def test_expired_signatures_are_renewed_by_who_has_the_folder(location: str, action: str):
+    assert decide(replace(NEW, expired=location)).action == action
+
+
 def test_a_question_about_the_sandbox_names_its_level_or_that_it_is_off():
     assert PARTIAL in decide(replace(NEW, sandbox=PARTIAL)).reason
     asked = decide(replace(NEW, sandbox="none", policy="off"))

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from http.server import BaseHTTPRequestHandler, SimpleHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
@@ -23,7 +24,9 @@ from dragoman_api.errors import (
     RegistryError,
     TrustError,
 )
-from dragoman_registry.index.registry_reader import Registry
+from dragoman_registry.index.catalog import Advisories, Catalog
+from dragoman_registry.index.last_trusted import Memory
+from dragoman_registry.index.registry_reader import Registry, _held_back
 from dragoman_registry.sources import source as sources
 from dragoman_registry.wheels.wheel_file import project_of
 
@@ -83,6 +86,58 @@ def test_a_folder_a_file_url_and_a_web_server_read_alike(root: Path):
         assert everything(Registry("r", url + "/")) == folder
 
 
+def test_what_a_registry_claimed_is_remembered_each_apart_and_unknown_until_then(tmp_path: Path):
+    memory = Memory(tmp_path / "claims.json")
+    assert (memory.claims_type("demo"), memory.claims_name("demo")) == (None, None)
+    memory.keep_types({"demo": "dragoman-demo"})
+    assert [memory.claims_type(kind) for kind in ("demo", "other")] == [True, False]
+    assert memory.claims_name("demo") is None  # no name was read yet
+    memory.keep_names(["demo", "plugin", "project"])
+    names = ("demo", "plugin", "project", "dragoman-demo", "other")
+    assert [memory.claims_name(name) for name in names] == [True, True, True, True, False]
+    memory.keep_names([])
+    memory.keep_types({"two": "dragoman-two"})
+    assert [memory.claims_type(kind) for kind in ("demo", "two")] == [False, True]
+    assert [memory.claims_name(name) for name in ("plugin", "dragoman-demo", "dragoman-two")] == [False, False, True]
+    (tmp_path / "claims.json").write_text("{")
+    assert (memory.claims_type("two"), memory.claims_name("plugin")) == (None, None)
+
+
+def test_a_registry_that_is_read_is_remembered_with_its_types_plugins_and_projects(root: Path, tmp_path: Path):
+    for read in ("catalog", "sifted", "releases"):
+        memory = Memory(tmp_path / f"{read}.json")
+        registry = Registry("r", str(root), memory=memory)
+        registry.releases("demo") if read == "releases" else getattr(registry, read)()
+        assert [memory.claims_name(name) for name in ("demo", "dragoman-demo", "other")] == [True, True, False]
+        registry.types()
+        assert [memory.claims_type(kind) for kind in ("demo", "other")] == [True, False]
+
+
+def test_a_driver_is_found_by_its_plugin_and_by_its_project(root: Path):
+    registry = Registry("r", str(root))
+    assert registry.project("dragoman-demo") == registry.project("demo")
+
+
+def test_the_advisories_alone_decide_which_of_several_versions_is_quarantined(tmp_path: Path):
+    wheels = []
+    for version in ("1.0.0", "1.1.0", "1.2.0"):
+        (tmp_path / version).mkdir()
+        wheels.append(wheelhouse.Driver(version=version).write(tmp_path / version))
+    registry = Registry("r", str(wheelhouse.registry(tmp_path / "registry", wheels)))
+    said = Advisories(quarantined={"dragoman-demo": {"1.0.0": "leaks"}, "other": {"*": "all"}})
+    registry.advisories = lambda: said  # type: ignore[method-assign]
+    for releases in (registry.releases("demo"), registry.catalog().projects[0].releases):
+        assert [(release.version, release.quarantined) for release in releases] == [
+            ("1.2.0", None), ("1.1.0", None), ("1.0.0", "leaks"),
+        ]  # fmt: skip
+    claimed = registry.catalog().projects[0]
+    claimed = replace(claimed, releases=tuple(replace(release, quarantined="old") for release in claimed.releases))
+    held = _held_back(Catalog(projects=(claimed, replace(claimed, plugin="two"))), said.quarantined)
+    assert [[release.quarantined for release in project.releases] for project in held.projects] == [
+        [None, None, "leaks"]
+    ] * 2
+
+
 def test_P2_the_form_is_known_before_anything_is_downloaded(root: Path):
     registry = Registry("r", str(root))
     [release] = registry.releases("demo")
@@ -126,7 +181,9 @@ def test_a_stick_that_is_not_there_is_unreachable_and_named(tmp_path: Path):
 
 FORBIDDEN = """
 import os, sys
-from dragoman_registry.index.registry_reader import Registry
+from dragoman_registry.index.catalog import Advisories, Catalog
+from dragoman_registry.index.last_trusted import Memory
+from dragoman_registry.index.registry_reader import Registry, _held_back
 import dragoman_registry.validation, pydantic
 registry = Registry("r", sys.argv[1])
 registry.catalog()
