@@ -195,6 +195,103 @@ def test_a_type_is_not_taken_from_an_installed_plugin(place: Place, tmp_path: Pa
     assert place.store.installed() == [mine]
 
 
+@pytest.fixture
+def pair(tmp_path: Path) -> Place:
+    """Return where two drivers can be installed, each for two types; the newer version of one serves another pair."""
+    wheels = tmp_path / "wheels"
+    library = wheelhouse.Wheel("tinylib", files={"tinylib/__init__.py": b""}).write(wheels)
+
+    def driver(name: str, version: str, *types: str) -> Path:
+        kinds = [{"name": kind, "label": kind.title()} for kind in types]
+        made = wheelhouse.Driver(name, version=version, types=kinds, dependencies=[wheelhouse.dependency(library)])
+        return made.write(wheels)
+
+    place = Place(tmp_path, [library, driver("one", "1.0.0", "a", "b"), driver("two", "1.0.0", "c", "d")])
+    place.publish(driver("one", "2.0.0", "b", "e"))
+    return place
+
+
+def serving(place: Place) -> dict[str, str | None]:
+    """Return which driver serves each type."""
+    found = {kind: place.store.active(kind) for kind in "abcde"}
+    return {kind: generation and generation.plugin for kind, generation in found.items()}
+
+
+def test_every_type_of_a_version_is_its_drivers_and_those_of_the_version_before_are_not(pair: Place):
+    pair.install("one", pinned="1.0.0")
+    pair.install("two")
+    assert serving(pair) == {"a": "one", "b": "one", "c": "two", "d": "two", "e": None}
+    pair.install("one")
+    assert serving(pair) == {"a": None, "b": "one", "c": "two", "d": "two", "e": "one"}
+    pair.store.rollback("one")
+    assert serving(pair) == {"a": "one", "b": "one", "c": "two", "d": "two", "e": None}
+    pair.store.remove("two")
+    assert serving(pair) == {"a": "one", "b": "one", "c": None, "d": None, "e": None}
+
+
+@pytest.mark.parametrize("types", [("x", "b"), ("b", "x"), ("x", "y", "a")])
+def test_no_type_of_several_is_taken_from_an_installed_plugin(pair: Place, tmp_path: Path, types: tuple[str, ...]):
+    pair.install("one", pinned="1.0.0")
+    kinds = [{"name": kind, "label": kind.title()} for kind in types]
+    other = Place(tmp_path / "other", [wheelhouse.Driver("squat", types=kinds).write(tmp_path / "w2")])
+    other.store = pair.store
+    with pytest.raises(InstallError, match="is served by the installed plugin 'one'"):
+        other.install("squat")
+    assert [generation.plugin for generation in pair.store.installed()] == ["one"]
+    assert pair.store.active("x") is None
+
+
+def test_what_is_changed_of_one_driver_leaves_the_other_as_it_is(pair: Place):
+    for name in ("one", "two"):
+        pair.install(name, trusted=name == "two")
+        pair.store.set_pin(name, version="1.0.0")
+    before = pair.store.active("two")
+    pair.store.set_disabled("one", disabled=True)
+    pair.store.set_pin("one", version=None)
+    assert pair.store.active("two") == before
+    pair.install("one", pinned="1.0.0")
+    one = pair.store.active("one")
+    assert (one.version, one.disabled, one.pin) == ("1.0.0", True, None)  # a new version does not switch it on
+    pair.store.remove("one")
+    assert pair.store.active("two") == before
+    assert lockfile.read(pair.store.lock_file).keys() == {"two"}
+    assert pair.store.pin_of("one") is None
+
+
+def test_trust_belongs_to_the_generation_that_a_person_or_a_lock_vouched_for(place: Place):
+    def trust() -> dict[str, bool]:
+        return {generation.version: generation.trusted for generation in place.store.generations("demo")}
+
+    place.install(pinned="1.0.0", trusted=True)
+    place.install()  # by itself
+    assert trust() == {"1.0.0": True, "2.0.0": False}
+    for _ in range(2):  # to and fro vouches for neither
+        place.store.rollback("demo")
+        assert trust() == {"1.0.0": True, "2.0.0": False}
+    place.install(pinned="1.0.0")
+    assert trust() == {"1.0.0": True, "2.0.0": False}
+    place.install(pinned="2.0.0", trusted=True)
+    assert trust() == {"1.0.0": True, "2.0.0": True}
+
+
+def test_a_fault_of_any_tree_is_named(pair: Place):
+    generation = pair.install("two")
+    assert len(generation.trees) == 2
+    for at, name in ((1, "tinylib/__init__.py"), (0, "dragoman_two/driver.py")):
+        path = generation.trees[at] / name
+        path.chmod(0o644)
+        path.write_text("evil")
+        assert str(path) in [fault.where for fault in pair.store.verify(generation)]
+
+
+def test_the_generation_in_use_is_not_dropped(place: Place):
+    place.install(pinned="1.0.0")
+    place.install()
+    for generation in place.store.generations("demo"):
+        place.store.drop(generation)
+    assert [generation.version for generation in place.store.generations("demo")] == ["2.0.0"]
+
+
 def test_a_broken_lock_file_stops_a_change_before_it_happens(place: Place):
     place.install(pinned="1.0.0")
     place.store.lock_file.write_text("<<<<<<< HEAD")
