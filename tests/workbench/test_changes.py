@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from browsing import Asked, Recorder
-from dragoman import Delete, Drop, Insert, RowKey, Update
+from dragoman import Delete, Drop, Insert, Outcome, Plan, RowKey, Update
+from dragoman_api.changes import HttpRequest, OutcomeStatus, PlannedRequest
+from dragoman_api.columns import Note
 from dragoman_api.errors import ConfigurationError
 from dragoman_workbench.cells import key_text
-from dragoman_workbench.messages import ChangeEntry, PlanAsked
+from dragoman_workbench.messages import ChangeEntry, OutcomeAnswer, PlanAsked, Planned, PlannedStep
 from dragoman_workbench.rooms.changes import ChangeRoom
 
 KEY = RowKey("books", "t1", routing="north", guard={"if_seq_no": 7})
@@ -29,6 +32,43 @@ async def test_every_part_of_every_change_reaches_the_session(entries, undo):
     with pytest.raises(Asked) as caught:
         await ChangeRoom(Recorder(), None).plan(PlanAsked(connection="shop", changes=changes, undo=undo, typed="books"))
     assert caught.value.args == ("plan", tuple(change for _, change in entries), {"undo": undo and entries != [DROP]})
+
+
+async def test_a_plan_reaches_the_tab_whole():
+    steps = [
+        PlannedRequest(request=HttpRequest(method="PUT", path="/a", body="{}"), changes=[0, 2], statement="make a"),
+        PlannedRequest(request=HttpRequest(method="DELETE", path="/b"), changes=[1]),
+    ]
+    refusals = [
+        Outcome(change=3, status=OutcomeStatus.REFUSED, reason="no such column"),
+        Outcome(change=4, status=OutcomeStatus.SKIPPED, id=["eu", 17], reason="as it is", key=KEY),
+    ]
+    notes = [Note(code="a", reason="one"), Note(code="b", reason="two")]
+    plan = Plan(planned=steps, refusals=refusals, notes=notes, undo=[Delete(KEY)])
+
+    class Session:
+        async def session(self, _):
+            return self
+
+        async def plan(self, *_, undo):
+            return plan if undo else replace(plan, undo=[])
+
+    change = ChangeEntry(**ENTRIES[3][0])
+    for undo in (True, False):
+        planned = await ChangeRoom(Session(), None).plan(PlanAsked(connection="shop", changes=[change], undo=undo))
+        assert planned == Planned(
+            plan=planned.plan,
+            steps=[
+                PlannedStep(request=steps[0].request, changes=[0, 2], statement="make a"),
+                PlannedStep(request=steps[1].request, changes=[1]),
+            ],
+            refusals=[
+                OutcomeAnswer(change=3, status="refused", reason="no such column"),
+                OutcomeAnswer(change=4, status="skipped", id='["eu",17]', reason="as it is", key=key_text(KEY)),
+            ],
+            notes=notes,
+            undoable=undo,
+        )
 
 
 async def test_a_faulty_change_is_told_with_its_number():

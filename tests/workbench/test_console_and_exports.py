@@ -6,6 +6,8 @@ import base64
 import gzip
 import hashlib
 import json
+from contextlib import nullcontext
+from types import SimpleNamespace
 
 import aiohttp
 import anyio
@@ -18,13 +20,15 @@ from dragoman import Answer, Page, Runtime
 from dragoman_api.changes import HttpRequest
 from dragoman_api.columns import Column, Note
 from dragoman_api.console import AnswerKind, ConsoleRequest
-from dragoman_api.errors import Refused
+from dragoman_api.errors import DragomanError, Refused
 from dragoman_api.hookspecs import hookimpl
 from dragoman_workbench.door import Door
 from dragoman_workbench.downloads import Downloads
-from dragoman_workbench.messages import ExecuteAsked
+from dragoman_workbench.event_stream import EventStream
+from dragoman_workbench.messages import ExecuteAsked, Export, ExportAsked
 from dragoman_workbench.remembered import Remembered
 from dragoman_workbench.rooms.console import ConsoleRoom
+from dragoman_workbench.rooms.exports import ExportRoom
 from slow_cases import mostly_slow
 
 TEXT = "GET /_cat/indices\n\nGET /books/_count\n\nDELETE /books/_doc/none\n"
@@ -346,6 +350,57 @@ async def test_two_exports_of_one_object_tell_their_own_progress(shop_home, tmp_
             totals = {each["total"] for each in told if each["id"] == export["id"]}
             assert totals == {None, rows}
         tasks.cancel_scope.cancel()
+
+
+class Failing:
+    """Stands for open connections whose exports fail."""
+
+    def __init__(self, error):
+        self.error = error
+
+    def busy(self, _):
+        return nullcontext()
+
+    async def session(self, _):
+        return self
+
+    async def export(self, *_, **__):
+        raise self.error
+
+
+@pytest.mark.parametrize(
+    ("error", "to", "rows", "resumable"),
+    [
+        (DragomanError("x", code="connection-failed"), "folder", 1, True),
+        (DragomanError("x", code="connection-failed"), "folder", 0, False),
+        (DragomanError("x", code="connection-failed"), "download", 1, False),
+        (OSError(5, "gone"), "download", 1, False),
+        *((DragomanError("x", code=code), "folder", 1, False) for code in (
+            "resume-refused", "export-running", "export-not-resumable", "context-lost", "limit-exceeded", "file-exists",
+        )),
+    ],
+)  # fmt: skip
+async def test_an_export_that_failed_can_go_on_where_that_helps(error, to, rows, resumable):
+    runtime = SimpleNamespace(add_sink=lambda _: None)
+    room = ExportRoom(runtime, Failing(error), stream=EventStream(), work=None, downloads=Downloads(None), folder=None)
+    asked = {"connection": "shop", "object": "books", "file": "x", "to": to}
+    for number in ("this", "other"):
+        room._exports[number] = Export(id=number, state="running", rows=rows, **asked)
+    await room._run("this", ExportAsked(**asked), "there", named="there")
+    this, other = room.all
+    assert (this.state, this.resumable, other.state) == ("failed", resumable, "running")
+    assert (this.error.code, this.rows) == ("export-failed" if isinstance(error, OSError) else error.code, rows)
+
+
+async def test_exports_that_wait_or_run_are_bounded(shop_tab, monkeypatch):
+    monkeypatch.setattr("dragoman_workbench.rooms.exports.MAX_RUNNING", 2)
+    asked = {"connection": "shop", "object": "books", "to": "download", "file": "x.ndjson"}
+    exports = [await shop_tab("exports/start", **asked) for _ in range(2)]
+    assert (await shop_tab.failure("exports/start", **asked))["code"] == "too-many"
+    await shop_tab("exports/cancel", id=exports[1]["id"])
+    await shop_tab("exports/start", **asked)
+    states = {export["id"]: export["state"] for export in (await shop_tab("exports"))["exports"]}
+    assert [*states.values()] == ["waiting", "cancelled", "waiting"]
 
 
 async def test_only_an_export_that_ended_early_can_be_resumed(shop_home, tmp_path):

@@ -9,7 +9,7 @@ import pytest
 
 import wheelhouse
 from browsing import Asked, Recorder, signed_in
-from dragoman import Runtime
+from dragoman import Runtime, SavedConnection
 from dragoman_workbench.messages import BrowseAsked, DriverNamed, Empty
 from dragoman_workbench.rooms.marketplace import MarketplaceRoom
 
@@ -88,6 +88,9 @@ async def test_a_driver_is_shown_before_it_is_installed(tab):
 
 
 async def test_the_life_of_a_driver(shop_home):
+    async with Runtime(shop_home, spare=False) as runtime:  # a connection of another driver
+        values = {"host": "127.0.0.1", "port": 9, "auth_method": "none"}
+        await runtime.save(SavedConnection(name="library", type="weaviate", values=values))
     async with signed_in(shop_home) as tab:
         page = await tab("plugins/show", id="elasticsearch")
         assert page["used_by"] == ["shop"]
