@@ -421,7 +421,8 @@ class Driver:
         key = query.result_key
         open_pager = self._pagers.setdefault(key, _OpenPager(query.pager(self._features)))
         self._pagers.move_to_end(key)
-        idle = [key for key, each in self._pagers.items() if not each.lock.locked()][: len(self._pagers) - _PAGERS]
+        surplus = max(0, len(self._pagers) - _PAGERS)
+        idle = [key for key, each in self._pagers.items() if not each.lock.locked()][:surplus]
         for pager in [self._pagers.pop(key).pager for key in idle]:
             await self._free(pager)
         async with open_pager.lock:

@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from drivers.elasticsearch.rig import OnFake, OnServer, Rig, on_fake
+from msgspec import Raw
 from msgspec.structs import replace
 
-from dragoman_api import ExportRequest, Filter, FilterRequest, QueryError
+from dragoman_api import ExportRequest, Filter, FilterRequest, QueryError, TimeRange
+from dragoman_api.errors import ObjectChangedError
 from dragoman_api.exports import ExportForm, SnapshotHold, SplitRequest
+from dragoman_api.kit import retries
 from dragoman_elasticsearch.driver import Driver
 
 if TYPE_CHECKING:
@@ -108,12 +111,14 @@ async def test_a_split_that_fails_frees_its_point_in_time() -> None:
         assert not es.fake.cluster.contexts
 
 
-@pytest.mark.slow
 @pytest.mark.fake_only(reason="a server that is busy in the middle of an export")
 @pytest.mark.parametrize("kind", ["es_rejected_execution_exception", ""])
 @pytest.mark.parametrize("after", [0, 1])
-async def test_the_reader_of_a_share_tells_at_once_that_the_server_is_busy(kind: str, after: int) -> None:
+async def test_the_reader_of_a_share_tells_at_once_that_the_server_is_busy(
+    kind: str, after: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """E32, whether it counts the share or reads it; a whole export has no others to tell."""
+    monkeypatch.setattr(retries, "jittered", lambda _: 0.0)
     async with on_fake("8.19.21") as es:
         name = await es.index({"n": {"type": "long"}}, [{"n": at} for at in range(30)])
         request, made = await split(es, name, 1)
@@ -124,3 +129,50 @@ async def test_the_reader_of_a_share_tells_at_once_that_the_server_is_busy(kind:
             async with aclosing(es.driver.export_rows(replace(request, share=share))) as parts:
                 assert [(part.rows, part.turned_away) async for part in parts] == told
             assert es.fake.troubles.pop().times < 0
+
+
+@pytest.mark.fake_only(reason="a connection that breaks in the middle of an export")
+@pytest.mark.parametrize("after", [0, 1])
+async def test_a_connection_that_breaks_turns_no_share_away(after: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Others need not slow down for it; it is tried again all the same."""
+    monkeypatch.setattr(retries, "jittered", lambda _: 0.0)
+    async with on_fake("8.19.21") as es:
+        name = await es.index({"n": {"type": "long"}}, [{"n": at} for at in range(30)])
+        request, made = await split(es, name, 1)
+        assert es.fake is not None
+        es.fake.misbehave("cut", on="/_search", after=after, times=1)
+        async with aclosing(es.driver.export_rows(replace(request, share=made.shares[0]))) as parts:
+            assert [(part.rows, part.turned_away) async for part in parts] == [(30, 0)]
+
+
+@pytest.mark.parametrize("asked", ["filter", "time", "all"])
+async def test_a_query_that_changed_while_the_context_was_opened_is_refused(
+    asked: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """E32: the context has the new columns, and the query those before; what was opened is freed."""
+    async with on_fake("8.19.21") as es:
+        assert es.fake is not None
+        name = await es.index({"@timestamp": {"type": "date"}}, [{"@timestamp": "2024-12-31"}])
+        where = await es.filter(name, Filter("@timestamp", "not-null"))
+        more = {"filter": {"filter": where}, "time": {"time": TimeRange(column="@timestamp")}, "all": {}}[asked]
+        request = ExportRequest(object=name, form=ExportForm.ROWS, **more)
+        queries = [b'{"match_all":{}}', b'{"match_none":{}}']
+
+        async def changed(_: ExportRequest) -> Raw:
+            return Raw(queries[0] if len(queries) == 1 else queries.pop(0))
+
+        monkeypatch.setattr(es.driver, "_exported", changed)
+        for whole in (True, False):
+            queries[:] = [b'{"match_all":{}}', b'{"match_none":{}}']
+            if asked == "all":
+                made = await es.driver.split_export(SplitRequest(export=request, shares=2))
+                assert (made.total, len(queries)) == (1, 1)
+                await es.driver.hold_snapshot(SnapshotHold(snapshot=made.snapshot, seconds=0))
+            elif whole:
+                async with aclosing(es.driver.export_rows(request)) as parts:
+                    with pytest.raises(ObjectChangedError):
+                        await anext(parts)
+            else:
+                with pytest.raises(ObjectChangedError):
+                    await es.driver.split_export(SplitRequest(export=request, shares=2))
+            assert not es.fake.cluster.contexts

@@ -20,6 +20,7 @@ from msgspec.structs import replace
 
 from dragoman_api import CountRequest, Filter, FilterRequest, Page, PageRequest, QueryError, RawQuery, Sort, TimeRange
 from dragoman_api.errors import ConnectionFailedError, WindowExceededError
+from dragoman_api.previews import PreviewRequest
 from dragoman_api.remedies import Remedy
 from dragoman_elasticsearch.columns import exactness
 from dragoman_elasticsearch.connect import Features
@@ -268,6 +269,72 @@ async def test_a_walk_keeps_to_the_copies_of_shards_that_the_connections_first_p
         [opened] = es.sent("POST", "/_pit?")
         [chosen] = parse_qs(urlsplit(shallow.path).query)["preference"]
         assert parse_qs(urlsplit(opened.path).query)["preference"] == [chosen]
+
+
+async def small(es: Rig, name: str, window: int = 10) -> str:
+    """Make an index of 15 rows with a small window."""
+    rows, settings = [{"n": at} for at in range(15)], {"index.max_result_window": window}
+    return await es.index({"n": {"type": "long"}}, rows, name=name, settings=settings)
+
+
+@pytest.mark.parametrize("option", [None, "", "fixed", "10000", False])
+async def test_E41_only_a_connection_that_asks_for_it_follows_the_window_of_an_index(option: Any) -> None:
+    """And never past row 10,000."""
+    async with on_fake("8.19.21", options={} if option is None else {"window": option}) as es:
+        name = await small(es, "small")
+        with pytest.raises(WindowExceededError):
+            await es.page(name, offset=10, limit=1)
+        assert es.sent("POST", "_pit") == []
+    async with on_fake("8.19.21", options={"window": "index"}) as es:
+        for window, switched in ((10, True), (20_000, False)):
+            name = await small(es, f"w{window}", window)
+            mark = len(es.sent("POST", "_pit"))
+            await es.page(name, offset=10, limit=1)
+            assert len(es.sent("POST", "_pit")) - mark == switched
+        await es.page(name, offset=9_999, limit=2)
+        assert len(es.sent("POST", "_pit")) == 2, "past row 10,000, whatever the index allows"
+
+
+async def test_the_walk_that_was_used_longest_ago_makes_room_and_one_object_keeps_those_of_others() -> None:
+    async with on_fake("8.19.21", options={"window": "index"}) as es:
+        names = [await small(es, each) for each in "ab"]
+
+        async def walk(name: str, *columns: str) -> None:
+            await es.page(name, columns=[*columns], offset=10, limit=2)
+
+        def walks() -> list[tuple[str, bool]]:
+            return [(each.pager.name, bool(each.pager.close())) for each in es.driver._pagers.values()]
+
+        for columns in (["n"], ["_id"], ["n", "_id"]):
+            await walk(names[0], *columns)
+        await walk(names[1], "n")
+        await walk(names[0], "n")  # again, so that the second is the oldest
+        mark = len(es.sent("DELETE", "/_pit"))
+        keys_ = [*es.driver._pagers]
+        await walk(names[0], "_index")
+        assert [*es.driver._pagers] == [*keys_[1:], [*es.driver._pagers][-1]]
+        assert (len(walks()), len(es.sent("DELETE", "/_pit")) - mark) == (4, 1)
+        await es.driver.describe_object(names[0])
+        assert walks() == [(names[1], True)]
+        await es.driver.close()
+        assert walks() == []
+        assert len(es.sent("DELETE", "/_pit")) == len(es.sent("POST", "/_pit"))
+
+
+async def test_a_preview_shows_what_is_sent_with_the_filter_and_the_range_of_time() -> None:
+    async with on_fake("8.19.21") as es:
+        name = await es.index({"n": {"type": "long"}, "@timestamp": {"type": "date"}}, [{"n": 1}])
+        where = await es.filter(name, Filter("n", ">", 0))
+        span = TimeRange(column="@timestamp", since="2024-12-31T00:00:00Z")
+        for more in ({}, {"filter": where}, {"time": span}, {"filter": where, "time": span}):
+            count, page = CountRequest(object=name, **more), PageRequest(object=name, limit=7, **more)
+            previews = (PreviewRequest(count=count), PreviewRequest(page=page))
+            calls = ((es.driver.count_rows, count), (es.driver.fetch_page, page))
+            for preview, (call, request) in zip(previews, calls, strict=True):
+                [shown] = await es.driver.preview_read(preview)
+                await call(request)
+                [sent] = [each for each in es.log[-3:] if each.path == shown.path][-1:]
+                assert (sent.method, sent.body) == (shown.method, shown.body)
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1), (1, 2, 0)])
