@@ -9,9 +9,13 @@ import pytest
 from msgspec.structs import replace
 
 from browsing import signed_in
-from dragoman import Runtime, SavedConnection
+from dragoman import Reference, Runtime, SavedConnection
 from dragoman.sandbox.via import HttpProxy
-from dragoman_workbench.messages import ROUTES
+from dragoman_api.errors import ConfigurationError
+from dragoman_api.forms import FieldKind, FormField
+from dragoman_registry.ip_addresses import Nearness
+from dragoman_workbench.messages import ROUTES, FieldEntry
+from dragoman_workbench.rooms.connections import _field, _value
 from dragoman_workbench.server import WRITES
 
 SECRET = "correct-horse-battery"
@@ -231,6 +235,88 @@ async def test_a_reference_that_a_connection_holds_can_be_chosen_for_another(sho
         await tab("connections/save", name="safe", type="elasticsearch", fields=fields)
     [_other, safe, _shop] = await saved(shop_home)
     assert str(safe.values["password"]) == "env:SHOP_PASSWORD"
+
+
+STORED, ENV, KEYRING = Reference("stored"), Reference("env", "A"), Reference("keyring", "a/b")
+PATH, COMMAND, FILE = Reference("path", "/a.pem"), Reference("command", "pass a"), Reference("file", "/a.txt")
+KNOWN = {"s/env": ENV, "s/keyring": KEYRING, "s/path": PATH, "s/command": COMMAND, "s/file": FILE}
+NO = object()
+KEEP, TYPED, CHOSEN, PICKED = ({"kind": kind} for kind in ("keep", "secret", "reference", "path"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "entry", "saved", "value"),
+    [
+        ("switch", {"value": False}, True, False), ("switch", {"value": True}, False, True),
+        ("text", {"value": "env:A"}, None, "env:A"), ("text", {"value": ""}, "x", ""), ("text", {}, "x", None),
+        ("secret", {"value": None}, ENV, None), ("secret", {"value": ""}, ENV, ""), ("secret", {"value": "x"}, ENV, NO),
+        ("file", {"value": "/a.pem"}, None, NO), ("file", {"value": ""}, PATH, ""),
+        ("secret", KEEP, ENV, ENV), ("secret", KEEP, STORED, STORED),
+        ("secret", KEEP, PATH, NO), ("secret", KEEP, None, NO), ("file", KEEP, ENV, NO),
+        ("file", KEEP, PATH, PATH), ("text", KEEP, ENV, NO), ("text", KEEP, "x", NO),
+        ("secret", {**TYPED, "value": "x"}, None, STORED), ("secret", {**TYPED, "value": ""}, ENV, NO),
+        ("file", {**TYPED, "value": "x"}, None, NO), ("text", {**TYPED, "value": "x"}, None, NO),
+        *(("secret", {**CHOSEN, "value": f"s/{name}"}, None, KNOWN[f"s/{name}"])
+          for name in ("env", "keyring", "command", "file")),
+        ("secret", {**CHOSEN, "value": "s/path"}, None, NO),
+        ("file", {**CHOSEN, "value": "s/path"}, None, PATH),
+        ("file", {**CHOSEN, "value": "s/env"}, None, NO),
+        ("text", {**CHOSEN, "value": "s/env"}, None, NO),
+        ("secret", {**CHOSEN, "value": "s/other"}, None, NO),
+        ("file", {**PICKED, "value": "/b.pem"}, None, Reference("path", "/b.pem")),
+        ("file", {**PICKED, "value": "b.pem"}, None, NO), ("secret", {**PICKED, "value": "/b.pem"}, None, NO),
+        ("text", {**PICKED, "value": "/b.pem"}, None, NO),
+    ],
+)  # fmt: skip
+def test_an_entry_is_what_its_kind_of_field_takes_or_is_refused_there(kind, entry, saved, value):
+    field, entry = FormField(name="f", label="F", kind=FieldKind(kind)), FieldEntry(**entry)
+    if value is NO:
+        with pytest.raises(ConfigurationError) as caught:
+            _value(field, entry, saved, KNOWN)
+        assert caught.value.details == {"field": "f"}
+        return
+    entered = _value(field, entry, saved, KNOWN)
+    assert (type(entered), entered) == (type(value), value)
+
+
+def test_a_field_is_shown_with_its_own_value_and_the_references_that_fit_it():
+    def shown(kind, values, *, default=None, **more):
+        return _field(FormField(name="f", label="F", kind=FieldKind(kind), default=default, **more), values, KNOWN)
+
+    assert shown("switch", {"f": False}, default=True).value is False
+    assert shown("switch", {}, default=True).value is True
+    assert shown("text", {"f": ""}, default="x").value == ""
+    assert shown("integer", {"f": 0}, default=9200).value == "0"
+    assert [reference.id for reference in shown("text", {}).references] == []
+    secret, stored, file = shown("secret", {"f": ENV}), shown("secret", {"f": "x"}), shown("file", {"f": PATH})
+    assert [(field.value, field.saved) for field in (secret, stored, file)] == [
+        (None, ENV.act), (None, ""), (None, PATH.act),
+    ]  # fmt: skip
+    assert {reference.id for reference in secret.references} == {"s/env", "s/keyring", "s/command", "s/file"}
+    assert [reference.id for reference in file.references] == ["s/path"]
+    visible = shown(
+        "text", {}, visible_if={"auth": ("a", "b"), "tls": ("true",)}, advanced=True, required=True, help="h"
+    )
+    assert (visible.visible_if, visible.always) == ({"auth": ["a", "b"], "tls": ["true"]}, False)
+    assert (visible.advanced, visible.required, visible.help, shown("text", {}).always) == (True, True, "h", True)
+
+
+async def test_an_address_is_forgotten_with_consent_and_after_a_trial_and_not_otherwise(shop_home, sample_port):
+    def reached(runtime):
+        return {name: bool(runtime.connections.reached.of(name)) for name in ("shop", "new")}
+
+    async with signed_in(shop_home) as tab:
+        runtime = tab.place.runtime
+        for name in ("shop", "new"):
+            await anyio.to_thread.run_sync(runtime.connections.reached.note, name, {"h": Nearness.PUBLIC})
+        asked = {"name": "shop", "type": "elasticsearch", "fields": entries(sample_port), "replace": "shop"}
+        await tab("connections/test", **asked)
+        await tab("connections/save", **asked)
+        assert await anyio.to_thread.run_sync(reached, runtime) == {"shop": True, "new": True}
+        await tab("connections/test", **asked | {"name": "new", "replace": ""})
+        assert await anyio.to_thread.run_sync(reached, runtime) == {"shop": True, "new": False}
+        await tab("connections/save", **asked, accept_address=True)
+        assert await anyio.to_thread.run_sync(reached, runtime) == {"shop": False, "new": False}
 
 
 async def test_a_test_connects_and_saves_nothing(shop_home, sample_port):
