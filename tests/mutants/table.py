@@ -172,12 +172,15 @@ _REGISTRY = {
 _EXPORTS = "runtime/test_exports.py runtime/test_exports_values.py runtime/test_exports_resumed.py"
 _PARTS = "runtime/test_parts_coordinator.py runtime/test_parts_targets.py"
 _TABLES = "runtime/test_tables.py runtime/test_tables_values.py"
+_LOADS = "runtime/test_loads.py runtime/test_import_files.py drivers/elasticsearch/importing/test_loads.py"
 _HOST = {
     "automations.audit": "runtime/test_guards.py runtime/test_automations.py runtime/test_every_call_is_asked.py",
     "automations.call_limits": "runtime/test_call_limits.py",
     "automations.configured": "runtime/test_guards.py runtime/test_automations.py",
     "automations.cut_cell_edits": "runtime/test_guards.py",
     "automations.read_only": "runtime/test_guards.py",
+    "consents": "runtime/test_consents.py",
+    "sessions.untrusted_certificates": "runtime/test_consents.py",
     "sessions.change_events": "runtime/test_change_events.py",
     "changes.files": "runtime/test_change_files.py runtime/test_change_sets.py",
     "changes.sets": "runtime/test_change_files.py runtime/test_change_sets.py",
@@ -202,10 +205,20 @@ _HOST = {
     "exports.tables.rows": _TABLES,
     "exports.targets": _EXPORTS,
     "exports.values": "runtime/test_exports_values.py runtime/test_exports.py runtime/test_tables_values.py",
+    "imports.batches": _LOADS,
+    "imports.checkpoints": _LOADS,
+    "imports.creations": "drivers/elasticsearch/importing/test_creations.py",
+    "imports.formats": "runtime/test_import_files.py",
+    "imports.inserts": f"{_LOADS} drivers/elasticsearch/importing/test_kinds.py",
+    "imports.ledgers": _LOADS,
+    "imports.loads": _LOADS,
     "imports.parquet": "runtime/test_import_files.py",
     "imports.places": "drivers/weaviate/importing/test_loads.py drivers/elasticsearch/importing/test_loads.py",
     "imports.records": "runtime/test_import_files.py",
+    "imports.reports": _LOADS,
     "imports.separated": "runtime/test_import_files.py",
+    "imports.sources": "runtime/test_import_files.py",
+    "imports.writers": _LOADS,
     "hook_manager": "runtime/test_hook_manager.py",
     "sessions.match_any": "runtime/test_match_any.py",
     "sessions.object_lists": "runtime/test_object_lists.py",

@@ -332,6 +332,7 @@ def test_the_checkpoint_of_another_user_is_none(tmp_path):
         counts={},
         rejected=0,
         undo=0,
+        undo_from=0,
         started="",
         resumed=0,
     )

@@ -8,7 +8,7 @@ import msgspec
 from anyio import from_thread
 
 from dragoman.row_ids import spell_id
-from dragoman_api.changes import Insert
+from dragoman_api.changes import Drop, Insert
 
 from .checkpoints import Places
 from .places import UnplacedError
@@ -18,6 +18,7 @@ from .reports import Rejection
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from dragoman_api.changes import Change
     from dragoman_api.errors import DragomanError
 
     from .checkpoints import Range
@@ -41,12 +42,14 @@ class Entry(msgspec.Struct):
         insert: The change that writes it.
         doubt: An earlier attempt of this load may have written it.
         sent: It is being sent.
+        noted: The change that takes it back is on disk.
     """
 
     record: Record
     insert: Insert
     doubt: bool = False
     sent: bool = False
+    noted: bool = False
 
     @property
     def uncertain(self) -> bool:
@@ -56,8 +59,16 @@ class Entry(msgspec.Struct):
     @property
     def key(self) -> tuple[str, str | None] | None:
         """What tells the row apart from others; None if the server makes its id."""
-        given = self.insert
-        return None if given.id is None else (spell_id(given.id), given.tenant or given.routing)
+        return key_of(self.insert)
+
+
+def key_of(change: Change) -> tuple[str, str | None] | None:
+    """Return what tells the row of a change apart from others of its object; None if the server makes its id."""
+    if isinstance(change, Drop):
+        return None
+    row = change if isinstance(change, Insert) else change.key
+    owner = row.tenant if isinstance(row, Insert) else None
+    return None if row.id is None else (spell_id(row.id), owner or row.routing)
 
 
 class Batch(msgspec.Struct):

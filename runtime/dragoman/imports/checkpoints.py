@@ -32,6 +32,7 @@ class LoadCheckpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         counts: The number of rows per outcome.
         rejected: Bytes of the file of rejected rows.
         undo: Bytes of the undo file.
+        undo_from: Where the lines begin among which those of all rows in doubt are.
         started: When the load's first run began, UTC.
         resumed: How often it was resumed.
     """
@@ -46,6 +47,7 @@ class LoadCheckpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     counts: dict[str, int]
     rejected: int
     undo: int
+    undo_from: int
     started: str
     resumed: int
 

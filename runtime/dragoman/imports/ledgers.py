@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import msgspec
 
-from dragoman.changes.files import write_line
+from dragoman.changes.files import read_line, write_line
 from dragoman_api.errors import ConfigurationError
 from dragoman_api.wording import quoted
 from dragoman_registry import files
 
+from .batches import key_of
 from .checkpoints import LoadCheckpoint, checkpoint_path, merged, ranges, read_checkpoint
 from .reports import AppendedFile, no_counts, rejected_lines
 from .sources import digest_of
@@ -57,7 +58,8 @@ class Ledger:
         self._identity: dict[str, Any] = {}
         self._place = (0, "")
         self._seen = 0  # rows that this run has read
-        self._flight: dict[int, tuple[Batch, list[Range]]] = {}
+        self._flight: dict[int, tuple[Batch, list[Range], int]] = {}  # and where the undo of a batch begins
+        self._noted: set[object] = set()  # rows whose undo an earlier run wrote
         self._started = datetime.now(UTC).isoformat(timespec="seconds")
         self._lock: int | None = None
         self.rejected: AppendedFile
@@ -89,15 +91,39 @@ class Ledger:
             text = f"a load of {self._file} was interrupted after {found.read:,} rows"
             raise ConfigurationError(text, hint=hint, code="import-unfinished")
         if self._undo_path is not None:
-            if not (found and found.undo) and self._undo_path.exists():
+            if found is None and self._undo_path.exists():
                 hint = "name another file: this one may be the only undo of earlier changes"
                 raise ConfigurationError(f"{self._undo_path} already exists", hint=hint)
-            self.undo = AppendedFile(self._undo_path, size=found.undo if found else 0, mode=0o600)
+            size = self._read_undo(self._undo_path, found) if found else 0
+            self.undo = AppendedFile(self._undo_path, size=size, mode=0o600)
         self.rejected = self._open_rejected(found.rejected if found else 0)
         if found is not None:
             self.earlier, self.read, self.resumed = found, found.read, found.resumed + 1
             self.counts = no_counts() | found.counts
             self._place, self._started = (found.bytes, found.sha256), found.started
+
+    def _read_undo(self, path: Path, found: LoadCheckpoint) -> int:
+        """Note the rows whose undo is on disk already, and return the bytes of all whole lines.
+
+        Lines after those of the checkpoint are kept: their rows may have been written, and only they know what was
+        there before. A line that ends in its middle is of a row that was not sent.
+        """
+        size = found.undo_from
+        try:
+            with path.open("rb") as file:
+                file.seek(size)
+                for line in file:
+                    if not line.endswith(b"\n"):
+                        break
+                    self._noted.add(key_of(read_line(line)))
+                    size += len(line)
+        except FileNotFoundError:  # nothing was written, or `AppendedFile` says that it is gone
+            return found.undo
+        except OSError as error:
+            raise ConfigurationError(f"{path} cannot be read: {error.strerror}") from error
+        except ValueError as error:
+            raise _refused(f"{path} is no longer the undo file of this load: {error}", "put it back") from error
+        return max(size, found.undo)
 
     def _open_rejected(self, size: int) -> AppendedFile:
         """Open the file of rejected rows, which nobody can read who cannot read the file they come from."""
@@ -142,13 +168,22 @@ class Ledger:
         if batch.place[0] >= self._place[0]:
             self._place = batch.place
         if batch.entries:
-            self._flight[id(batch)] = (batch, ranges(entry.record.number for entry in batch.entries))
+            undone = self.undo.size if self.undo else 0
+            if self.earlier is not None and any(entry.doubt for entry in batch.entries):
+                undone = self.earlier.undo_from
+            self._flight[id(batch)] = (batch, ranges(entry.record.number for entry in batch.entries), undone)
             self.write()
 
-    def undo_of(self, changes: Sequence[Change]) -> None:
-        """Write the undo of rows before they are sent."""
+    def undo_of(self, rows: Iterable[tuple[Entry, Change]]) -> None:
+        """Write the undo of rows before they are sent, once: afterwards a row may hold what the load wrote itself."""
         assert self.undo is not None
-        self.undo.append(b"".join(write_line(change) for change in changes))  # type: ignore[arg-type]  # no drops
+        lines = []
+        for entry, change in rows:
+            if entry.noted or (entry.doubt and entry.key in self._noted):
+                continue
+            lines.append(write_line(change))  # type: ignore[arg-type]  # no drops
+            entry.noted = entry.key is not None  # else the next plan makes another id
+        self.undo.append(b"".join(lines))
         self.undo.sync()
 
     def settle(
@@ -159,10 +194,9 @@ class Ledger:
         for status, count in counts.items():
             self.counts[status] += count
         batch.entries = left
+        _, _, undone = self._flight.pop(id(batch))
         if left:
-            self._flight[id(batch)] = (batch, ranges(entry.record.number for entry in batch.entries))
-        else:
-            del self._flight[id(batch)]
+            self._flight[id(batch)] = (batch, ranges(entry.record.number for entry in batch.entries), undone)
 
     def _reject(self, rejections: Sequence[Rejection]) -> None:
         self.rejected.append(rejected_lines(rejections, self.names))
@@ -180,18 +214,21 @@ class Ledger:
         if not self._keeps:
             return
         self.rejected.sync()
-        doubt = [part for _, parts in self._flight.values() for part in parts]
+        doubt = [part for _, parts, _ in self._flight.values() for part in parts]
+        undone = [self.undo.size if self.undo else 0, *(start for _, _, start in self._flight.values())]
         waiting: list[Range] = []
         if ended:
-            entries = [entry for batch, _ in self._flight.values() for entry in batch.entries]
+            entries = [entry for batch, _, _ in self._flight.values() for entry in batch.entries]
             doubt, waiting = _numbers(entries, doubt=True), _numbers(entries, doubt=False)
         if self.earlier is not None:  # what this run has not reached
-            doubt += _beyond(self._seen, self.earlier.doubt)
+            if beyond := _beyond(self._seen, self.earlier.doubt):
+                doubt += beyond
+                undone.append(self.earlier.undo_from)
             waiting += _beyond(self._seen, self.earlier.waiting)
         checkpoint = LoadCheckpoint(
             identity=self._identity, read=self.read, doubt=merged(doubt), waiting=merged(waiting),
             bytes=self._place[0], sha256=self._place[1], counts=self.counts, rejected=self.rejected.size,
-            undo=self.undo.size if self.undo else 0, started=self._started, resumed=self.resumed,
+            undo=undone[0], undo_from=min(undone), started=self._started, resumed=self.resumed,
         )  # fmt: skip
         try:
             files.write(checkpoint_path(self._file), msgspec.json.encode(checkpoint), mode=0o600)
@@ -202,7 +239,7 @@ class Ledger:
     @property
     def doubtful(self) -> int:
         """The number of rows in flight that may have been written."""
-        return sum(entry.uncertain for batch, _ in self._flight.values() for entry in batch.entries)
+        return sum(entry.uncertain for batch, _, _ in self._flight.values() for entry in batch.entries)
 
     def complete(self) -> None:
         """Remove the checkpoint: every row has its outcome."""

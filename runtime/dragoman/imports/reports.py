@@ -17,6 +17,7 @@ from dragoman_api.changes import OutcomeStatus
 from dragoman_api.columns import Note
 from dragoman_api.errors import ConfigurationError
 from dragoman_api.grid import RowId
+from dragoman_registry.files import sync
 
 from .records import Record
 
@@ -115,6 +116,7 @@ class AppendedFile:
         try:
             if self._file is None:
                 self._file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, self._mode)
+                sync(self.path.parent)
             view, at = memoryview(data), self.size
             os.lseek(self._file, at, os.SEEK_SET)
             while view:

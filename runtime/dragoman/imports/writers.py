@@ -131,7 +131,8 @@ class Writer:
             self._pretend(batch, entries, plan)
             return False
         if self._ledger.undo is not None and plan.undo:
-            await run_sync(self._ledger.undo_of, plan.undo, limiter=self._one)
+            rows = [entries[row[0]] for each in plan.planned for row in each.by_row]
+            await run_sync(self._ledger.undo_of, zip(rows, plan.undo, strict=True), limiter=self._one)
         sent = [entries[number] for each in plan.planned for number in each.changes]
         for entry in sent:
             entry.sent = True

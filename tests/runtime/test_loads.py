@@ -1,0 +1,534 @@
+"""Loads over a table in memory: the second batch, an id twice, lost answers, and a process that ends at any request."""
+
+from __future__ import annotations
+
+import json
+import random
+from contextlib import suppress
+from copy import deepcopy
+from inspect import iscoroutinefunction
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import pytest
+from anyio import to_thread
+from msgspec.structs import replace
+
+from dragoman.changes.files import read_line
+from dragoman.imports import load
+from dragoman.imports.checkpoints import LoadCheckpoint, checkpoint_path, read_checkpoint
+from dragoman_api import Insert, Outcome, Plan, RowKey
+from dragoman_api.calls import ConnectionInfo
+from dragoman_api.changes import Delete, HttpRequest, OutcomeStatus, PlannedRequest
+from dragoman_api.columns import Column, ColumnKind, Description, Note, Role
+from dragoman_api.errors import (
+    ConfigurationError,
+    ConnectionFailedError,
+    DriverFaultError,
+    QueryError,
+    UnsupportedOperationError,
+)
+from dragoman_api.hookspecs import hookimpl
+from in_process import Here
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from dragoman.imports import LoadReport
+    from dragoman.sessions.session import Session
+
+COLUMNS = [
+    Column(name="id", type="keyword", kind=ColumnKind.TEXT, role=Role.KEY, path=("id",)),
+    Column(name="n", type="long", kind=ColumnKind.INTEGER, path=("n",)),
+    Column(name="m", type="long", kind=ColumnKind.INTEGER, path=("m",)),
+    Column(name="sku", type="keyword", kind=ColumnKind.TEXT, path=("sku",)),
+]
+
+
+class Table:
+    """Rows in memory and what lay on disk when each request came.
+
+    Attributes:
+        rows: The number of each row by its id.
+        requests: The numbers of the rows of each request, in the order of their arrival.
+        failures: What becomes of the next requests: called with the plan and what carries it out; None for all is well.
+        moments: A copy of the folder and of the rows before and after each request was carried out.
+    """
+
+    def __init__(self, file: Path, *, rows: dict[str, int] | None = None) -> None:
+        self.file, self.rows = file, rows or {}
+        self.requests: list[list[int]] = []
+        self.failures: list[Callable[[Plan, Callable[[Plan], list[Outcome]]], list[Outcome]] | None] = []
+        self.moments: list[tuple[dict[str, bytes], dict[str, int]]] = []
+        self.lasts: list[bool] = []
+        self.largest = 1_000
+
+    @hookimpl
+    async def describe_object(self, name):
+        return Description(object=name, columns=COLUMNS)
+
+    @hookimpl
+    async def plan_change(self, request):
+        if len(request.changes) > self.largest:
+            raise QueryError("too many", code="plan-too-large")
+        self.lasts.append(request.last)
+        numbers = [_number(change) for change in request.changes]
+        refusals = [
+            Outcome(change=at, status=OutcomeStatus.REFUSED, reason="unlucky")
+            for at, number in enumerate(numbers)
+            if number == 13
+        ]
+        sent = [at for at, number in enumerate(numbers) if number != 13]
+        body = json.dumps([numbers[at] for at in sent])
+        planned = PlannedRequest(request=HttpRequest("POST", "/rows", body), changes=sent, rows=[[at] for at in sent])
+        undo = [self._undo(request.changes[at]) for at in sent] if request.undo else []
+        notes = [Note(code="remark", reason=f"of {'odd' if number % 2 else 'even'}") for number in numbers]
+        return Plan(planned=[planned] if sent else [], refusals=refusals, undo=undo, notes=notes)
+
+    def _undo(self, change: Insert) -> Insert | Delete:
+        guard, stored = {"n": _number(change)}, self.rows.get(str(change.id))
+        if stored is None:
+            return Delete(RowKey("t", str(change.id), guard=guard))
+        return Insert("t", {"n": stored}, change.id, replace=True, guard=guard)
+
+    @hookimpl
+    async def apply_change(self, plan):
+        self.requests.append([_number(plan.changes[at]) for at in plan.planned[0].changes])
+        self.keep_moment()
+        failure = self.failures.pop(0) if self.failures else None
+        try:
+            if failure is not None and iscoroutinefunction(failure):
+                return await failure(plan, self.write)
+            return failure(plan, self.write) if failure else self.write(plan)
+        finally:
+            self.keep_moment()
+
+    def keep_moment(self):
+        paths = sorted(self.file.parent.iterdir())  # the checkpoint first: the others may grow meanwhile
+        self.moments.append(({path.name: path.read_bytes() for path in paths}, deepcopy(self.rows)))
+
+    def write(self, plan: Plan) -> list[Outcome]:
+        outcomes = []
+        for at in plan.planned[0].changes:
+            change = plan.changes[at]
+            assert isinstance(change, Insert)
+            key, number = change.id or f"made-{len(self.rows)}", _number(change)
+            holds = self.rows.get(key) == number
+            if key in self.rows and not change.replace:
+                outcomes.append(Outcome(change=at, status=OutcomeStatus.CONFLICT, reason="it exists", holds=holds))
+            else:
+                self.rows[key] = number
+                outcomes.append(Outcome(change=at, status=OutcomeStatus.APPLIED))
+        return outcomes
+
+    def session(self, name: str = "shop", *, type: str = "memory") -> Session:  # noqa: A002
+        here = Here(self)
+        here.info = ConnectionInfo(name=name, type=type, host="h", port=1)
+        return here.session()
+
+    async def load(self, **options: Any) -> LoadReport:
+        return await load(self.session(), "t", file=self.file, **options)
+
+    def back_to(self, moment: int) -> None:
+        """Put folder and rows back to what they were, as if the process had ended then."""
+        files, rows = self.moments[moment]
+        for path in [*self.file.parent.iterdir()]:
+            if path.name not in files:
+                path.unlink()
+        for name, data in files.items():
+            (self.file.parent / name).write_bytes(data)
+        self.rows = deepcopy(rows)
+
+    def checkpoint(self) -> LoadCheckpoint:
+        found = read_checkpoint(self.file)
+        assert found is not None
+        return found
+
+    def rejected(self) -> list[dict[str, Any]]:
+        path = self.file.with_name(f"{self.file.name}.rejected.ndjson")
+        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def _number(change: Insert) -> int:
+    return int(change.values["n"]) if change.document is None else json.loads(change.document)["n"]
+
+
+def lose(*, written: bool) -> Callable[..., list[Outcome]]:
+    def failure(plan, write):
+        if written:
+            write(plan)
+        raise ConnectionFailedError("the connection ended", details={"sent": True})
+
+    return failure
+
+
+def unsent(_plan, _write):
+    raise ConnectionFailedError("nothing listens", details={"sent": False})
+
+
+def half_unknown(plan, write):
+    """The rows of odd number were written, or not; what is certain is that no answer came about any of them."""
+    outcomes = write(plan)
+    return [
+        Outcome(change=each.change, status=OutcomeStatus.UNKNOWN) if _number(plan.changes[each.change]) % 2 else each
+        for each in outcomes
+    ]
+
+
+def turned_away(plan, write):
+    """Only the first row is taken; for the others the server was too busy."""
+    numbers = plan.planned[0].changes
+    first = PlannedRequest(request=plan.planned[0].request, changes=numbers[:1])
+    kept = write(Plan(planned=[first], changes=plan.changes))
+    return kept + [Outcome(change=at, status=OutcomeStatus.FAILED, busy=True) for at in numbers[1:]]
+
+
+def broke_off(plan, write):
+    """The answer about the first row was lost, and the others were certainly not begun."""
+    first, *others = plan.planned[0].changes
+    kept = PlannedRequest(request=plan.planned[0].request, changes=[first])
+    write(Plan(planned=[kept], changes=plan.changes))
+    failed = [Outcome(change=at, status=OutcomeStatus.FAILED, reason="not begun") for at in others]
+    return [Outcome(change=first, status=OutcomeStatus.UNKNOWN), *failed]
+
+
+FAILURES = [None, lose(written=True), lose(written=False), unsent, half_unknown, turned_away]
+
+
+@pytest.fixture(autouse=True)
+def _without_pauses(monkeypatch):
+    monkeypatch.setattr("dragoman.imports.writers.AGAIN", (0.0, 0.0))
+    monkeypatch.setattr("dragoman.imports.writers.BUSY", (0.0,) * 8)
+
+
+def written_file(folder: Path, rows: list[tuple[str | None, int] | str]) -> Path:
+    folder.mkdir(exist_ok=True)
+    lines = [row if isinstance(row, str) else json.dumps({"sku": row[0], "n": row[1]}) for row in rows]
+    (folder / "f.ndjson").write_text("".join(f"{line}\n" for line in lines))
+    return folder / "f.ndjson"
+
+
+def take_back(table: Table, undo: Path) -> tuple[dict[str, int], int]:
+    """Return the rows after each line of an undo file was carried out, and how many lines met another row."""
+    rows, conflicts = dict(table.rows), 0
+    for line in undo.read_bytes().splitlines():
+        change = read_line(line)
+        row = change if isinstance(change, Insert) else change.key
+        if rows.get(str(row.id)) != row.guard["n"]:
+            conflicts += 1
+        elif isinstance(change, Insert):
+            rows[str(row.id)] = int(str(change.values["n"]))
+        else:
+            del rows[str(row.id)]
+    return rows, conflicts
+
+
+def judge(table: Table, report: LoadReport, rows, *, on_conflict: str, before: dict[str, int], keyed: bool) -> None:
+    """Compare the end with what the rows of the file say, one after the other."""
+    expected, statuses = dict(before), []
+    for row in rows:
+        if isinstance(row, str):
+            statuses.append("unreadable")
+        elif row[1] == 13:
+            statuses.append("refused")
+        elif keyed and row[0] in expected and on_conflict != "overwrite":
+            statuses.append("skipped" if on_conflict == "skip" else "conflict")
+        else:
+            if keyed:
+                expected[row[0]] = row[1]
+            statuses.append("applied")
+    rejected = table.rejected()
+    for each in rejected:
+        row = rows[each["row"] - 1]
+        assert each["data"] == (row if isinstance(row, str) else {"sku": row[0], "n": row[1]})
+        assert each.get("id") == (None if isinstance(row, str) else row[0])
+    codes = {each["row"]: each["code"] for each in rejected}
+    assert len(codes) == len(rejected)
+    assert report.complete
+    assert report.rows == sum(report.counts.values()) == len(rows)
+    told = [codes.get(at, "") for at in range(1, len(rows) + 1)]
+    if keyed:
+        assert table.rows == expected
+        assert told == ["" if status in ("applied", "skipped") else status for status in statuses]
+        assert report.counts["applied"] == statuses.count("applied")
+        assert report.counts["skipped"] == statuses.count("skipped")
+        return
+    # A row of whose writing nothing is known is named, never doubled, and no other is left out.
+    numbers = sorted(table.rows.values())
+    doubtful = [row[1] for row, code in zip(rows, told, strict=True) if code == "unknown"]
+    assert len(numbers) == len({*numbers})
+    assert all(code in (status.replace("applied", ""), "unknown") for code, status in zip(told, statuses, strict=True))
+    applied = [row[1] for row, code in zip(rows, told, strict=True) if not code]
+    assert {*applied} <= {*numbers} <= {*applied, *doubtful}
+    assert (report.counts["applied"], report.counts["unknown"]) == (len(applied), len(doubtful))
+
+
+def drawn(seed: int, *, keyed: bool) -> tuple[random.Random, list[Any]]:
+    """Draw rows: ids come twice and out of order, and some rows cannot be read or are refused."""
+    chance = random.Random(seed)
+    rows: list[Any] = [(f"s{chance.randrange(9)}" if keyed else None, at) for at in range(chance.randrange(9, 20))]
+    rows[chance.randrange(len(rows))] = "nonsense"
+    return chance, rows
+
+
+@pytest.mark.parametrize("seed", range(12))
+async def test_every_row_has_one_outcome_whatever_fails_on_the_way(tmp_path, seed):
+    keyed, on_conflict = bool(seed % 4), ("fail", "skip", "overwrite")[seed % 3]
+    chance, rows = drawn(seed, keyed=keyed)
+    before = {"s3": -3} if keyed else {}
+    table = Table(written_file(tmp_path / "folder", rows), rows=dict(before))
+    table.failures = [chance.choice(FAILURES) for _ in range(9)]
+    table.largest = chance.choice((1_000, 2))
+    options = {"id": "sku" if keyed else None, "on_conflict": on_conflict}
+    batches = iter([chance.randrange(1, 6) for _ in range(40)])
+    report = None
+    while report is None:
+        with suppress(ConnectionFailedError):
+            resume = await to_thread.run_sync(checkpoint_path(table.file).exists)
+            report = await table.load(resume=resume, batch=next(batches), **options)
+    judge(table, report, rows, on_conflict=on_conflict, before=before, keyed=keyed)
+    assert [path.name for path in table.file.parent.iterdir() if path.name.startswith(".")] == []
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_a_load_that_ends_at_any_request_is_resumed_exactly(tmp_path, seed):
+    """The folder as it lies when a request arrives, and when it was carried out, is enough to go on from."""
+    keyed, on_conflict = seed % 3 > 0, ("fail", "skip", "overwrite")[seed % 3]
+    chance, rows = drawn(100 + seed, keyed=keyed)
+    before = {"s3": -3} if keyed else {}
+    table = Table(written_file(tmp_path / "folder", rows), rows=dict(before))
+    options = {"id": "sku" if keyed else None, "on_conflict": on_conflict}
+    await table.load(batch=3, **options)
+    first = table.moments
+    for moment in range(len(first)):
+        table.moments = first
+        table.back_to(moment)
+        table.moments = []
+        report = await table.load(resume=True, batch=chance.randrange(1, 6), **options)
+        assert report.resumed == 1
+        judge(table, report, rows, on_conflict=on_conflict, before=before, keyed=keyed)
+        second = table.moments
+        if second:  # and once more, in the middle of what was left
+            table.back_to(len(second) // 2)
+            report = await table.load(resume=True, batch=chance.randrange(1, 6), **options)
+            assert report.resumed == 2
+            judge(table, report, rows, on_conflict=on_conflict, before=before, keyed=keyed)
+
+
+@pytest.mark.parametrize("lost", [False, True])
+async def test_the_undo_of_a_load_that_ended_at_any_request_restores_every_row(tmp_path, lost):
+    """It is on disk before its row is sent, and a resumed load keeps what was there before the first attempt."""
+    rows = [(f"s{at}", at) for at in range(8)]
+    before = {"s0": -1, "s4": -5, "s7": -8}
+    table, undo = Table(written_file(tmp_path / "folder", rows), rows=dict(before)), tmp_path / "folder" / "undo"
+    options = {"id": "sku", "on_conflict": "overwrite", "undo": undo}
+    table.failures = [None, turned_away, None, broke_off]
+    await table.load(batch=3, **options)
+    assert await to_thread.run_sync(take_back, table, undo) == (before, 0)
+    moments = table.moments
+    for moment in range(len(moments)):
+        table.moments = moments
+        table.back_to(moment)
+        table.moments, table.failures = [], [lose(written=True)] * lost
+        report = None
+        while report is None:
+            with suppress(ConnectionFailedError):
+                report = await table.load(batch=2, resume=True, **options)
+        assert (report.counts["applied"], table.rows) == (8, dict(rows))
+        assert await to_thread.run_sync(take_back, table, undo) == (before, 0)
+
+
+async def test_an_undo_file_that_is_there_or_that_is_no_longer_the_same_is_not_touched(tmp_path):
+    table, undo = Table(written_file(tmp_path / "folder", [("a", 0), ("b", 1)])), tmp_path / "undo"
+    undo.write_text("mine\n")
+    with pytest.raises(ConfigurationError, match="already exists"):
+        await table.load(id="sku", undo=undo)
+    undo.unlink()
+    table.failures = [lose(written=True)]
+    with pytest.raises(ConnectionFailedError):
+        await table.load(id="sku", undo=undo)
+    for text in (undo.read_text()[:-9], "other\n" * 99):
+        kept = undo.read_text()
+        undo.write_text(text)
+        with pytest.raises(ConfigurationError):
+            await table.load(id="sku", undo=undo, resume=True)
+        assert undo.read_text() == text
+        undo.write_text(kept)
+    assert (await table.load(id="sku", undo=undo, resume=True)).counts["applied"] == 2
+    assert take_back(table, undo) == ({}, 0)
+
+
+async def test_two_writes_of_one_row_keep_their_order_whatever_else_is_under_way(tmp_path):
+    table = Table(written_file(tmp_path, [("a", 0), ("x", 1), ("x", 2), ("b", 3)]))
+    under_way: list[int] = []
+
+    def slowly(seconds: float) -> Callable[..., Any]:
+        async def failure(plan, write):
+            number = _number(plan.changes[0])
+            assert not (number == 2 and 1 in under_way)
+            under_way.append(number)
+            await anyio.sleep(seconds)
+            under_way.remove(number)
+            return write(plan)
+
+        return failure
+
+    table.failures = [slowly(0.01), slowly(0.03), slowly(0), slowly(0)]
+    report = await table.load(id="sku", batch=1, on_conflict="overwrite")
+    assert (report.counts["applied"], table.rows) == (4, {"a": 0, "x": 2, "b": 3})
+
+
+async def test_rows_that_certainly_were_not_begun_are_sent_again_beside_one_whose_answer_was_lost(tmp_path):
+    table = Table(written_file(tmp_path, [("a", 0), ("b", 1), ("c", 2)]))
+    table.failures = [broke_off, broke_off]
+    report = await table.load(id="sku")
+    assert (report.counts["applied"], table.rows) == (3, {"a": 0, "b": 1, "c": 2})
+    assert table.requests == [[0, 1, 2]] * 3
+
+
+async def test_after_the_last_attempt_an_outcome_stays_as_it_is(tmp_path):
+    table = Table(written_file(tmp_path, [(f"s{at}", at) for at in range(6)]))
+    table.failures = [broke_off] * 3
+    report = await table.load(id="sku")
+    codes = [(each["row"], each["code"]) for each in table.rejected()]
+    assert report.complete
+    assert len(table.requests) == 3
+    assert sum(report.counts.values()) == 6
+    assert {code for _, code in codes} <= {"unknown", "failed"}
+    assert len(codes) + report.counts["applied"] == 6
+
+
+async def test_only_the_last_batch_says_so_and_every_remark_is_kept_once(tmp_path):
+    table = Table(written_file(tmp_path, [(None, at) for at in range(7)]))
+    report = await table.load(batch=3)
+    assert table.lasts == [False, False, True]
+    assert sorted(note.reason for note in report.notes) == ["of even", "of odd"]
+
+
+async def test_the_first_failure_is_the_one_that_is_reported(tmp_path):
+    table = Table(written_file(tmp_path, [("a", 0), ("b", 1)]))
+    second_came = anyio.Event()
+
+    async def first(plan, _write):
+        await second_came.wait()
+        raise ConnectionFailedError("the first", details={"sent": False})
+
+    async def second(plan, _write):
+        second_came.set()
+        await anyio.sleep(0.01)
+        raise ConnectionFailedError("the second", details={"sent": True})
+
+    table.failures = [first, second]
+    with pytest.raises(ConnectionFailedError, match="the first") as caught:
+        await table.load(id="sku", batch=1)
+    assert caught.value.details["unknown"] == 1
+    found = await to_thread.run_sync(table.checkpoint)
+    assert (found.doubt, found.waiting) == ([(2, 2)], [(1, 1)])
+
+
+@pytest.mark.parametrize("pauses", [(0.0,), ()])
+async def test_rows_that_were_turned_away_are_not_in_doubt_when_the_load_stops(tmp_path, monkeypatch, pauses):
+    monkeypatch.setattr("dragoman.imports.writers.BUSY", pauses)
+    table = Table(written_file(tmp_path, [(None, at) for at in range(4)]))
+    table.failures = [turned_away, unsent][: 1 + len(pauses)]
+    with pytest.raises((ConnectionFailedError, QueryError)) as caught:
+        await table.load()
+    assert (caught.value.details["applied"], caught.value.details["unknown"]) == (1, 0)
+    found = await to_thread.run_sync(table.checkpoint)
+    assert (found.doubt, found.waiting, found.read) == ([], [(2, 4)], 4)
+    assert (await table.load(resume=True)).counts["applied"] == 4
+
+
+async def test_a_cancelled_load_doubts_what_is_under_way_and_nothing_else(tmp_path):
+    table = Table(written_file(tmp_path, [(None, at) for at in range(9)]))
+    with anyio.CancelScope() as scope:
+
+        async def cancels(plan, write):
+            write(plan)
+            scope.cancel()
+            await anyio.sleep_forever()
+
+        table.failures = [None, cancels]
+        await table.load(batch=3)
+    found = await to_thread.run_sync(table.checkpoint)
+    assert found.doubt[0] == (4, 6)
+    report = await table.load(resume=True, batch=3)
+    assert sorted(table.rows.values()) == [*range(9)]
+    assert (report.counts["applied"], report.counts["unknown"]) == (6, 3)
+
+
+def twice(plan):
+    return replace(plan, planned=[replace(plan.planned[0], changes=[0, 0], rows=[[0], [0]])])
+
+
+def left_out(plan):
+    return replace(plan, planned=[replace(plan.planned[0], changes=[0], rows=[[0]])])
+
+
+def an_empty_row(plan):
+    return replace(plan, planned=[replace(plan.planned[0], rows=[[0], [1], []])])
+
+
+@pytest.mark.parametrize("wrong", [twice, left_out, an_empty_row])
+async def test_a_plan_without_every_row_exactly_once_is_never_sent(tmp_path, wrong):
+    class Wrong(Table):
+        @hookimpl
+        async def plan_change(self, request):
+            return wrong(await super().plan_change(request))
+
+    table = Wrong(written_file(tmp_path, [("a", 0), ("b", 1)]))
+    with pytest.raises(DriverFaultError, match="every change exactly once"):
+        await table.load(id="sku")
+    assert table.requests == []
+
+
+async def test_a_plan_that_takes_back_only_some_rows_is_never_sent(tmp_path):
+    class Wrong(Table):
+        @hookimpl
+        async def plan_change(self, request):
+            plan = await super().plan_change(request)
+            return replace(plan, undo=plan.undo[:1])
+
+    table = Wrong(written_file(tmp_path, [("a", 0), ("b", 1)]))
+    with pytest.raises(UnsupportedOperationError, match="cannot build an undo"):
+        await table.load(id="sku", undo=tmp_path / "undo")
+    assert table.requests == []
+
+
+BASE: dict[str, Any] = {
+    "id": "sku", "renamed": {"m": "n"}, "on_conflict": "skip", "format": "csv", "delimiter": ";", "tenant": None,
+    "batch": 1,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "changed"),
+    [
+        ("connection", {}), ("type", {}), ("object", {}), ("format", {"format": "tsv", "delimiter": ";"}),
+        ("delimiter", {"delimiter": "|"}), ("id", {"id": None}), ("map", {"renamed": {"m": ""}}),
+        ("on_conflict", {"on_conflict": "fail"}), ("tenant", {"tenant": "b"}), ("undo", {"undo": "other"}),
+    ],
+)  # fmt: skip
+async def test_a_load_goes_on_only_with_the_same_arguments(tmp_path, name, changed):
+    """Each of them says what the rows that follow become, so rows of two loads never mix in one."""
+    file = tmp_path / "f.csv"
+    file.write_text("sku;m\na;0\nb;1\nc;2\n")
+    table = Table(file)
+    table.failures = [None, unsent]
+    with pytest.raises(ConnectionFailedError):
+        await table.load(**BASE)
+    before = await to_thread.run_sync(table.checkpoint)
+    requests = [*table.requests]
+    options = BASE | changed
+    if name == "undo":
+        options["undo"] = tmp_path / "other"
+    session, target = table.session("other" if name == "connection" else "shop"), "u" if name == "object" else "t"
+    if name == "type":
+        session = table.session(type="other")
+    if name in ("format", "delimiter"):  # the first line is read before the rest is compared
+        file.write_text(file.read_text().replace(";", options["delimiter"]))
+    with pytest.raises(ConfigurationError, match=f"had {name} ") as caught:
+        await load(session, target, file=file, resume=True, **options)
+    assert caught.value.code == "resume-refused"
+    assert (await to_thread.run_sync(table.checkpoint), table.requests) == (before, requests)
