@@ -307,6 +307,34 @@ def test_settings_of_one_of_two_indices_with_one_mapping_count(case: str) -> Non
 
 
 @pytest.mark.parametrize(
+    ("one", "two", "apart"),
+    [
+        ({}, {"settings": "true"}, ("v", "w")),
+        ({"settings": "true"}, {}, ("v", "w")),
+        ({"defaults": "true"}, {"settings": "false"}, ("v", "w")),
+        ({"settings": "false", "defaults": "true"}, {"defaults": "false"}, ()),
+        ({"defaults": True}, {}, ("v", "w")),
+        ({}, {}, ()),
+    ],
+)
+def test_vectors_are_apart_where_one_of_the_indices_keeps_them_so(
+    one: dict[str, Any], two: dict[str, Any], apart: tuple[str, ...]
+) -> None:
+    """By its own setting or, where it has none, by its default; of the indexed ones."""
+    properties = {
+        "v": VECTOR | {"dims": 3}, "w": {"type": "sparse_vector"}, "off": VECTOR | {"dims": 3, "index": False},
+        "text_off": VECTOR | {"dims": 3, "index": "false"}, "n": LONG,
+    }  # fmt: skip
+    name = "index.mapping.exclude_source_vectors"
+    given = [{where: {name: value} for where, value in each.items()} for each in (one, two)]
+    mappings = reply({index: {"mappings": mapped(**properties)} for index in "ab"})
+    caps = reply({"indices": ["a", "b"], "fields": {}})
+    found = Answers(mappings, caps, reply(dict(zip("ab", given, strict=True)))).run(objects.view("a,b"))
+    assert found.vectors_apart == apart
+    assert [note.code for note in found.document_notes()] == ["documents-rebuilt"] * bool(apart)
+
+
+@pytest.mark.parametrize(
     ("source", "left_out"),
     [
         ({"excludes": ["o"]}, {"o.a", "o.p.b"}),

@@ -163,6 +163,41 @@ def test_what_the_server_leaves_out_or_estimates_is_said() -> None:
     assert [note.hint for note in found.notes if note.code == "buckets-continue"] == ['"after": {"k":"x"}']
 
 
+def test_what_is_left_out_of_several_buckets_is_added_up_and_an_unknown_error_is_one() -> None:
+    def outer(*inner: dict[str, Any]) -> list[Any]:
+        buckets = ({"key": at, "doc_count": 1, "k": each} for at, each in enumerate(inner))
+        return [(note.code, note.reason) for note in answered({"aggregations": {"o": terms(*buckets)}}).notes]
+
+    row = {"key": "a", "doc_count": 1}
+    cut = ("buckets-cut", "o > k: 5 documents are in buckets that the answer leaves out")
+    unsure = ("buckets-approximate", "o > k: the server only estimates the numbers of documents")
+    assert outer(terms(row, others=2), terms(row, others=3)) == [cut]
+    assert outer(terms(row), terms(row, error=-1)) == [unsure]
+    assert outer(terms(row, others=5, error=1), terms(row)) == [cut, unsure]
+    assert outer(terms(row, others=-1), terms(row)) == []
+    last = {"buckets": [], "after_key": {"k": "x"}}
+    assert outer(last, last) == [], "there are no more"
+
+
+def test_every_bucket_row_and_value_of_several_is_there() -> None:
+    single = {"doc_count": 9, "low": {"value": 1}, "high": {"value": 5}}
+    assert tabled({"m": single}) == [("", [{"m.doc_count": 9, "low": 1, "high": 5}])]
+    values = [{"key": 50.0, "value": 1.5}, {"key": 95.0, "value": 2.5}]
+    assert tabled({"m": {"values": values}}) == [("", [{"m.50.0": 1.5, "m.95.0": 2.5}])]
+    inner = terms({"key": "x", "doc_count": 1}, {"key": "y", "doc_count": 2})
+    both = terms({"key": 1, "doc_count": 3, "k": inner, "n": {"value": 7}}, {"key": 2, "doc_count": 3, "k": inner})
+    [(title, rows)] = tabled({"o": both})
+    assert (title, [(row["o"], row.get("n"), row["k"], row["k.doc_count"]) for row in rows]) == (
+        "", [(1, 7, "x", 1), (1, 7, "y", 2), (2, None, "x", 1), (2, None, "y", 2)],
+    )  # fmt: skip
+    beside = {"low": {"value": 1}, "deep": terms({"key": "a", "doc_count": 1}), "doc_count": 9}
+    assert tabled({"m": beside}) == [("", [{"m.doc_count": 9, "low": 1, "deep": "a", "deep.doc_count": 1}])]
+    three = {name: terms({"key": 1, "doc_count": 1, "n": {"value": at}}) for at, name in enumerate("abc")}
+    assert [(title, rows[0]["n"]) for title, rows in tabled(three)] == [("a", 0), ("b", 1), ("c", 2)]
+    nested = {"a": {"x": 1, "x'": 3}, "a.x": {"value": 2}}
+    assert tabled(nested) == [("", [{"a.x": 1, "a.x'": 3, "a.x''": 2}])]
+
+
 def test_hits_beside_aggregations_are_the_first_table() -> None:
     hit = {"_index": "x", "_id": "1", "_source": {"n": 1}}
     found = answered({"hits": {"hits": [hit]}, "aggregations": {"a": {"value": 1}}, "suggest": {"s": []}})

@@ -303,10 +303,79 @@ REASON = {"type": "mapper_parsing_exception", "reason": "no long", "caused_by": 
         ({"failures": [{"cause": REASON}, {}]}, "failures: 2; the first: no long: for 'a'"),
         ({"failures": ["odd"]}, "failures: 1; the first: odd"),
         ({"errors": False, "failures": [], "_shards": {"total": 1, "failed": 0}}, ""),
+        ({"failures": [{"reason": REASON, "shard": 1}]}, "failures: 1; the first: no long: for 'a'"),
+        ({"failures": [{"type": "a", "reason": "plain"}]}, "failures: 1; the first: plain"),
+        ({"error": REASON}, "Elasticsearch error: mapper_parsing_exception: no long: for 'a'"),
+        (
+            {
+                "error": REASON,
+                "errors": True,
+                "items": [{"index": {"error": REASON}}, {"update": {"error": REASON}}],
+                "timed_out": True,
+                "_shards": {"total": 2, "failed": 2},
+                "failures": ["odd"],
+            },
+            (
+                "Elasticsearch error: mapper_parsing_exception: no long: for 'a'; 2 of 2 items failed; the first: "
+                "no long: for 'a'; the request timed out on the server: the answer is partial; 2 of 2 shards failed; "
+                "failures: 1; the first: odd"
+            ),
+        ),
     ],
 )
 def test_what_a_200_hides_fails_the_request(body: dict[str, Any], said: str) -> None:
     assert shaped(reply(body)).failed == said
+
+
+def test_E38_the_columns_are_those_of_all_rows_and_the_rows_first_names_come_first() -> None:
+    rows = [
+        {"_id": "1", "_source": {"a": 1}},
+        {"_id": "2", "_score": 2.0, "_index": "x", "_source": {"b": 2, "_id": 7}},
+    ]
+    for order in (rows, rows[::-1]):
+        found = shaped(reply({"hits": {"hits": order}}))
+        assert found.page is not None
+        names = [column.name for column in found.page.columns]
+        assert names[:3] == ["_id", "_index", "_score"]
+        assert {*names[3:]} == {"a", "b", "_source._id"}
+        shown = {row["_id"]: row.to_dict(missing=False) for row in found.page.rows}
+        assert shown["2"] == {"_id": "2", "_index": "x", "_score": 2.0, "b": 2, "_source._id": 7}
+    listed = shaped(reply([{"a": 1}, {"b": 2}]), path="/_cat/x")
+    assert listed.page is not None
+    assert [column.name for column in listed.page.columns] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        ({"hits": {"hits": []}}, AnswerKind.GRID),
+        ({"hits": {"hits": []}, "suggest": {"s": []}}, AnswerKind.JSON),
+        ({"hits": {"hits": []}, "aggregations": {"a": {"value": 1}}}, AnswerKind.JSON),
+        ({"responses": [{"hits": {"hits": []}}]}, AnswerKind.JSON),
+    ],
+)
+def test_E38_an_answer_that_holds_more_than_rows_is_text_and_several_only_where_several_were_asked_for(
+    body: dict[str, Any], kind: AnswerKind
+) -> None:
+    assert shaped(reply(body), path="/a/_search").kind is kind
+
+
+@pytest.mark.parametrize(
+    ("text", "request_"),
+    [
+        ("POST /_msearch\n{}", ("POST", "/_msearch", "{}\n", NDJSON)),
+        ("POST /a/_bulk\n{}", ("POST", "/a/_bulk", "{}\n", NDJSON)),
+        ("POST /_bulk/x\n{}", ("POST", "/_bulk/x", "{}", JSON)),
+        ("POST /a/_doc\n{}", ("POST", "/a/_doc", "{}", JSON)),
+    ],
+)
+def test_a_single_line_goes_as_lines_only_where_lines_are_read(text: str, request_: tuple[str, str, str, str]) -> None:
+    assert one(text) == request_
+
+
+def test_each_of_several_requests_is_judged_by_its_own_body_and_line() -> None:
+    found = parse('DELETE /_search/scroll\n{"scroll_id":"x"}\n\nDELETE /_search/scroll\n{"scroll_id":"_all"}\nGET /')
+    assert [(each.writes, each.line) for each in found] == [(False, 1), (True, 4), (False, 6)]
 
 
 def searched(*ids: str, **more: Any) -> dict[str, Any]:

@@ -7,17 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from drivers.elasticsearch.rig import OnFake, OnServer, Rig, on_fake
+from drivers.elasticsearch.test_objects import view
 from drivers.elasticsearch.test_on_servers import offers
+from drivers.replies import Answers, reply
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import Raw
 
 from dragoman_api import CountRequest, Filter, QueryError, UnsupportedOperationError
 from dragoman_api.summaries import Bucket, ColumnSummary, Figure, SummaryRequest, ValueCount
 from dragoman_elasticsearch.columns.field_types import Family, Field
+from dragoman_elasticsearch.connect import Features
 from dragoman_elasticsearch.grid import summaries
 
 if TYPE_CHECKING:
     from dragoman_api import Cell
+    from dragoman_elasticsearch.columns.grid_columns import View
 
 TEXT = {"type": "text", "fields": {"keyword": {"type": "keyword"}}}
 WHOLE = {"type": "long", "coerce": False}
@@ -301,3 +306,168 @@ def test_a_short_float_is_written_with_the_fewest_digits_that_bring_it_back(valu
     found = summaries._number(field, value)
     assert summaries._same(found, value, "f")
     assert len(repr(found)) <= len(repr(value))
+
+
+# one summary of one answer, without a server
+
+
+def asked(
+    column: str, found: View, *answers: dict[str, Any], **more: Any
+) -> tuple[ColumnSummary, list[dict[str, Any]]]:
+    """Summarize a column by canned answers, without a histogram; also return the bodies that were sent."""
+    request = SummaryRequest(**{"object": "x", "column": column, "buckets": 0} | more)
+    script = Answers(*map(reply, answers))
+    exchange = summaries.summarize(request, found, Features((8, 19, 21)), query=Raw(b"{}"), preference="p")
+    summary = script.run(exchange)
+    return summary, [json.loads(each.body or "") for each in script.asked]
+
+
+def figures(rows: int, missing: int = 0, **more: Any) -> dict[str, Any]:
+    return {"hits": {"hits": [], "total": {"value": rows, "relation": "eq"}},
+            "aggregations": {"missing": {"doc_count": missing}, "distinct": {"value": 9}, **more}}  # fmt: skip
+
+
+def terms(*values: Any, others: int = 0, error: int = 0) -> dict[str, Any]:
+    buckets = [{"key": value, "doc_count": 3 - at} for at, value in enumerate(values)]
+    return {"buckets": buckets, "sum_other_doc_count": others, "doc_count_error_upper_bound": error}
+
+
+def extreme(sort: Any, **more: Any) -> dict[str, Any]:
+    return {"hits": {"hits": [{"_index": "a", "_id": "1", "sort": [sort], **more}]}}
+
+
+@pytest.mark.parametrize(
+    ("others", "error", "values", "distinct"),
+    [
+        (0, 0, "", False),
+        (5, 0, "", True),
+        (5, 7, "too low by up to 7", True),
+        (5, -1, "too low by an unknown number", True),
+        (0, 7, "too low by up to 7", True),
+        (0, -1, "too low by an unknown number", True),
+    ],
+)
+def test_what_shards_leave_out_or_do_not_know_is_said(others: int, error: int, values: str, *, distinct: bool) -> None:
+    found = view({"properties": {"k": {"type": "keyword"}}})
+    answer = figures(9, 2, values=terms("a", "b", others=others, error=error))
+    summary, _ = asked("k", found, answer, extreme("a"), extreme("z"))
+    assert (summary.rows, summary.missing, summary.minimum, summary.maximum) == (9, 2, "a", "z")
+    assert shown(summary) == [("a", 3), ("b", 2)]
+    assert summary.distinct == (9 if distinct else 2)
+    assert values in summary.approximate.get(Figure.VALUES, "")
+    assert (Figure.VALUES in summary.approximate, Figure.DISTINCT in summary.approximate) == (bool(values), distinct)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "searches"),
+    [
+        (0, 2**53 - 1, 1), (0, 2**53, 3), (-(2**53), 0, 3), (1 - 2**53, 0, 1), (None, None, 1),
+    ],
+)  # fmt: skip
+def test_extremes_that_a_double_may_not_hold_are_looked_up_with_their_digits(
+    low: Any, high: Any, searches: int
+) -> None:
+    """The aggregation told 2^53 of 2^53 + 1; the sort tells what is stored."""
+    found = view({"properties": {"n": WHOLE}})
+    answer = figures(3, 0 if low is not None else 3, low={"value": low}, high={"value": high}, values=terms())
+    exact = [extreme(low), extreme(2**53 + 1)][: searches - 1]
+    summary, bodies = asked("n", found, answer, *exact)
+    assert (summary.minimum, summary.maximum) == ((low, 2**53 + 1) if searches == 3 else (low, high))
+    assert [next(iter(body["sort"][0].values()))["order"] for body in bodies[1:]] == ["asc", "desc"][: searches - 1]
+
+
+def test_extremes_of_nanoseconds_are_the_first_and_the_last_of_a_row() -> None:
+    found = view({"properties": {"d": {"type": "date_nanos"}}})
+    texts = ["2024-12-31T00:00:00.000000001Z", "2024-12-31T23:59:59.999999999Z"]
+    answer = figures(1, low={"value": 1735603200000.0}, high={"value": 1735689599999.0}, values=terms())
+    rows = [extreme(1, fields={"d": texts}), extreme(1, fields={"d": texts})]
+    summary, bodies = asked("d", found, answer, *rows)
+    assert (summary.minimum, summary.maximum) == (texts[0], texts[1])
+    assert all(body["docvalue_fields"][0]["format"] == "strict_date_optional_time_nanos" for body in bodies[1:])
+
+
+def test_a_leaf_of_an_inner_array_is_counted_there_and_by_its_rows() -> None:
+    inner = {"type": "nested", "properties": {"k": {"type": "keyword"}}}
+    found = view({"properties": {"n": {"type": "nested", "properties": {"in": inner}}}})
+    bucket = {"key": "a", "doc_count": 7, "rows": {"doc_count": 2}}
+    elements = {"doc_count": 9, "distinct": {"value": 1}, "values": terms() | {"buckets": [bucket]}}
+    summary, bodies = asked("n.in.k", found, figures(3, 1, elements=elements), extreme("a"), extreme("a"))
+    assert shown(summary) == [("a", 2)]
+    assert bodies[0]["aggs"]["elements"]["nested"] == {"path": "n.in"}
+    assert "missing" in bodies[0]["aggs"]
+    assert bodies[0]["aggs"]["elements"]["aggs"]["values"]["aggs"] == {"rows": {"reverse_nested": {}}}
+
+
+@pytest.mark.parametrize(
+    ("held", "low", "high"),
+    [((True, False), False, True), ((True,), True, True), ((False,), False, False), ((), None, None)],
+)
+def test_the_extremes_of_a_boolean_are_among_its_values(held: tuple[bool, ...], low: Any, high: Any) -> None:
+    found = view({"properties": {"b": {"type": "boolean"}}})
+    values = terms(*map(int, held))
+    for bucket, value in zip(values["buckets"], held, strict=True):
+        bucket["key_as_string"] = str(value).lower()
+    summary, bodies = asked("b", found, figures(3, 0 if held else 3, values=values), values=1)
+    assert (summary.minimum, summary.maximum) == (low, high)
+    assert shown(summary) == [(value, 3) for value in held[:1]]
+    assert bodies[0]["aggs"]["values"]["terms"]["size"] == 2
+
+
+def test_every_reason_of_a_figure_is_said_beside_the_others() -> None:
+    found = view({"properties": {"k": {"type": "keyword", "ignore_above": 3, "null_value": "nil"}}})
+    summary, _ = asked("k", found, figures(9, values=terms("nil", others=1, error=2)), extreme("a"), extreme("z"))
+    values = summary.approximate[Figure.VALUES]
+    assert all(word in values for word in ("too low by up to 2", "longer than 3", "null_value"))
+    assert all(word in summary.approximate[Figure.DISTINCT] for word in ("estimates", "null_value"))
+    for figure in (Figure.MINIMUM, Figure.MAXIMUM, Figure.MISSING):
+        assert "null_value" in summary.approximate[figure]
+
+
+@pytest.mark.parametrize("more", [{"_shards": {"total": 2, "failed": 1}}, {"timed_out": True}])
+def test_figures_of_a_part_are_none_whichever_request_told_them(more: dict[str, Any]) -> None:
+    found = view({"properties": {"k": {"type": "keyword"}}})
+    whole = [figures(9, values=terms("a")), extreme("a"), extreme("z")]
+    for at in range(3):
+        answers = [answer | (more if number == at else {}) for number, answer in enumerate(whole)]
+        with pytest.raises(QueryError, match="rows are missing"):
+            asked("k", found, *answers[: at + 1])
+
+
+@pytest.mark.parametrize("order", [1, -1])
+@pytest.mark.parametrize(
+    ("one", "two", "against"),
+    [
+        ({"type": "date"}, {"type": "date_nanos"}, "counted differently"),
+        ({"type": "long"}, {"type": "unsigned_long"}, "counted differently"),
+        ({"type": "long"}, {"type": "keyword"}, "counted differently"),
+        ({"type": "long"}, {"properties": {"a": {"type": "long"}}}, "an object in one index"),
+        ({"type": "text"}, {"type": "text"}, "analysed text"),
+        ({"type": "long"}, {"type": "integer"}, ""),
+    ],
+)
+def test_a_column_of_several_types_is_summarized_only_where_they_are_counted_alike(
+    one: dict[str, Any], two: dict[str, Any], against: str, order: int
+) -> None:
+    found = view(*({"properties": {"x": spec}} for spec in (one, two)[::order]))
+    with pytest.raises(UnsupportedOperationError if against else IndexError, match=against or "pop"):
+        asked("x", found)
+
+
+def test_a_column_that_only_some_indices_hold_by_an_alias_is_not_summarized() -> None:
+    alias = {"x": {"type": "long"}, "al": {"type": "alias", "path": "x"}}
+    found = view({"properties": alias}, {"properties": {"x": {"type": "long"}}})
+    with pytest.raises(UnsupportedOperationError, match="lacks the alias"):
+        asked("al", found)
+
+
+def test_zero_has_no_sign_where_a_bucket_begins() -> None:
+    """The server orders -0.0 before 0, and a bucket from 0 holds both."""
+    for kind, low in (("double", "-0.0"), ("long", "0")):
+        found = view({"properties": {"n": {"type": kind, "coerce": False} if kind == "long" else {"type": kind}}})
+        answer = figures(4, low={"value": -4}, high={"value": 4}, values=terms())
+        request = SummaryRequest(object="x", column="n", buckets=2)
+        exchange = summaries.summarize(request, found, Features((8, 19, 21)), query=Raw(b"{}"), preference="p")
+        next(exchange)
+        sent = exchange.send(reply(answer))
+        assert f'"gte":{low}' in (sent.body or "")
+        assert f'"lt":{low}' in (sent.body or "")
