@@ -85,6 +85,62 @@ def test_replacing_puts_what_is_there_and_posts_what_is_not():
         assert sent(wanted, replies=[reply("", status=status)]).startswith("POST /v1/objects\n")
 
 
+NAMED = {"vectorConfig": {each: {"vectorizer": {"none": {}}} for each in ("front", "back")}}
+
+
+@pytest.mark.parametrize(
+    ("document", "stored", "holds"),
+    [
+        ({"title": "old"}, {}, True),
+        ({"title": "new"}, {}, False),
+        ({"properties": {"title": "old"}, "vectors": {"front": [1], "back": [2]}},
+         {"vectors": {"front": [1], "back": [2]}}, True),
+        ({"properties": {"title": "old"}, "vectors": {"front": [1], "back": [2]}},
+         {"vectors": {"front": [1], "back": [3]}}, False),
+        ({"properties": {"title": "old"}, "vectors": {"front": [1]}}, {}, False),
+    ],
+)  # fmt: skip
+def test_a_row_that_is_brought_back_and_is_there_is_told_by_all_that_it_holds(
+    document: dict[str, Any], stored: dict[str, Any], holds: bool
+) -> None:
+    made = plan(Insert("Book", id=ROW, document=json.dumps(document)), replies=[reply(STORED | stored)], **NAMED)
+    assert [(each.status, each.holds) for each in made.refusals] == [("conflict", holds)]
+
+
+def test_a_new_row_names_its_tenant_and_its_vectors_once() -> None:
+    tenants = {"multiTenancyConfig": {"enabled": True}}
+    for more in ({"tenant": "a"}, {"routing": "a"}, {"tenant": "a", "routing": "a"}):
+        assert '"tenant":"a"' in sent(Insert("Book", {}, **more), **tenants)
+    assert "its routing" in refused(Insert("Book", {}, tenant="a", routing="b"), **tenants)
+    for document, vector, more in (({"vector": [1]}, "[2]", {}), ({"vectors": {"front": [1]}}, '{"back":[2]}', NAMED)):
+        whole = json.dumps({"properties": {}} | document)
+        assert "one of the two" in refused(Insert("Book", {"vector": Json(vector)}, document=whole), **more)
+
+
+def test_a_change_of_a_row_that_the_set_makes_reads_nothing() -> None:
+    for tenant, more in ((None, {}), ("a", {"multiTenancyConfig": {"enabled": True}})):
+        key = RowKey("Book", ROW, tenant)
+        new = Insert("Book", {"title": "x"}, ROW, tenant=tenant)
+        made = plan(new, Update(key, {"title": "y"}), Delete(key), **more)
+        assert [each.method for each in made.requests] == ["POST", "PATCH", "DELETE"]
+    another = RowKey("Book", ROW, "b")  # of the same id, in another tenant
+    made = plan(new, Update(another, {"title": "y"}), replies=[reply(STORED)], **more)
+    assert [each.guard for each in made.planned] == [{}, {"lastUpdateTimeUnix": 5}]
+
+
+def test_changes_of_several_collections_go_each_to_its_own() -> None:
+    changes = [Insert(name, {"title": name}) for name in ("Book", "Film", "Book")]
+    seen = [reply(view(name=name).structure) for name in ("Book", "Film")]
+    made = Answers(*seen).run(plan_changes(PlanRequest(changes=[*changes]), Features(), by_query=False))
+    assert [json.loads(each.body or "")["class"] for each in made.requests] == ["Book", "Film", "Book"]
+    stored = [reply(STORED | {"class": name, "id": key(at)}) for at, name in enumerate(("Book", "Film", "Book"))]
+    answers = Answers(seen[0], stored[0], seen[1], *stored[1:])
+    outcomes = answers.run(apply_plan(msgspec.structs.replace(made, changes=[*changes]), Features()))
+    assert [(str(each.status), each.key and each.key.object) for each in outcomes] == [
+        ("applied", "Book"), ("applied", "Film"), ("applied", "Book"),
+    ]  # fmt: skip
+
+
 # W23: edits -----------------------------------------------------------------------------------------------------------
 
 
