@@ -4,21 +4,40 @@ from __future__ import annotations
 
 import json
 from contextlib import aclosing
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
+import msgspec
 import pytest
 from api.kit.minimal_drivers import CursorDriver, ExportingDriver, PagingDriver
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman_api import CountRequest, ExportPart, ExportRequest, Note, Page, PageRequest, QueryError, Role, Sort
+from dragoman_api import (
+    CellRequest,
+    Column,
+    CountRequest,
+    ExportPart,
+    ExportRequest,
+    Note,
+    Page,
+    PageRequest,
+    QueryError,
+    Role,
+    RowKey,
+    Sort,
+)
+from dragoman_api.cells import CutText
 from dragoman_api.errors import UnsupportedOperationError, WindowExceededError
 from dragoman_api.exports import ExportForm
 from dragoman_api.kit import derived_hooks
 from dragoman_api.kit.derived_hooks import WALK, count_from_pages, export_from_pages, page_from_export
+from dragoman_api.kit.line_parts import split_lines
 from dragoman_api.testing import DriverConformance, Target
 from dragoman_api.testing.memory_server import MemoryServer
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
 
 DRIVERS = (ExportingDriver, PagingDriver, CursorDriver)
 
@@ -269,3 +288,91 @@ async def test_an_exact_total_is_the_count_and_one_page_is_enough() -> None:
 def test_a_derived_request_reads_the_same_rows() -> None:
     fields = [{*each.__struct_fields__} for each in (PageRequest, CountRequest, ExportRequest)]
     assert {*derived_hooks.SAME_ROWS} == set.intersection(*fields)
+
+
+COLUMNS = [Column(name="a", type="t", path=("a",)), *(
+    Column(name=name, type="t", path=(name,), role=Role.KEY) for name in ("k", "l")
+)]  # fmt: skip
+
+
+async def test_an_export_behind_a_page_is_asked_for_its_columns_and_those_of_the_key() -> None:
+    asked: list[ExportRequest] = []
+
+    async def export(request: ExportRequest) -> AsyncIterator[ExportPart]:
+        asked.append(request)
+        yield ExportPart(data=b'{"a":0,"k":"x","l":1}\n{"a":2,"k":"y","l":2}\n', rows=2, total=50)
+        yield ExportPart(data=b'{"a":4,"k":"z","l":3}\n', rows=1, total=50)
+
+    request = PageRequest(object="books", columns=["a"], limit=2)
+    page = await page_from_export(export, request, COLUMNS)
+    assert asked[0].columns == ["a", "k", "l"]
+    assert [key.id for key in page.keys] == [["x", 1], ["y", 2]]
+    assert (page.cells, page.total, page.total_exact) == ([[0], [2]], 50, True)
+    unbounded = msgspec.structs.replace(request, columns=None, limit=9)
+    assert (await page_from_export(export, unbounded, COLUMNS)).total == 3
+    assert asked[1].columns is None
+
+
+@pytest.mark.parametrize(("offset", "fits"), [(WALK - 1, True), (WALK, False)])
+async def test_a_page_ends_with_the_last_row_of_a_walk_at_most(offset: int, fits: bool) -> None:
+    request = PageRequest(object="books", offset=offset, limit=1)
+    if fits:
+        assert (await ExportingDriver(server(3)).fetch_page(request)).cells == []
+    else:
+        with pytest.raises(WindowExceededError):
+            await ExportingDriver(server(3)).fetch_page(request)
+
+
+async def test_an_export_passes_on_what_its_request_says_and_no_lower_bound() -> None:
+    asked: list[PageRequest] = []
+    note = Note(code="sort-dropped", reason="no")
+
+    async def fetch(request: PageRequest) -> Page:
+        asked.append(request)
+        last = request.cursor == "b"
+        return Page(
+            columns=COLUMNS[:1], cells=[[len(asked)]], total=None if asked[1:] else 7, total_exact=False, notes=[note],
+            next=None if last else "b" if request.cursor else "a",
+        )  # fmt: skip
+
+    request = ExportRequest(object="books", columns=["a"], tenant="t", revision="r", form=ExportForm.ROWS)
+    parts = [part async for part in export_from_pages(fetch, request, limit=5)]
+    first = PageRequest(object="books", columns=["a"], tenant="t", revision="r", limit=5)
+    later = [
+        msgspec.structs.replace(first, offset=at, cursor=cursor, total=False) for at, cursor in ((1, "a"), (2, "b"))
+    ]
+    assert asked == [first, *later]
+    assert [part.total for part in parts] == [None] * 3
+    assert [[each.code for each in part.notes] for part in parts] == [["derived-export", "sort-dropped"], [], []]
+    rest = msgspec.structs.replace(request, checkpoint=parts[0].checkpoint)
+    parts = [part async for part in export_from_pages(fetch, rest, limit=5)]
+    assert [[each.code for each in part.notes] for part in parts] == [["sort-dropped"], []]
+
+
+async def test_only_the_last_part_of_a_page_has_a_checkpoint(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(derived_hooks, "split_lines", lambda data: split_lines(data, most=1))
+    made = CursorDriver(server(5))
+    parts = [part async for part in export_from_pages(made.fetch_page, ExportRequest(object="books"), limit=2)]
+    assert [part.rows for part in parts] == [1] * 5
+    assert [part.checkpoint is not None for part in parts] == [False, True, False, True, False]
+
+
+async def test_a_cut_cell_is_read_at_the_revision_of_the_export_and_needs_a_key() -> None:
+    keys = [RowKey("books", "1"), RowKey("books", "2")]
+    page = Page(columns=COLUMNS[:1], cells=[["whole"], [CutText("be...")]], keys=keys, total=2)
+    asked: list[CellRequest] = []
+
+    async def fetch(_: PageRequest) -> Page:
+        return page
+
+    async def cell(request: CellRequest) -> str:
+        asked.append(request)
+        return "beginning and end"
+
+    request = ExportRequest(object="books", revision="r", form=ExportForm.ROWS)
+    [part] = [part async for part in export_from_pages(fetch, request, fetch_cell=cell)]
+    assert part.data == b'{"a":"whole"}\n{"a":"beginning and end"}\n'
+    assert asked == [CellRequest(key=keys[1], column="a", revision="r")]
+    page = msgspec.structs.replace(page, keys=[])
+    with pytest.raises(QueryError, match="cannot read it whole"):
+        [part async for part in export_from_pages(fetch, request, fetch_cell=cell)]

@@ -6,6 +6,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 import anyio
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -69,6 +70,22 @@ async def test_an_answer_of_another_form_is_told_as_the_servers(wording: Wording
     with pytest.raises(QueryError) as caught:
         await carry_out(exchange(), send)
     wording(caught.value.hint)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [KeyError("a"), IndexError("a"), TypeError("a"), ValueError("a"), AttributeError("a"), RecursionError("a"),
+     msgspec.DecodeError("a"), msgspec.ValidationError("a"), UnicodeDecodeError("utf-8", b"", 0, 1, "a")],
+    ids=lambda fault: type(fault).__name__,
+)  # fmt: skip
+async def test_code_that_fails_at_an_answer_says_that_the_answer_is_not_the_expected_one(fault: Exception) -> None:
+    def exchange() -> Generator[int, int, int]:
+        yield 1
+        raise fault
+
+    with pytest.raises(QueryError, match="not the expected JSON") as caught:
+        await carry_out(exchange(), _double)
+    assert caught.value.__cause__ is fault
 
 
 async def test_a_fault_before_the_first_answer_is_the_drivers_own() -> None:

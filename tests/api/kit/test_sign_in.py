@@ -134,6 +134,47 @@ async def test_a_token_that_is_rejected_at_once_is_an_error_and_no_loop():
         assert "token-number" not in str(caught.value)
 
 
+@pytest.mark.parametrize("status", [200, 400, 403, 404, 500, 503])
+async def test_only_401_asks_for_a_new_token(status):
+    async with serving(SESSION) as (server, signed):
+        assert (await signed.request("GET", f"/data?status={status}")).status == status
+        assert server.log == ["sign-in", "GET /data"]
+
+
+@pytest.mark.parametrize("flow", [SESSION, OAUTH], ids=["session", "oauth"])
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 500])
+async def test_a_sign_in_is_rejected_by_any_of_three_answers(flow, status):
+    """RFC 6749 5.2 and etcd: 400 for a wrong password; whatever else says nothing of the credentials."""
+    async with serving(flow, server=Server(answer=web.Response(status=status, text="no"))) as (_, signed):
+        with pytest.raises(DragomanError) as caught:
+            await signed.request("GET", "/data")
+        assert isinstance(caught.value, AuthenticationError) is (status in (400, 401, 403))
+
+
+async def test_a_token_ends_by_the_time_of_its_own_sign_in():
+    """At the instant itself; counted from before the request, and never by what an earlier token said."""
+    clock = [0.0]
+    async with serving(OAUTH, clock=lambda: clock[-1]) as (server, signed):
+        server.seconds = 100
+        for at, count in ((0, 1), (69.9, 1), (70, 2), (139.9, 2)):
+            clock.append(at)
+            await signed.request("GET", "/data")
+            assert server.log.count("sign-in") == count, at
+        server.seconds = None
+        for at in (140, 150, 10**6):
+            clock.append(at)
+            await signed.request("GET", "/data")
+            assert server.log.count("sign-in") == 3, at
+
+
+async def test_a_slow_sign_in_makes_its_token_no_younger():
+    ticks = iter([0.0])  # before the request of the sign-in
+    async with serving(OAUTH, server=Server(seconds=100), clock=lambda: next(ticks, 80.0)) as (server, signed):
+        await signed.request("GET", "/data")
+        await signed.request("GET", "/data")
+        assert server.log.count("sign-in") == 2
+
+
 @pytest.mark.parametrize("flow", [SESSION, OAUTH], ids=["session", "oauth"])
 @pytest.mark.parametrize("calls", [2, 20])
 async def test_concurrent_callers_share_one_sign_in(flow, calls):

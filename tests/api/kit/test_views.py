@@ -65,6 +65,48 @@ def server() -> Server:
     return Server(known(t="text"))
 
 
+@pytest.mark.parametrize(
+    ("given", "fits"),
+    [
+        (None, True),
+        (compiled("1"), True),
+        (compiled("2"), False),
+        (compiled(""), False),
+        (compiled("2", "films"), True),
+    ],
+)
+async def test_a_filter_fits_the_revision_that_it_was_compiled_for(
+    server: Server, given: CompiledFilter | None, fits: bool
+) -> None:
+    for use in (lambda: server.views.use("books", work, given=given), lambda: server.views.check("books", given)):
+        if fits:
+            await use()
+        else:
+            with pytest.raises(ObjectChangedError, match="compile"):
+                await use()
+
+
+async def test_objects_in_another_order_are_no_change_of_what_a_name_stands_for() -> None:
+    server = Server(known("1", ("a", "b"), t="text"))
+    await server.views.read("books")
+    server.now = known("2", ("b", "a"), t="text")
+    with pytest.raises(ObjectChangedError) as caught:
+        await server.views.use("books", work)
+    assert "its definition differs" in caught.value.message
+
+
+async def test_of_a_check_and_work_that_both_fail_the_work_tells_why(server: Server) -> None:
+    await server.views.read("books")
+    server.failure = QueryError("the check")
+
+    async def failing(_: Known) -> str:
+        await anyio.sleep(0.01)  # after the check
+        raise QueryError("the work")
+
+    with pytest.raises(QueryError, match="the work"):
+        await server.views.use("books", failing)
+
+
 async def test_a_view_is_read_once_and_checked_by_every_use(server: Server) -> None:
     with pytest.raises(ObjectNotFoundError, match="not described"):
         server.views.known("books")
