@@ -58,6 +58,22 @@ async def test_what_fails_or_takes_long_is_none_and_is_asked_again_later(monkeyp
     assert asked == ["slow", "bad", "bad", "bad", "bad"]
 
 
+@pytest.mark.parametrize(("value", "reads"), [(0, 1), ("", 1), ({}, 1), (False, 1), (None, 2)])
+async def test_what_is_empty_was_read_and_only_none_is_read_again(monkeypatch, value, reads):
+    monkeypatch.setattr(read_once, "_PAUSE", 0.0)
+    asked = []
+
+    async def read(name):
+        asked.append(name)
+        return value
+
+    once = ReadOnce(read)
+    for _ in range(2):
+        assert await once.get("a") == value
+        await anyio.sleep(0.01)
+    assert len(asked) == reads
+
+
 async def test_what_was_read_is_kept_however_long_ago_that_was(monkeypatch):
     monkeypatch.setattr(read_once, "_PAUSE", 0.0)
     asked = []

@@ -102,10 +102,22 @@ def test_a_period_is_its_bounds(op: str, value: object, sent: dict[str, Any]) ->
 def test_a_period_that_the_server_would_read_otherwise_is_refused() -> None:
     several = view({"dates": {"dataType": ["date[]"]}})
     assert "different elements" in refusal(Filter("dates", "=", "/".join(DAY)), of=several)
+    assert "different elements" in refusal(Filter("dates", "in", [DAY[1], "/".join(DAY)]), of=several)
     assert where(Filter("dates", ">", "/".join(DAY)), of=several)["operator"] == "GreaterThanEqual"
     assert "below 1.33" in refusal(Filter("published", "!=", "/".join(DAY)), of=view(version=(1, 32, 9)))
     assert "ends before it begins" in refusal(Filter("published", "=", "/".join(reversed(DAY))))
     assert "outside 1677" in refusal(Filter("published", "=", f"1500-01-01T00:00:00Z/{DAY[0]}"))
+
+
+@pytest.mark.parametrize("op", ["=", "!=", "in", "not-in", "<=", "between"])
+def test_a_period_is_judged_by_a_look_at_stored_rows_as_an_instant_is(op: str) -> None:
+    value = ["/".join(DAY), DAY[1]] if op in ("between", "in", "not-in") else "/".join(DAY)
+    request = FilterRequest(object="Book", rows=[Filter("published", op, value)])
+    for stored, seen in ((DAY[0], False), ("1500-01-01T00:00:00Z", True)):
+        [row] = compile_filter(request, view(), sample={"published": [[DAY[0]], [DAY[0], stored]]}).rows
+        far = "dates outside 1677-09-22 to 2262-04-10 compare as other dates"
+        assert [each.startswith(far) for each in row.unlikely] == [True] * (not seen)
+        assert any(each.startswith(far) for each in row.approximations) is seen
 
 
 def test_near_is_a_range_of_coordinates_and_their_only_filter() -> None:

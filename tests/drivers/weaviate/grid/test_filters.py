@@ -208,6 +208,7 @@ def _old(version: tuple[int, int, int]) -> View:
 
 def test_lists_are_contains_any_and_contains_none(wording):
     """W16: the value is comma-separated, or a list."""
+    assert where(Filter("pages", "in", [3, 0, 2, 0]))["valueInt"] == [3, 0, 2]
     any_of = {"path": ["pages"], "operator": "ContainsAny", "valueInt": [1, 2]}
     assert where(Filter("pages", "in", "1, 2")) == where(Filter("pages", "in", [1, 2, 1])) == any_of
     assert where(Filter("pages", "not-in", "1,2")) == any_of | {"operator": "ContainsNone"}
@@ -327,6 +328,59 @@ def test_letter_case_follows_the_tokenization(wording):
     wording(notes(Filter("title", "=", "Tea", case=True)))
     wording(notes(Filter("code", "=", "Tea", case=False)))
     wording(notes(Filter("code", "=", "Tea", case=True)))
+
+
+SAME, PATTERN = "= != in not-in", "contains not-contains starts ends"
+NULL, LENGTH, ORDER = "null not-null", "empty not-empty", "> >= < <="
+COLUMNS: list[tuple[Any, str, bool]] = [
+    ("text", f"{SAME} {PATTERN} {NULL} {LENGTH}", True),
+    ("string", f"{SAME} {PATTERN} {NULL} {LENGTH}", True),
+    ("text[]", f"{SAME} {PATTERN} {NULL} {LENGTH}", False),
+    *(({"dataType": ["text"], "tokenization": each}, f"{SAME} {PATTERN} {NULL} {LENGTH}", True)
+      for each in ("word", "lowercase", "whitespace", "field")),
+    *(({"dataType": ["text"], "tokenization": each}, f"{SAME} {NULL} {LENGTH}", True)
+      for each in ("trigram", "gse", "kagome_ja", "")),
+    *((each, f"{SAME} {ORDER} between {NULL}", True) for each in ("int", "number", "date")),
+    *((f"{each}[]", f"{SAME} {ORDER} {NULL} {LENGTH}", False) for each in ("int", "number", "date")),
+    ("boolean", f"{SAME} {NULL}", True),
+    ("boolean[]", f"{SAME} {NULL} {LENGTH}", False),
+    ("uuid", f"{SAME} {NULL}", False),
+    ("uuid[]", f"{SAME} {NULL} {LENGTH}", False),
+    ("geoCoordinates", "near", False),
+    *((each, "", False)
+      for each in ("phoneNumber", "blob", "blobHash", "object", "object[]", "Author", "newer", "newer[]")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "takes", "sorts"), COLUMNS, ids=str)
+def test_a_column_takes_the_operators_of_its_type_and_sorts_by_it(kind: Any, takes: str, sorts: bool) -> None:
+    """W12 to W20, W38: what `describe` says, whole, and what each index and each older server takes away."""
+    tokenized = {"tokenization": "word"} if kind in ("string", "text", "text[]") else {}
+    spec = kind if isinstance(kind, dict) else {"dataType": [kind], **tokenized}
+    array, text = spec["dataType"][0].endswith("[]"), spec["dataType"][0].startswith(("text", "string"))
+
+    def taken(flags: dict[str, bool] | None = None, **more: Any) -> set[str]:
+        return {str(op) for op in view({"c": spec | (flags or {})}, **more).columns["c"].operators}
+
+    full, negated = {*takes.split()}, {"!=", "not-in"}
+    assert taken() == full
+    assert view({"c": spec}).columns["c"].sortable is sorts
+    assert taken(index={"indexPropertyLength": True}) == full - {"null", "not-null"}
+    assert taken(index={"indexNullState": True}) == full - {"empty", "not-empty"}
+    assert taken(version=(1, 32, 9)) == full - {"not-contains"}
+    assert taken(version=(1, 23, 9)) == full - {"not-contains"} - (negated if array else set())
+    off = {"indexFilterable": False, "indexSearchable": False}
+    assert taken(off) == set()
+    assert taken(off | {"indexSearchable": True}) == (full if text else set())
+    ranged = off | {"indexRangeFilters": True}
+    assert taken(ranged) == full
+    assert taken(ranged, version=(1, 32, 9)) == full - {"not-contains"} - negated
+
+
+def test_the_columns_of_every_row_take_few_operators():
+    columns = view().columns
+    assert ({*map(str, columns["uuid"].operators)}, columns["uuid"].sortable) == ({*SAME.split()}, True)
+    assert (columns["vector"].operators, columns["vector"].sortable) == ((), False)
 
 
 def test_each_operator_a_column_announces_compiles():

@@ -113,3 +113,61 @@ def test_vectors_with_names_are_those_of_the_rows() -> None:
 def test_shards_and_replicas_are_not_copied() -> None:
     like = {"class": "Old", "properties": [], "shardingConfig": {"actualCount": 3}, "vectorizer": "none"}
     assert made(like=like) == {"class": "New", "vectorizer": "none"}
+
+
+ONE: dict[str, Any] = {
+    "description": "d", "properties": [{"name": "n", "dataType": ["int"]}], "invertedIndexConfig": {"a": 1},
+    "multiTenancyConfig": {"enabled": True}, "vectorizer": "v", "vectorIndexType": "flat",
+    "vectorIndexConfig": {"b": 2}, "moduleConfig": {"v": {"c": 3}},
+}  # fmt: skip
+NAMED = {"vectorConfig": {"front": {"vectorizer": {"none": {}}}}}
+
+
+@pytest.mark.parametrize(
+    ("like", "kept"),
+    [
+        (ONE, ONE),
+        (ONE | NAMED, {name: ONE[name] for name in [*ONE][:4]} | NAMED),  # a server refuses both kinds of vectors
+        (ONE | {"vectorConfig": {}}, ONE),
+        (ONE | {"replicationConfig": {"factor": 3}, "shardingConfig": {"desiredCount": 3}}, ONE),
+    ],
+)
+def test_a_definition_is_copied_but_for_its_name_shards_and_replicas(
+    like: dict[str, Any], kept: dict[str, Any]
+) -> None:
+    assert made(like={"class": "Old", **like}) == {"class": "New", **kept}
+
+
+@pytest.mark.parametrize(
+    ("samples", "expected"),
+    [
+        ([{"p": [1]}, {"p": 1}], None),
+        ([{"p": [{"a": 1}, {"b": "x"}]}, {"p": [{"a": 2.5}]}], "object[]"),
+        ([{"p": {"a": 1}}, {"p": "x"}], None),
+        ([{"p": [1, 2.5]}, {"p": [3]}], "number[]"),
+        ([{"p": [None, 1]}], "int[]"),
+        ([{"p": 0}, {"p": False}], None),
+        ([{"p": "2024-01-01T00:00:00Z"}, {"p": "soon"}], "text"),
+        ([{"p": key(1)}, {"p": "x"}], "text"),
+        ([{"p": key(1).replace("-", "")}], "text"),
+        ([{"p": [key(1), key(2)]}], "uuid[]"),
+        ([{"p": 0}], "int"),
+        ([{"p": False}], "boolean"),
+        ([{"p": ""}, {"p": key(1)}], "text"),
+        ([{"q": 1}, {"p": 1}], "int"),
+    ],
+)
+def test_a_property_has_the_type_that_fits_the_values_of_all_rows(samples: list[Any], expected: str | None) -> None:
+    if expected is None:
+        with pytest.raises(QueryError, match="several types"):
+            made(*samples)
+    else:
+        assert types(*samples)["p"] == expected
+
+
+def test_rows_of_an_export_are_told_from_documents_by_all_of_their_members() -> None:
+    row = {"class": "Old", "id": key(1), "properties": {"n": 1}, "tenant": "a", "creationTimeUnix": 5}
+    assert types(row | {"lastUpdateTimeUnix": 6, "vector": [1], "vectors": {}}) == {"n": "int"}
+    assert types({"properties": {"n": 1}, "other": 1}) == {"properties": "object", "other": "int"}
+    both = [{"properties": {"n": 1}, "vectors": {name: [1]}} for name in "ba"]
+    assert list(made(*both)["vectorConfig"]) == ["a", "b"]

@@ -141,6 +141,27 @@ def test_changes_of_several_collections_go_each_to_its_own() -> None:
     ]  # fmt: skip
 
 
+def test_a_guard_that_is_a_digest_is_compared_when_the_change_is_planned() -> None:
+    """An undo must not take back what somebody else wrote, nor what is gone."""
+    key = RowKey("Book", ROW, None, {"sha256": "0" * 64})
+    changes = [Delete(key), Update(key, {"title": "x"}), Insert("Book", {}, ROW, replace=True, guard=key.guard)]
+    for change in changes:
+        for stored in (reply("", status=404), reply(STORED)):
+            made = plan(change, replies=[stored])
+            assert [(str(each.status), each.id) for each in made.refusals] == [("conflict", ROW)]
+
+
+def test_a_document_that_replaces_a_row_is_not_compared_with_it() -> None:
+    wanted = Insert("Book", id=ROW, document="{}", replace=True)
+    assert sent(wanted, replies=[reply("", status=204)]).startswith(f"PUT /v1/objects/Book/{ROW}\n")
+
+
+def test_only_a_change_of_properties_has_modules_compute_a_vector() -> None:
+    modules = {"vectorizer": "text2vec-a"}
+    for values, codes in (({"title": "x"}, ["revectorised"]), ({"vector": "[1]"}, [])):
+        assert [note.code for note in plan(Update(GUARDED, values), **modules).notes] == codes
+
+
 # W23: edits -----------------------------------------------------------------------------------------------------------
 
 
