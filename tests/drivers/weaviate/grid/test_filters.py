@@ -146,6 +146,8 @@ def test_a_range_index_alone_asks_for_the_complement(wording):
     equal = {"path": ["i"], "operator": "Equal", "valueInt": 1}
     assert where(Filter("i", "!=", 1), of=view({"i": spec})) == {"operator": "Not", "operands": [equal]}
     wording(refusal(Filter("i", "!=", 1), of=view({"i": spec}, version=OLD)))
+    both = {"dataType": ["int"], "indexRangeFilters": True}
+    assert where(Filter("i", "!=", 1), of=view({"i": both})) == equal | {"operator": "NotEqual"}
 
 
 @pytest.mark.parametrize("op", [">", ">=", "<", "<="])
@@ -364,7 +366,8 @@ def test_a_column_takes_the_operators_of_its_type_and_sorts_by_it(kind: Any, tak
 
     full, negated = {*takes.split()}, {"!=", "not-in"}
     assert taken() == full
-    assert view({"c": spec}).columns["c"].sortable is sorts
+    column = view({"c": spec}).columns["c"]
+    assert (column.sortable, column.repeated) == (sorts, array and spec["dataType"] != ["object[]"])
     assert taken(index={"indexPropertyLength": True}) == full - {"null", "not-null"}
     assert taken(index={"indexNullState": True}) == full - {"empty", "not-empty"}
     assert taken(version=(1, 32, 9)) == full - {"not-contains"}
@@ -375,6 +378,7 @@ def test_a_column_takes_the_operators_of_its_type_and_sorts_by_it(kind: Any, tak
     ranged = off | {"indexRangeFilters": True}
     assert taken(ranged) == full
     assert taken(ranged, version=(1, 32, 9)) == full - {"not-contains"} - negated
+    assert taken({"indexRangeFilters": True}, version=(1, 32, 9)) == full - {"not-contains"}
 
 
 def test_the_columns_of_every_row_take_few_operators():
