@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from contextlib import aclosing
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from drivers.weaviate.rig import INDEXED, OnFake, OnServer, Rig, key, properties
 
 from dragoman_api import CellRequest, CountRequest, ExportRequest, Filter, PageRequest, RowKey
 from dragoman_api.errors import ObjectChangedError, ObjectNotFoundError
+from dragoman_api.exports import SplitRequest
+from dragoman_api.previews import PreviewRequest
+from dragoman_api.summaries import SummaryRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
 
 WORDS = {"code": {"dataType": ["text"], "tokenization": "word"}}
 FIELD = {"code": {"dataType": ["text"], "tokenization": "field"}}
@@ -21,6 +27,10 @@ async def anew(wv: Rig, name: str, types: dict[str, Any], objects: list[dict[str
     body = {"class": name, "vectorizer": "none", "properties": properties(types), "invertedIndexConfig": INDEXED}
     await wv.call("POST", "/v1/schema", body)
     await wv.load(name, objects)
+
+
+async def exported(wv: Rig, request: ExportRequest) -> list[Any]:
+    return [part async for part in wv.driver.export_rows(request)]
 
 
 class Rules:
@@ -43,6 +53,27 @@ class Rules:
                 with pytest.raises(ObjectChangedError, match="since the filter was compiled"):
                     await anext(parts)
         assert (await wv.filter(name, Filter("code", "=", "A-1"))).rows != old.rows
+
+    @pytest.mark.parametrize("call", ["page", "count", "summary", "page preview", "count preview", "export", "split"])
+    async def test_each_operation_refuses_a_filter_of_another_definition_every_time(self, wv: Rig, call: str) -> None:
+        name = await wv.collection(FIELD, [{"code": "A-1"}])
+        old = await wv.filter(name, Filter("code", "=", "A-1"))
+        page, counted = PageRequest(object=name, filter=old), CountRequest(object=name, filter=old)
+        export = ExportRequest(object=name, filter=old)
+        calls: dict[str, Callable[[], Awaitable[Any]]] = {
+            "page": lambda: wv.driver.fetch_page(page),
+            "count": lambda: wv.driver.count_rows(counted),
+            "summary": lambda: wv.driver.summarize_column(SummaryRequest(object=name, column="code", filter=old)),
+            "page preview": lambda: wv.driver.preview_read(PreviewRequest(page=page)),
+            "count preview": lambda: wv.driver.preview_read(PreviewRequest(count=counted)),
+            "export": lambda: exported(wv, export),
+            "split": lambda: wv.driver.split_export(SplitRequest(export=export, shares=2)),
+        }
+        await calls[call]()
+        await anew(wv, name, WORDS, [{"code": "A-1"}])
+        for _ in range(3):
+            with pytest.raises(ObjectChangedError):
+                await calls[call]()
 
     async def test_a_count_notices_it_first(self, wv: Rig) -> None:
         name = await wv.collection(FIELD, [{"code": "A-1"}])

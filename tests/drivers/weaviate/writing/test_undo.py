@@ -10,6 +10,7 @@ import pytest
 from drivers.replies import Answers, reply
 from drivers.weaviate.rig import TYPES, OnFake, OnServer, Rig, key
 from drivers.weaviate.views import view
+from msgspec import Raw
 from msgspec.structs import replace
 
 from dragoman_api import Delete, Insert, OutcomeStatus, Plan, PlanRequest, RowKey, Update
@@ -202,6 +203,75 @@ def test_a_digest_does_not_depend_on_how_a_value_is_written():
     assert before_images.guard(book, sent, []) == before_images.guard(book, kept, [])
     for name, value in (("published", "2024-05-01T10:00:01Z"), ("author", {"name": "B"}), ("title", "")):
         assert before_images.guard(book, kept | {name: value}, []) != before_images.guard(book, kept, [])
+
+
+CODE = {"dataType": ["object[]"], "nestedProperties": [{"name": "n", "dataType": ["int"]}]}
+EVERY = {
+    "i": "int", "n": "number", "d": "date", "u": "uuid", "t": "text", "b": "boolean", "p": "phoneNumber",
+    "g": "geoCoordinates", "ts": "text[]", "ns": "number[]", "o": CODE, "r": "Author",
+}  # fmt: skip
+HELD: dict[str, Any] = {
+    "i": 5, "n": 0.0, "d": "2024-05-01T10:00:00Z", "u": ROW, "t": "", "b": False,
+    "p": {"input": "020", "defaultCountry": "NL"}, "g": {"latitude": 1.5, "longitude": 2.0}, "ts": ["a", "b"],
+    "ns": [1.0, 2.0], "o": [{"n": 1}, {"n": 2}], "r": [{"beacon": "x"}, {"beacon": "y"}],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "same", "others"),
+    [
+        ("i", [5, 5.0], [6, 0]),
+        ("n", [0], [1e-300]),
+        ("d", ["2024-05-01T10:00:00.000Z", "2024-05-01T10:00:00.0000000001Z"], ["2024-05-01T10:00:00.000000001Z"]),
+        ("u", [ROW.upper()], [key(6)]),
+        ("t", [""], ["x"]),
+        ("b", [False], [True]),
+        ("p", [{"input": "020", "defaultCountry": "nl", "national": 20}],
+         [{"input": "021", "defaultCountry": "nl"}, {"input": "020", "defaultCountry": "de"}, {"input": "020"}]),
+        ("g", [{"longitude": 2, "latitude": 1.5}],
+         [{"latitude": 1.5, "longitude": 2.5}, {"latitude": 2, "longitude": 2}]),
+        ("ts", [["a", "b"]], [["a"], ["b", "a"], ["a", "c"], []]),
+        ("ns", [[1, 2]], [[1, 3], [1]]),
+        ("o", [[{"n": 1.0, "m": None}, {"n": 2}]], [[{"n": 1}], [{"n": 1}, {"n": 3}], [{"n": 1}, {}]]),
+        ("r", [[{"beacon": "x", "href": "/x"}, {"beacon": "y"}]],
+         [[{"beacon": "x"}], [{"beacon": "x"}, {"beacon": "z"}]]),
+    ],
+)  # fmt: skip
+def test_a_digest_tells_each_value_of_a_row(name: str, same: list[Any], others: list[Any]) -> None:
+    book = view(EVERY)
+    whole = before_images.guard(book, HELD, [])
+    for value in same:
+        assert before_images.guard(book, HELD | {name: value}, []) == whole
+    for value in others:
+        assert before_images.guard(book, HELD | {name: value}, []) != whole
+    without = {column: value for column, value in HELD.items() if column != name}
+    assert before_images.guard(book, without, []) == before_images.guard(book, HELD | {name: None}, []) != whole
+
+
+def test_a_digest_tells_each_vector_of_a_row() -> None:
+    texts = [(b"[1,2]", b""), (b"[1,3]", b""), (b"", b'{"a":[1],"b":[2]}'), (b"", b'{"a":[1],"b":[3]}'),
+             (b"", b'{"a":[1]}'), (b"", b"")]  # fmt: skip
+    digests = [before_images.guard(view(), {}, [Raw(one), Raw(other)])["sha256"] for one, other in texts]
+    assert len({*digests}) == len(texts)
+    for none in (b"null", b"[]", b"{}"):
+        assert before_images.guard(view(), {}, [Raw(none), Raw(none)])["sha256"] == digests[-1]
+
+
+@pytest.mark.parametrize(
+    ("types", "document", "parts"),
+    [
+        ({"t": "text"}, '{"t":"x"}', {"properties": '{"t":"x"}'}),
+        ({"t": "text"}, '{"properties":{"t":"x"}}', {"properties": '{"t":"x"}'}),
+        ({"t": "text"}, '{"properties":{},"vector":[1]}', {"properties": "{}", "vector": "[1]"}),
+        ({"t": "text"}, '{"properties":{},"vectors":{"a":[1]}}', {"properties": "{}", "vectors": '{"a":[1]}'}),
+        ({"t": "text"}, '{"properties":{},"t":"x"}', {"properties": '{"properties":{},"t":"x"}'}),
+        ({"properties": "text"}, '{"properties":"x"}', {"properties": '{"properties":"x"}'}),
+        ({"t": "text"}, '{"vector":[1]}', {"properties": '{"vector":[1]}'}),
+    ],
+)
+def test_a_document_is_a_whole_row_only_by_all_of_its_members(types: Any, document: str, parts: dict[str, str]) -> None:
+    opened = before_images.opened(view(types), document).parts
+    assert {name: bytes(value).decode() for name, value in opened.items()} == parts
 
 
 def test_a_row_that_no_undo_could_restore_is_refused():
