@@ -3,7 +3,11 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
   $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 VENV := .venv
 BIN := $(VENV)/bin
-STAMP := $(VENV)/.installed
+# One environment that grows: what the demo runs with, and the rest for whoever tests or serves the workbench.
+DEMO := $(VENV)/.demo
+TOOLS := $(VENV)/.installed
+WORKBENCH := $(VENV)/.workbench
+BROWSER := $(VENV)/.browser
 BUNDLE := runtime/dragoman/bundled/pins.json
 
 # Bytecode is kept: pytest rewrites every test module where it is not, in each process and run.
@@ -15,33 +19,49 @@ TICK ?= 10
 patiently = (trap 'kill $$! 2>/dev/null; exit' TERM; n=0; while sleep $(TICK) >/dev/null 2>&1 & wait $$!; do n=$$((n + $(TICK))); \
   echo "  $(1): $$n s so far"; done) & ticker=$$!; trap 'kill $$ticker' EXIT; trap 'exit 130' INT; trap 'exit 143' TERM; $(2)
 
-install = $(call patiently,installing packages,if command -v uv >/dev/null 2>&1; then uv pip install -q --python $(BIN)/python -r $(1); \
+make_venv = if command -v uv >/dev/null 2>&1; then uv venv -q --allow-existing --python "$(PYTHON)" $(VENV); else $(PYTHON) -m venv $(VENV); fi
+install = $(call patiently,installing packages,$(2) if command -v uv >/dev/null 2>&1; then uv pip install -q --python $(BIN)/python -r $(1); \
   else $(BIN)/python -m pip install -q --disable-pip-version-check -r $(1); fi)
+
+set_up = [ -n "$(PYTHON)" ] || { echo "dragoman needs Python 3.11 or newer; name one: make PYTHON=/path/to/python3" >&2; exit 2; }; \
+  echo "setting up $(VENV) (once; $(2), more on a slow machine)"; $(call install,$(1),$(make_venv) &&)
+
+# Two that install at once spoil the environment; the three checks change nothing.
+ifneq ($(MAKECMDGOALS),types style contracts)
+.NOTPARALLEL:
+endif
 
 # What failed runs once more, one test after another: a machine that stops for a while fails any test that has a deadline.
 # Both runs print their failures, so a test that passes only then is seen. Status 1 alone means that tests failed.
 tests = $(BIN)/python -m pytest -q -n auto --dist loadfile $(1) || { [ $$? = 1 ] && echo "== what failed, once more" && \
   $(BIN)/python -m pytest -q --maxfail 10 --last-failed --last-failed-no-failures none $(1); }
 
-.PHONY: help setup demo test slow some fuzz mutants check live sample page workbench servers stores ray bench release clean
+.PHONY: help setup demo test slow some fuzz mutants check live sample page browser workbench servers stores ray bench release clean
 
 help: ## what can be made
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-$(STAMP): pyproject.toml plugins/api/pyproject.toml plugins/workbench/pyproject.toml tests/requirements.txt tests/constraints.txt
-	@[ -n "$(PYTHON)" ] || { echo "dragoman needs Python 3.11 or newer; name one: make PYTHON=/path/to/python3" >&2; exit 2; }
-	@echo "setting up $(VENV) (once; half a minute with a warm package cache, minutes on a slow machine)"
-	@$(call patiently,installing packages,if command -v uv >/dev/null 2>&1; then \
-	  uv venv -q --allow-existing --python "$(PYTHON)" $(VENV) && uv pip install -q --python $(BIN)/python -r tests/requirements.txt; \
-	else \
-	  $(PYTHON) -m venv $(VENV) && $(BIN)/python -m pip install -q --disable-pip-version-check -r tests/requirements.txt; \
-	fi)
+$(DEMO): pyproject.toml plugins/api/pyproject.toml docs/demo/requirements.txt tests/constraints.txt
+	@$(call set_up,docs/demo/requirements.txt,half a minute)
 	@touch $@
 
-$(BUNDLE): $(STAMP) plugins/bundle.py $(shell find plugins/elasticsearch plugins/weaviate -name '*.py' -o -name '*.json' -o -name '*.toml' -o -name '*.md' 2>/dev/null)
+# It holds what the demo needs, so `make test` alone asks pip once.
+$(TOOLS): pyproject.toml plugins/api/pyproject.toml plugins/workbench/pyproject.toml tests/requirements.txt tests/constraints.txt
+	@$(call set_up,tests/requirements.txt,a minute or two)
+	@touch $(DEMO) $@
+
+$(WORKBENCH): plugins/workbench/pyproject.toml plugins/workbench/build-requirements.txt tests/constraints.txt | $(DEMO)
+	@$(call install,plugins/workbench/build-requirements.txt)
+	@touch $@
+
+$(BROWSER): tests/workbench/browser/requirements.txt | $(DEMO)
+	@$(call install,tests/workbench/browser/requirements.txt)
+	@touch $@
+
+$(BUNDLE): plugins/bundle.py $(shell find plugins/elasticsearch plugins/weaviate -name '*.py' -o -name '*.json' -o -name '*.toml' -o -name '*.md' 2>/dev/null) | $(DEMO)
 	@$(call patiently,building the drivers,$(BIN)/python plugins/bundle.py runtime/dragoman/bundled)
 
-setup: $(BUNDLE) ## the environment, the driver wheels and the bundled registry
+setup: $(TOOLS) $(BUNDLE) ## the environment of the tests, the driver wheels and the bundled registry
 
 demo: $(BUNDLE) ## walk through the whole story on a sample cluster
 	@$(BIN)/python -m docs.demo
@@ -49,23 +69,23 @@ demo: $(BUNDLE) ## walk through the whole story on a sample cluster
 test: check ## lint, types, contracts and the default tests
 	@$(call tests,-m "not slow")
 
-slow: $(BUNDLE) page ## the slow tests: an author's way, kills and resumptions of whole commands
+slow: $(TOOLS) $(BUNDLE) browser ## the slow tests: an author's way, kills and resumptions of whole commands
 	@$(call tests,-m slow)
 	@command -v chromedriver >/dev/null || echo "Tests of a registry's pages skipped: chromedriver not found."
 	@{ command -v chromium || command -v chromium-browser || command -v google-chrome; } >/dev/null || echo "Tests of the workbench's page skipped: Chromium not found."
 
-some: $(BUNDLE) ## tests of your choice, as the others run: TESTS="-m slow tests/worker"
+some: $(TOOLS) $(BUNDLE) ## tests of your choice, as the others run: TESTS="-m slow tests/worker"
 	@$(call tests,$(TESTS))
 
-fuzz: $(BUNDLE) ## search for inputs that a parser does not survive; TARGET=NAME, SECONDS=60 each, JOBS=1
+fuzz: $(TOOLS) $(BUNDLE) ## search for inputs that a parser does not survive; TARGET=NAME, SECONDS=60 each, JOBS=1
 	@$(BIN)/python -m tests.fuzz $(TARGET) --seconds $(or $(SECONDS),60) --jobs $(or $(JOBS),1)
 
-mutants: $(BUNDLE) ## change modules that decide, and see whether a test notices; MODULES="a b", SAMPLE=1000, SECONDS=, SEED=1, OPERATOR=meaning
+mutants: $(TOOLS) $(BUNDLE) ## change modules that decide, and see whether a test notices; MODULES="a b", SAMPLE=1000, SECONDS=, SEED=1, OPERATOR=meaning
 	@$(BIN)/python -m tests.mutants $(MODULES) --sample $(or $(SAMPLE),1000) --seed $(or $(SEED),1) \
 	  $(if $(SECONDS),--seconds $(SECONDS)) $(if $(OPERATOR),--operator $(OPERATOR)) $(if $(JOBS),--jobs $(JOBS)) $(if $(JSON),--json)
 
 # mypy takes most of the time where it has no cache: its runs are beside each other, and each prints its answer whole.
-check: $(BUNDLE) ## ruff and its format, mypy, import contracts
+check: $(TOOLS) $(BUNDLE) ## ruff and its format, mypy, import contracts
 	@$(MAKE) --no-print-directory -j2 $(if $(filter output-sync,$(.FEATURES)),-O) types style contracts
 
 .PHONY: types style contracts
@@ -84,37 +104,35 @@ contracts:
 sample: $(BUNDLE) ## serve the sample cluster until Ctrl-C
 	@$(BIN)/python -m docs.demo.sample_cluster
 
-$(VENV)/.page-tools: $(STAMP) plugins/workbench/build-requirements.txt
-	@$(call install,plugins/workbench/build-requirements.txt)
-	@touch $@
-
-page: $(VENV)/.page-tools ## build the workbench's page, unless it is up to date
+page: $(WORKBENCH) ## build the workbench's page, unless it is up to date
 	@$(call patiently,building the page,$(BIN)/python plugins/workbench/build.py)
+
+browser: page $(BROWSER) ## the page, and what the tests drive a Chromium with
 
 workbench: $(BUNDLE) page ## build the workbench's page, and serve it over the samples of both drivers until Ctrl-C
 	@$(BIN)/python -m docs.demo.workbench $(if $(PORT),--port $(PORT)) $(if $(NO_BROWSER),--no-browser)
 
-servers: $(STAMP) ## start real engines and print where they are
+servers: $(TOOLS) ## start real engines and print where they are
 	@$(BIN)/python tests/servers start all
 
-live: $(BUNDLE) ## the live tests on every real engine, one after another
+live: $(TOOLS) $(BUNDLE) ## the live tests on every real engine, one after another
 	@.ci/run live
 
 STORE := versitygw-1.8.0
-stores: $(BUNDLE) ## exports from real engines to a real S3 server
+stores: $(TOOLS) $(BUNDLE) ## exports from real engines to a real S3 server
 	@$(call install,tests/stores/requirements.txt)
 	@$(BIN)/python tests/servers run elasticsearch-8.19.21-plain weaviate-1.38.11-open $(STORE) $(STORE)-full -- sh -c \
 	  't="$(BIN)/python -m pytest -q -m live tests/stores --live $$DRAGOMAN_LIVE"; \
 	  $$t || { [ $$? = 1 ] && echo "== what failed, once more" && $$t --last-failed --last-failed-no-failures none; }'
 
-ray: $(BUNDLE) ## the page on Ray, with Ray itself
+ray: $(TOOLS) $(BUNDLE) ## the page on Ray, with Ray itself
 	@$(call install,tests/ray_data/requirements.txt)
 	@$(call tests,-m slow tests/ray_data)
 
-bench: $(BUNDLE) ## the benchmarks, each against its baseline
+bench: $(TOOLS) $(BUNDLE) ## the benchmarks, each against its baseline
 	@for script in tests/benchmarks/bench_*.py; do $(BIN)/python $$script || exit 1; done
 
-release: $(STAMP) page ## signed drivers inside the host's wheel, and the wheels beside it, in dist; KEYS=DIR for a real one, else for development
+release: $(DEMO) page ## signed drivers inside the host's wheel, and the wheels beside it, in dist; KEYS=DIR for a real one, else for development
 	@$(BIN)/python plugins/bundle.py runtime/dragoman/bundled $(if $(KEYS),--keys "$(KEYS)")
 	@rm -rf dist
 	@$(BIN)/python -m hatchling build -t wheel -d dist

@@ -10,10 +10,14 @@ import subprocess
 import sys
 import tokenize
 import tomllib
+from contextlib import suppress
 from functools import cache
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = {
@@ -507,6 +511,37 @@ def test_what_two_processes_may_change_is_changed_under_one_lock():
     }
     assert {name: calls for name, calls in found.items() if name not in WRITES} == {}
     assert WRITES.keys() - found.keys() == set()
+
+
+def packages_of(*files: str) -> set[str]:
+    """The names of all packages that requirements files bring, with what those need, as they are installed here."""
+    lines = [line for file in files for line in (ROOT / file).read_text(encoding="utf-8").splitlines()]
+    projects = {".": "dragoman", "./plugins/api": "dragoman-api", "./plugins/workbench": "dragoman-workbench"}
+    editable = [re.fullmatch(r"-e ([^[]+)(.*)", line) for line in lines]
+    wanted = [Requirement(projects[match[1]] + match[2]) for match in editable if match]
+    wanted += [Requirement(line.partition("#")[0]) for line in lines if re.match("[a-z]", line)]
+    packages: set[tuple[str, str]] = set()
+    while wanted:
+        requirement = wanted.pop()
+        for extra in {"", *requirement.extras}:
+            if (pair := (canonicalize_name(requirement.name), extra)) in packages:
+                continue
+            packages.add(pair)
+            with suppress(PackageNotFoundError):  # Node is there only once the page was built
+                needed = [Requirement(line) for line in distribution(requirement.name).requires or ()]
+                wanted += [need for need in needed if need.marker is None or need.marker.evaluate({"extra": extra})]
+    return {name for name, _ in packages}
+
+
+def test_the_demo_and_the_workbench_are_set_up_with_few_packages():
+    """Somebody who tries the project waits for these, and for nothing that only a test or another surface needs."""
+    demo = packages_of("docs/demo/requirements.txt")
+    workbench = packages_of("docs/demo/requirements.txt", "plugins/workbench/build-requirements.txt")
+    assert {"dragoman", "dragoman-api", "hatchling", "aiohttp", "tuf", "cryptography"} <= demo <= workbench
+    assert {"pandas", "pyarrow", "pytest", "mypy"} & workbench == set()
+    assert len(demo) <= 42
+    assert len(workbench) <= 45
+    assert demo <= packages_of("tests/requirements.txt")  # which the Makefile counts on
 
 
 def test_what_tests_run_as_a_module_is_in_the_environment_whoever_makes_it():
