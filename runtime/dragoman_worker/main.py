@@ -14,11 +14,10 @@ this package. The first frame of the control socket says, as JSON, what the chil
 
 def main() -> None:
     """Run a driver's process to its end."""
-    if sys.platform != "win32":  # there, the host's job ends the process
-        from .lockdown import process_limits
+    from .lockdown import process_limits
 
-        process_limits.die_with(int(sys.argv[3]))
-        process_limits.leave_behind(*map(int, sys.argv[1:3]))
+    process_limits.die_with(int(sys.argv[3]))
+    process_limits.leave_behind(*map(int, sys.argv[1:3]))
     import gc
 
     gc.disable()  # most imported objects stay, and scanning them repeatedly costs 10 ms

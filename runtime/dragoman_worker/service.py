@@ -25,14 +25,10 @@ from .channel import Channel
 from .driver_loader import check_hooks, load_driver
 from .frames import FROM_HOST, receive
 from .hook_types import HOOKS
+from .lockdown.confine import Confinement
 from .oversized_results import within_budget
 from .sandbox_hints import describe
 from .wire import Cancel, Chunk, Config, Credit, Failure, HookCall, Learned, Ready, Result, Secret
-
-if sys.platform == "win32":
-    from .no_lockdown import NoConfinement as Confinement
-else:
-    from .lockdown.confine import Confinement
 
 if TYPE_CHECKING:
     import io

@@ -47,7 +47,7 @@ class Lockdown(msgspec.Struct, frozen=True, kw_only=True):
     """What the child has to give up.
 
     Attributes:
-        layers: Any of ``landlock``, ``seccomp``, ``capabilities``, ``limits``; on Windows ``job``.
+        layers: Any of ``landlock``, ``seccomp``, ``capabilities``, ``limits``.
         readable: Files and directories it may read.
         files: Regular files it may read, by path, device and inode. Another file at the same path is not granted.
         listable: Directories it may list without reading.
@@ -252,11 +252,10 @@ class Families(Message, frozen=True, tag="found"):
     families: tuple[int, ...]
 
 
-class Opened(Message, frozen=True, tag="opened", omit_defaults=True):
-    """A connected socket comes with this message: beside it, or on Windows as a share within it."""
+class Opened(Message, frozen=True, tag="opened"):
+    """A connected socket comes beside this message."""
 
     id: int
-    share: bytes = b""
 
 
 class SocketRefused(Message, frozen=True, tag="refused"):
@@ -267,11 +266,10 @@ class SocketRefused(Message, frozen=True, tag="refused"):
     reason: str
 
 
-class Pipe(Message, frozen=True, tag="pipe", omit_defaults=True):
+class Pipe(Message, frozen=True, tag="pipe"):
     """The write end of an export's pipe comes with this message, as in `Opened`. `id` is the number of the call."""
 
     id: int
-    share: bytes = b""
 
 
 BrokerReply = Families | Opened | SocketRefused | Pipe

@@ -17,7 +17,7 @@ from dragoman.authoring.wheel_build import built
 from dragoman_api.errors import ConfigurationError, DragomanError, WheelRejectedError
 from dragoman_registry.client.store import Store
 
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform == "win32", reason="links need a right of their own")]
+pytestmark = pytest.mark.slow
 SECRET = "-----BEGIN OPENSSH PRIVATE KEY-----"
 
 

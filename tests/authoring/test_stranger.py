@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from functools import partial
 
 import anyio
@@ -89,7 +88,6 @@ def test_a_backend_that_does_not_end_is_ended_and_named(tmp_path, monkeypatch):
     assert caught.value.code == "build-failed"
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows has other pipes")
 def test_a_project_file_that_is_a_pipe_is_named_and_not_read(tmp_path):
     os.mkfifo(tmp_path / "pyproject.toml")
     with pytest.raises(ConfigurationError, match=r"pyproject\.toml cannot be read: .* not a regular file"):

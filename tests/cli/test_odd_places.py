@@ -16,8 +16,6 @@ from dragoman.folders import find_paths
 from dragoman_api.errors import ConfigurationError
 from slow_cases import mostly_slow
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="a shell of POSIX")
-
 ODD = os.fsdecode(b"/tmp/a\xffb")
 FULL = "No space left on device"
 CLOSED = "stdout: Bad file descriptor"

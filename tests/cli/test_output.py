@@ -425,7 +425,6 @@ def test_a_line_of_progress_is_cut_to_the_terminal_and_shown_nowhere_else(on_ter
     assert capsys.readouterr().err == ""
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no limit for the size of a file")
 @pytest.mark.parametrize("target", ["file", "-"])
 def test_an_event_that_is_written_only_in_part_is_an_error(tmp_path, target, monkeypatch):
     import resource

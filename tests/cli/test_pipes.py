@@ -5,14 +5,11 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import time
 
 import pytest
 
 from slow_cases import mostly_slow
-
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has other pipes")
 
 WAITING = {"apply FILE": ["apply", "shop", "PIPE", "--yes"], "apply -": ["apply", "shop", "-", "--yes"],
            "console -f": ["console", "shop", "-f", "PIPE"]}  # fmt: skip

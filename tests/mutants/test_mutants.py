@@ -360,7 +360,6 @@ def toy(tmp_path: Path) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-@pytest.mark.skipif(sys.platform == "win32", reason="it needs fork")
 def test_a_weak_test_is_found_and_nothing_is_changed_here(toy: Path):
     file, tests, trials = "runtime/toy.py", Watched(), list[Trial]()
     source = (toy / file).read_text()
@@ -394,7 +393,6 @@ def test_a_weak_test_is_found_and_nothing_is_changed_here(toy: Path):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(sys.platform == "win32", reason="it needs fork")
 def test_tests_that_fail_anyway_judge_nothing(toy: Path):
     with (toy / "tests/test_toy.py").open("a") as file:
         file.write("\ndef test_wrong():\n    assert toy.fits(1) == 'large'\n")
@@ -403,7 +401,6 @@ def test_tests_that_fail_anyway_judge_nothing(toy: Path):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(sys.platform == "win32", reason="it needs fork")
 def test_watching_ends_in_time_too(toy: Path):
     (toy / "tests/test_toy.py").write_text("import time\n\ndef test_slow():\n    time.sleep(60)\n")
     (toy / "tests/test_later.py").write_text("def test_later():\n    pass\n")
@@ -417,7 +414,6 @@ def test_watching_ends_in_time_too(toy: Path):
 
 @pytest.mark.slow
 @pytest.mark.timeout(360)
-@pytest.mark.skipif(sys.platform == "win32", reason="it needs fork")
 def test_tests_of_modules_that_decide_notice_a_change(tmp_path: Path):
     words = [sys.executable, "-m", "tests.mutants", *FAST, "--sample=20", "--seconds=240", "--seed=1", "--jobs=1"]
     done = subprocess.run(

@@ -100,7 +100,7 @@ def test_a_locked_file_is_written_renamed_and_removed_as_ever(tmp_path):
         stream.write(b"one\ntwo\n")
         assert path.read_bytes() == b"one\ntwo\n"
         assert filelocks.holds(descriptor, path)
-        files.patiently(lambda: path.replace(other))
+        path.replace(other)
         assert not filelocks.holds(descriptor, path)
         other.unlink()
         assert not filelocks.holds(descriptor, other)
@@ -116,35 +116,6 @@ def test_a_folder_that_was_put_in_the_place_of_a_locked_one_is_not_the_locked_on
     os.close(descriptor)
 
 
-@pytest.mark.parametrize("windows", [True, False], ids=["Windows", "elsewhere"])
-def test_a_rename_waits_for_readers_on_windows_alone(tmp_path, windows, monkeypatch):
-    monkeypatch.setattr(files, "_WINDOWS", windows)
-    refusals = [PermissionError("somebody reads it")] * 3
-
-    def move():
-        if refusals:
-            raise refusals.pop()
-        (tmp_path / "moved").touch()
-
-    if windows:
-        files.patiently(move)
-    else:
-        with pytest.raises(PermissionError):
-            files.patiently(move)
-    assert (tmp_path / "moved").exists() == windows
-
-
-def test_a_reader_who_stays_is_told_after_all(monkeypatch):
-    monkeypatch.setattr(files, "_WINDOWS", True)
-    monkeypatch.setattr(files, "_READER_SECONDS", 0.05)
-
-    def move():
-        raise PermissionError("somebody reads it")
-
-    with pytest.raises(PermissionError, match="somebody"):
-        files.patiently(move)
-
-
 def test_a_held_file_and_folder_are_known_by_their_path_until_another_takes_it(place):
     path, folder = place
     if not folder:
@@ -152,16 +123,14 @@ def test_a_held_file_and_folder_are_known_by_their_path_until_another_takes_it(p
     descriptor = filelocks.open_folder(path) if folder else filelocks.open_file(path, mode=0o600)
     try:
         assert filelocks.holds(descriptor, path) is True
-        assert filelocks.holds(descriptor, path.parent) is folder & (os.name == "nt")
-        if os.name != "nt":
-            path.rename(path.with_name("moved"))
-            assert filelocks.holds(descriptor, path) is False
-            assert filelocks.holds(descriptor, path.with_name("moved")) is True
+        assert filelocks.holds(descriptor, path.parent) is False
+        path.rename(path.with_name("moved"))
+        assert filelocks.holds(descriptor, path) is False
+        assert filelocks.holds(descriptor, path.with_name("moved")) is True
     finally:
         os.close(descriptor)
 
 
-@pytest.mark.skipif(os.name == "nt", reason="folders are locked by files there")
 def test_a_file_is_no_folder_and_a_link_is_not_followed(tmp_path):
     file = tmp_path / "file"
     file.write_bytes(b"")

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-pytestmark = pytest.mark.skipif(os.name == "nt", reason="Windows has no modes")
-
 MODES = (0o600, 0o640, 0o644, 0o664, 0o400, 0o444, 0o604, 0o755, 0o666)
 OTHER_GROUP = 54321
 

@@ -285,7 +285,6 @@ def script(text, **options):
     )  # fmt: skip
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="a signal to one process")
 def test_ctrl_c_cancels_the_call_in_the_driver_and_the_connection_goes_on(connect):
     program = script(
         """

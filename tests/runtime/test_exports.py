@@ -278,7 +278,6 @@ async def test_tsv_holds_the_values_of_csv(line, tmp_path):
     assert b"\r" not in tabs
 
 
-@pytest.mark.skipif(os.name == "nt", reason="Windows has no umask")
 @pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o644), (0o077, 0o600)])
 @pytest.mark.parametrize("name", ["b.ndjson", "b.json.gz", "b.parquet"])
 async def test_the_umask_decides_who_reads_an_export_whatever_its_format(line, tmp_path, name, umask, mode):
@@ -308,7 +307,6 @@ def umask():
     os.umask(before)
 
 
-@pytest.mark.skipif(os.name == "nt", reason="Windows has no such modes")
 @pytest.mark.parametrize(
     ("mask", "mode", "beside"), [(0o022, 0o600, 0o640), (0o077, 0o664, 0o644), (0o022, 0o400, None)]
 )
@@ -343,7 +341,6 @@ async def test_a_file_that_is_replaced_keeps_its_mode_and_so_does_its_manifest(
     assert (tmp_path / name).read_bytes() != b"old"
 
 
-@pytest.mark.skipif(os.name == "nt", reason="Windows has no such modes")
 async def test_a_part_that_others_could_read_is_closed_to_them_before_it_replaces_a_private_file(line, tmp_path, umask):
     line.before = breaks_before(3, QueryError("a shard failed"))
     with pytest.raises(QueryError):
@@ -361,7 +358,6 @@ async def test_a_part_that_others_could_read_is_closed_to_them_before_it_replace
     assert modes(tmp_path) == {"b.csv": 0o600, "b.csv.manifest.json": 0o600}
 
 
-@pytest.mark.skipif(os.name == "nt", reason="Windows has no such modes")
 async def test_a_part_can_be_continued_after_a_move_over_a_read_only_file_failed(line, tmp_path, monkeypatch):
     place_file(tmp_path / "b.csv", 0o444)
     real = Path.replace
@@ -391,7 +387,6 @@ async def test_another_users_file_opens_no_export_to_more_than_the_umask_does(li
     assert modes(tmp_path) == {"b.csv": kept, "b.csv.manifest.json": kept}
 
 
-@pytest.mark.skipif(os.name == "nt", reason="Windows has no such modes")
 async def test_a_link_in_the_place_of_the_file_opens_no_export_to_more_than_the_umask_does(line, tmp_path, umask):
     umask(0o077)
     (tmp_path / "elsewhere").mkdir()

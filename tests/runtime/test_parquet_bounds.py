@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +18,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dragoman.imports.records import Record
-
-pytestmark = pytest.mark.skipif(os.name == "nt", reason="Windows has no limit of memory")
 
 LONG = "x" * (4 << 20)
 MIB = 1 << 20

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import stat
-import sys
 import threading
 import time
 
@@ -282,7 +281,6 @@ def test_a_folder_that_is_not_there_is_not_made_to_continue_in(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="no modes")
 def test_the_plan_is_private_for_it_holds_the_filter(tmp_path):
     target = parts_target(tmp_path)
     target.open(resume=False)

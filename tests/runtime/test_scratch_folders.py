@@ -15,8 +15,6 @@ from dragoman.dask import clusters
 from dragoman.folders import scratch_folder
 from dragoman_api.errors import ConfigurationError
 
-pytestmark = pytest.mark.skipif(os.name == "nt", reason="modes of POSIX")
-
 
 @pytest.fixture
 def temporary(tmp_path, monkeypatch):

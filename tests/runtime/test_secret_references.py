@@ -120,7 +120,6 @@ def test_a_command_that_is_not_there_is_told():
             resolve(Reference("command", command), where="x")
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows has other pipes")
 def test_a_pipe_is_no_file_with_a_secret_and_a_link_is_followed_once(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "secret").write_text("s3cret\n")

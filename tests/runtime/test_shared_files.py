@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 
 import pytest
 
@@ -72,7 +71,6 @@ def test_an_unknown_name_is_told_with_some_of_thousands(paths):
     assert len(caught.value.message) < 1_000
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows has other pipes and devices")
 @pytest.mark.parametrize("what", ["pipe", "device"])
 def test_a_pipe_or_a_device_in_the_place_of_a_file_is_named_and_not_read(paths, what):
     if what == "pipe":

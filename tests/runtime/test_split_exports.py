@@ -7,7 +7,6 @@ import hashlib
 import inspect
 import json
 import os
-import sys
 from contextlib import asynccontextmanager
 from itertools import product
 
@@ -389,7 +388,6 @@ async def test_another_server_or_driver_is_refused_before_a_part_is_read(open_me
     assert not (tmp_path / "p").exists()
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="no links without a privilege")
 async def test_what_is_recorded_goes_through_no_link(open_memory, tmp_path, monkeypatch):
     """Another user of the folder could lay one while the export begins."""
     (tmp_path / "other").write_bytes(b"other")

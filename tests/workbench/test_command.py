@@ -38,7 +38,6 @@ def started(dragoman, *words, **more):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(sys.platform == "win32", reason="signals are POSIX's")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_it_ends_within_a_second(dragoman, home, number):
     with started(dragoman, "--no-browser") as (process, line):

@@ -6,7 +6,6 @@ import os
 import re
 import stat
 import subprocess
-import sys
 
 import anyio
 import pytest
@@ -192,7 +191,6 @@ async def test_the_event_stream_of_a_tab_that_left_ends(tab, monkeypatch):
     assert tab.events[0] == tab.events[0] | {"kind": "hello"}
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="modes are POSIX's")
 async def test_only_this_user_can_read_the_entry_file(home):
     async with serving(home, spare=False) as place:
         assert stat.S_IMODE(place.file.path.stat().st_mode) == 0o600
@@ -204,7 +202,6 @@ async def test_only_this_user_can_read_the_entry_file(home):
     assert not place.file.path.exists()
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="modes are POSIX's")
 def test_a_folder_that_was_open_to_others_is_closed_and_a_link_is_refused(tmp_path):
     folder = tmp_path / "workbench"
     folder.mkdir(mode=0o755)

@@ -17,7 +17,6 @@ from dragoman_workbench.messages import ROUTES
 
 OTHER = 65534
 pytestmark = [
-    pytest.mark.skipif(sys.platform == "win32", reason="modes and users are POSIX's"),
     pytest.mark.skipif(not shutil.which("setpriv"), reason="setpriv acts as the other user"),
 ]
 ATTEMPT = """
@@ -70,7 +69,7 @@ async def as_another_user(*arguments: str) -> dict:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(sys.platform == "win32" or os.geteuid() != 0, reason="only root can act as another user")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as another user")
 async def test_another_user_gets_neither_the_token_nor_an_answer(shop_home):
     for folder in (shop_home, *shop_home.parents[:3]):
         folder.chmod(folder.stat().st_mode | 0o011)  # the way there is open; the workbench's own folder is not

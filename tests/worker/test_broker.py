@@ -240,7 +240,6 @@ async def test_a_host_that_is_no_name_is_told_and_ends_nothing(workshop: Worksho
         assert (await ask(worker, "127.0.0.1", port))[0] == "pong"
 
 
-@pytest.mark.skipif(not hasattr(socket, "recv_fds"), reason="Windows passes pipes in another way")
 def test_the_write_end_of_a_pipe_arrives_with_the_number_of_its_call(tmp_path: Path) -> None:
     faults: list[str] = []
     host, child = socket.socketpair()
@@ -248,7 +247,6 @@ def test_the_write_end_of_a_pipe_arrives_with_the_number_of_its_call(tmp_path: P
         broker = Broker(
             host,
             cast("AddressResolver", None),
-            pid=os.getpid(),
             on_denied=lambda *_: None,
             on_nearer=lambda *_: None,
             on_fault=faults.append,

@@ -125,15 +125,14 @@ def test_off_linux_a_driver_works_in_a_process_and_nothing_more_is_claimed(tmp_p
     assert "full is required" in told["require"]
 
 
-@pytest.mark.parametrize(("system", "name"), [("darwin", "darwin"), ("win32", "Windows")])
-def test_no_other_system_is_given_more_than_a_process(system: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_other_system_is_given_more_than_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
     levels.achievable_level.cache_clear()
-    monkeypatch.setattr(sys, "platform", system)
+    monkeypatch.setattr(sys, "platform", "darwin")
     try:
         report = levels.achievable_level()
     finally:
         levels.achievable_level.cache_clear()
-    assert str(report).startswith(f"process: no lock-down on {name}")
+    assert str(report).startswith("process: no lock-down on darwin")
     assert "Linux" in report.remedies[0]
 
 

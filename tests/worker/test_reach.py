@@ -163,7 +163,7 @@ class Desk:
         self.child, self.host = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         self.child.setblocking(False)
         self.broker = Broker(
-            self.host, reach, pid=0, on_denied=lambda host, port: self.denied.append((host, port)),
+            self.host, reach, on_denied=lambda host, port: self.denied.append((host, port)),
             on_nearer=lambda error, port: self.nearer.append((error.host, port)), on_fault=self.faults.append,
         )  # fmt: skip
 

@@ -104,7 +104,6 @@ def test_a_program_that_starts_beside_a_child_inherits_none_of_its_sockets(monke
     assert not [each for each in inherited if "socket:" in each]
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="a process of Windows inherits nothing")
 def test_a_host_without_standard_streams_starts_a_child() -> None:
     """Its sockets and its pipe then have their numbers."""
     program = (

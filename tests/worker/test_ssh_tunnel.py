@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import platform
 import signal
 import subprocess
 import sys
@@ -35,8 +34,6 @@ if TYPE_CHECKING:
     from tests.worker.conftest import Workshop
 
     from ssh_server import SshServer
-
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no tunnels")
 
 
 @pytest.fixture(scope="module")
@@ -310,14 +307,11 @@ def test_the_environment_of_ssh_is_small(monkeypatch: pytest.MonkeyPatch) -> Non
     assert not {"SECRET", "LD_PRELOAD", "SSH_ASKPASS", "DISPLAY"} & kept.keys()
 
 
-async def test_windows_and_a_machine_without_ssh_are_refused_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_machine_without_ssh_is_refused_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
     with pytest.raises(ConfigurationError, match="the program ssh, which is not found"):
         ssh_tunnel.find_ssh()
     assert "the program ssh, which is not found" in (await failure(SshTunnel(host="h"))).reason
-    monkeypatch.setattr(platform, "system", lambda: "Windows")
-    with pytest.raises(ConfigurationError, match="which Windows does not have"):
-        ssh_tunnel.find_ssh()
 
 
 def test_words_of_ssh_that_are_not_known_are_told_as_they_are() -> None:

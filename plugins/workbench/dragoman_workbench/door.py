@@ -8,7 +8,6 @@ for the tabs, whatever others do.
 from __future__ import annotations
 
 import asyncio
-import sys
 import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -136,8 +135,6 @@ def welcome(request: web.Request) -> None:
 
 def raise_descriptors() -> int:
     """Raise this process's soft limit of descriptors as far as it may, up to `DESCRIPTORS`; return the limit."""
-    if sys.platform == "win32":
-        return DESCRIPTORS
     import resource
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

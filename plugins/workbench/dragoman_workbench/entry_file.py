@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import os
 import stat
-import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -66,23 +65,21 @@ class EntryFile:
 
 
 def _expect_private(folder: Path) -> None:
-    """Close a folder to others; on Windows it is below the user's profile, which others cannot read."""
-    if sys.platform != "win32":
-        about = folder.lstat()
-        if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.geteuid():
-            reason = f"{folder} belongs to another user, who could read the token"
-            raise ConfigurationError(reason, hint="set DRAGOMAN_HOME")
-        if stat.S_IMODE(about.st_mode) & 0o077:
-            folder.chmod(0o700)
+    """Close a folder to others."""
+    about = folder.lstat()
+    if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.geteuid():
+        reason = f"{folder} belongs to another user, who could read the token"
+        raise ConfigurationError(reason, hint="set DRAGOMAN_HOME")
+    if stat.S_IMODE(about.st_mode) & 0o077:
+        folder.chmod(0o700)
 
 
 def _runs(process: str) -> bool:
     """Return whether a process runs, judged by its number; True if in doubt."""
-    if sys.platform != "win32":  # where the signal 0 would end it
-        try:
-            os.kill(int(process), 0)
-        except (ProcessLookupError, ValueError, OverflowError):
-            return False
-        except OSError:
-            return True
+    try:
+        os.kill(int(process), 0)
+    except (ProcessLookupError, ValueError, OverflowError):
+        return False
+    except OSError:
+        return True
     return True

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import sys
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -161,10 +160,10 @@ async def _listening(app: web.Application, port: int, tasks: TaskGroup) -> Async
     await runner.setup()
     assert runner.server is not None
     door = app[DOOR]
-    loop, reuse = asyncio.get_running_loop(), sys.platform != "win32"
+    loop = asyncio.get_running_loop()
     try:
         try:
-            listener = await loop.create_server(door.before(runner.server), "127.0.0.1", port, reuse_address=reuse)
+            listener = await loop.create_server(door.before(runner.server), "127.0.0.1", port, reuse_address=True)
         except (OSError, OverflowError) as error:
             why = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
             reason = f"the workbench cannot listen on port {port}: {why}"

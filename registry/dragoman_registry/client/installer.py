@@ -323,11 +323,9 @@ def unpack(wheel: Path, target: Path) -> None:
 
 
 COMPILE = """
-import compileall, py_compile, sys
-if sys.platform != "win32":
-    import resource
-    for limit, most in ((resource.RLIMIT_AS, 1 << 30), (resource.RLIMIT_CPU, 30), (resource.RLIMIT_FSIZE, 1 << 26)):
-        resource.setrlimit(limit, (most, most))
+import compileall, py_compile, resource, sys
+for limit, most in ((resource.RLIMIT_AS, 1 << 30), (resource.RLIMIT_CPU, 30), (resource.RLIMIT_FSIZE, 1 << 26)):
+    resource.setrlimit(limit, (most, most))
 unchecked = py_compile.PycInvalidationMode.UNCHECKED_HASH
 compileall.compile_dir(sys.argv[1], quiet=2, force=True, stripdir=sys.argv[1], invalidation_mode=unchecked)
 """
@@ -342,9 +340,7 @@ def compile_tree(folder: Path) -> None:
     """
     # -B: do not write bytecode of the standard library.
     command = [sys.executable, "-I", "-S", "-B", "-c", COMPILE, str(folder)]
-    # This process needs no variable of the host's environment, except SYSTEMROOT on Windows.
-    kept = {name: os.environ[name] for name in ("SYSTEMROOT",) if name in os.environ}
     with suppress(subprocess.SubprocessError, OSError):
         subprocess.run(  # noqa: S603 - our own text
-            command, stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL, env=kept, timeout=60, check=False
+            command, stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL, env={}, timeout=60, check=False
         )

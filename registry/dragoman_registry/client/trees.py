@@ -12,7 +12,7 @@ import msgspec
 
 from dragoman_api.errors import RegistryError
 from dragoman_registry.filelocks import holds
-from dragoman_registry.files import freeze, patiently, remove_tree, share, sync, sync_tree, try_lock
+from dragoman_registry.files import freeze, remove_tree, share, sync, sync_tree, try_lock
 from dragoman_registry.names import LISTING
 from dragoman_registry.validation import Fault, Unreadable, decode
 
@@ -99,7 +99,7 @@ class Trees:
             target.chmod(0o755)
             target.rename(folder.with_name(f"{digest}.damaged"))
         try:
-            patiently(lambda: folder.rename(target))
+            folder.rename(target)
         except OSError as error:
             # Another installer has already stored the same content.
             if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
@@ -135,7 +135,7 @@ class Trees:
         try:
             with self.staging() as staging:
                 self.path(digest).chmod(0o755)
-                patiently(lambda: self.path(digest).rename(staging / digest))
+                self.path(digest).rename(staging / digest)
         finally:
             os.close(descriptor)
         return True

@@ -101,7 +101,7 @@ def read_private(path: Path) -> CryptoSigner:
     from securesystemslib.signer import CryptoSigner
 
     try:
-        if path.stat().st_mode & 0o077 and os.name == "posix":
+        if path.stat().st_mode & 0o077:
             raise ConfigurationError(
                 f"others can read the key {path}", hint=f"chmod 600 {quote(str(path))}", code="key-exposed"
             )

@@ -37,7 +37,7 @@ PYTHONS = tuple((3, minor) for minor in range(11, 15))
 SYSTEMS = {
     f"Linux {machine}": [*(f"manylinux_2_{n}_{machine}" for n in range(39, 4, -1)), f"manylinux2014_{machine}"]
     for machine in ("x86_64", "aarch64")
-} | {"macOS arm64": [*mac_platforms((14, 0), "arm64")], "Windows x86_64": ["win_amd64"]}
+} | {"macOS arm64": [*mac_platforms((14, 0), "arm64")]}
 """The systems that a driver should support: platform tags by system, best first."""
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, Protocol
@@ -102,12 +101,12 @@ def open_events(path: Path) -> BinaryIO:
         PermissionError: It is a link of another user.
         OSError: It cannot be written.
     """
-    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
     if path.is_symlink():
-        if sys.platform != "win32" and path.lstat().st_uid not in (0, os.geteuid()):
+        if path.lstat().st_uid not in (0, os.geteuid()):
             raise PermissionError(None, "it is a link of another user", str(path))
     else:
-        flags |= getattr(os, "O_NOFOLLOW", 0)  # it may have become one since
+        flags |= os.O_NOFOLLOW  # it may have become one since
     # Unbuffered: after a failed write, closing a buffer would fail again.
     return os.fdopen(os.open(path, flags, 0o600), "ab", buffering=0)
 

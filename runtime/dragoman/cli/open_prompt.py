@@ -141,7 +141,7 @@ class _Shell:
 
     def _reader(self) -> Callable[[], str]:
         """Return what reads a line from the terminal."""
-        if os.environ.get("TERM", "dumb") in ("dumb", "unknown") and sys.platform != "win32":
+        if os.environ.get("TERM", "dumb") in ("dumb", "unknown"):
             with suppress(ImportError):
                 import readline  # noqa: F401 - gives input() its line editing and history
             return lambda: input(f"{plain(self._session.name)}> ")

@@ -101,7 +101,7 @@ def _show(prompt: str) -> None:
 
 
 async def _line(question: str) -> str:
-    if sys.platform == "win32" or not sys.stdin.isatty():
+    if not sys.stdin.isatty():
         data: bytes = await anyio.to_thread.run_sync(sys.stdin.buffer.readline, abandon_on_cancel=True)
     else:
         await anyio.wait_readable(sys.stdin)  # input() in a thread could not be interrupted
@@ -124,29 +124,13 @@ def _silent() -> Iterator[None]:
         sys.stderr.write("\n")
 
 
-if sys.platform == "win32":
+def _hide_typing() -> Callable[[], object]:
+    """Switch the echo of the terminal off; return a function that switches it on again."""
+    import termios
 
-    def _hide_typing() -> Callable[[], object]:
-        """Switch the echo of the console off; return a function that switches it on again."""
-        import ctypes
-        import msvcrt
-        from ctypes import wintypes
-
-        kernel32, console = ctypes.WinDLL("kernel32"), wintypes.HANDLE(msvcrt.get_osfhandle(sys.stdin.fileno()))
-        before = wintypes.DWORD()
-        kernel32.GetConsoleMode(console, ctypes.byref(before))
-        kernel32.SetConsoleMode(console, wintypes.DWORD(before.value & ~4))
-        return lambda: kernel32.SetConsoleMode(console, before)
-
-else:
-
-    def _hide_typing() -> Callable[[], object]:
-        """Switch the echo of the terminal off; return a function that switches it on again."""
-        import termios
-
-        terminal = sys.stdin.fileno()
-        before = termios.tcgetattr(terminal)
-        silent = [*before]
-        silent[3] &= ~termios.ECHO
-        termios.tcsetattr(terminal, termios.TCSADRAIN, silent)
-        return lambda: termios.tcsetattr(terminal, termios.TCSADRAIN, before)
+    terminal = sys.stdin.fileno()
+    before = termios.tcgetattr(terminal)
+    silent = [*before]
+    silent[3] &= ~termios.ECHO
+    termios.tcsetattr(terminal, termios.TCSADRAIN, silent)
+    return lambda: termios.tcsetattr(terminal, termios.TCSADRAIN, before)

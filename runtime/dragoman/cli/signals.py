@@ -24,32 +24,12 @@ ENDED = (124, 130, 143)
 asked: list[int] = []
 """The received signals that end this process, in order."""
 
+_ALARM = signal.SIGALRM
 
-if sys.platform == "win32":  # without timer signals, so a thread simulates one
-    import _thread
-    from threading import Timer
 
-    _ALARM = 14
-    _clocks: list[Timer] = []
-
-    def _set_alarm(seconds: float) -> None:
-        while _clocks:
-            _clocks.pop().cancel()
-        _clocks.append(Timer(seconds, _ring))
-        _clocks[0].daemon = True
-        _clocks[0].start()
-
-    def _ring() -> None:
-        asked.append(_ALARM)
-        _set_alarm(GRACE)
-        _thread.interrupt_main(signal.SIGINT)
-
-else:
-    _ALARM = signal.SIGALRM
-
-    def _set_alarm(seconds: float) -> None:
-        signal.signal(_ALARM, _stop)
-        signal.setitimer(signal.ITIMER_REAL, seconds)
+def _set_alarm(seconds: float) -> None:
+    signal.signal(_ALARM, _stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
 
 
 def heed(*, seconds: float | None = None) -> None:

@@ -55,9 +55,8 @@ class StatusLine:
 
 def _taken() -> bool:
     """Return whether another program reads single keys from the terminal, as a pager does, and so draws on it."""
-    if sys.platform != "win32":
-        import termios
+    import termios
 
-        with suppress(OSError, ValueError, termios.error):  # it is closed, or has no descriptor
-            return not termios.tcgetattr(sys.stderr.fileno())[3] & termios.ICANON
+    with suppress(OSError, ValueError, termios.error):  # it is closed, or has no descriptor
+        return not termios.tcgetattr(sys.stderr.fileno())[3] & termios.ICANON
     return False

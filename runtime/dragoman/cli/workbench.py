@@ -98,8 +98,5 @@ async def _told_to_end() -> AsyncIterator[Callable[[], Awaitable[object]]]:
     """Receive signals from before the address is printed, and yield a function that waits for one."""
     import anyio
 
-    if sys.platform == "win32":  # Ctrl-C cancels the command
-        yield anyio.sleep_forever
-    else:
-        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-            yield lambda: anext(signals)
+    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        yield lambda: anext(signals)

@@ -6,7 +6,6 @@ import errno
 import hashlib
 import os
 import stat
-import sys
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from shlex import quote
@@ -153,15 +152,15 @@ class FileTarget(StreamTarget):
             if (handle := files.try_lock(self.part, mode=self.mode)) is None:
                 hint = "wait for it, or choose another file"
                 raise ExportError(f"another export is writing {self.name}", hint=hint, code="export-running")
-            if sys.platform != "win32" and os.fstat(handle).st_uid != os.geteuid():
+            if os.fstat(handle).st_uid != os.geteuid():
                 os.close(handle)
                 hint = "choose another folder: that user could read the export"
                 raise ExportError(f"{self.part} belongs to another user; nothing was written", hint=hint)
             if not stat.S_ISREG((found := os.fstat(handle)).st_mode) or found.st_nlink > 1:
                 os.close(handle)
                 raise self._foreign()
-            if sys.platform != "win32":  # an earlier run may have created it before there was a private file
-                _set_mode(handle, stat.S_IMODE(found.st_mode) & self.mode)
+            # An earlier run may have created it before there was a private file.
+            _set_mode(handle, stat.S_IMODE(found.st_mode) & self.mode)
             self._stream = os.fdopen(handle, "r+b", buffering=0)
             files.sweep_drafts(self._checkpoint, self.manifest)
 
@@ -251,7 +250,7 @@ class FileTarget(StreamTarget):
                 _give_mode(self._source, mode | PRIVATE)
             files.sync(self._source)
             self.manifest.unlink(missing_ok=True)
-            files.patiently(lambda: self._source.replace(self._final))
+            self._source.replace(self._final)
             if mode is not None:
                 _give_mode(self._final, mode)
             files.sync(self._final.parent)
@@ -297,29 +296,27 @@ def _modes(path: Path) -> tuple[int, int | None]:
     The latter is None where the umask decides: for a new file, and if another user could have put the file or a link
     there. Such a file can only narrow what the umask allows.
     """
-    if sys.platform != "win32":
-        with suppress(OSError):  # there is none, or only a link that leads nowhere
-            found = path.stat()
-            mode = stat.S_IMODE(found.st_mode) & (files.mode_beside(path, source=path) | 0o111)
-            if path.is_symlink() or found.st_uid != os.geteuid():
-                return PRIVATE | (mode & OPEN), None
-            return PRIVATE, mode
+    with suppress(OSError):  # there is none, or only a link that leads nowhere
+        found = path.stat()
+        mode = stat.S_IMODE(found.st_mode) & (files.mode_beside(path, source=path) | 0o111)
+        if path.is_symlink() or found.st_uid != os.geteuid():
+            return PRIVATE | (mode & OPEN), None
+        return PRIVATE, mode
     return OPEN, None
 
 
 def _give_mode(path: Path, mode: int) -> None:
     """Set the mode of a file, but not through a link that another user may have put there."""
-    if sys.platform != "win32":
-        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
-        try:
-            if os.fstat(handle).st_nlink == 1:
-                _set_mode(handle, mode)
-        finally:
-            os.close(handle)
+    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    try:
+        if os.fstat(handle).st_nlink == 1:
+            _set_mode(handle, mode)
+    finally:
+        os.close(handle)
 
 
 def _set_mode(handle: int, mode: int) -> None:
     """Set the mode of an open file, where the file system has modes."""
-    if sys.platform != "win32" and stat.S_IMODE(os.fstat(handle).st_mode) != mode:
+    if stat.S_IMODE(os.fstat(handle).st_mode) != mode:
         with suppress(OSError):
             os.fchmod(handle, mode)

@@ -92,7 +92,6 @@ class Child:
 
         def wait() -> None:
             self.process.wait()
-            self.output.settle()
             loop.call_soon_threadsafe(ended)
 
         if self._pidfd >= 0:

@@ -150,7 +150,6 @@ class Worker:
         self._broker = Broker(
             child.broker,
             AddressResolver(launch.approved, launch.further, remembered=launch.remembered),
-            pid=child.process.pid,
             via=self._way,
             on_denied=self._deny,
             on_nearer=self._on_nearer,
@@ -163,7 +162,6 @@ class Worker:
     async def _start(self) -> None:
         launch = self._launch
         with stage("lock-down"):
-            self._child.process.bound(self._config.lockdown)
             sandboxed: Sandboxed = await self._say(self._config, Sandboxed)
         with stage("assessment"):
             pids = (self._child.process.pid, os.getpid())

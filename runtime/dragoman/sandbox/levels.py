@@ -41,7 +41,6 @@ _BY = {
     "host_memory": ("landlock", "host"),
 }
 _FILTERS = "Seccomp_filters"
-_SUBSYSTEM = "use the Windows Subsystem for Linux (wsl --install), where drivers are confined fully"
 _ESSENTIAL = ("network", "exec", "process", "host_memory")  # without these it is only a process
 
 
@@ -106,8 +105,6 @@ def achievable_level() -> SandboxReport:
 
 
 def _no_lockdown(system: str) -> MissingLayer:
-    if system == "win32":
-        return MissingLayer("no lock-down on Windows, so a driver has all of your rights", _SUBSYSTEM)
     return MissingLayer(f"no lock-down on {system}", "full confinement needs Linux on x86-64 or arm64")
 
 
@@ -156,7 +153,7 @@ def assess(
     limited = "limits" in told.layers and told.probes.get("memory", not told.probes)
     if not limited and told.probes and "limits" not in told.failures:
         missing.append(MissingLayer("memory is not bounded"))
-    by = ("rlimits",) if limited else ("job",) if "job" in told.layers else ()
+    by = ("rlimits",) if limited else ()
     permissions["memory"] = Permission(state="limited" if by else "not_enforced", by=by)
     permissions["cpu"] = Permission(state="limited", by=("deadline", *(("rlimits",) if limited and cpu else ())))
     if policy != "off" and sys.platform == "linux" and (unconfirmed := _unconfirmed(status, own, told.failures)):

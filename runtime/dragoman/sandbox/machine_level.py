@@ -53,7 +53,6 @@ def tried_level(host_imports: HostImports) -> SandboxReport:
         child.admit(host_imports)
         child.control.settimeout(SECONDS)
         config = configure(Launch(driver="", trees=()), host_imports)
-        child.process.bound(config.lockdown)
         child.control.sendall(wire.pack(config))
         body = receive(child.control, limit=FROM_CHILD)
         told = msgspec.msgpack.decode(body or b"", type=Sandboxed)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import ssl
-import sys
 from typing import TYPE_CHECKING
 
 from dragoman_worker.wire import Sandboxed
@@ -15,8 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from dragoman_worker.wire import Lockdown
-
-assert sys.platform != "win32"
 
 
 class Confinement:

@@ -13,12 +13,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 _libc.syscall.restype = ctypes.c_long
 
 LINUX = sys.platform == "linux"
-if sys.platform == "win32":
-    import platform
-
-    MACHINE = platform.machine()
-else:  # without platform, which takes a tenth of what comes before a driver's start
-    MACHINE = os.uname().machine
+MACHINE = os.uname().machine  # without platform, which takes a tenth of what comes before a driver's start
 # Other systems on the same processor use the same numbers for other calls.
 NUMBERS = {"x86_64": syscall_numbers.X86_64, "aarch64": syscall_numbers.AARCH64}.get(MACHINE, {}) if LINUX else {}
 """The system call numbers of this machine. Empty if the lock-down does not know the machine."""

@@ -10,15 +10,12 @@ import errno
 import os
 import stat
 import struct
-import sys
 from typing import TYPE_CHECKING
 
 from .kernel import LINUX, syscall
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-
-assert sys.platform != "win32"
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446  # the same numbers on every architecture
 _VERSION_FLAG = ctypes.c_uint32(1)

@@ -7,12 +7,9 @@ import os
 import resource
 import signal
 import struct
-import sys
 from contextlib import suppress
 
 from .kernel import LINUX, NUMBERS, code_of, prctl, syscall
-
-assert sys.platform != "win32"
 
 _SET_PDEATHSIG, _SET_DUMPABLE, _SET_NO_NEW_PRIVS, _CAP_AMBIENT = 1, 4, 38, 47
 _CLEAR_ALL = 4

@@ -10,13 +10,10 @@ import errno
 import mmap
 import os
 import socket
-import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-assert sys.platform != "win32"
 
 _REFUSALS = (errno.EACCES, errno.EPERM, errno.ENOSYS)
 

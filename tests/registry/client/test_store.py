@@ -527,7 +527,6 @@ except DragomanError as error:
 """
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no modes of files")
 @pytest.mark.parametrize(("mode", "code"), [("444", "install-failed"), ("000", "state-unreadable")])
 def test_a_state_that_may_not_be_used_says_so_and_is_not_called_damaged(mode: str, code: str, shared_path: Path):
     command = [sys.executable, "-c", ELSEWHERE, str(shared_path / "home"), mode]

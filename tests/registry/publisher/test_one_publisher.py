@@ -7,7 +7,6 @@ import json
 import os
 import re
 import shutil
-import sys
 import threading
 import time
 from typing import TYPE_CHECKING
@@ -260,7 +259,6 @@ def broken() -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(60)
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows bounds no memory here")
 def test_work_apart_ends_at_its_bounds_and_the_next_piece_goes_on(monkeypatch):
     with isolation.Apart() as work:
         assert work.call(len, "four") == 4

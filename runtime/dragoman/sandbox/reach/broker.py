@@ -50,7 +50,6 @@ class Broker:
         sock: socket.socket,
         resolver: AddressResolver,
         *,
-        pid: int,
         via: Way | None = None,
         on_denied: Callable[[str, int | None], None],
         on_nearer: Callable[[NearerError, int | None], None],
@@ -70,7 +69,7 @@ class Broker:
             on_via_failed: Receives each failure of `via`.
         """
         sock.settimeout(0)
-        self._socket, self._pid = sock, pid
+        self._socket = sock
         self._resolver, self._via = resolver, via
         self._on_denied, self._on_nearer, self._on_fault = on_denied, on_nearer, on_fault
         self._on_via_failed = on_via_failed
@@ -150,7 +149,7 @@ class Broker:
 
     def _reply(self, reply: BrokerReply, passed: Passed | None = None) -> None:
         try:
-            whole = send(self._socket, reply, passed, to=self._pid)
+            whole = send(self._socket, reply, passed)
         except BlockingIOError:
             whole = False
         except OSError:
@@ -161,7 +160,5 @@ class Broker:
 
 def _number(error: OSError) -> int:
     """Return the number that tells the child the error; `getaddrinfo` errors are negative."""
-    if isinstance(error, ConnectionRefusedError):  # its errno is meaningless on Windows
-        return errno.ECONNREFUSED
     number = error.errno or errno.EHOSTUNREACH
     return -abs(number) if isinstance(error, socket.gaierror) else number

@@ -79,8 +79,7 @@ class SshProcess:
         )
         assert self._process.stderr is not None
         self._stderr = self._process.stderr
-        if sys.platform != "win32":
-            os.set_blocking(self._stderr.fileno(), False)
+        os.set_blocking(self._stderr.fileno(), False)
         self._loop.add_reader(self._stderr.fileno(), self._read)
         self._watch_end()
         self._watch_hang_up(end)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import platform
 import shutil
 import socket
 from typing import TYPE_CHECKING
@@ -48,9 +47,6 @@ _KEPT = ("HOME", "PATH", "USER", "LOGNAME", "SSH_AUTH_SOCK")
 
 def find_ssh() -> str:
     """Return the path of the `ssh` program. Raises ConfigurationError if tunnels cannot work here."""
-    if platform.system() == "Windows":
-        reason = "an SSH tunnel needs a socket as the standard input and output of ssh, which Windows does not have"
-        raise ConfigurationError(reason, hint="use an HTTP proxy, or the Windows Subsystem for Linux (wsl --install)")
     if (found := shutil.which("ssh")) is None:
         raise ConfigurationError("an SSH tunnel needs the program ssh, which is not found", hint="command -v ssh")
     return found

@@ -45,7 +45,7 @@ async def _connect(place: Place, port: int) -> socket.socket:
     sock = socket.socket(place.family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         sock.settimeout(0)
-        host, _, *rest = (*place.address, 0, 0)[: 4 if place.family == socket.AF_INET6 else 2]  # Windows needs all
+        host, _, *rest = place.address
         await asyncio.get_running_loop().sock_connect(sock, (host, port, *rest))
     except BaseException:
         sock.close()
