@@ -235,39 +235,18 @@ def test_ctrl_c_belongs_to_the_pager_and_one_that_cannot_start_loses_nothing(own
     assert "- row 3 ---" in shell.run("page books --vertical")
 
 
-def test_watch_repeats_what_reads_until_ctrl_c(own, screen):
-    shell = screen(own, columns=140)
-    shell.ready()
-    shell.type("watch 0.2 count books")
-    shell.until(lambda: shell.raw.count(b"every 0.2 s: count books") >= 3)
-    shell.press("ctrl-c")
-    shell.until(lambda: "every 0.2 s: count books" in shell.shown and shell.prompts())
-    shell.type("watch 1 count boks")
-    shell.until(lambda: "did you mean books?" in shell.shown and shell.prompts())  # the first failure ends it
-    assert "not 'drop'" in shell.run("watch 1 drop books")
-    assert "not 'console'" in shell.run("watch 1 console DELETE /books")
-    assert "watch takes seconds" in shell.run("watch now count books")
-    assert "watch takes seconds" in shell.run("watch 2")
-    shell.type("watch 0.2 console GET /x")
-    shell.until(lambda: shell.raw.count(b"every 0.2 s: console GET /x") >= 2)
-    shell.press("ctrl-c")
-    shell.ready()
-    shell.press("ctrl-d")
-    assert shell.end() == 0
-
-
 def test_ctrl_c_between_the_calls_of_a_command_ends_the_line_and_not_the_shell(capsys):
     def one(words, line):
         ran.append(line)
-        if line == "watch 5 count books":
+        if line == "count orders":
             raise KeyboardInterrupt
 
     ran = []
     shell = _Shell.__new__(_Shell)
     shell._attended, shell._one = True, one
-    shell._lines = lambda: iter(["watch 5 count books", "count books", "quit"])
+    shell._lines = lambda: iter(["count orders", "count books", "quit"])
     assert shell.run() == 0
-    assert ran == ["watch 5 count books", "count books"]
+    assert ran == ["count orders", "count books"]
     shell._attended = False
     with pytest.raises(KeyboardInterrupt):
         shell.run()

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from .options import Options
 
 _SAFE = re.compile(r"[\w@%+=:,./\\-]*")  # \x is a command
-_WATCH = re.compile(r"\s*watch\s+\S+\s+")
 
 
 class LineOffer(NamedTuple):
@@ -55,8 +54,6 @@ def offers(
         own: The commands that only the shell has, with what they do.
         local: The commands that leave out the connection's name.
     """
-    if (watched := _WATCH.match(line)) and watched.end() <= position:
-        line, position = line[watched.end() :], position - watched.end()
     if is_console(line):
         yield from _console(line, position, names)
         return

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import os
-import re
 import shutil
 import sys
 import threading
-from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -43,7 +43,6 @@ HISTORY = "open-history.jsonl"
 LEAVE = ("quit", "exit")
 MOVES = ("next", "prev")
 OWN = {
-    "watch": "watch SECONDS COMMAND runs a command again and again, until Ctrl-C.",
     "\\x": "Rows with a line for each column: on, off, or auto, by the width of the terminal.",
     "\\pager": "Long output in a pager: on or off.",
     "next": "The page after the last one.",
@@ -55,7 +54,7 @@ OWN = {
 """The commands that only the shell has."""
 
 READS = ("objects", "describe", "page", "count", "summarize", "cell", "console")
-"""The commands whose output may be long, and which can be repeated."""
+"""The commands whose output may be long."""
 
 SWITCHES = {"\\x": ("on", "off", "auto"), "\\pager": ("on", "off")}
 """How output is shown, with the states of each; the last one follows `on`."""
@@ -88,6 +87,15 @@ def open_(options: Options, connection: str, *, no_pager: bool) -> int:
         options.say(f"connected: {session.server.product} {session.server.version} · sandbox {session.sandbox}")
         with inside(session.name):
             return _Shell(options, session, portal, runtime, pages=not no_pager).run()
+
+
+class _HeldOutput(io.StringIO):
+    """Holds back the output of a command, which is written for the terminal all the same."""
+
+    encoding = property(lambda _: sys.__stdout__ and sys.__stdout__.encoding)
+
+    def isatty(self) -> bool:
+        return True
 
 
 class _Shell:
@@ -165,12 +173,10 @@ class _Shell:
         if words[0] == "help":
             return self._help(words[1:])
         if words[0] in MOVES:
-            with self._pager(words):
+            with self._paged(words):
                 return self._move(back=words[0] == "prev")
         if words[0] in SWITCHES:
             return self._switch(*words)
-        if words[0] == "watch":
-            return self._watch(line)
         if words[0] in ABSENT:
             say(f"{words[0]}: {ABSENT[words[0]]}")
             return USAGE
@@ -179,19 +185,34 @@ class _Shell:
             return app.execute(words, options, wait=self._wait)
         if words[0] not in COMMANDS:
             return self._unknown(words[0], line)
-        with self._pager(words):
+        with self._paged(words):
             code = self._execute(words)
         if words[0] == "page" and not code:
             at = words.index("--cursor") if "--cursor" in words else len(words)
             self._paging = [word for word in words[:at] + words[at + 2 :] if word != "--last"]
         return code
 
-    def _pager(self, words: list[str]) -> AbstractContextManager[None]:
-        """Return the context in which a line's output is shown with a pager if it is long."""
-        from .pager import paged
-
+    @contextmanager
+    def _paged(self, words: list[str]) -> Iterator[None]:
+        """Show the output of a line that reads with the user's pager if it is longer than the screen."""
         reads = words[0] in (*READS, *MOVES) and not any(word.startswith("--events") for word in words)
-        return paged() if self._pages and reads else nullcontext()
+        if not (self._pages and reads):
+            yield
+            return
+        output = _HeldOutput()
+        try:
+            with redirect_stdout(output):
+                yield
+        except BaseException:
+            sys.stdout.write(output.getvalue())
+            raise
+        text, size = output.getvalue(), shutil.get_terminal_size()
+        lines = sum(1 + len(click.unstyle(line)) // size.columns for line in text.splitlines())
+        if lines >= size.lines:
+            with suppress(OSError, ValueError):  # no such program, or no words for a shell
+                click.echo_via_pager(text.rstrip("\n"))
+                return
+        sys.stdout.write(text)
 
     def _switch(self, name: str, value: str = "", *_rest: str) -> int:
         """Set how output is shown; without a value, change it."""
@@ -208,35 +229,6 @@ class _Shell:
             self._pages = value == "on" and sys.stdout.isatty()
         self._options.say(f"{name} is {value}")
         return 0
-
-    def _watch(self, line: str) -> int:
-        """Repeat a command that reads."""
-        found = re.fullmatch(r"\s*watch\s+(\S+)\s+(.+)", line, re.DOTALL)
-        words = split_words(found[2]) if found else []
-        seconds = _seconds(found[1]) if found else None
-        if seconds is None or not words:
-            say("watch takes seconds and a command: watch 2 count OBJECT")
-            return USAGE
-        if words[0] not in READS or self._writes(words):
-            say(f"watch repeats commands that read ({', '.join(READS)}), not {words[0]!r} that may write")
-            return USAGE
-        from .watching import watch
-
-        return watch(lambda: self._execute(words), seconds=seconds, command=found[2] if found else "")
-
-    def _writes(self, words: list[str]) -> bool:
-        """Return whether a console text may write; of a file, that is not known before it is read."""
-        if words[0] != "console":
-            return False
-        if len(words) < 2 or {"-f", "--file", "--var"} & {word.partition("=")[0] for word in words}:
-            return True
-        from dragoman_api.errors import DragomanError
-
-        try:
-            requests = self._portal.call(self._session.parse, words[1])
-        except DragomanError:
-            return False  # the command itself says what is wrong
-        return any(request.writes for request in requests)
 
     def _unknown(self, word: str, line: str) -> int:
         meant = did_you_mean(near_names(word, (*COMMANDS, *ELSEWHERE, *OWN), most=1))
@@ -306,12 +298,3 @@ class _Shell:
         for name, about in (told | OWN).items():
             sys.stdout.write(f"{name:<{widest}}{about}\n")
         return 0
-
-
-def _seconds(text: str) -> float | None:
-    """Read the time between two runs: 2, 0.5, 30s, 5m; None for anything else."""
-    from .watching import LEAST, MOST
-
-    found = re.fullmatch(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)([smh]?)", text)
-    seconds = float(found[1]) * {"": 1, "s": 1, "m": 60, "h": 3_600}[found[2]] if found else 0.0
-    return seconds if LEAST <= seconds <= MOST else None
