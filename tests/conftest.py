@@ -50,7 +50,6 @@ MAY_BLOCK = {
         "store_secret",
         "check_name",
         "check_saved",
-        "may_hold_texts",
         "sifted",
     },
     "dragoman/cli/command_files.py": {"open_events", "check_apart"},  # before anything else is opened

@@ -12,7 +12,7 @@ import msgspec
 from dragoman_api.errors import Refused
 from dragoman_api.wording import failure
 
-PERSONAL = frozenset({"address", "certificate", "reference", "sign-in"})
+PERSONAL = frozenset({"address", "certificate", "sign-in"})
 """Questions that no blanket consent answers: it may be older than what they are about."""
 
 
@@ -20,8 +20,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     """Something that needs a person's consent.
 
     Attributes:
-        about: ``permissions``, ``publisher``, ``sandbox``, ``change``; ``reference``: a text that may be a driver's
-            would be read as a reference, which could run a command; ``address``: a host's name leads nearer;
+        about: ``permissions``, ``publisher``, ``sandbox``, ``change``; ``address``: a host's name leads nearer;
             ``certificate``: a server's certificate is not trusted, and would be pinned; or ``sign-in``: the driver
             would reach a token endpoint besides the database.
         text: The question.

@@ -12,12 +12,10 @@ import msgspec
 from dragoman_api import events, tls
 from dragoman_api.errors import ConfigurationError, ConnectionFailedError, DragomanError, PermissionDeniedError
 from dragoman_registry.client.store import Store
-from dragoman_registry.names import called
 
 from .automations import named, shipped
 from .connections.form_values import check_values, to_save
 from .connections.profiles import make_profile, open_files
-from .connections.reference_migration import find_texts, record
 from .connections.saved_connections import Connections
 from .consents import Consents, check_sign_in
 from .event_bus import Bus
@@ -27,7 +25,6 @@ from .plugins import Plugins, Registries
 from .plugins.advisory_cache import AdvisoryCache
 from .plugins.install_on_open import InstallOnOpen
 from .plugins.install_steps import PluginInstaller
-from .questions import ask_consent
 from .sandbox.driver_process import Launch
 from .sandbox.host_imports import find_host_imports
 from .sandbox.levels import achievable_level
@@ -263,7 +260,6 @@ class Runtime:
             connection, name = name, name.name
         try:
             generation = await self._drivers.ready_for(connection.type, connection=name)
-            connection = await self._recorded(connection, generation)
             driver = await self._started(connection, generation, secrets or {}, trial=trial)
         except DragomanError as error:
             self._bus.emit(events.ConnectionFailed(connection=name, code=error.code, reason=error.message))
@@ -369,7 +365,6 @@ class Runtime:
         wanted = list(map(_fingerprint, fingerprints))
         connection = await anyio.to_thread.run_sync(self.connections.get, name)
         generation = await self._drivers.ready_for(connection.type, connection=name)
-        connection = await self._recorded(connection, generation)
         launch, profile, _, _ = await self._prepared(connection, generation, {})
         if not profile.ssl_mode.verifies or profile.skip_tls_verification:
             hint = f"dragoman connections edit {name} --ssl-mode verify-identity --no-skip-tls-verification"
@@ -392,19 +387,6 @@ class Runtime:
         )
         for warning in driver.warnings:
             self._bus.emit(events.ConnectionWarned(connection=driver.info.name, code="warning", reason=warning))
-
-    async def _recorded(self, connection: SavedConnection, generation: Generation) -> SavedConnection:
-        """Record an older file's texts as references, after asking about those that a driver could have supplied."""
-        texts = await anyio.to_thread.run_sync(find_texts, connection, generation.manifest.form, self.connections)
-        if not texts:
-            return connection
-        question = texts.question(f"{called(generation.label, generation.project)} {generation.version}")
-        if texts.uncertain and not await ask_consent(self._confirm, question):
-            reason = f"connection {connection.name!r}: {'; '.join(texts.details)}, if you entered that yourself and "
-            reason += "no driver did; nothing was read or run"
-            raise ConfigurationError(reason, hint=f"dragoman connections migrate {connection.name}")
-        await anyio.to_thread.run_sync(record, texts, self.connections)
-        return texts.recorded
 
     async def _prepared(
         self, connection: SavedConnection, generation: Generation, typed: Mapping[str, str]

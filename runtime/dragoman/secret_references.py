@@ -147,9 +147,8 @@ class StoredSecrets:
         """Delete a connection's secrets, except those that its values (`but`) refer to by then. Raises as `keep`."""
 
         def drop(stored: dict[str, Any]) -> None:
-            # Older files hold the reference as a text.
             values, secrets = but(), _secrets_of(connection, stored).items()
-            used = {key: text for key, text in secrets if values.get(key) in (STORED, f"stored:{connection}.{key}")}
+            used = {key: text for key, text in secrets if values.get(key) == STORED}
             if used:
                 stored[connection] = used
             else:

@@ -168,26 +168,6 @@ def saved_text(house, text):
     return file
 
 
-def test_a_text_of_an_older_file_is_recorded_by_a_command_that_shows_what_it_does(own):
-    file = saved_text(own, "\"command:printf 'open sesame'\"")
-    before = file.read_text()
-    for yes in ((), ("--yes",)):  # which agrees to other things: no person has seen the text
-        done = own("connections", "test", "old", *yes, code=2)
-        assert "error[configuration-invalid]: connection 'old': api_key = " in done.err
-        assert "nothing was read or run" in done.err
-        assert done.err.endswith("  try: dragoman connections migrate old\n")
-    assert "printf 'open sesame'" in own("connections", "migrate", "old", code=1).err
-    assert file.read_text() == before
-    done = own("connections", "migrate", "old", "--yes")
-    assert done.out == "recorded api_key\n"
-    assert "runs the command  printf 'open sesame'" in done.err
-    assert file.read_text() == "format = 2\n\n" + before.replace(
-        "\"command:printf 'open sesame'\"", "{ command = \"printf 'open sesame'\" }"
-    )
-    assert own("connections", "test", "old").out.startswith("old · connected")
-    assert own("connections", "migrate", "old", "--json").json["recorded"] == []
-
-
 def test_what_a_connection_reads_and_runs_is_listed_and_shown(own):
     saved_text(own, '{ command = "pass show shop" }')
     assert "runs the command" in own("connections", "list").out

@@ -118,40 +118,14 @@ def test_an_edit_elsewhere_while_the_form_is_open_is_not_overwritten(own, termin
     assert own("connections", "show", "shop", "--json").json["values"]["port"] == 7701
 
 
-def older(house, text):
+def saved_with_key(house, text):
     file = house.home / "config/connections.toml"
     file.write_text(f'[old]\ntype = "demo"\nport = 7700\nauth_method = "api-key"\napi_key = {text}\n')
     return file
 
 
-def test_a_text_of_an_older_file_is_asked_about_at_a_terminal_and_yes_does_not_answer(own, terminal):
-    file = older(own, '"env:DEMO_KEY"')
-    screen = terminal(own, "connections", "test", "old", "--yes", DEMO_KEY="open sesame")
-    shown = screen.answer("[y/N] ", "n")
-    assert "api_key = 'env:DEMO_KEY': reads the variable DEMO_KEY" in shown
-    assert (
-        "Did you enter this yourself? Each time old opens, Demo Driver (dragoman-demo) 1.1.0 gets the result" in shown
-    )
-    assert screen.end()[0] == 2
-    assert '"env:DEMO_KEY"' in file.read_text()
-    screen = terminal(own, "connections", "test", "old", DEMO_KEY="open sesame")
-    screen.answer("[y/N] ", "y")
-    assert screen.end()[0] == 0
-    assert '{ env = "DEMO_KEY" }' in file.read_text()
-
-
-def test_a_script_is_unattended_at_a_terminal_too_and_yes_answers_for_no_person(own, terminal, tmp_path):
-    older(own, '"env:DEMO_KEY"')
-    script = tmp_path / "script.py"
-    script.write_text("async def main(runtime):\n    async with runtime.open('old'):\n        pass\n")
-    screen = terminal(own, "run", script, "--yes", DEMO_KEY="open sesame")
-    shown = screen.until("if you entered that yourself")
-    assert "Did you enter" not in shown
-    assert screen.end()[0] == 2
-
-
 def test_only_the_field_whose_kind_changed_is_asked_for(own, terminal):
-    file = older(own, '{ path = "/etc/hostname" }')
+    file = saved_with_key(own, '{ path = "/etc/hostname" }')
     screen = terminal(own, "connections", "edit", "old", DEMO_KEY="open sesame")
     screen.answer("> ", "2")
     screen.answer("Name of the variable: ", "DEMO_KEY")

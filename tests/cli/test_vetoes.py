@@ -67,7 +67,6 @@ LOOKING = {  # at files of this machine, and at registries
     "plugins verify", "plugins why", "queries list", "queries show", "registry list",
 }  # fmt: skip
 CONFIGURING = {
-    "connections migrate",
     "connections remove",
     "queries remove",
     "queries save",

@@ -12,7 +12,6 @@ import wheelhouse
 from dragoman.connections.form_values import check_values
 from dragoman.connections.saved_connections import SavedConnection
 from dragoman.secret_references import Reference
-from dragoman.settings import find_paths
 from dragoman_api.errors import ConfigurationError, DriverCrashedError, Refused
 from dragoman_api.forms import Choice, FieldKind, FormField
 
@@ -76,12 +75,6 @@ async def updated(runtime, how):
         await runtime.plugins.remove("demo")
 
 
-def older(**values):
-    """Write the connection into a file of the first format, in which a text may be a reference."""
-    lines = ["[demo]", 'type = "demo"', *(f'{key} = "{value}"' for key, value in values.items())]
-    find_paths().connections.write_text("\n".join(lines))
-
-
 def saved(**values):
     return SavedConnection(name="demo", type="demo", values=values)
 
@@ -104,65 +97,13 @@ async def test_a_choice_never_becomes_a_command_that_the_host_runs(make_runtime,
     assert caught.value.hint == "dragoman connections edit demo --dialect env:NAME --locale env:NAME"
 
 
-async def test_a_person_sees_the_exact_text_before_it_becomes_a_command(make_runtime, tmp_path):
-    trace, asked = tmp_path / "executed", []
-
-    async def decline(question):
-        asked.append(question)
-        return False
-
-    async with make_runtime(driver(field("dialect", "secret")), confirm=decline) as runtime:
-        older(dialect=f"command:touch {trace}")
-        with pytest.raises(ConfigurationError, match="nothing was read or run") as caught:
-            async with runtime.open("demo"):
-                pass
-        assert caught.value.hint == "dragoman connections migrate demo"
-        [question] = [each for each in asked if each.about == "reference"]
-        assert question.details == (f"dialect = 'command:touch {trace}': runs the command  touch {trace}",)
-        assert runtime.connections.get("demo").values == {"dialect": f"command:touch {trace}"}
-    assert not trace.exists()
-
-
-@pytest.mark.slow
-async def test_a_text_that_a_person_owns_to_is_recorded_and_not_asked_about_again(make_runtime, monkeypatch):
-    monkeypatch.setenv("KEY", "s3cret")
-    asked = []
-
-    async def agree(question):
-        asked.append(question.about)
-        return True
-
-    async with make_runtime(driver(field("dialect", "secret")), confirm=agree) as runtime:
-        older(dialect="env:KEY")
-        for _ in "12":
-            async with runtime.open("demo") as session:
-                assert (await told(session))["dialect"] == "s3cret"
-        assert runtime.connections.get("demo").values == {"dialect": Reference("env", "KEY")}
-    assert asked.count("reference") == 1
-
-
-@pytest.mark.slow
-async def test_an_edit_while_a_person_is_asked_about_texts_is_kept_and_the_person_is_told(make_runtime):
-    async def agree(question):
-        if question.about == "reference":
-            runtime.connections.save(saved(dialect="edited"), replace=True)
-        return True
-
-    async with make_runtime(driver(field("dialect", "secret")), confirm=agree) as runtime:
-        older(dialect="env:KEY")
-        with pytest.raises(ConfigurationError, match="'demo' was edited elsewhere before you answered"):
-            async with runtime.open("demo"):
-                pytest.fail("it opened")
-        assert runtime.connections.get("demo").values == {"dialect": "edited"}
-
-
 @pytest.mark.slow
 async def test_a_choice_never_becomes_a_file_that_is_opened(make_runtime, registry, tmp_path):
     private = tmp_path / "id_rsa"
     private.write_text("PRIVATE KEY")
 
-    async def agree(question):
-        return question.about != "reference"
+    async def agree(_question):
+        return True
 
     async with make_runtime(driver(choice("notes", str(private))), confirm=agree) as runtime:
         runtime.connections.save(saved(notes=str(private)), replace=True)

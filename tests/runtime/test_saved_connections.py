@@ -72,7 +72,7 @@ def test_comments_and_other_entries_survive_a_change(connections, paths):
     paths.connections.write_text('# mine\n[old]\ntype = "weaviate" # the library\nhost = "h"\n')
     connections.save(saved(host="h"))
     connections.remove("shop")
-    assert paths.connections.read_text().startswith('# mine\nformat = 2\n\n[old]\ntype = "weaviate" # the library\n')
+    assert paths.connections.read_text().startswith('# mine\n[old]\ntype = "weaviate" # the library\n')
 
 
 def test_a_syntax_error_names_the_line_and_the_file_is_never_overwritten(connections, paths):

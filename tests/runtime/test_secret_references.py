@@ -1,4 +1,4 @@
-"""References in `connections.toml`: tables, never texts; what older files hold is recorded as a person says."""
+"""References in `connections.toml`: tables, never texts."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ import tomllib
 import pytest
 
 from dragoman import secret_references
-from dragoman.connections.reference_migration import find_texts, record
 from dragoman.connections.saved_connections import Connections, SavedConnection
 from dragoman.secret_references import MAX_SECRET, STORED, Reference, resolve, typed
 from dragoman.settings import find_paths
 from dragoman_api.errors import ConfigurationError
-from dragoman_api.forms import FieldKind, FormField
+from dragoman_api.forms import FieldKind
 
 SECRET, FILE = FieldKind.SECRET, FieldKind.FILE
 
@@ -32,10 +31,6 @@ def connections():
     return Connections(find_paths())
 
 
-def form(**kinds):
-    return [FormField(name=name, label=name, kind=kind) for name, kind in kinds.items()]
-
-
 EVERY = {
     "a": Reference("env", "KEY"),
     "b": Reference("file", "~/key"),
@@ -50,7 +45,7 @@ def test_every_reference_is_written_as_a_table_and_read_back(connections, file):
     connections.save(SavedConnection(name="shop", type="t", values=EVERY))
     assert connections.get("shop").values == EVERY
     lines = file.read_text().splitlines()
-    assert lines[:5] == ["format = 2", "", "[shop]", 'type = "t"', 'a = { env = "KEY" }']
+    assert lines[:3] == ["[shop]", 'type = "t"', 'a = { env = "KEY" }']
     assert "e = { stored = true }" in lines
 
 
@@ -168,54 +163,8 @@ def test_no_command_runs_that_stands_in_a_file_which_others_can_write(connection
     assert (tmp_path / "executed").exists()
 
 
-# texts of older files -------------------------------------------------------------------------------------------------
-
-
-def older(file, name, **values):
-    """Write a connection into a file of the first format."""
-    lines = [f"[{name}]", 'type = "t"', *(f'{key} = "{value}"' for key, value in values.items())]
-    file.write_text("\n".join([*([file.read_text()] if file.exists() else []), *lines, ""]))
-
-
-def test_only_what_gives_no_more_than_was_typed_for_that_field_is_recorded_without_asking(connections, file):
-    values = {key: f"stored:shop.{key}" for key in ("mine", "missing")}
-    values |= {"others": "stored:attic.mine", "text": "env:A", "key": "env:A", "ca": "/etc/ca.pem", "out": "hunter2"}
-    older(file, "shop", **values)
-    connections.store_secret("shop", "mine", "s3cret")
-    kinds = {"mine": SECRET, "missing": SECRET, "others": SECRET, "text": FieldKind.TEXT, "key": SECRET, "ca": FILE}
-    found = find_texts(connections.get("shop"), form(**kinds, out=SECRET), connections)
-    assert found.certain == {"mine": STORED}
-    assert found.uncertain == {"key": Reference("env", "A"), "ca": Reference("path", "/etc/ca.pem")}
-    connections.save(found.recorded, replace=True)
-    assert connections.secret(STORED, connection="shop", field="mine") == "s3cret"
-
-
-def test_recording_keeps_comments_order_and_every_other_line(connections, file):
-    before = '# mine\n[shop] # the shop\ntype = "t"\nkey = "env:A" # of the vault\nport = 1\n\n[old]\ntype = "t" # x\n'
-    file.write_text(before)
-    found = find_texts(connections.get("shop"), form(key=SECRET), connections)
-    connections.save(found.recorded, replace=True)
-    after = before.replace('"env:A"', '{ env = "A" }')
-    assert file.read_text() == after.replace("# mine\n", "# mine\nformat = 2\n\n")
-
-
-def test_in_a_file_of_todays_format_no_text_is_asked_about(connections, file):
-    connections.save(SavedConnection(name="shop", type="t", values={"key": "command:touch x", "ca": "/etc/ca.pem"}))
-    assert not find_texts(connections.get("shop"), form(key=SECRET, ca=FILE), connections)
-
-
-def test_a_file_keeps_its_first_format_as_long_as_another_connection_may_hold_a_reference_as_a_text(connections, file):
-    older(file, "old", key="env:A")
-    connections.save(SavedConnection(name="shop", type="t", values={"x": 1}))
-    assert "format" not in file.read_text()
-    found = find_texts(connections.get("old"), form(key=SECRET), connections)
-    record(found, connections)
-    assert connections.get("old").values == {"key": Reference("env", "A")}
-    assert file.read_text().startswith("format = 2\n")
-
-
-def test_a_connection_that_an_older_file_calls_format_stays_one(connections, file):
-    older(file, "format", key="env:A")
+def test_a_connection_may_be_called_format(connections, file):
+    file.write_text('[format]\ntype = "t"\nkey = "env:A"\n')
     connections.save(SavedConnection(name="shop", type="t", values={"x": 1}))
     assert [each.name for each in connections.list()] == ["format", "shop"]
 
@@ -223,16 +172,9 @@ def test_a_connection_that_an_older_file_calls_format_stays_one(connections, fil
 def test_a_file_of_a_later_format_is_refused_and_left_alone(connections, file):
     file.write_text('format = 3\n[shop]\ntype = "t"\n')
     for act in (connections.list, lambda: connections.save(SavedConnection(name="x", type="t", values={}))):
-        with pytest.raises(ConfigurationError, match=r"has format 3; .* up to 2"):
+        with pytest.raises(ConfigurationError, match=r"has format 3; .* up to 1"):
             act()
     assert file.read_text() == 'format = 3\n[shop]\ntype = "t"\n'
-
-
-def test_a_secret_stored_under_an_older_text_outlives_a_change_of_its_connection(connections):
-    connections.save(SavedConnection(name="shop", type="t", values={"key": "stored:shop.key"}))
-    connections.store_secret("shop", "key", "s3cret")
-    connections.save(SavedConnection(name="shop", type="t", values={"key": "stored:shop.key", "x": 1}), replace=True)
-    assert connections.stored("shop", "key")
 
 
 def test_quotes_and_line_breaks_in_a_reference_come_back_as_they_were(connections):
@@ -247,15 +189,6 @@ def test_a_name_that_could_not_stand_in_a_command_to_paste_is_refused_when_it_is
     assert "cannot name a connection" in hidden.message
     with pytest.raises(ConfigurationError, match="cannot name a connection"):
         connections.get("x; touch y")
-
-
-def test_what_was_changed_while_a_person_was_asked_stays_as_it_is(connections, file):
-    file.write_text('[shop]\ntype = "t"\nkey = "env:A"\n')
-    found = find_texts(connections.get("shop"), form(key=SECRET), connections)
-    file.write_text('[shop]\ntype = "t"\nkey = "env:B"\n')
-    with pytest.raises(ConfigurationError, match="edited elsewhere before you answered"):
-        record(found, connections)
-    assert connections.get("shop").values == {"key": "env:B"}
 
 
 @pytest.mark.parametrize("text", ['shop = "x"', "[[shop]]\na = 1", "shop = 5"])

@@ -480,31 +480,6 @@ def show(options: Options, connection: str) -> None:
     options.listing(_document(saved), [], rows)
 
 
-@connections.command("migrate")
-@CONNECTION
-@click.pass_obj
-async def migrate(options: Options, *, connection: str) -> None:
-    """Convert texts of an older file, such as "env:NAME", to references; shows what each one does, and asks first."""
-    from anyio import to_thread
-
-    from dragoman.connections.reference_migration import find_texts, record
-
-    async with options.runtime() as runtime:
-        saved = runtime.connections.get(connection)
-        texts = find_texts(saved, await runtime.plugins.form(saved.type), runtime.connections)
-        for line in texts.details:
-            say(line)
-        if texts.uncertain:
-            question = texts.question(f"the driver for {saved.type}").text
-            await options.agree(question, instead=f"dragoman connections migrate {connection} --yes")
-        if texts:
-            await to_thread.run_sync(record, texts, runtime.connections)
-        fields = sorted(texts.certain | texts.uncertain)
-        options.result(
-            {"recorded": fields}, f"recorded {', '.join(fields)}" if fields else "No such texts. Nothing was changed."
-        )
-
-
 @connections.command("remove")
 @CONNECTION
 @click.pass_obj

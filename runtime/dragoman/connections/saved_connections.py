@@ -16,7 +16,7 @@ from dragoman.near_names import did_you_mean, near_names
 from dragoman.sandbox import via
 from dragoman.sandbox.reach.address_history import AddressHistory
 from dragoman.sandbox.via import Via
-from dragoman.secret_references import Reference, Saved, StoredSecrets, from_table, resolve, typed
+from dragoman.secret_references import Reference, Saved, StoredSecrets, from_table, resolve
 from dragoman.settings import Paths, change_toml, read_toml
 from dragoman_api.errors import ConfigurationError
 from dragoman_registry.names import TYPE, is_field_name
@@ -47,9 +47,8 @@ FORMS = (
     'and for a file { path = "PATH" }'
 )
 """References as they are written."""
-FORMAT = 2
-"""The number of the file's format, in its first line: a text is never a reference. The first format, without a number,
-wrote references as texts such as ``env:NAME``."""
+FORMAT = 1
+"""The number of the file's format. It is not written; a file of a later version may say another one."""
 
 
 class SavedConnection(msgspec.Struct, frozen=True, kw_only=True):
@@ -138,11 +137,6 @@ class Connections:
         if name not in entries:
             raise _unknown(name, sorted(entries))
         return self._entry(name, entries[name])
-
-    def may_hold_texts(self) -> bool:
-        """Return whether the file may hold references as plain texts, as its first format did. Raises as `list`."""
-        entries = read_toml(self._path)
-        return bool(self._connections(entries)) and _format_of(entries) < FORMAT
 
     def _entries(self) -> dict[str, Any]:
         return self._connections(read_toml(self._path))
@@ -400,8 +394,6 @@ def _write_entry(document: TOMLDocument, connection: SavedConnection, others: Ma
     """Write one connection into the document, keeping comments and order, and its sections."""
     import tomlkit
 
-    if "format" not in {connection.name, *others} and not any(map(_holds_texts, others.values())):
-        document["format"] = FORMAT
     table: Any = document.get(connection.name)
     if table is None:
         table = tomlkit.table()
@@ -449,12 +441,6 @@ def _format_of(entries: Mapping[str, object]) -> int:
     """Return the file's format number, 1 if it has none."""
     told = entries.get("format")
     return min(told, 1 << 63) if isinstance(told, int) else 1
-
-
-def _holds_texts(values: object) -> bool:
-    """Return whether a connection has texts that the first format read as references to secrets."""
-    texts = values.values() if isinstance(values, dict) else ()
-    return any(isinstance(text, str) and (typed(text) or text.startswith("stored:")) for text in texts)
 
 
 def _unknown(name: str, saved: Sequence[str]) -> ConfigurationError:

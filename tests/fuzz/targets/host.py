@@ -14,7 +14,6 @@ from dragoman.authoring.wheel_build import read_project
 from dragoman.changes.files import ChangeFile, read_line, write_line
 from dragoman.changes.undo import UndoFile, _at
 from dragoman.connections.form_values import check_values
-from dragoman.connections.reference_migration import find_texts
 from dragoman.connections.saved_connections import Connections
 from dragoman.exports.checkpoints import checkpoint_path, unfinished
 from dragoman.exports.csv_lines import Csv
@@ -77,7 +76,6 @@ def _connections(folder: Path) -> Callable[[bytes], object]:
             for name, value in saved.get(each.name).values.items():
                 if isinstance(value, Reference) is not isinstance(tables[each.name][name], dict):
                     raise Broken(f"reference: {name} is {value!r}")
-            find_texts(each, FORM, saved)
             try:
                 check_values(FORM, each.values, name=each.name)
             except ConfigurationError as error:
