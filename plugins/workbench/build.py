@@ -44,11 +44,9 @@ def npm(*arguments: str) -> None:
 
 
 def sources() -> list[Path]:
-    """The files that the page is made of, without Node's packages, tests and benchmark."""
+    """The files that the page is made of, without Node's packages and tests."""
     found = [file for file in SOURCE.rglob("*") if file.is_file()]
-    return sorted(
-        file for file in found if not {"bench", "node_modules", "tests"} & set(file.relative_to(SOURCE).parts)
-    )
+    return sorted(file for file in found if not {"node_modules", "tests"} & set(file.relative_to(SOURCE).parts))
 
 
 def digest(files: list[Path]) -> str:

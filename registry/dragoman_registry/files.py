@@ -34,7 +34,7 @@ MAX_STATE = 64 << 20
 
 _LOCKLESS = {errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL, errno.EBADF}
 """Errors of a file system that has no locks, such as some network file systems."""
-_DRAFT = re.compile(r"([0-9a-f]{12}|[0-9]{1,10})\.tmp")  # earlier releases used the process id
+_DRAFT = re.compile(r"[0-9a-f]{12}\.tmp")
 _FORBIDDEN = frozenset('<>:"|?*\\') | set(map(chr, range(32))) | {"\x7f"}
 _DEVICES = {
     "con",

@@ -30,9 +30,9 @@ OWN = ("state.db.kept", "state.db", "plugins.lock", "links.json")
 OTHERS = (
     ".state.db.kept.tmp",
     ".state.db.kept.new.tmp",
-    ".notes.4711.tmp",
-    "state.db.kept.4711.tmp",
-    ".state.db-4711.tmp",
+    ".notes.0123456789ab.tmp",
+    "state.db.kept.0123456789ab.tmp",
+    ".state.db-0123456789ab.tmp",
 )
 
 
@@ -54,12 +54,14 @@ def kill_while_replacing(file: Path) -> Path:
 
 def planted(store: Store) -> tuple[set[Path], set[Path]]:
     """Leave drafts of today and of before, and what only looks like them."""
-    dead = {store.root / f".{name}.4711.tmp" for name in OWN}
+    dead = {store.root / f".{name}.0123456789ab.tmp" for name in OWN}
     others = {store.root / name for name in OTHERS}
     for path in dead | others:
         path.write_bytes(b"half")
-    (store.root / ".state.db.1.tmp").mkdir()
-    return dead | {kill_while_replacing(store.root / "state.db.kept")}, others | {store.root / ".state.db.1.tmp"}
+    (store.root / ".state.db.00000000000a.tmp").mkdir()
+    return dead | {kill_while_replacing(store.root / "state.db.kept")}, others | {
+        store.root / ".state.db.00000000000a.tmp"
+    }
 
 
 def test_they_are_collected_with_what_nobody_uses(store: Store):

@@ -86,11 +86,11 @@ async def test_what_a_killed_conversion_left_does_not_stay(line, tmp_path):
 
 
 async def test_what_a_killed_export_left_of_its_own_drafts_does_not_stay(line, tmp_path):
-    for name in ("..b[1].csv.checkpoint.0123456789ab.tmp", ".b[1].csv.manifest.json.4711.tmp"):
+    for name in ("..b[1].csv.checkpoint.0123456789ab.tmp", ".b[1].csv.manifest.json.0123456789ab.tmp"):
         (tmp_path / name).write_bytes(b"half")
-    (tmp_path / ".other.manifest.json.4711.tmp").write_bytes(b"half")
+    (tmp_path / ".other.manifest.json.0123456789ab.tmp").write_bytes(b"half")
     await line(tmp_path / "b[1].csv", manifest=False)
-    assert files(tmp_path) == [".other.manifest.json.4711.tmp", "b[1].csv"]
+    assert files(tmp_path) == [".other.manifest.json.0123456789ab.tmp", "b[1].csv"]
 
 
 @pytest.mark.parametrize(

@@ -108,8 +108,6 @@ def test_bounds_on_memory_and_processor_time_name_what_keeps_them() -> None:
     assert bounds(unlimited, cpu=True) == (Permission(state="not_enforced"), late)
     unproven = msgspec.structs.replace(GOOD, layers=("limits",), probes={})
     assert bounds(unproven, cpu=False) == (limited, late)
-    job = msgspec.structs.replace(GOOD, layers=("job",), probes={})
-    assert bounds(job, cpu=True) == (Permission(state="limited", by=("job",)), late)
 
 
 def test_a_permission_is_enforced_only_by_layers_that_are_there() -> None:
