@@ -36,7 +36,7 @@ endif
 tests = $(BIN)/python -m pytest -q -n auto --dist loadfile $(1) || { [ $$? = 1 ] && echo "== what failed, once more" && \
   $(BIN)/python -m pytest -q --maxfail 10 --last-failed --last-failed-no-failures none $(1); }
 
-.PHONY: help setup demo test slow some fuzz mutants check live sample page browser workbench servers stores ray bench release clean
+.PHONY: help setup demo test quick slow some fuzz mutants check live sample page browser workbench servers stores ray bench release clean
 
 help: ## what can be made
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -68,6 +68,9 @@ demo: $(BUNDLE) ## walk through the whole story on a sample cluster
 
 test: check ## lint, types, contracts and the default tests
 	@$(call tests,-m "not slow")
+
+quick: $(TOOLS) $(BUNDLE) ## checks and tests of what you touched, in seconds: PATHS="runtime/dragoman/exports", by default what differs from HEAD
+	@$(BIN)/python -m tests.quick $(PATHS)
 
 slow: $(TOOLS) $(BUNDLE) browser ## the slow tests: an author's way, kills and resumptions of whole commands
 	@$(call tests,-m slow)
