@@ -9,9 +9,15 @@ import pytest
 from drivers.elasticsearch.rig import connected, on_fake, profile
 from drivers.replies import Answers, reply
 
-from dragoman_api import AuthenticationError, ConnectionFailedError, Profile, QueryError
+from dragoman_api import AuthenticationError, ConnectionFailedError, DragomanError, Profile, QueryError
 from dragoman_api.connections import AuthScheme, Secrets
-from dragoman_api.errors import AccessDeniedError, ObjectNotFoundError, RowNotFoundError, WindowExceededError
+from dragoman_api.errors import (
+    AccessDeniedError,
+    ConfigurationError,
+    ObjectNotFoundError,
+    RowNotFoundError,
+    WindowExceededError,
+)
 from dragoman_api.remedies import Remedy
 from dragoman_elasticsearch import connect, error_answers, objects
 from dragoman_elasticsearch.connect import Features
@@ -347,3 +353,174 @@ def test_settings_that_are_hidden_are_unknown_and_none_means_no_index():
     found = Answers(reply({"a": {"settings": {"x": "y"}}})).run(objects.index_settings("a"))
     assert found is not None
     assert found["a"].settings == {"x": "y"}
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        (None, 1),
+        ("1s", 1),
+        ("30S", 30),
+        ("500ms", 0.5),
+        ("250micros", 0.00025),
+        ("5nanos", 5e-9),
+        ("2m", 120),
+        ("1h", 3_600),
+        ("1d", 86_400),
+        ("7", 7),
+        ("0", 0),
+        ("-1", float("inf")),
+        ("", float("inf")),
+        ("soon", float("inf")),
+    ],
+)
+def test_the_time_between_two_refreshes_is_read_in_every_unit(text: str | None, seconds: float) -> None:
+    found = IndexSettings({} if text is None else {"index.refresh_interval": text}).refresh
+    assert found == ("1s" if text is None else text, pytest.approx(seconds))
+
+
+def total(rows: int) -> dict[str, Any]:
+    return {"hits": {"total": {"value": rows}, "hits": []}}
+
+
+def test_E15_an_empty_index_has_no_rows_and_not_an_unknown_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    listed = reply([{"index": name, "store.size": "0"} for name in "abc"])
+    found = Answers(listed, reply({"responses": [total(0), total(2), total(0)]})).run(objects.list_objects())
+    assert [(each.rows, each.size) for each in found] == [(0, 0), (2, 0), (0, 0)]
+    assert found.notes == []
+    with pytest.raises(QueryError, match="4 of 3"):
+        Answers(listed, reply({"responses": [total(0)] * 4})).run(objects.list_objects())
+    monkeypatch.setattr(objects, "MAX_OBJECTS", 3)
+    assert len([*Answers(listed, reply({"responses": [total(0)] * 3})).run(objects.list_objects())]) == 3
+    monkeypatch.setattr(objects, "MAX_OBJECTS", 2)
+    with pytest.raises(QueryError, match="3 indices; 2 can be shown"):
+        Answers(listed).run(objects.list_objects())
+
+
+@pytest.mark.parametrize("status", [401, 404, 429, 500, 503])
+def test_E15_only_a_403_asks_in_another_way_which_indices_there_are(status: int) -> None:
+    for exchange in (objects.list_objects(), objects.names()):
+        script = Answers(reply("", status))
+        with pytest.raises(DragomanError):
+            script.run(exchange)  # type: ignore[arg-type]
+        assert len(script.asked) == 1
+    readable = reply({"indices": ["b", ".hidden", "a"], "fields": {}})
+    assert Answers(reply("", 403), readable).run(objects.names()) == ["a", "b"]
+    assert Answers(reply([{"index": "b"}, {"index": ".h"}, {"index": "a"}])).run(objects.names()) == ["a", "b"]
+
+
+@pytest.mark.parametrize("status", [401, 404, 500, 503])
+def test_only_a_403_hides_the_settings_that_a_write_depends_on(status: int) -> None:
+    with pytest.raises(DragomanError):
+        Answers(reply("", status)).run(objects.index_settings("a"))
+    blocked = typed("cluster_block_exception")
+    with pytest.raises(QueryError):
+        Answers(reply(blocked, 403)).run(objects.index_settings("a"))
+
+
+def test_only_all_begins_like_an_api_and_is_a_name() -> None:
+    for name in ("_all_", "_all,a", "_ALL", "__all"):
+        with pytest.raises(QueryError, match="is not the name"):
+            Answers().run(objects.view(name))
+
+
+@pytest.mark.parametrize(
+    ("scheme", "what"),
+    [
+        (AuthScheme.NONE, "Auth Method None"), (AuthScheme.BASIC, "the user name or the password"),
+        (AuthScheme.API_KEY, "the API key"), (AuthScheme.BEARER, "the token"),
+        (AuthScheme.CLIENT_CREDENTIALS, "the token of the token endpoint"),
+    ],
+)  # fmt: skip
+def test_E39_what_was_rejected_is_named_by_the_method_unless_another_server_rejected_it(
+    scheme: AuthScheme, what: str
+) -> None:
+    given = Profile(name="shop", type="elasticsearch", host="h", port=1, auth_scheme=scheme)
+    for details in ({}, {"sent": True}, {"sent": None}):
+        found = connect.credentials_rejected(AuthenticationError("no", details=details), given)
+        assert found.message == f"Authentication failed: {what} was rejected by h:1 (401): no"
+    elsewhere = AuthenticationError("the endpoint says no", details={"sent": False})
+    assert connect.credentials_rejected(elsewhere, given) is elsewhere
+
+
+def test_a_key_in_clear_is_refused_only_where_a_key_is_used() -> None:
+    for scheme in AuthScheme:
+        secrets = Secrets(values={"api_key": "a:b"})
+        given = Profile(name="shop", type="e", host="h", port=1, auth_scheme=scheme, secrets=secrets)
+        if scheme is AuthScheme.API_KEY:
+            with pytest.raises(ConfigurationError):
+                connect.check_key(given)
+        else:
+            connect.check_key(given)
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "text"),
+    [
+        (
+            {
+                "error": {
+                    "root_cause": [],
+                    "type": "outer",
+                    "reason": "",
+                    "caused_by": {"type": "middle", "reason": "m", "caused_by": {"type": "deep", "reason": "d"}},
+                }
+            },
+            "deep",
+            "m: d",
+        ),
+        (
+            {
+                "error": {
+                    "root_cause": [{"type": "first", "reason": "1"}, {"type": "second", "reason": "2"}],
+                    "type": "outer",
+                    "reason": "all shards failed",
+                }
+            },
+            "first",
+            "1",
+        ),
+        ({"error": {"type": "alone", "reason": "r"}}, "alone", "r"),
+        (
+            {"error": {"root_cause": [{"type": "a", "reason": "long reason"}], "type": "b", "reason": "reason"}},
+            "a",
+            "long reason",
+        ),
+        (
+            {
+                "error": {
+                    "root_cause": [{"type": "a", "reason": "x"}],
+                    "type": "a",
+                    "reason": "all shards failed",
+                    "failed_shards": [
+                        {"reason": {"type": "s", "reason": "shard"}},
+                        {"reason": {"type": "t", "reason": "t"}},
+                    ],
+                }
+            },
+            "a",
+            "x: shard",
+        ),
+    ],
+)
+def test_the_type_and_the_text_come_from_where_the_server_tells_them(body: Any, kind: str, text: str) -> None:
+    found = error_answers.read(reply(body, 400))
+    assert (found.type, found.text) == (kind, text)
+
+
+@pytest.mark.parametrize(
+    "kind", ["circuit_breaking_exception", "es_rejected_execution_exception", "too_many_scroll_contexts_exception"]
+)
+@pytest.mark.parametrize("status", [429, 500, 503])
+def test_a_server_is_busy_by_a_type_wherever_it_stands_and_says_how_long_even_if_not_at_all(
+    kind: str, status: int
+) -> None:
+    inner = {"error": {"root_cause": [{"type": "a", "reason": "b"}], "type": "c", "reason": "d",
+                       "caused_by": {"type": kind, "reason": "e"}}}  # fmt: skip
+    for body in (typed(kind), inner):
+        assert error_answers.retry_after(reply(body, status)) == 0
+        assert error_answers.retry_after(reply(body, status, {"Retry-After": "7"})) == 7
+        assert error(body, status).details["retry_after"] == 0
+        assert error_answers.retry_after(reply(body, 502)) is None
+    for other in (400, 403, 408, 501, 504):
+        assert "retry_after" not in error(typed(kind), other).details
