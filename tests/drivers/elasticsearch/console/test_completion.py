@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from drivers.elasticsearch.rig import OnFake, OnServer, Rig, on_fake
+from drivers.elasticsearch.test_objects import view
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -170,6 +171,80 @@ def test_a_position_that_is_not_in_the_text_is_a_query_error(text: str, position
     else:
         with pytest.raises(QueryError):
             complete(text, position, [])
+
+
+FIELDS = {"status", "total", "title", "title.keyword"}
+SEARCH = "GET /a/_search\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "offered", "others"),
+    [
+        ('POST /a/_doc\n{"', FIELDS, {"_score", "query"}),
+        ('PUT /a/_create/1\n{"', FIELDS, {"_score", "query"}),
+        ('POST /a/_source/1\n{"', FIELDS, {"_score"}),
+        ('POST /a/_bulk\n{"', {*FIELDS, "index", "doc_as_upsert"}, {"query"}),
+        ('PUT /a\n{"', {"settings", "mappings", "aliases"}, {"query", "status"}),
+        (SEARCH + '{"', {"query", "aggs", "knn"}, {"status", "settings"}),
+        ('GET /a/_search?x=/_bulk\n{"', {"query"}, {"doc_as_upsert"}),
+        ("GET /a/_search?", {"routing", "_source"}, {"a1", "_count"}),
+        ("GET /a/_search?pretty&", {"routing"}, {"a1"}),
+        ("GET /a1,", {"b2"}, {"/b2", "_search", "/_search"}),
+        ("GET /", {"a1", "b2", "_search", "_template"}, {"/a1"}),
+        ("GET ", {"/a1", "/_search"}, {"a1"}),
+        ("GET /_cat/", {"indices?v"}, {"a1", "_search"}),
+        ("GET /a/_doc/", set(), {"a1", "_search"}),
+        (SEARCH + '{"sort":["', FIELDS, {"_score"}),
+        (SEARCH + '{"sort":[{"', {*FIELDS, "_score", "_doc"}, {"order"}),
+        (SEARCH + '{"fields":["', FIELDS, {"query"}),
+        (SEARCH + '{"_source":["', FIELDS, set()),
+        (SEARCH + '{"docvalue_fields":["', FIELDS, set()),
+        (SEARCH + '{"highlight":{"fields":{"', FIELDS, {"pre_tags"}),
+        (SEARCH + '{"runtime_mappings":{"', FIELDS, set()),
+        (SEARCH + '{"query":{"', {"bool", "knn"}, FIELDS),
+        (SEARCH + '{"post_filter":{"', {"bool"}, FIELDS),
+        (SEARCH + '{"query":{"bool":{"', {"must", "must_not"}, {"term"}),
+        (SEARCH + '{"query":{"bool":{"must_not":{"', {"term", "nested"}, FIELDS),
+        (SEARCH + '{"query":{"match":{"status":{"', {"query", "zero_terms_query"}, FIELDS),
+        (SEARCH + '{"query":{"exists":{"field":"', FIELDS, {"query"}),
+        (SEARCH + '{"query":{"range":{"', FIELDS, {"gte"}),
+        (SEARCH + '{"aggs":{"x":{"', {"terms", "avg", "aggs"}, FIELDS),
+        (SEARCH + '{"aggs":{"x":{"terms":{"', {"field", "size", "shard_size"}, {"script", "interval"}),
+        (SEARCH + '{"aggs":{"x":{"avg":{"', {"field", "missing", "script"}, {"size"}),
+        (SEARCH + '{"aggs":{"x":{"filter":{"', {"term"}, {"script"}),
+        (SEARCH + '{"aggs":{"', set(), {*FIELDS, "terms"}),
+        (SEARCH + '{"type":"', set(), {"keyword", "long"}),
+        ('PUT /a\n{"mappings":{"properties":{"x":{"type":"', {"keyword", "long", "ip_range"}, {"a1"}),
+        ('PUT /a\n{"mappings":{"properties":{"x":{"', {"type", "null_value"}, FIELDS),
+        ('POST /a/_update/1\n{"', {"doc", "upsert", "script"}, FIELDS),
+        ('POST /a/_update/1\n{"doc":{"', FIELDS, {"doc"}),
+        ('POST /a/_update/1\n{"upsert":{"', FIELDS, {"doc"}),
+        ('POST /_reindex\n{"source":{"index":"', {"a1", "b2"}, FIELDS),
+        ('POST /_bulk\n{"index":{"_index":"', {"a1", "b2"}, set()),
+        (SEARCH + '{"sort":[{"total":{"missing":"', {"_last", "_first"}, FIELDS),
+    ],
+)  # fmt: skip
+def test_each_place_offers_its_own_words(text: str, offered: set[str], others: set[str]) -> None:
+    """And none of another place, however alike it looks."""
+    place = completion.ask(CompletionRequest(text=text, position=len(text)))
+    found = place.complete(["a1", "b2"], view({"properties": PROPERTIES}))
+    words = {each.text.strip('"') for each in found.suggestions}
+    assert offered <= words
+    assert words.isdisjoint(others)
+
+
+@pytest.mark.parametrize(
+    ("text", "target", "names"),
+    [
+        (SEARCH + '{"', "a", False), ('GET /_search\n{"', "", False), ('GET a/_search?x=1\n{"', "a", False),
+        ('GET /a?x=1\n{"', "a", False), ('POST /a/_doc\n{"index":"', "a", True), ('POST /_bulk\n{"_index":"', "", True),
+        ('POST /a/_doc\n{"x":"', "a", False), ("GET /a/", "", False), ("GET /a,b", "", True), ("GET /a,b?", "", False),
+        ("GET /a/b,c", "", False), ("", "", False),
+    ],
+)  # fmt: skip
+def test_what_has_to_be_known_for_a_place_is_asked_for_and_no_more(text: str, target: str, *, names: bool) -> None:
+    place = completion.ask(CompletionRequest(text=text, position=len(text)))
+    assert (place.target, place.names) == (target, names)
 
 
 @pytest.mark.parametrize(
