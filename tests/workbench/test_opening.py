@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 import wheelhouse
 from browsing import shop, signed_in, tab_of
@@ -18,9 +19,11 @@ from dragoman_api.events import PluginEnabled, PluginInstalled, PluginRemoved, P
 from dragoman_api.hookspecs import hookimpl
 from dragoman_workbench.consent import Questions
 from dragoman_workbench.event_stream import EventStream
-from dragoman_workbench.open_connections import HOOKS
+from dragoman_workbench.messages import Opened
+from dragoman_workbench.open_connections import HOOKS, OpenConnections, _Held
 from dragoman_workbench.production import LOCKED, ProductionLock
 from dragoman_workbench.surfaces import SurfaceRules, read_surface, surface
+from dragoman_worker import hook_types
 
 
 @pytest.fixture
@@ -243,6 +246,44 @@ async def test_the_header_names_every_guard_and_hook_of_a_connection(shop_home):
         assert opened["guards"] == words
         assert set(opened["hooks"]) == set(HOOKS)
         assert (opened["production"], opened["unlocked_until"]) == (False, None)
+
+
+async def test_the_header_says_everything_of_an_open_connection():
+    limit = SimpleNamespace(rows=None, bytes=None, seconds=None)
+    guards = SimpleNamespace(read_only="read-only", limits=limit, audit=False, production=True)
+    runtime = SimpleNamespace(settings=SimpleNamespace(guards=SimpleNamespace(of={"shop": guards}.get)))
+    lock = SimpleNamespace(until={"shop": 2_000.0}.get)
+    connections = OpenConnections(runtime, stream=None, work=None, lock=lock)
+    hooks = {*hook_types.HOOKS} - {"complete_console", "close"}
+    server = SimpleNamespace(product="Tea", version="8.1", notes=("old", "alone"))
+    session = SimpleNamespace(
+        type="tea", server=server, plugin="tea-driver", plugin_version="1.2", sandbox="partial: no Landlock",
+        warnings=("a", "b"), can=hooks.__contains__, capabilities=frozenset({"tenants", "browse"}),
+    )  # fmt: skip
+    connections._held["shop"] = _Held(session=session, at=1_000.0)
+    connections._held["other"] = _Held()
+    no_views = {"close", "connect", "hold_snapshot", "preview_read", "split_export"}
+    opened = connections.about("shop")
+    assert {*opened.hooks} == {*hook_types.HOOKS} - no_views - {"complete_console"}
+    assert replace(opened, hooks=[]) == Opened(
+        connection="shop",
+        type="tea",
+        product="Tea",
+        server_version="8.1",
+        server_notes=["old", "alone"],
+        plugin="tea-driver",
+        plugin_version="1.2",
+        sandbox="partial: no Landlock",
+        warnings=["a", "b"],
+        guards=["read-only"],
+        hooks=[],
+        capabilities=["browse", "tenants"],
+        production=True,
+        unlocked_until=2_000.0,
+        opened_at=1_000.0,
+    )
+    assert connections.all() == [opened]
+    assert connections.names() == {"shop"}
 
 
 async def test_a_connection_that_works_is_not_idle(shop_home, monkeypatch):

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -290,6 +291,35 @@ def test_an_index_that_promises_less_than_the_manifest_asks_for_is_refused(place
     catalog.write_bytes(catalog.read_bytes().replace(b'"net:host=example.org"', b'"secrets:connection"'))
     with pytest.raises(WheelRejectedError, match=r"\$\.permissions"):
         place.install()
+
+
+def test_every_part_of_a_manifest_is_what_the_index_says_and_each_that_is_not_is_named(tmp_path: Path):
+    wheels = tmp_path / "wheels"
+    libraries = [wheelhouse.Wheel(name, files={f"{name}/__init__.py": b""}).write(wheels) for name in ("liba", "libb")]
+    dependencies = [wheelhouse.dependency(library) for library in libraries]
+    driver = wheelhouse.Driver(permissions=["net:connection", "net:host=a"], dependencies=dependencies)
+    place = Place(tmp_path, [*libraries, driver.write(wheels)])
+    choice = place.resolve()
+    release = choice.expect()
+    first, second = release.dependencies
+    other = replace(second, sha256=first.sha256)
+    promises = [
+        ([], {}),
+        (["$.id"], {"plugin": "other"}),
+        (["$.host_api"], {"host_api": "~=9.0"}),
+        (["$.permissions"], {"permissions": ("net:connection", "net:host=b")}),
+        (["$.permissions"], {"permissions": ("net:connection",)}),
+        (["$.dependencies"], {"dependencies": (first, other)}),
+        (["$.dependencies"], {"dependencies": (first, replace(second, file=second.file.replace("libb", "libc")))}),
+        (["$.dependencies"] * 2, {"dependencies": (first,)}),
+        (["$.types"], {"project": "dragoman-other"}),
+        (["$.id", "$.host_api"], {"plugin": "other", "host_api": "~=9.0"}),
+    ]
+    manifest = place.registry.manifest(release)
+    for expected, changes in promises:
+        promised = replace(choice, release=replace(release, **changes))
+        work = installer._Work(promised, place.store, place.registry, None, print, trusted=False, origin=None)
+        assert [fault.reason.partition(":")[0] for fault in work._promised(manifest)] == expected, changes
 
 
 @pytest.mark.usefixtures("unchanged")
