@@ -124,8 +124,7 @@ class _Planner(msgspec.Struct, kw_only=True):
             if not row.exact and self.undo:
                 raise NotSentError(_BROKEN)
             yield from self._returns(change.key.object)
-            row.now, row.whole = None, False
-            row.ways.clear()
+            row.now = None
         return row.changes.append(number)
 
     def _insert(self, change: Insert, number: int) -> Exchange[PlannedRow]:

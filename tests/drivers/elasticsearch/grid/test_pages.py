@@ -400,6 +400,50 @@ def test_what_a_server_says_of_a_later_row_is_said_of_the_page() -> None:
             Answers(reply({"hits": {"hits": rows}})).run(alone.shallow_page())
 
 
+def test_a_page_without_rows_lacks_nothing_and_a_later_sort_is_told_like_the_first() -> None:
+    found = view(mapped(n={"type": "long"}, m={"type": "long"}, s=KEYWORD) | {"_source": {"excludes": ["s"]}})
+    request = PageRequest(object="x", sort=[Sort("n"), Sort("m")], columns=["n", "m", "s"])
+    for rows, notes in (
+        ([], []),
+        ([{"n": 1, "m": 1}, {"n": 1, "m": 1.5}], [("columns-left-out", "s"), ("sort-approximate", "m")]),
+        ([{"n": "1", "m": 1}], [("columns-left-out", "s"), ("sort-approximate", "n")]),
+    ):
+        hits = [{"_index": "a", "_id": str(at), "_source": source} for at, source in enumerate(rows)]
+        grid = pages.page_query(request, found, MODERN, window=10_000, preference="p")
+        page = Answers(reply({"hits": {"hits": hits}})).run(grid.shallow_page())
+        assert [(note.code, note.column) for note in page.notes] == notes
+
+
+def test_every_index_that_explains_why_a_raw_row_finds_nothing_is_heard() -> None:
+    causes = [f'MatchNoDocsQuery("cause {at}")' for at in range(5)]
+    answer = {"explanations": [{"index": "a", "explanation": causes[0]}, {"index": "b", "error": causes[1]}]}
+    notes = Answers(reply(answer)).run(pages.why_nothing("x", Raw(b"{}")))
+    assert [note.reason.rpartition(": ")[2] for note in notes] == ["cause 0", "cause 1"]
+    for text, told in (
+        (f"{causes[0]} | n:1", []),
+        (f"n:1 | {causes[0]}", []),
+        (f"({causes[0]} | {causes[1]})", ["cause 0"]),
+        (f"+({causes[0]} | n:1) +{causes[1]} +{causes[2]}", ["cause 1", "cause 2"]),
+        (" ".join(f"+{cause}" for cause in causes), ["cause 0", "cause 1", "cause 2"]),
+    ):
+        notes = Answers(reply({"explanations": [{"explanation": text}]})).run(pages.why_nothing("x", Raw(b"{}")))
+        assert [note.reason.rpartition(": ")[2] for note in notes] == told, text
+
+
+async def test_a_walk_says_once_that_its_snapshot_is_a_newer_one_and_counts_only_if_it_is_asked_to() -> None:
+    async with on_fake("8.19.21", options={"window": "index"}) as es:
+        name = await small(es, "renewed")
+        for total, rows in ((True, 15), (False, None)):
+            page = await es.page(name, offset=10, limit=10, total=total)
+            assert (page.total, len(page.cells)) == (rows, 5)
+        [walk] = [each.pager for each in es.driver._pagers.values()]
+        freed = walk.close()
+        assert freed is not None
+        await es.call(freed.method, freed.path, freed.body)
+        codes = [[note.code for note in (await es.page(name, offset=10, limit=10)).notes] for _ in range(2)]
+        assert codes == [["snapshot", "snapshot-renewed"], ["snapshot"]]
+
+
 @pytest.mark.parametrize(("version", "size"), [((8, 19, 21), 5), ((7, 10, 2), 20)])
 def test_a_walk_asks_with_the_newest_name_of_its_context_and_frees_that(
     version: tuple[int, int, int], size: int
