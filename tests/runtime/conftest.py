@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import shutil
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 
 import anyio
 import pytest
@@ -19,6 +20,23 @@ from dragoman_registry.trust.keys import beside
 from dragoman_worker.hook_types import HOOKS
 from fakes.lossy import serving
 from memory_in_parts import CODE
+
+
+@pytest.fixture
+def without_standard_input():
+    """Close the descriptor 0 for a time, as some service managers start a process."""
+
+    @contextmanager
+    def closed():
+        kept = os.dup(0)
+        os.close(0)
+        try:
+            yield
+        finally:
+            os.dup2(kept, 0)
+            os.close(kept)
+
+    return closed
 
 
 @pytest.fixture(scope="session")

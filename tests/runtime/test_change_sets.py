@@ -21,6 +21,7 @@ from dragoman.changes import files as changefiles
 from dragoman.hook_manager import Hooks
 from dragoman.sessions.session import Session
 from dragoman_api.calls import ConnectionInfo
+from dragoman_api.columns import Note
 from dragoman_api.errors import (
     ConfigurationError,
     ConnectionFailedError,
@@ -117,6 +118,18 @@ async def test_a_set_is_applied_in_parts_and_told_by_line(shop):
     assert [json.loads(after[str(at)])["price"] for at in range(6)] == [99] * 5 + [5.1]
     assert "9" not in after
     assert len([event for event in shop.seen if event.name == "row.updated"]) == 5
+
+
+async def test_the_notes_of_all_parts_are_kept_once(shop, monkeypatch):
+    real = shop.es.driver.plan_change
+
+    async def noted(request):
+        reasons = f"from {request.changes[0].key.id}", "of every part"
+        return replace(await real(request), notes=[Note(code="remark", reason=reason) for reason in reasons])
+
+    monkeypatch.setattr(shop.es.driver, "plan_change", hookimpl(noted))
+    report = await shop.run(*(update(at) for at in range(5)), session=shop.open())
+    assert [note.reason for note in report.notes] == ["from 0", "of every part", "from 2", "from 4"]
 
 
 def test_an_undo_file_is_safe_on_disk_with_its_name(tmp_path, monkeypatch):

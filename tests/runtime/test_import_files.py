@@ -22,7 +22,7 @@ from dragoman.imports.formats import choose
 from dragoman.imports.ledgers import Ledger
 from dragoman.imports.parquet import ParquetRows
 from dragoman.imports.records import Record, read_array, read_pairs, read_values
-from dragoman.imports.reports import Rejection, rejected_lines
+from dragoman.imports.reports import AppendedFile, Rejection, rejected_lines
 from dragoman.imports.separated import SeparatedRows
 from dragoman.imports.sources import ImportSource
 from dragoman.spellings import Quoted
@@ -315,6 +315,30 @@ def test_places_are_found_in_order():
     assert merged([(5, 6), (1, 2), (3, 4), (9, 9)]) == [(1, 6), (9, 9)]
     places = Places([(8, 9), (2, 3)])
     assert [number for number in range(12) if number in places] == [2, 3, 8, 9]
+
+
+def test_a_process_without_standard_input_keeps_a_ledger_as_any_other(tmp_path, without_standard_input, monkeypatch):
+    """Then its lock, or a file that grows, has the descriptor 0, which is as good as any."""
+    file = tmp_path / "books.ndjson"
+    file.write_bytes(b"x")
+    with without_standard_input():
+        ledger = Ledger(file, keeps=True, undo=None)
+        ledger.open({}, resume=False)
+        with pytest.raises(ConfigurationError, match="by another process"):
+            Ledger(file, keeps=True, undo=None).open({}, resume=False)
+        ledger.close()
+    assert [path.name for path in tmp_path.iterdir()] == ["books.ndjson"]
+    synced = []
+    monkeypatch.setattr(os, "fsync", synced.append)
+    with without_standard_input():
+        grown = AppendedFile(tmp_path / "lines", mode=0o600)
+        for line in (b"a\n", b"", b"b\n"):
+            grown.append(line)
+            grown.sync()
+        grown.close()
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(0)
+    assert ((tmp_path / "lines").read_bytes(), grown.size, synced.count(0)) == (b"a\nb\n", 4, 2)
 
 
 def test_the_checkpoint_of_another_user_is_none(tmp_path):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 from contextlib import suppress
 from copy import deepcopy
 from inspect import iscoroutinefunction
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -33,7 +35,6 @@ from in_process import Here
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from dragoman.imports import LoadReport
     from dragoman.sessions.session import Session
@@ -357,6 +358,23 @@ async def test_an_undo_file_that_is_there_or_that_is_no_longer_the_same_is_not_t
         undo.write_text(kept)
     assert (await table.load(id="sku", undo=undo, resume=True)).counts["applied"] == 2
     assert take_back(table, undo) == ({}, 0)
+
+
+async def test_before_a_request_is_sent_the_disk_has_all_that_is_needed_after_it(tmp_path, monkeypatch):
+    """The rejected rows that the checkpoint counts, then the checkpoint, then the undo: each is synced in its turn."""
+    steps = []
+    monkeypatch.setattr(os, "fsync", lambda number: steps.append(Path(f"/proc/self/fd/{number}").readlink().name))
+    table = Table(written_file(tmp_path / "folder", ["nonsense", ("a", 0)]))
+
+    def failure(plan, write):
+        steps.append("request")
+        return write(plan)
+
+    table.failures = [failure]
+    await table.load(id="sku", undo=tmp_path / "folder" / "undo")
+    del steps[steps.index("request") + 1 :]
+    names = [".import" if ".import" in step else step for step in steps if step != "folder"]
+    assert names == ["f.ndjson.rejected.ndjson", ".import", "undo", "request"]
 
 
 async def test_two_writes_of_one_row_keep_their_order_whatever_else_is_under_way(tmp_path):

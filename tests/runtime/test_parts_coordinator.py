@@ -169,6 +169,25 @@ async def test_the_events_count_all_parts_together(case):
     assert last.sha256 == hashlib.sha256((case.folder / "manifest.json").read_bytes()).hexdigest()
 
 
+async def test_a_part_is_told_once_it_is_on_record(case, monkeypatch):
+    """Whoever sees the progress and kills the export must be able to continue from there."""
+    steps, record = [], PartsFolder.record
+
+    def recorded(target, part):
+        record(target, part)
+        steps.append(part.file)
+
+    class Told(list):
+        def append(self, event):
+            steps.append(event.name)
+
+    monkeypatch.setattr(PartsFolder, "record", recorded)
+    case.events = Told()
+    await case.run(run=runner(order=list))
+    told = [step for name in parts(0, 1, 2) for step in (name, "export.progressed")]
+    assert steps == ["export.started", *told, "export.finished"]
+
+
 async def test_a_failure_after_a_part_keeps_the_snapshot_and_says_how_to_continue(case):
     with pytest.raises(QueryError) as caught:
         await case.run(run=runner(fail=QueryError("a shard failed"), after=2, order=list))

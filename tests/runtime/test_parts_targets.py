@@ -275,6 +275,17 @@ def test_a_folder_that_the_export_made_is_removed_if_nothing_is_in_it(tmp_path):
     assert [path.name for path in (tmp_path / "kept").iterdir()] == ["part"]
 
 
+def test_a_process_without_standard_input_claims_a_folder_as_any_other(tmp_path, without_standard_input):
+    """Then its lock has the descriptor 0, which is as good as any."""
+    target = parts_target(tmp_path / "d")
+    with without_standard_input():
+        target.open(resume=False)
+        with pytest.raises(ExportError, match="another export is writing"):
+            parts_target(tmp_path / "d").open(resume=False)
+        target.leave()
+    assert not (tmp_path / "d").exists()
+
+
 def test_a_folder_that_is_not_there_is_not_made_to_continue_in(tmp_path):
     with pytest.raises(ExportError, match="holds no unfinished export"):
         parts_target(tmp_path / "a" / "b").open(resume=True)

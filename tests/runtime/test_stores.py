@@ -42,7 +42,7 @@ class Recording(MemoryFileSystem):
 
     def open(self, path, mode="rb", **kwargs):
         if "autocommit" in kwargs:
-            self.asked.append(("open", mode, kwargs["autocommit"]))
+            self.asked.append(("open", mode, kwargs["autocommit"], kwargs.get("block_size")))
         return super().open(path, mode, **kwargs)
 
 
@@ -180,7 +180,7 @@ def test_a_small_object_goes_up_in_one_request_and_a_large_one_in_pieces(tmp_pat
     assert Recording.asked == [("pipe", "overwrite")]
     Recording.asked.clear()
     objects.put(tmp_path / "large", "large")
-    assert Recording.asked == [("open", "wb", False)]
+    assert Recording.asked == [("open", "wb", False, PIECE)]
     assert (objects.size("small"), objects.read("large", limit=PIECE + 1)) == (PIECE, bytes(PIECE) + b"1")
 
 
@@ -198,15 +198,36 @@ def test_an_upload_in_pieces_appears_when_it_is_closed_and_committed(place, tmp_
         def commit(self):
             done.append("commit")
 
+        def discard(self):
+            done.append("discard")
+
     monkeypatch.setattr(Recording, "open", lambda self, path, mode, **options: Upload())
-    place.put(tmp_path / "part", "part")
-    assert done == [PIECE, 1, "close", "commit"]
+    place.put(tmp_path / "part", "part", confirm=lambda: done.append("confirm"))
+    assert done == [PIECE, 1, "close", "confirm", "commit"]
+    done.clear()
+    with pytest.raises(ExportError):
+        place.put(tmp_path / "part", "part", confirm=lambda: 1 / 0)
+    assert done == [PIECE, 1, "close", "discard"]
+
+
+def test_a_file_whose_upload_is_not_confirmed_does_not_appear(tmp_path):
+    """The export may have been taken over while its file went up."""
+    (tmp_path / "part").write_bytes(b"1")
+    store, seen = parse_target("oss://d"), []
+
+    def refuse():
+        seen.append(store.names())
+        raise ExportError("another export writes here")
+
+    with pytest.raises(ExportError, match="another export"):
+        store.put(tmp_path / "part", "part", confirm=refuse)
+    assert (seen, store.names()) == ([[]], [])
 
 
 def test_a_file_goes_to_a_store_of_files_under_another_name_until_it_is_complete(place, tmp_path):
     (tmp_path / "small").write_bytes(b"1")
     place.put(tmp_path / "small", "small")
-    assert Recording.asked == [("makedirs", "/d"), ("open", "wb", False)]
+    assert Recording.asked == [("makedirs", "/d"), ("open", "wb", False, PIECE)]
     assert place.read("small", limit=9) == b"1"
 
 
