@@ -486,6 +486,18 @@ def test_a_row_that_is_there_already_says_whether_it_holds_the_change() -> None:
         assert (refusal.status, refusal.holds) == ("conflict", holds)
 
 
+def test_a_row_that_needs_a_routing_is_refused_without_one_and_an_empty_one_is_one() -> None:
+    routed = msgspec.structs.replace(VIEW, routed=True)
+    for routing, sent in ((None, False), ("", True), ("r", True)):
+        made = plan_of(Insert("books", {"n": 1}, "1", routing=routing), found=routed)
+        assert (bool(made.planned), bool(made.refusals)) == (sent, not sent)
+    broken = {"_index": "books", "_id": "1", "error": {"type": "routing_missing_exception", "reason": "x"}}
+    [refusal] = plan_of(Update(key(), {"n": 1}), docs=[broken], found=routed).refusals
+    assert "needs a routing" in refusal.reason
+    [refusal] = plan_of(Insert("books", id="1", document="", replace=True)).refusals
+    assert refusal.reason.startswith("the document is not a JSON object")
+
+
 def test_arrays_are_not_edited_where_the_index_of_the_row_rebuilds_its_documents() -> None:
     """One of two indices behind the name does; whichever is listed first."""
     modes = {"books-1": {"settings": {}}, "books-2": {"settings": {"index.mode": "logsdb"}}}
