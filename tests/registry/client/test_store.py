@@ -252,6 +252,7 @@ def test_what_is_changed_of_one_driver_leaves_the_other_as_it_is(pair: Place):
     pair.install("one", pinned="1.0.0")
     one = pair.store.active("one")
     assert (one.version, one.disabled, one.pin) == ("1.0.0", True, None)  # a new version does not switch it on
+    pair.store.set_pin("one", version="1.0.0")
     pair.store.remove("one")
     assert pair.store.active("two") == before
     assert lockfile.read(pair.store.lock_file).keys() == {"two"}
@@ -262,8 +263,10 @@ def test_trust_belongs_to_the_generation_that_a_person_or_a_lock_vouched_for(pla
     def trust() -> dict[str, bool]:
         return {generation.version: generation.trusted for generation in place.store.generations("demo")}
 
-    place.install(pinned="1.0.0", trusted=True)
+    place.install(pinned="1.0.0")
     place.install()  # by itself
+    assert trust() == {"1.0.0": False, "2.0.0": False}
+    place.install(pinned="1.0.0", trusted=True)
     assert trust() == {"1.0.0": True, "2.0.0": False}
     for _ in range(2):  # to and fro vouches for neither
         place.store.rollback("demo")

@@ -28,6 +28,7 @@ from dragoman_registry.index.catalog import Advisories, Catalog
 from dragoman_registry.index.last_trusted import Memory
 from dragoman_registry.index.registry_reader import Registry, _held_back
 from dragoman_registry.sources import source as sources
+from dragoman_registry.trust import UNSIGNED, TrustedPath
 from dragoman_registry.wheels.wheel_file import project_of
 
 if TYPE_CHECKING:
@@ -111,6 +112,25 @@ def test_a_registry_that_is_read_is_remembered_with_its_types_plugins_and_projec
         assert [memory.claims_name(name) for name in ("demo", "dragoman-demo", "other")] == [True, True, False]
         registry.types()
         assert [memory.claims_type(kind) for kind in ("demo", "other")] == [True, False]
+
+
+class Distrust(TrustedPath):
+    """Trusts no document, for a reason."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    def admit(self, target: SignedFile) -> SignedFile:
+        raise self.error
+
+
+def test_a_document_is_missing_where_nobody_signed_it_and_not_where_trust_fails(root: Path):
+    missing = Registry("r", str(root)).document("docs/dragoman-demo/9/README.md")
+    unsigned = Registry("r", str(root), trust=Distrust(TrustError("x", code=UNSIGNED))).document("docs/x")
+    assert (missing, unsigned) == (None, None)
+    for error in (TrustError("x"), TrustError("x", code="registry-stale"), IntegrityError("x"), RegistryError("x")):
+        with pytest.raises(type(error)):
+            Registry("r", str(root), trust=Distrust(error)).document("docs/x")
 
 
 def test_a_driver_is_found_by_its_plugin_and_by_its_project(root: Path):
