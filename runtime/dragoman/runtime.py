@@ -462,7 +462,7 @@ async def open(  # noqa: A001 - people write dragoman.open
 
     Args:
         name: The connection's name.
-        home: As for Runtime.
+        home: Root of everything on disk; None for DRAGOMAN_HOME, else the platform's places.
         use: Automations.
 
     Yields:

@@ -126,7 +126,7 @@ class Spelling(msgspec.Struct, frozen=True):
         A `Quoted` field and an empty one may in any case.
 
         Args:
-            exact: As for `value`.
+            exact: The file is an export as it was written.
         """
         if self.json or (exact and not self.texts):
             return None

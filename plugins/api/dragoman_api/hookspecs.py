@@ -189,7 +189,7 @@ class DriverSpec:
             The value; Json for an array or object, and `MISSING` as on the page.
 
         Raises:
-            ObjectChangedError: As for `fetch_page`.
+            ObjectChangedError: The columns changed since they were read; the host repeats the call.
             RowNotFoundError: The row is gone.
 
         *When it is called*: when a person opens a cut cell, or a script asks for it.
@@ -203,7 +203,7 @@ class DriverSpec:
             The number of rows.
 
         Raises:
-            ObjectChangedError: As for `fetch_page`.
+            ObjectChangedError: The columns changed since they were read; the host repeats the call.
             QueryError: The server refused, or counted only a part.
 
         *When it is called*: on `count`, and when a grid asks for a total without a page.
@@ -224,7 +224,7 @@ class DriverSpec:
             the stored rows; `absent` says why the server cannot provide a figure.
 
         Raises:
-            ObjectChangedError: As for `fetch_page`.
+            ObjectChangedError: The columns changed since they were read; the host repeats the call.
             UnsupportedOperationError: The server cannot summarize such a column; the hint says what would help.
             QueryError: There is no such column (details name the ``column``), or the server refused or answered for
                 only a part of the rows.
@@ -244,7 +244,7 @@ class DriverSpec:
             the repair of a row, are left out.
 
         Raises:
-            ObjectChangedError: As for `fetch_page`.
+            ObjectChangedError: The columns changed since they were read; the host repeats the call.
             UnsupportedOperationError: Each request of this read depends on the answer to the one before it.
             QueryError: The read itself would be refused before anything is sent.
 

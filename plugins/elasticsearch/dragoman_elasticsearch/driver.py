@@ -103,7 +103,6 @@ class Driver:
 
     @hookimpl
     async def connect(self, profile: Profile, http: Http) -> Server:
-        """See `dragoman_api.hookspecs.DriverSpec.connect`."""
         connect.check_key(profile)
         self._http, self._profile = http, profile
         found, self._features = await self._run(connect.identify(profile))
@@ -111,7 +110,6 @@ class Driver:
 
     @hookimpl
     async def ping(self) -> Health:
-        """See `dragoman_api.hookspecs.DriverSpec.ping`."""
         try:
             return await self._run(connect.ping(), budget=retries.PING_BUDGET)
         except DragomanError as error:
@@ -119,7 +117,6 @@ class Driver:
 
     @hookimpl
     async def close(self) -> None:
-        """See `dragoman_api.hookspecs.DriverSpec.close`."""
         while self._pagers:
             await self._free(self._pagers.popitem()[1].pager)
 
@@ -127,21 +124,18 @@ class Driver:
 
     @hookimpl
     async def list_objects(self, request: ObjectsRequest) -> ObjectList:
-        """See `dragoman_api.hookspecs.DriverSpec.list_objects`."""
         found = await self._run(objects.list_objects())
         self._names.keep("", [each.name for each in found])
         return found
 
     @hookimpl
     async def describe_object(self, name: str) -> Description:
-        """See `dragoman_api.hookspecs.DriverSpec.describe_object`."""
         return (await self._views.read(name)).describe()
 
     # grid
 
     @hookimpl
     async def compile_filter(self, request: FilterRequest) -> CompiledFilter:
-        """See `dragoman_api.hookspecs.DriverSpec.compile_filter`."""
         view, look = self._views.known(request.object), Look()
         compiled = filters.compile_filter(request, view, self._features, look)
         if not look.wanted:
@@ -160,7 +154,6 @@ class Driver:
 
     @hookimpl
     async def fetch_page(self, request: PageRequest) -> Page:
-        """See `dragoman_api.hookspecs.DriverSpec.fetch_page`."""
         return await self._views.use(request.object, lambda view: self._fetch_page(request, view), given=request.filter)
 
     async def _page_query(self, request: PageRequest, view: View) -> pages.PageQuery:
@@ -184,12 +177,10 @@ class Driver:
 
     @hookimpl
     async def fetch_cell(self, request: CellRequest) -> Cell:
-        """See `dragoman_api.hookspecs.DriverSpec.fetch_cell`."""
         return await self._views.use(request.key.object, lambda view: self._run(pages.fetch_cell(request, view)))
 
     @hookimpl
     async def count_rows(self, request: CountRequest) -> int:
-        """See `dragoman_api.hookspecs.DriverSpec.count_rows`."""
         query, _ = pages.filter_query(request.object, request.filter)
         if request.filter is None and request.time is None:
             return await self._run(search.count(request.object, query))
@@ -201,7 +192,6 @@ class Driver:
 
     @hookimpl
     async def summarize_column(self, request: SummaryRequest) -> ColumnSummary:
-        """See `dragoman_api.hookspecs.DriverSpec.summarize_column`."""
         from .grid import summaries
 
         query, _ = pages.filter_query(request.object, request.filter)
@@ -215,7 +205,6 @@ class Driver:
 
     @hookimpl
     async def preview_read(self, request: PreviewRequest) -> list[HttpRequest]:
-        """See `dragoman_api.hookspecs.DriverSpec.preview_read`."""
         read = request.read
 
         async def work(view: View) -> list[HttpRequest]:
@@ -231,7 +220,6 @@ class Driver:
 
     @hookimpl
     async def plan_change(self, request: PlanRequest) -> Plan:
-        """See `dragoman_api.hookspecs.DriverSpec.plan_change`."""
         from .writing.plan import described, plan_changes
 
         if request.new is not None:
@@ -246,7 +234,6 @@ class Driver:
 
     @hookimpl
     async def apply_change(self, plan: Plan) -> list[Outcome]:
-        """See `dragoman_api.hookspecs.DriverSpec.apply_change`."""
         from .writing.apply import Sender
 
         sender = Sender(plan)
@@ -260,21 +247,18 @@ class Driver:
 
     @hookimpl
     async def parse_console(self, text: ConsoleText) -> list[ConsoleRequest]:
-        """See `dragoman_api.hookspecs.DriverSpec.parse_console`."""
         from .console.parser import parse
 
         return parse(text.text)
 
     @hookimpl
     async def execute_console(self, request: ConsoleRequest) -> Answer:
-        """See `dragoman_api.hookspecs.DriverSpec.execute_console`."""
         from .console import answers
 
         return await self._run(answers.execute(request))
 
     @hookimpl
     async def complete_console(self, request: CompletionRequest) -> Completion:
-        """See `dragoman_api.hookspecs.DriverSpec.complete_console`."""
         from .console import completion
 
         asked = completion.ask(request)
@@ -292,7 +276,6 @@ class Driver:
 
     @hookimpl
     async def export_rows(self, request: ExportRequest) -> AsyncIterator[ExportPart]:
-        """See `dragoman_api.hookspecs.DriverSpec.export_rows`."""
         from .exporting.export import ExportReader
 
         notes = self._document_notes(request)
@@ -329,7 +312,6 @@ class Driver:
 
     @hookimpl
     async def split_export(self, request: SplitRequest) -> ExportSplit:
-        """See `dragoman_api.hookspecs.DriverSpec.split_export`."""
         from .exporting import shares
 
         query = await self._exported(request.export)
@@ -344,7 +326,6 @@ class Driver:
 
     @hookimpl
     async def hold_snapshot(self, request: SnapshotHold) -> bool:
-        """See `dragoman_api.hookspecs.DriverSpec.hold_snapshot`."""
         from .exporting import shares
 
         return await self._run(shares.hold(request))

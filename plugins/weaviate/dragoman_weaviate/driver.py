@@ -80,7 +80,6 @@ class Driver:
 
     @hookimpl
     async def connect(self, profile: Profile, http: Http) -> Server:
-        """See `dragoman_api.hookspecs.DriverSpec.connect`."""
         self._http, self._profile = http, profile
         try:
             found, self._features = await self._run(connect.identify(profile))
@@ -90,7 +89,6 @@ class Driver:
 
     @hookimpl
     async def ping(self) -> Health:
-        """See `dragoman_api.hookspecs.DriverSpec.ping`."""
         try:
             return await self._run(connect.ping(), budget=retries.PING_BUDGET)
         except DragomanError as error:
@@ -100,19 +98,16 @@ class Driver:
 
     @hookimpl
     async def list_objects(self, request: ObjectsRequest) -> ObjectList:
-        """See `dragoman_api.hookspecs.DriverSpec.list_objects`."""
         return await self._run(objects.list_objects(self._features))
 
     @hookimpl
     async def describe_object(self, name: str) -> Description:
-        """See `dragoman_api.hookspecs.DriverSpec.describe_object`."""
         return (await self._views.read(name)).describe()
 
     # grid
 
     @hookimpl
     async def compile_filter(self, request: FilterRequest) -> CompiledFilter:
-        """See `dragoman_api.hookspecs.DriverSpec.compile_filter`."""
         view, undecided = self._views.known(request.object), list[str]()
         compiled = filters.compile_filter(request, view, undecided=undecided)
         if not undecided or (sample := await self._samples.get(f"{view.revision} {request.object}")) is None:
@@ -129,26 +124,22 @@ class Driver:
 
     @hookimpl
     async def fetch_page(self, request: PageRequest) -> Page:
-        """See `dragoman_api.hookspecs.DriverSpec.fetch_page`."""
         return await self._views.use(
             request.object, lambda view: self._rows(request, view, pages.page(request, view)), given=request.filter
         )
 
     @hookimpl
     async def fetch_cell(self, request: CellRequest) -> Cell:
-        """See `dragoman_api.hookspecs.DriverSpec.fetch_cell`."""
         return await self._views.use(request.key.object, lambda view: self._run(pages.fetch_cell(request, view)))
 
     @hookimpl
     async def count_rows(self, request: CountRequest) -> int:
-        """See `dragoman_api.hookspecs.DriverSpec.count_rows`."""
         return await self._views.use(
             request.object, lambda view: self._rows(request, view, pages.count(request, view)), given=request.filter
         )
 
     @hookimpl
     async def summarize_column(self, request: SummaryRequest) -> ColumnSummary:
-        """See `dragoman_api.hookspecs.DriverSpec.summarize_column`."""
         from .grid import summaries
 
         return await self._views.use(
@@ -159,7 +150,6 @@ class Driver:
 
     @hookimpl
     async def preview_read(self, request: PreviewRequest) -> list[HttpRequest]:
-        """See `dragoman_api.hookspecs.DriverSpec.preview_read`."""
         read = request.read
         return await self._views.use(
             read.object, lambda view: self._rows(read, view, pages.preview(read, view)), given=read.filter
@@ -169,7 +159,6 @@ class Driver:
 
     @hookimpl
     async def plan_change(self, request: PlanRequest) -> Plan:
-        """See `dragoman_api.hookspecs.DriverSpec.plan_change`."""
         from .writing.plan import plan_changes
 
         if request.new is not None:
@@ -181,7 +170,6 @@ class Driver:
 
     @hookimpl
     async def apply_change(self, plan: Plan) -> list[Outcome]:
-        """See `dragoman_api.hookspecs.DriverSpec.apply_change`."""
         from .writing.apply import Sender
 
         sender = Sender(plan, self._features)
@@ -195,21 +183,18 @@ class Driver:
 
     @hookimpl
     async def parse_console(self, text: ConsoleText) -> list[ConsoleRequest]:
-        """See `dragoman_api.hookspecs.DriverSpec.parse_console`."""
         from .console.parser import parse
 
         return parse(text.text)
 
     @hookimpl
     async def execute_console(self, request: ConsoleRequest) -> Answer:
-        """See `dragoman_api.hookspecs.DriverSpec.execute_console`."""
         from .console import answers
 
         return await self._run(answers.execute(request, self._features))
 
     @hookimpl
     async def complete_console(self, request: CompletionRequest) -> Completion:
-        """See `dragoman_api.hookspecs.DriverSpec.complete_console`."""
         from .console import completion
 
         return completion.complete(request, await self._schemas.get("") or {})
@@ -218,7 +203,6 @@ class Driver:
 
     @hookimpl
     async def export_rows(self, request: ExportRequest) -> AsyncIterator[ExportPart]:
-        """See `dragoman_api.hookspecs.DriverSpec.export_rows`."""
         from .exporting.export import ExportReader
 
         view = await self._views.check(request.object, request.filter)
@@ -233,7 +217,6 @@ class Driver:
 
     @hookimpl
     async def split_export(self, request: SplitRequest) -> ExportSplit:
-        """See `dragoman_api.hookspecs.DriverSpec.split_export`."""
         from .exporting import shares
         from .exporting.export import ExportReader
 

@@ -38,7 +38,6 @@ class ProductionLock:
 
     @hookimpl
     async def before_call(self, call: Call) -> None:
-        """See `dragoman_api.hookspecs.AutomationSpec.before_call`."""
         name = call.connection.name if call.connection else ""
         if call.writes and name and self._marked(name) and self.until(name) is None:
             reason = f"{name} is marked as production, and locked"

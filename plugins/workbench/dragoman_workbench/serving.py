@@ -80,7 +80,7 @@ async def serving(
     """Serve the workbench on 127.0.0.1 while the block runs.
 
     Args:
-        home: As for Runtime.
+        home: Root of everything on disk; None for DRAGOMAN_HOME, else the platform's places.
         port: The port; 0 for a free one.
         connection: The connection to open first; empty for none.
         export_folder: Where exports may be written; None if they can only be downloaded.

@@ -55,7 +55,6 @@ class Audit:
 
     @hookimpl
     async def before_call(self, call: Call) -> None:
-        """See `dragoman_api.hookspecs.AutomationSpec.before_call`."""
         if not call.writes or (call.connection is not None and not self._watches(call.connection.name)):
             return
         connection = call.connection.name if call.connection else None
@@ -64,7 +63,6 @@ class Audit:
 
     @hookimpl
     async def on_event(self, event: Event) -> None:
-        """See `dragoman_api.hookspecs.AutomationSpec.on_event`."""
         connection = getattr(event, "connection", None)
         if _RECORDED.match(event.name) and (connection is None or self._watches(connection)):
             record = {"event": self._mask.structure(msgspec.to_builtins(event))}

@@ -36,7 +36,6 @@ class Limits:
 
     @hookimpl
     async def before_call(self, call: Call) -> None:
-        """See `dragoman_api.hookspecs.AutomationSpec.before_call`."""
         if call.connection is not None and call.rows is not None:
             most = self._limit(call.connection.name).rows
             if most and call.rows > most:

@@ -26,7 +26,6 @@ class CutCells:
 
     @hookimpl
     async def before_call(self, call: Call) -> None:
-        """See `dragoman_api.hookspecs.AutomationSpec.before_call`."""
         if call.hook != "plan_change" or call.connection is None or not self._watches(call.connection.name):
             return
         for change in call.changes:

@@ -29,7 +29,6 @@ class ReadOnly:
 
     @hookimpl
     async def before_call(self, call: Call) -> None:
-        """See `dragoman_api.hookspecs.AutomationSpec.before_call`."""
         if not call.writes or call.connection is None:
             return
         name = call.connection.name

@@ -25,11 +25,11 @@ def write_rows(
 
     Args:
         page: The page.
-        format: As for `write_page`.
+        format: One of `FORMATS` but ``json``.
         vertical: Expand the rows of a table; None expands them on a narrow terminal without room for all columns.
         wide: Cut nothing on a terminal, either.
-        escape: As for `write_page`.
-        more: As for `write_page`.
+        escape: CSV and TSV: put an apostrophe before formulas.
+        more: How to see the columns that a terminal has no room for.
     """
     expands = _is_too_narrow(page, wide=wide) if vertical is None else vertical
     if format == "table" and page.columns and page.cells and expands:

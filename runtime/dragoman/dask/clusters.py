@@ -96,15 +96,15 @@ def cluster(address: str = LOCAL, *, workers: int | None = None, insecure: bool 
     """Connect to a cluster, or start a local one, for code without ``async``; dataframes are then computed there.
 
     Args:
-        address: As for `on_cluster`.
-        workers: As for `on_cluster`.
-        insecure: As for `on_cluster`.
+        address: `LOCAL`, or a scheduler's address.
+        workers: Processes of a local cluster; by default one for each core.
+        insecure: Accept an address that is not encrypted.
 
     Yields:
         The `distributed.Client`, which is the current one while the block runs.
 
     Raises:
-        ConfigurationError: As for `on_cluster`, or no scheduler answers.
+        ConfigurationError: The address is refused, or no scheduler answers there.
     """
     check_address(address, insecure=insecure)
     import dask

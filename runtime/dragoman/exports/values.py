@@ -238,7 +238,7 @@ def is_plain(shown: ShownKeys, members: _Members, opened: Opened, at: str = "") 
     Args:
         shown: The known keys.
         members: The JSON texts of the object's members.
-        opened: As for `follow`.
+        opened: What was read for other names of the same row.
         at: The name of the object.
     """
     keys, objects = shown.known[at], shown.objects[at]

@@ -117,9 +117,9 @@ def received(value: S, clean: Clean, mask: Clean = str, *, connection: str = "")
 
     Args:
         value: Any hook's result.
-        clean: As for `driver_error`.
+        clean: Removes terminal control sequences and secrets from a text.
         mask: Removes only secrets from a server's error, which may echo the request.
-        connection: As for `driver_error`.
+        connection: The connection's name, which belongs to its remedies.
     """
     made: Any = value
     match made:

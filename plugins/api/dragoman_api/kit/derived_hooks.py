@@ -231,7 +231,6 @@ class CountFromPages:
 
     @hookimpl
     async def count_rows(self: _Pages, request: CountRequest) -> int:
-        """See `dragoman_api.hookspecs.DriverSpec.count_rows`."""
         return await count_from_pages(self.fetch_page, request)
 
 
@@ -240,7 +239,6 @@ class CountFromExport:
 
     @hookimpl
     async def count_rows(self: _Exports, request: CountRequest) -> int:
-        """See `dragoman_api.hookspecs.DriverSpec.count_rows`."""
         return await count_from_export(self.export_rows, request)
 
 
@@ -249,7 +247,6 @@ class PageFromExport:
 
     @hookimpl
     async def fetch_page(self: _Exports, request: PageRequest) -> Page:
-        """See `dragoman_api.hookspecs.DriverSpec.fetch_page`."""
         columns = (await self.describe_object(request.object)).columns
         return await page_from_export(self.export_rows, request, columns)
 
@@ -259,7 +256,6 @@ class ExportFromPages:
 
     @hookimpl
     async def export_rows(self: _Pages, request: ExportRequest) -> AsyncIterator[ExportPart]:
-        """See `dragoman_api.hookspecs.DriverSpec.export_rows`."""
         fetch_cell = getattr(self, "fetch_cell", None)
         async with _closing(export_from_pages(self.fetch_page, request, fetch_cell=fetch_cell)) as parts:
             async for part in parts:

@@ -37,6 +37,7 @@ ANSWER_LIMIT = _oauth.ANSWER_LIMIT
 TOKEN_LIMIT = _oauth.TOKEN_LIMIT
 """Maximum length of a token in characters."""
 
+_MARGIN = 30.0  # seconds before its end at which a token is replaced; at most half of its time
 _PROXY = "check Host and Port: a proxy may have answered instead of the database"
 _LOGOUT_SECONDS = 5
 _REJECTED = (400, 401, 403)  # 400 also for a wrong password: etcd, and RFC 6749 5.2
@@ -175,18 +176,15 @@ class SignedIn:
     once. Tokens are masked (`Http.hide`).
     """
 
-    def __init__(
-        self, http: Http, flow: Flow, *, margin: float = 30, clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, http: Http, flow: Flow, *, clock: Callable[[], float] = time.monotonic) -> None:
         """Begin without a token; nothing is sent before the first request.
 
         Args:
             http: The client of the connection.
             flow: How to sign in.
-            margin: Seconds before its end at which a token is replaced; at most half of its time.
             clock: Returns a time in seconds.
         """
-        self._http, self._flow, self._margin, self._clock = http, flow, margin, clock
+        self._http, self._flow, self._clock = http, flow, clock
         self._token: Token | None = None
         self._until: float | None = None
         self._lock = anyio.Lock()
@@ -280,7 +278,7 @@ class SignedIn:
         self._http.hide(token.value)
         self._until = None
         if token.seconds is not None:
-            self._until = began + token.seconds - min(self._margin, token.seconds / 2)
+            self._until = began + token.seconds - min(_MARGIN, token.seconds / 2)
         self._token = token
         return token
 

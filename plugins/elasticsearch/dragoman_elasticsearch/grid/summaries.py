@@ -335,7 +335,7 @@ def summarize(
         view: The object.
         features: What the server's version takes.
         query: The query of the filter.
-        preference: As for pages.
+        preference: Keeps pages and figures on the same copies of the shards.
 
     Raises:
         UnsupportedOperationError: The server cannot summarize such a column.
