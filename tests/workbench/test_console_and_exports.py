@@ -413,7 +413,7 @@ async def test_only_an_export_that_ended_early_can_be_resumed(shop_home, tmp_pat
         waiting = await tab("exports/start", **asked, to="download", file="books.ndjson")
         await tab("exports/cancel", id=waiting["id"])
         for number in (done["id"], waiting["id"], "nothing"):
-            assert (await tab.failure("exports/resume", id=number))["code"] == "export-not-resumable"
+            assert (await tab.failure("exports/resume", id=number))["code"] == "resume-refused"
         assert [each["state"] for each in (await tab("exports"))["exports"]] == ["finished", "cancelled"]
         tasks.cancel_scope.cancel()
 

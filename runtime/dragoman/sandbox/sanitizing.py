@@ -57,7 +57,7 @@ RESERVED = frozenset(kind.code for kind in tree(DragomanError) if kind not in CR
     "address-refused", "ask", "asyncio-needed", "bad-request", "build-failed", "bundle-damaged", "cancelled",
     "certificate-changed", "certificate-untrusted", "change-file-invalid", "change-set-closed", "cluster-lost",
     "column-unknown", "conformance-failed", "connection-closed", "delimiter-unknown", "dependency-missing", "enable",
-    "expectation-syntax", "export-not-resumable", "export-running", "extra-missing", "file-exists", "filter-syntax",
+    "expectation-syntax", "export-running", "extra-missing", "file-exists", "filter-syntax",
     "format-unknown", "import-file-damaged", "import-running", "import-unfinished", "inbox-full", "install", "internal",
     "key-exposed", "key-invalid", "key-missing", "length-required", "limit-exceeded", "link-broken", "name-invalid",
     "name-not-typed", "not-found", "not-production", "not-signed", "offline-missing", "other-loop", "parts-differ",

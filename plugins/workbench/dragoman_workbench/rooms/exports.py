@@ -120,7 +120,7 @@ class ExportRoom:
         """Continue a cancelled or failed export into the folder; any tab may, even after a reload."""
         export, asked = self._exports.get(named.id), self._asked.get(named.id)
         if export is None or asked is None or not export.resumable or self._folder is None:
-            raise ExportError("this export cannot be resumed", hint="start it again", code="export-not-resumable")
+            raise ExportError("this export cannot be resumed", hint="start it again", code="resume-refused")
         self._expect_room()
         await self._open.session(asked.connection)
         target = self._folder / asked.file
