@@ -26,6 +26,17 @@ NO_NAMES = [
 ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("path", "plain"),
+    [
+        (f"a/b/{'0' * 64}.x.whl", "a/b/x.whl"), (f"{'f' * 64}.x", "x"), (f"a/{'0' * 64}", f"a/{'0' * 64}"),
+        (f"a/{'0' * 63}.x", f"a/{'0' * 63}.x"), (f"{'0' * 64}.d/x.whl", f"{'0' * 64}.d/x.whl"), ("x.whl", "x.whl"),
+    ],
+)  # fmt: skip
+def test_a_digest_is_taken_off_the_beginning_of_a_files_name_alone(path: str, plain: str):
+    assert names.plain_name(path) == plain
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Named:
     project: names.ProjectName
