@@ -167,6 +167,23 @@ async def test_E23_a_pasted_array_or_object_is_cut_at_exactly_the_length_of_a_gr
 # what the settings switch on ------------------------------------------------------------------------------------------
 
 
+ON: dict[str, Any] = {"read_only": "read-only", "cut_cells": True, "limits": Limit(rows=5, bytes=7), "audit": True}
+OFF: dict[str, Any] = {"read_only": "off", "cut_cells": False, "limits": Limit(rows=0, seconds=2), "audit": False}
+
+
+@pytest.mark.parametrize("production", [False, True])
+@pytest.mark.parametrize("name", [*ON, "production"])
+def test_a_connection_switches_off_what_is_on_in_general_and_that_alone(name: str, production: bool) -> None:
+    general, off = {**ON, "production": True}, {**OFF, "production": False}
+    guards = Guards(**general, connections={"shop": Guard(**{name: off[name]}), "other": Guard(production=production)})
+    expected = {**general, name: off[name]}
+    if name == "limits":  # each limit by itself; 0 is none
+        expected["limits"] = Limit(rows=0, bytes=7, seconds=2)
+    for connection, settings in (("shop", expected), ("other", general | {"production": production}), ("new", general)):
+        found = guards.of(connection)
+        assert {key: getattr(found, key) for key in general} == settings
+
+
 @pytest.mark.parametrize(
     ("guards", "names"),
     [
@@ -181,6 +198,11 @@ async def test_E23_a_pasted_array_or_object_is_cut_at_exactly_the_length_of_a_gr
             Guards(read_only="read-only", audit=True, limits=Limit(bytes=1)),
             ["read_only", "cut_cells", "limits", "audit"],
         ),
+        *(
+            (Guards(cut_cells=False, connections={"shop": Guard(), "second": Guard(**{name: value})}), [name])
+            for name, value in ON.items()
+        ),
+        (Guards(**ON, connections={"shop": Guard(**OFF)}), ["read_only", "cut_cells", "limits", "audit"]),
     ],
 )
 def test_what_is_switched_on_for_some_connection_runs(guards: Guards, names: list[str], tmp_path: Path) -> None:

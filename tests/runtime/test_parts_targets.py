@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import socket
 import stat
 import threading
 import time
@@ -16,6 +19,7 @@ from dragoman.exports.parts.target import DONE, MANIFEST, PLAN, PROBE
 from dragoman.exports.parts.targets import parts_target, unfinished
 from dragoman.exports.stores import StoreFolder
 from dragoman_api.errors import ExportError
+from dragoman_registry import files
 from splits import ROW, SPLIT, part
 
 
@@ -275,6 +279,37 @@ def test_a_folder_that_the_export_made_is_removed_if_nothing_is_in_it(tmp_path):
     assert [path.name for path in (tmp_path / "kept").iterdir()] == ["part"]
 
 
+def test_the_plan_of_another_user_is_not_continued(tmp_path):
+    """It could ask for other rows."""
+    if os.geteuid():
+        pytest.skip("only root can give a file away")
+    place = Place("file", tmp_path / "d", tmp_path / "d")
+    begun(place, 0)
+    os.chown(tmp_path / "d" / PLAN, 12_345, -1)
+    with pytest.raises(ExportError, match="it belongs to another user") as caught:
+        place.opened(resume=True)
+    assert caught.value.code == "resume-refused"
+
+
+def test_an_export_whose_manifest_cannot_be_written_can_be_continued(place, monkeypatch):
+    begun(place, 0)
+    target, found = place.opened(resume=True)
+
+    def full(*_words, **_more):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "write", full)
+        patch.setattr(MemoryFileSystem, "pipe_file", full)
+        with pytest.raises(ExportError, match="No space left"):
+            target.finish(RESULT)
+    target.leave()
+    assert unfinished(place.to)
+    target, found = place.opened(resume=True)
+    assert target.done(found) == {0: part(SPLIT, 0)}
+    target.leave()
+
+
 def test_a_process_without_standard_input_claims_a_folder_as_any_other(tmp_path, without_standard_input):
     """Then its lock has the descriptor 0, which is as good as any."""
     target = parts_target(tmp_path / "d")
@@ -366,13 +401,15 @@ def claims(bucket):
     return [path.rpartition("/")[2] for path in MemoryFileSystem.store if ".export.claim-" in path]
 
 
-def test_an_export_that_lost_its_claim_removes_nothing(bucket):
+@pytest.mark.parametrize(("host", "pid"), [("h", 1), (socket.gethostname(), os.getpid())])
+def test_an_export_that_lost_its_claim_removes_nothing(bucket, host, pid):
+    """The other may be of another machine, or of this process."""
     target, _ = bucket.opened()
     target.begin(SPLIT)
     bucket.write(SPLIT.file(0))
-    bucket.write(".export.claim-00002", b'{"token":"t","host":"h","pid":1}')
+    bucket.write(".export.claim-00002", msgspec.json.encode({"token": "t", "host": host, "pid": pid}))
     for act in (lambda: target.discard(SPLIT), lambda: target.finish(RESULT)):
-        with pytest.raises(ExportError, match="process 1 on h") as caught:
+        with pytest.raises(ExportError, match=f"process {pid} on {host}") as caught:
             act()
         assert caught.value.code == "export-running"
     assert bucket.names == [PLAN, SPLIT.file(0)]

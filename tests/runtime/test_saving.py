@@ -6,7 +6,8 @@ import anyio
 import pytest
 
 import wheelhouse
-from dragoman import Delete, Plan, Reference, SavedConnection, Update, undo_lines
+from dragoman import Delete, Insert, Plan, Reference, SavedConnection, Update, undo_lines
+from dragoman.changes import UndoFile
 from dragoman.changes.files import read_line
 from dragoman.connections.form_values import effective
 from dragoman_api.changes import HttpRequest, Outcome, OutcomeStatus, PlannedRequest
@@ -118,3 +119,21 @@ def test_an_undo_keeps_what_was_applied_or_may_have_been():
     lines = undo_lines(Plan(planned=planned, undo=undo), outcomes=outcomes).splitlines()
     assert [*map(read_line, lines)] == [Update(new, {"title": "old"}), undo[2], undo[3]]
     assert undo_lines(Plan(planned=planned), outcomes=outcomes) == b""
+
+
+def test_a_line_of_an_undo_file_follows_its_row_with_id_routing_and_guard(tmp_path):
+    old = RowKey("books", "1", guard={"n": 1})
+    undo = UndoFile(tmp_path / "undo")
+    undo.add(
+        [Delete(old), Update(old, {"n": 1}), Insert("books", {"n": 1}, "1", replace=True, guard={"n": 1}), Delete(old)]
+    )
+    moved = [
+        RowKey("books", "a", "north"),
+        RowKey("books", "b", "south", {"v": 2}),
+        RowKey("books", "c", "west", {"v": 3}),
+    ]
+    undo.rows = dict(enumerate(moved))  # the last change was not applied
+    undo.complete()
+    lines = (tmp_path / "undo").read_bytes().splitlines()
+    insert = Insert("books", {"n": 1}, "c", replace=True, guard={"v": 3}, routing="west")
+    assert [*map(read_line, lines)] == [Delete(moved[0]), Update(moved[1], {"n": 1}), insert]
