@@ -18,7 +18,7 @@ import dragoman_elasticsearch
 from dragoman_api import ObjectsRequest, Update
 from dragoman_api import Operator as Op
 from dragoman_api.cells import MISSING
-from dragoman_api.columns import ColumnKind
+from dragoman_api.columns import MAX_DIMENSIONS, ColumnKind
 from dragoman_api.errors import ObjectNotFoundError, QueryError
 from dragoman_api.testing.target import hooks_of
 from dragoman_elasticsearch import objects
@@ -157,6 +157,18 @@ def test_a_runtime_field_with_a_script_is_read_only_and_exports_lack_it(wording:
     column = found.columns["r"]
     assert (column.written, column.path, column.sortable) == ("never", (), True)
     wording(column.reasons["edit"], column.reasons["export"])
+
+
+@pytest.mark.parametrize("kind", ["lookup", "composite"])
+def test_a_runtime_field_that_takes_its_values_from_elsewhere_is_computed_without_a_script(kind: str) -> None:
+    column = view({"properties": {}, "runtime": {"r": {"type": kind}}}).columns["r"]
+    assert (column.written, column.path) == ("never", ())
+
+
+def test_a_runtime_field_reads_the_key_that_the_mapped_one_of_its_name_is_stored_under() -> None:
+    runtime = {"runtime": {"a.b": {"type": "keyword"}, "c.d": {"type": "keyword"}}}
+    found = view({"subobjects": False, "properties": {"a.b": {"type": "long"}}, **runtime})
+    assert (found.fields["a.b"].keys, found.fields["c.d"].keys) == (("a.b",), ("c", "d"))
 
 
 def test_a_runtime_field_without_a_script_is_a_stored_column() -> None:
@@ -314,6 +326,9 @@ def test_a_point_names_the_numbers_that_it_is_an_object_of(spec: dict[str, Any],
     [
         ({"dims": 3}, 3),
         ({"dims": 3, "element_type": "byte"}, 3),
+        ({"dims": MAX_DIMENSIONS}, MAX_DIMENSIONS),
+        ({"dims": MAX_DIMENSIONS + 1}, 0),
+        ({"dims": "3"}, 0),
         ({}, 0),
         ({"dims": 64, "element_type": "bit"}, None),
         ({"type": "long"}, None),
@@ -400,6 +415,8 @@ def test_nested_in_one_index_and_not_in_another_is_refused(
     found = view({"properties": one}, {"properties": other})
     assert (found.columns[column].operators, found.columns[column].sortable) == ((), False)
     wording(found.columns[column].reasons["filter"])
+    [note] = [note for note in found.notes if note.column == column]
+    assert (note.code, note.reason) == ("type-conflict", found.columns[column].reasons["filter"])
 
 
 def test_an_object_literal_name_stays_literal() -> None:
@@ -586,6 +603,15 @@ def test_an_index_that_keeps_an_object_unmapped_stores_its_fields_all_the_same()
     for other, stored in (({"type": "object", "enabled": False}, True), ({"type": "object"}, False)):
         found = view(one, {"properties": {"o": other}}).fields["o.a"]
         assert ("dynamic" in [gap.name for gap in found.gaps]) is stored
+
+
+def test_every_index_that_the_capabilities_name_has_the_type_where_mappings_are_hidden() -> None:
+    caps = {
+        "x": {"long": {"indices": ["a"]}, "keyword": {"indices": ["b", "c"]}},
+        "y": {"long": {"indices": ["a"]}, "ip": {"indices": ["b"]}},
+    }
+    found = read("x", None, {"indices": ["a", "b", "c"], "fields": caps})
+    assert (found.fields["x"].partial, found.fields["y"].partial) == (False, True)
 
 
 def test_a_field_without_capabilities_is_an_object_where_mappings_are_hidden() -> None:

@@ -208,8 +208,8 @@ UNIONS: dict[str, tuple[list[dict[str, Any]], Callable[[View], Any], Any]] = {
     ),
     "documents kept by none": (
         [mapped(x=LONG) | {"_source": {"enabled": False}}, mapped(x=LONG) | {"_source": {"mode": "disabled"}}],
-        lambda found: found.columns["x"].path,
-        (),
+        lambda found: (found.columns["x"].path, "export" in found.columns["x"].reasons),
+        ((), False),
     ),
     "rebuilt in one": (
         [mapped(x=LONG) | {"_source": {"mode": "synthetic"}}, mapped(x=LONG)],

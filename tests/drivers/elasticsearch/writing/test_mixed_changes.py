@@ -571,6 +571,9 @@ def test_a_guard_that_comes_with_a_later_change_of_a_row_is_another_one() -> Non
         assert [(each.change, each.status) for each in made.refusals] == [(1, "conflict")]
     made = plan_of(Update(key(), {"n": 5}), Update(key(seq_no=3, primary_term=2), {"k": "x"}), docs=[stored()])
     assert made.refusals == [], "it is the state that was read"
+    guard = {"sha256": digest(json.dumps(stored()["_source"]).encode())}
+    twice = [Update(RowKey("books", "1", None, guard), values) for values in ({"n": 5}, {"k": "x"})]
+    assert plan_of(*twice, docs=[stored()]).refusals == []
     guard = {"sha256": digest(b'{"n":1}')}
     fresh = Insert("books", {"n": 5}, "1", replace=True, guard=guard)
     [refusal] = plan_of(fresh, docs=[stored(found=False)]).refusals
@@ -625,7 +628,7 @@ def test_only_new_documents_of_one_index_each_of_its_own_id_are_a_load(
 
 def test_each_row_of_a_load_is_written_as_it_says() -> None:
     rows = [*LOAD, Insert("books", document='{"n":0}', routing="r"), Insert("books", id="4", document="[1]"),
-            Insert("books", id="5", document="{}", routing="")]  # fmt: skip
+            Insert("books", id="5", document="{}", routing=""), Insert("books", id="", document="{}")]  # fmt: skip
     script = Answers(SETTINGS)
     made = script.run(plan_changes(PlanRequest(changes=[*rows], bulk=True), {"books": VIEW}))
     assert (made.requests[0].body or "").splitlines() == [
@@ -633,10 +636,10 @@ def test_each_row_of_a_load_is_written_as_it_says() -> None:
         '{"create":{"_id":"5","routing":""}}', "{}",
     ]  # fmt: skip
     assert made.planned[0].rows == [[0], [1], [2], [4]]
-    assert [(each.change, each.status) for each in made.refusals] == [(3, "refused")]
+    assert [(each.change, each.status) for each in made.refusals] == [(3, "refused"), (5, "refused")]
     routed = msgspec.structs.replace(VIEW, routed=True)
     made = Answers(SETTINGS).run(plan_changes(PlanRequest(changes=[*rows], bulk=True), {"books": routed}))
-    assert [each.change for each in made.refusals] == [0, 1, 3]
+    assert [each.change for each in made.refusals] == [0, 1, 3, 5]
 
 
 class Rules:
