@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import stat
+import sys
 import time
 
 import pytest
@@ -250,3 +251,16 @@ def test_ctrl_c_between_the_calls_of_a_command_ends_the_line_and_not_the_shell(c
     shell._attended = False
     with pytest.raises(KeyboardInterrupt):
         shell.run()
+
+
+def test_a_question_is_seen_at_once_and_what_follows_it_stays_in_order(capsys):
+    shell = _Shell.__new__(_Shell)
+    shell._pages = True
+    with shell._paged(["console"]):
+        sys.stdout.write("about to write\n")
+        sys.stderr.write("really? [y/N] ")
+        assert capsys.readouterr() == ("", "")
+        sys.stderr.flush()
+        assert capsys.readouterr() == ("about to write\n", "really? [y/N] ")
+        sys.stdout.write("1 row\n")
+    assert capsys.readouterr().out == "1 row\n"

@@ -7,7 +7,7 @@ import os
 import shutil
 import sys
 import threading
-from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -90,12 +90,28 @@ def open_(options: Options, connection: str, *, no_pager: bool) -> int:
 
 
 class _HeldOutput(io.StringIO):
-    """Holds back the output of a command, which is written for the terminal all the same."""
+    """Holds back what a command writes to one of the terminal's streams."""
 
     encoding = property(lambda _: sys.__stdout__ and sys.__stdout__.encoding)
 
+    def __init__(self, release: Callable[[], None] = lambda: None) -> None:
+        super().__init__()
+        self._release = release
+
     def isatty(self) -> bool:
         return True
+
+    def flush(self) -> None:
+        """Let a question, which ends without a line break, be seen; it has to be answered."""
+        if (text := self.getvalue()) and not text.endswith("\n"):
+            self._release()
+
+    def take(self) -> str:
+        """Return what is held back, and hold it back no longer."""
+        text = self.getvalue()
+        self.seek(0)
+        self.truncate()
+        return text
 
 
 class _Shell:
@@ -199,20 +215,25 @@ class _Shell:
         if not (self._pages and reads):
             yield
             return
-        output = _HeldOutput()
+        streams = sys.stdout, sys.stderr
+
+        def release() -> None:
+            for stream, held in zip(streams, (output, messages), strict=True):
+                stream.write(held.take())
+                stream.flush()
+
+        output, messages = _HeldOutput(), _HeldOutput(release)
         try:
-            with redirect_stdout(output):
+            with redirect_stdout(output), redirect_stderr(messages):
                 yield
-        except BaseException:
-            sys.stdout.write(output.getvalue())
-            raise
-        text, size = output.getvalue(), shutil.get_terminal_size()
-        lines = sum(1 + len(click.unstyle(line)) // size.columns for line in text.splitlines())
-        if lines >= size.lines:
-            with suppress(OSError, ValueError):  # no such program, or no words for a shell
-                click.echo_via_pager(text.rstrip("\n"))
-                return
-        sys.stdout.write(text)
+            text, size = output.getvalue(), shutil.get_terminal_size()
+            lines = sum(1 + len(click.unstyle(line)) // size.columns for line in text.splitlines())
+            if lines >= size.lines:
+                with suppress(OSError, ValueError):  # no such program, or no words for a shell
+                    click.echo_via_pager(text.rstrip("\n"))
+                    output.take()
+        finally:
+            release()
 
     def _switch(self, name: str, value: str = "", *_rest: str) -> int:
         """Set how output is shown; without a value, change it."""
