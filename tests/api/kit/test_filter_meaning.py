@@ -40,6 +40,7 @@ from dragoman_api.kit.filter_meaning import holds, within
         ("between", [1], 4, None),
         ("between", [1, "x"], 4, None),
         ("between", ["x", 3], 4, None),
+        ("between", [5, "x"], 4, None),
         ("in", [1, "x"], 2, None),
         ("in", ["x", 2], 2, True),
         ("in", ["A", "b"], "a", None),

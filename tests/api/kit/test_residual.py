@@ -262,6 +262,55 @@ STORED = {
 }
 
 
+JAN, FEB, MAR = (f"2026-0{month}-01T00:00:00Z" for month in (1, 2, 3))
+
+
+@pytest.mark.parametrize(
+    ("kind", "row", "stored", "matches"),
+    [
+        (Kind.TEXT, Filter("x", "=", "Tea"), "tea", False),
+        (Kind.TEXT, Filter("x", "=", "Tea", case=False), "tea", True),
+        (Kind.TEXT, Filter("x", "in", ["a", "Tea"], case=False), "tea", True),
+        (Kind.TEXT, Filter("x", "contains", "EA"), "tea", True),
+        (Kind.TEXT, Filter("x", "contains", "EA", case=True), "tea", False),
+        (Kind.TEXT, Filter("x", "not-contains", "EA", case=True), "tea", True),
+        (Kind.TEXT, Filter("x", "!=", "tea"), ["war", "tea"], False),
+        (Kind.TEXT, Filter("x", "!=", "tea"), None, True),
+        (Kind.NUMBER, Filter("x", "in", [1, 2]), [0, 2], True),
+        (Kind.NUMBER, Filter("x", "between", [2, 4]), [1, 5], False),
+        (Kind.NUMBER, Filter("x", "=", 0), 0, True),
+        (Kind.BOOLEAN, Filter("x", "=", False), False, True),
+        (Kind.BOOLEAN, Filter("x", "null"), False, False),
+        (Kind.TEXT, Filter("x", "null"), "", False),
+        (Kind.TEXT, Filter("x", "null"), [None], True),
+        (Kind.TIMESTAMP, Filter("x", "in", [JAN, FEB]), FEB, True),
+        (Kind.TIMESTAMP, Filter("x", "not-in", [JAN, FEB]), FEB, False),
+        (Kind.TIMESTAMP, Filter("x", "between", [FEB, FEB]), [JAN, MAR], False),
+        (Kind.TIMESTAMP, Filter("x", "=", f"{FEB}/{MAR}"), [JAN, MAR], False),
+        (Kind.TIMESTAMP, Filter("x", "!=", f"{FEB}/{MAR}"), [JAN, MAR], True),
+        (Kind.TIMESTAMP, Filter("x", "null"), JAN, False),
+    ],
+)
+def test_a_row_means_what_it_says_of_one_value_and_of_several(kind, row, stored, matches):
+    assert ResidualRow(0, row, kind, "no").test()(stored) is matches
+
+
+def test_rows_are_chosen_by_all_or_any_and_ordered_by_every_key_in_its_direction():
+    rows = [{"a": a, "b": b} for a, b in ((1, 1), (2, 1), (1, 2), (2, 2), (None, 1))]
+    left = [ResidualRow(at, Filter(name, "=", 1), Kind.NUMBER, "no") for at, name in enumerate("ab")]
+    for match, wanted in (("all", rows[:1]), ("any", [*rows[:3], rows[4]])):
+        where = ResidualFilter(left, match, 9)
+        assert select(rows, dict.get, limit=9, matched=5, where=where).rows == wanted
+    sorts = [Sort("a", descending=True), Sort("c"), Sort("b", descending=True)]
+    dropped = [Note(code="sort-dropped", column=name, reason="the server's") for name in "ac"]
+    keys, notes = residual_keys(sorts, dropped, {"a": Kind.NUMBER, "b": Kind.NUMBER}.get)
+    assert keys == [ResidualKey("a", Kind.NUMBER, descending=True), ResidualKey("b", Kind.NUMBER, descending=True)]
+    assert [(note.column, note.reason) for note in notes] == [("c", "the server's")]
+    found = select(rows, dict.get, limit=9, matched=5, sort=keys).rows
+    assert [(row["a"], row["b"]) for row in found] == [(2, 2), (2, 1), (1, 2), (1, 1), (None, 1)]
+    assert residual_keys(sorts, dropped[1:], {"a": Kind.NUMBER}.get) == ([], dropped[1:])
+
+
 COMPARED = {
     Kind.TEXT: "= != in not-in contains not-contains starts ends empty not-empty null not-null",
     Kind.NUMBER: "= != in not-in > >= < <= between null not-null",

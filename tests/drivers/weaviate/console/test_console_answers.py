@@ -9,6 +9,7 @@ import pytest
 from drivers.replies import Answers, reply
 from drivers.weaviate.rig import OnFake, OnServer, Rig, key
 from drivers.weaviate.views import view
+from msgspec.structs import replace
 
 from dragoman_api import Answer, HttpRequest, RowKey
 from dragoman_api.columns import MAX_COLUMNS
@@ -261,6 +262,70 @@ def test_columns_of_the_console_are_typed_as_declared_and_never_edited():
         ("zz", "", "other", False), ("distance", "", "other", False),
     ]  # fmt: skip
     assert all(each.written == "never" for each in page.columns)
+
+
+@pytest.mark.parametrize("status", [199, 300, 302, 399, 400])
+def test_rows_are_a_grid_only_where_the_server_says_success(status: int) -> None:
+    rows = {"data": {"Get": {"Book": [{"title": "x"}]}}}
+    assert shown(GET, reply(rows, status=status)).kind == "json"
+
+
+def test_of_several_tables_one_that_cannot_be_shown_leaves_the_answer_as_json():
+    """Half of an answer would look like all of it."""
+    for odd in ("Book", "Author"):
+        tables = {name: [{"title": "x", "_additional": 5 if name == odd else None}] for name in ("Book", "Author")}
+        seen = [reply(view(name=name).structure) for name in tables]
+        answer = shown("{ Get { Book { title } Author { title } } }", reply({"data": {"Get": tables}}), *seen)
+        assert (answer.kind, answer.next, json.loads(answer.text)["data"]["Get"]) == ("json", None, tables)
+
+
+def test_several_tables_come_in_the_order_of_the_answer():
+    [request] = parse("{ Get { Book { title } } Aggregate { B { meta { count } } A { meta { count } } } }")
+    for number in (1, 2, answers.MAX_TABLES, answers.MAX_TABLES + 1):
+        counts = {f"B{number - at}": [{"meta": {"count": at}}] for at in range(number)}
+        body = {"Get": {"Book": [{"title": "x"}]}, "Aggregate": counts}
+        tabular = replace(request, tabular=True)
+        replies = reply({"data": body}), reply(view().structure)
+        answer: Answer | None = Answers(*replies).run(answers.execute(tabular, Features()))
+        assert answer is not None
+        cut = ["answers-cut"] * (number > answers.MAX_TABLES)
+        assert [each.code for each in answer.notes] == cut
+        titles = []
+        while answer is not None:
+            titles.append((str(answer.kind), answer.title))
+            answer = answer.next
+        shown_tables = [("table", f"Aggregate {name}") for name in counts][: answers.MAX_TABLES]
+        assert sorted(titles) == sorted([("grid", "Book"), *shown_tables])
+        assert [each for each in titles if each[0] == "table"] == shown_tables
+
+
+def test_a_list_shows_vectors_with_and_without_names():
+    rows = [{"class": "Book", "id": key(at), "properties": {}, **more}
+            for at, more in enumerate([{"vector": [1.5]}, {"vectors": {"front": [2.5]}}])]  # fmt: skip
+    page = shown(LIST, reply({"objects": rows}), reply(view().structure)).page
+    assert page is not None
+    assert [each.name for each in page.columns] == ["uuid", "vector", "vectors"]
+    assert [(row["vector"], row["vectors"]) for row in page.rows] == [("[1.5]", None), (None, '{"front":[2.5]}')]
+
+
+@pytest.mark.parametrize("path", ["/v1/graphql/batch", "/v1/graphql/batch/", "/v1/graphql/batch?x=1"])
+def test_a_batch_says_that_its_parts_run_without_the_key(path: str) -> None:
+    assert [each.code for each in shown(f"POST {path} []", reply([])).notes] == ["batch-without-key"]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "codes"),
+    [
+        (-(2**31), 2**31 - 1, []), (0, 2**31, ["integers-null"]), (-(2**31) - 1, 0, ["integers-null"]),
+        (None, None, []), (0, 0, []),
+    ],
+)  # fmt: skip
+def test_a_null_may_stand_for_an_integer_where_either_extreme_has_more_than_32_bits(
+    low: int | None, high: int | None, codes: list[str]
+) -> None:
+    extremes = reply({"data": {"Aggregate": {"Book": [{"pages": {"minimum": low, "maximum": high}}]}}})
+    answer = shown(GET, found({"pages": None, "title": None}), reply(view().structure), extremes)
+    assert [each.code for each in answer.notes] == codes
 
 
 def test_several_errors_of_one_kind_are_told_once():
