@@ -141,3 +141,20 @@ def test_a_name_of_very_many_parts_costs_no_more_than_its_length():
     shown = ShownKeys([name, "k.other"])
     assert counted({"k": {"k": {"deep": 1}}, name: 1, "x": 1}, shown=shown) == {KEYS: {"x": 1}}
     assert sum(map(len, shown.known)) < 100
+
+
+def test_counts_of_several_readers_are_one_by_rows_and_by_names():
+    first, second = LeftOut(), LeftOut()
+    first.add(KEYS, ["a", "b"], rows=2)
+    second.add(KEYS, ["b"], rows=3)
+    second.add(VALUES, ["c"])
+    first.merge(second)
+    assert (first.rows, first.names) == ({KEYS: 5, VALUES: 1}, {KEYS: {"a": 2, "b": 5}, VALUES: {"c": 1}})
+    keys, values = first.notes()
+    assert keys.reason == "5 rows hold keys that no column shows: 'b' (5), 'a' (2)"  # the most frequent first
+    assert values.code == VALUES
+    for full in (False, True):
+        second.full = full
+        first.merge(second)
+        assert first.full is full
+        assert first.notes()[0].reason.startswith("at least ") is full

@@ -80,6 +80,13 @@ def test_only_a_proof_ends_a_doubt(said: list[OutcomeStatus]) -> None:
         assert outcomes.of(0).status is (UNKNOWN if doubt else each)
 
 
+def test_a_later_doubt_says_why_and_a_refusal_after_a_doubt_does_not() -> None:
+    outcomes = Outcomes()
+    for status, reason, last in ((UNKNOWN, "a", "a"), (UNKNOWN, "b", "b"), (FAILED, "c", "b"), (APPLIED, "", "")):
+        outcomes.tell([0, 1], Outcome(change=9, status=status, reason=reason))
+        assert [(each.change, each.reason) for each in outcomes.told] == [(0, last), (1, last)]
+
+
 def test_a_plan_of_which_nothing_was_sent_can_be_sent_again() -> None:
     unsent: dict[str, Any] = {"details": {"sent": False}}
     outcomes = Outcomes()

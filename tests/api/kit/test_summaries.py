@@ -51,3 +51,12 @@ def test_texts_have_no_buckets():
     found = summarized(ColumnKind.TEXT, ["b", "a", "b"], values=1)
     assert (found.values, found.distinct, found.buckets) == ([ValueCount("b", 2)], 2, [])
     assert (found.minimum, found.maximum) == ("a", "b")
+
+
+@pytest.mark.parametrize("kind", [ColumnKind.TIMESTAMP, ColumnKind.DATE])
+def test_days_and_instants_are_spread_over_the_calendar(kind):
+    """The last days of a year and of a month are in it."""
+    found = summarized(kind, ["2025-12-31", "2026-01-01", "2026-01-31", "2026-02-01"], buckets=3)
+    assert [(each.lower[:10], each.upper[:10], each.rows) for each in found.buckets] == [
+        ("2025-12-01", "2026-01-01", 1), ("2026-01-01", "2026-02-01", 2), ("2026-02-01", "2026-03-01", 1),
+    ]  # fmt: skip

@@ -13,6 +13,7 @@ from drivers.weaviate.rig import OnFake, OnServer, Rig
 from drivers.weaviate.views import view
 
 from dragoman_api import ConsoleText
+from dragoman_api.columns import MAX_COLUMNS
 from dragoman_api.grid import MAX_ROWS
 from dragoman_weaviate.connect import Features
 from dragoman_weaviate.console import answers
@@ -41,6 +42,23 @@ def read(answer: Answer | None) -> list[tuple[str, list[dict[str, Any]]]]:
         found.append((answer.title, [row.to_dict(missing=False) for row in answer.page.rows]))
         answer = answer.next
     return found
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_as_many_rows_and_columns_are_shown_as_a_page_may_have(more: int) -> None:
+    rows = answered(aggregated(*[{"meta": {"count": at}} for at in range(MAX_ROWS + more)])).page
+    assert rows is not None
+    assert (len(rows.cells), [note.code for note in rows.notes]) == (MAX_ROWS, ["rows-cut"] * more)
+    wide = answered(aggregated({f"p{at}": {"n": at} for at in range(MAX_COLUMNS + more)})).page
+    assert wide is not None
+    assert (len(wide.columns), [note.code for note in wide.notes]) == (MAX_COLUMNS, ["columns-cut"] * more)
+
+
+def test_a_table_has_the_columns_of_all_rows_at_any_depth() -> None:
+    body = aggregated({"a": {"b": {"c": 1}}}, {"a": {"b": {"d": 2}}, "e": 0}, {})
+    assert read(answered(body)) == [("", [{"a.b.c": 1}, {"a.b.d": 2, "e": 0}, {}])]
+    two = {"data": {"Aggregate": {"Book": [], "Film": None, "Song": [{"n": 1}]}}}
+    assert read(answered(two)) == [("Aggregate Book", []), ("Aggregate Song", [{"n": 1}])]
 
 
 def test_groups_are_rows_with_a_column_for_each_figure() -> None:

@@ -328,6 +328,35 @@ def test_a_null_may_stand_for_an_integer_where_either_extreme_has_more_than_32_b
     assert [each.code for each in answer.notes] == codes
 
 
+def test_nulls_are_noted_wherever_one_of_several_rows_elements_and_keys_has_them():
+    nested = [{"name": "n", "dataType": ["int"]}, {"name": "ns", "dataType": ["int[]"]}]
+    types = {"many": "int[]", "o": {"dataType": ["object[]"], "nestedProperties": nested}, "i": "int", "j": "int"}
+    rows = [
+        {"many": [1], "o": [{"n": 1, "ns": [1]}], "i": 1, "j": 1},
+        {"many": [2], "o": [{"n": 1, "ns": [1]}, {"n": None, "ns": [1, None]}], "i": None, "j": None},
+        {"many": [3, None], "o": None, "i": 1, "j": 1},
+    ]
+    small, large = {"minimum": 0, "maximum": 1}, {"minimum": 0, "maximum": 2**31}
+    extremes = reply({"data": {"Aggregate": {"Book": [{"i": small, "j": large}]}}})
+    script = Answers(found(*rows), reply(view(types).structure), extremes)
+    notes = script.run(answers.execute(parse(GET)[0], Features())).notes
+    assert [each.code for each in notes] == ["integers-null"] * 2
+    assert "nulls in many, o.ns are such" in notes[0].reason
+    assert "nulls in j, o.n may be such" in notes[1].reason
+    assert "Aggregate{Book{i{minimum maximum} j{minimum maximum}}}" in str(script.asked[2].body)
+
+
+def test_a_grid_has_the_columns_of_all_rows():
+    rows = [
+        {"title": "a", "_additional": {"id": key(1)}},
+        {"pages": 2, "z": 0, "_additional": {"id": key(2), "score": "1"}},
+    ]
+    page = shown(GET, found(*rows), reply(view().structure)).page
+    assert page is not None
+    assert [each.name for each in page.columns] == ["uuid", "title", "pages", "z", "score"]
+    assert page.cells == [[key(1), "a", None, None, None], [key(2), None, 2, 0, "1"]]
+
+
 def test_several_errors_of_one_kind_are_told_once():
     errors = [{"message": "a"}, {"message": "b"}, {"message": "a"}]
     assert shown(GET, reply({"errors": errors})).failed == "a; b"
