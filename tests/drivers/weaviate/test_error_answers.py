@@ -46,6 +46,13 @@ def test_a_busy_server_says_how_long_to_wait(status: int, headers: dict[str, str
     assert error("no", status, **headers).details.get("retry_after") == wait
 
 
+@pytest.mark.parametrize(("status", "wait"), [(200, 0), (201, None), (422, None), (500, None)])
+def test_a_search_too_many_is_told_by_a_success_alone(status: int, wait: int | None) -> None:
+    body = {"errors": [{"message": "explorer: 429 Too many requests"}]}
+    assert error_answers.retry_after(reply(body, status)) == wait
+    assert error_answers.retry_after(reply(body | {"more": "x" * 4_096}, status)) is None
+
+
 def test_a_redirection_is_told_with_where_it_leads():
     """W37: nothing is sent elsewhere."""
     found = error("", 301, Location="https://elsewhere:9/x")

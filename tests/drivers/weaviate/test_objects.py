@@ -69,6 +69,8 @@ def granted(*collections):
         (granted("A*", "*"), False),
         (granted("A*"), True),
         ([{"permissions": [{"action": "read_data", "data": {"collection": "*"}}]}], True),
+        ([{"permissions": [{"action": "update_collections", "collections": {"collection": "*"}}]}], True),
+        ([*granted("A*"), *granted("*")], False),  # by the second of two roles
         ([], True),
         (None, True),  # an administrators' list, or a key without a role: the server gives the same answer
     ],
