@@ -96,10 +96,12 @@ def names_tenants(request: HttpRequest, tenant: str) -> bool:
 
 async def hold_twins(wv: Rig) -> None:
     """Two tenants have rows of the same ids and other values; each kind of operation, with its further requests."""
-    author = await wv.collection({"t": "text"}, [{"t": "a"}], name="Author")
+    author = await wv.collection({"t": "text"}, name="Author", **TENANTS)
     types = {"i": "int", "t": "text", "code": CODE, "tags": "text[]", "by": author, "often": CODE}
     name = await wv.collection(types, name="Shared", **TENANTS)
-    await wv.call("POST", f"/v1/schema/{name}/tenants", [{"name": "ann"}, {"name": "bob"}])
+    for each in (author, name):
+        await wv.call("POST", f"/v1/schema/{each}/tenants", [{"name": "ann"}, {"name": "bob"}])
+    await wv.load(author, [{"t": "a"}], tenant="ann")
     beacon = [{"beacon": f"weaviate://localhost/{author}/{key(0)}"}]
     rows: list[dict[str, Any]] = [
         {"i": at, "t": "ann", "code": f"c{at}", "tags": [f"g{at}"], "often": "R&D", "vector": [1, at]}
@@ -112,7 +114,7 @@ async def hold_twins(wv: Rig) -> None:
     await wv.load(name, rows, tenant="ann")
     twins = [{"i": 7, "t": OTHER, "code": OTHER, "tags": ["x", "y"], "vector": [9, 9]}] * len(rows)
     await wv.load(name, twins, tenant="bob")
-    await wv.call("DELETE", f"/v1/objects/{author}/{key(0)}")
+    await wv.call("DELETE", f"/v1/objects/{author}/{key(0)}?tenant=ann")
     assert wv.log is not None
     mark = len(wv.log)
 

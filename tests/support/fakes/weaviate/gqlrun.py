@@ -128,7 +128,9 @@ class _Run:
             raise InvalidError("interface conversion: ast.Selection is *ast.FragmentSpread, not *ast.Field")
         selected = {each.name.value for each in node.selection_set.selections if isinstance(each, FieldNode)}
         rows = retrieve.rows(self._call, collection, arguments, selected)
-        return [self._project(node.selection_set, shape, retrieve.source(self._call, row, collection)) for row in rows]
+        tenant = arguments.get("tenant") or ""
+        sources = [retrieve.source(self._call, row, collection, tenant=tenant, selected=selected) for row in rows]
+        return [self._project(node.selection_set, shape, each) for each in sources]
 
     def _asked(self, node: FieldNode, shape: Out, collection: Collection) -> Iterator[Asked]:
         """Yield what an aggregate asks of each property."""

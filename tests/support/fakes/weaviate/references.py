@@ -46,7 +46,10 @@ def _single(database: Database, definition: dict[str, Any], value: Any, owner: s
         raise InvalidError(f"invalid cref URI: path must be of format '<class>/<uuid>', but got '{beacon}'")
     target, identifier = found[0] or definition["dataType"][0], found[1]
     collection = database.resolve(target)
-    if not collection or not collection.find(identifier, ""):
+    shards = (
+        [] if collection is None else collection.of_tenant.values() if collection.has_tenants else collection.shards
+    )
+    if not any(identifier in shard.objects for shard in shards):
         name = definition["name"]
         raise InvalidError(f"invalid cref: 'cref' {owner}:{name}: no object with id {identifier} found")
     return rendered(target, identifier)

@@ -131,13 +131,20 @@ def _authorise(call: Call, collection: Collection) -> None:
         raise InvalidError(call.principal.refusal("read_data", collection.name))
 
 
-def source(call: Call, row: Stored, collection: Collection) -> dict[str, Any]:
-    """Return what the fields of a row are read from."""
+def source(
+    call: Call, row: Stored, collection: Collection, *, tenant: str = "", selected: set[str] | None = None
+) -> dict[str, Any]:
+    """Return what the fields of a row are read from; references are followed where they are selected.
+
+    Raises:
+        InvalidError: the server answers this error in place of the class.
+    """
     found = dict(row.properties)
     for name, definition in collection.properties.items():
         kind = definition["dataType"][0]
         if kind[0].isupper() and name in found:
-            found[name] = [each for link in found[name] if (each := _target(call, link["beacon"]))] or None
+            links = found[name] if selected is None or name in selected else []
+            found[name] = [each for link in links if (each := _target(call, link["beacon"], tenant))] or None
         if kind == "phoneNumber" and name in found:
             found[name] = {"defaultCountry": "", **found[name]}
     found["_additional"] = {
@@ -154,11 +161,20 @@ def source(call: Call, row: Stored, collection: Collection) -> dict[str, Any]:
     return found
 
 
-def _target(call: Call, beacon: str) -> dict[str, Any] | None:
+def _target(call: Call, beacon: str, tenant: str) -> dict[str, Any] | None:
+    """Follow a reference with the tenant of the request, which its collection may not have (seen on 1.38.11)."""
     found = parse_beacon(beacon)
     assert found is not None
     collection = call.database.resolve(found[0])
-    item = collection.find(found[1], "") if collection else None
+    if collection and tenant:
+        try:
+            check(collection, tenant)
+        except InvalidError as reason:
+            at = "resolve cross-refs: build reference cache: build request cache: fetch job list: "
+            index = f'index "{collection.name.lower()}": determine shard: '
+            raise InvalidError(f"{_LISTED}{at}{index}{reason}") from None
+    reachable = collection and (tenant or not collection.has_tenants)
+    item = collection.find(found[1], tenant) if collection and reachable else None
     if not collection or not item:
         return None
-    return {**source(call, item, collection), "__typename": collection.name}
+    return {**source(call, item, collection, tenant=tenant), "__typename": collection.name}
