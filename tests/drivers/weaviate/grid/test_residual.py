@@ -222,6 +222,22 @@ class Rules:
         with pytest.raises(QueryError):
             await wv.driver.fetch_page(PageRequest(object=name, sort=[Sort("shelf")], **more))
 
+    async def test_the_explanations_come_in_the_order_of_the_rows_whoever_evaluates_them(self, wv: Rig):
+        name = await wv.collection(TYPES, rows(3))
+        filters = [LEFT_OVER, Filter("pages", ">", 1), Filter("cost", ">", 1), Filter("pages", "<", 3)]
+        given = await compiled(wv, name, *filters, residual=100)
+        assert [(told.row, told.clause.startswith("evaluated here")) for told in given.rows] == [
+            (0, True), (1, False), (2, True), (3, False),
+        ]  # fmt: skip
+        assert given.revision
+        for call in (
+            wv.driver.count_rows(CountRequest(object=name, filter=given)),
+            wv.driver.fetch_page(PageRequest(object=name, filter=given)),
+        ):
+            with pytest.raises(FilterNotSupportedError) as caught:
+                await call
+            assert caught.value.details["row"] == 0
+
     async def test_a_page_may_read_as_many_rows_as_the_window_holds(self, wv: Rig):
         name = await wv.collection(TYPES, rows(3))
         assert len((await fetched(wv, name, LEFT_OVER, residual=10_000)).notes) == 1

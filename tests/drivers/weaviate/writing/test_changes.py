@@ -141,6 +141,40 @@ def test_changes_of_several_collections_go_each_to_its_own() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("most", [2**53, -(2**53)])
+def test_an_integer_that_the_server_rounds_is_noted_wherever_it_stands(most: int) -> None:
+    beyond = most + (1 if most > 0 else -1)
+    for value, codes in ((most, []), (beyond, ["integer-rounded"])):
+        for column, given in (("pages", value), ("sizes", [1, value]), ("sizes", [value, 1]),
+                              ("author", {"name": "A", "born": value})):  # fmt: skip
+            assert [note.code for note in plan(Update(GUARDED, {column: given})).notes] == codes, (column, value)
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        ('{"front":[1],"side":[2]}', "no vector 'side'"),
+        ('{"front":[1],"back":"x"}', "a JSON object of arrays of numbers"),
+        ("[1,2]", "a vector without a name"),
+        (CutJson('{"front":[1...'), "only the beginning"),
+    ],
+)
+def test_each_of_several_vectors_is_checked(value: str, reason: str) -> None:
+    assert reason in refused(Update(GUARDED, {"vector": value}), **NAMED)
+    for fits in ('{"front":[1],"back":[[1,2],[3,4]]}', '{"back":[1]}'):
+        assert f'"vectors":{fits}' in sent(Update(GUARDED, {"vector": fits}), **NAMED)
+
+
+def test_every_key_that_the_schema_lacks_is_named() -> None:
+    document = json.dumps({"nope": 1, "author": {"bad": 1, "name": "A", "worse": 2}, "no": 0})
+    assert "no property nope, author.bad, author.worse, no," in refused(Insert("Book", document=document))
+
+
+def test_bytes_are_of_a_blob_alone() -> None:
+    for column in ("title", "pages", "published", "shelf", "tags", "author", "place"):
+        assert "no bytes" in refused(Update(GUARDED, {column: b"12"}))
+
+
 def test_a_guard_that_is_a_digest_is_compared_when_the_change_is_planned() -> None:
     """An undo must not take back what somebody else wrote, nor what is gone."""
     key = RowKey("Book", ROW, None, {"sha256": "0" * 64})
