@@ -476,6 +476,17 @@ def test_every_row_of_a_lost_answer_is_named_and_read_with_its_routing(*, lines:
     assert [(each.id, each.status) for each in sending.outcomes] == [("a", UNKNOWN)] * lines + [("b", APPLIED)]
 
 
+def test_every_row_of_a_lost_answer_is_named_though_nothing_can_be_read() -> None:
+    sending = sending_of(write("a"), write("b"), write("c", "create"))
+    exchange = sending.send()
+    next(exchange)
+    exchange.send(SETTINGS)
+    exchange.throw(ConnectionFailedError("lost", details={"sent": True}))
+    with pytest.raises(StopIteration):
+        exchange.throw(ConnectionFailedError("lost again"))
+    assert [(each.id, each.status) for each in sending.outcomes] == [(key, UNKNOWN) for key in "abc"]
+
+
 def test_the_key_of_an_outcome_holds_the_first_sequence_number_and_the_routing() -> None:
     """0 is a number; a row that is gone has no key."""
     sending = sending_of(write("a", routing="r"), write("b", "delete"), write("c", "index"))

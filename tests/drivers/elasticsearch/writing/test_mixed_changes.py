@@ -572,6 +572,9 @@ def test_a_guard_that_comes_with_a_later_change_of_a_row_is_another_one() -> Non
     made = plan_of(Update(key(), {"n": 5}), Update(key(seq_no=3, primary_term=2), {"k": "x"}), docs=[stored()])
     assert made.refusals == [], "it is the state that was read"
     guard = {"sha256": digest(json.dumps(stored()["_source"]).encode())}
+    kept_nowhere = {name: value for name, value in stored().items() if name != "_source"}
+    [refusal] = plan_of(Delete(RowKey("books", "1", None, guard)), docs=[kept_nowhere]).refusals
+    assert refusal.status == "conflict", "nothing tells that it is that document"
     twice = [Update(RowKey("books", "1", None, guard), values) for values in ({"n": 5}, {"k": "x"})]
     assert plan_of(*twice, docs=[stored()]).refusals == []
     guard = {"sha256": digest(b'{"n":1}')}
