@@ -100,6 +100,32 @@ def test_installing_an_earlier_generation_again_fetches_nothing(place: Place):
     assert len(place.store.generations("demo")) == 2
 
 
+def test_installing_what_is_active_writes_a_lost_lock_again(place: Place):
+    place.install()
+    kept = place.store.lock_file.read_bytes()
+    place.store.lock_file.unlink()
+    place.install()
+    assert place.store.lock_file.read_bytes() == kept
+
+
+def test_installing_what_the_lock_names_makes_it_active(place: Place):
+    place.install(pinned="1.0.0")
+    kept = place.store.lock_file.read_bytes()
+    place.install()
+    place.store.lock_file.write_bytes(kept)  # as after a checkout
+    assert place.install(pinned="1.0.0").version == place.store.active("demo").version == "1.0.0"
+
+
+def test_other_bytes_of_an_installed_version_are_installed(place: Place, tmp_path: Path):
+    first = place.install()
+    wheel = wheelhouse.Driver(version="2.0.0", files={"dragoman_demo/more.py": b""}).write(tmp_path / "w2")
+    other = Place(tmp_path / "other", [wheel])
+    other.store = place.store
+    second = other.install()
+    assert (first.version, second.version) == ("2.0.0", "2.0.0")
+    assert first.sha256 != second.sha256 == place.store.active("demo").sha256
+
+
 def test_consent_given_later_is_kept(place: Place):
     assert not place.install().trusted
     assert place.install(trusted=True).trusted

@@ -133,6 +133,14 @@ def test_a_document_is_missing_where_nobody_signed_it_and_not_where_trust_fails(
             Registry("r", str(root), trust=Distrust(error)).document("docs/x")
 
 
+def test_a_binding_that_is_left_out_is_a_fault_beside_the_sound_records(root: Path):
+    (root / "targets/types").write_text('{"types_version":1,"types":{"demo":"dragoman-demo","../x":"dragoman-demo"}}')
+    catalog, faults = Registry("r", str(root)).sifted()
+    assert [project.plugin for project in catalog.projects] == ["demo"]
+    assert [(fault.code, fault.where) for fault in faults] == [("index", "types")]
+    assert Registry("r", str(root)).types() == {"demo": "dragoman-demo"}
+
+
 def test_a_driver_is_found_by_its_plugin_and_by_its_project(root: Path):
     registry = Registry("r", str(root))
     assert registry.project("dragoman-demo") == registry.project("demo")
