@@ -184,6 +184,7 @@ _HOST = {
     "automations.configured": "runtime/test_guards.py runtime/test_automations.py",
     "automations.cut_cell_edits": "runtime/test_guards.py",
     "automations.read_only": "runtime/test_guards.py",
+    "connections.form_values": "runtime/test_saved_connections.py runtime/test_cloud_ids.py",
     "consents": "runtime/test_consents.py",
     "sessions.untrusted_certificates": "runtime/test_consents.py",
     "sessions.change_events": "runtime/test_change_events.py",
@@ -246,6 +247,7 @@ _HOST = {
     "sandbox.reach.address_history": "runtime/test_address_history.py",
     "sessions.session": "runtime/test_session_in_process.py",
     "sessions.time_spans": "runtime/test_time_spans.py",
+    "settings": "runtime/test_guards.py runtime/test_settings.py",
     "sessions.unknown_outcomes": "runtime/test_unknown_outcomes.py",
     "sessions.whole_reads": "runtime/test_session_in_process.py",
 }

@@ -74,6 +74,8 @@ class Table:
         if len(request.changes) > self.largest:
             raise QueryError("too many", code="plan-too-large")
         self.lasts.append(request.last)
+        ids = [change.id for change in request.changes if change.id is not None]
+        assert len(ids) == len({*ids})  # of two rows with one id, the first has its outcome before the second is sent
         numbers = [_number(change) for change in request.changes]
         refusals = [
             Outcome(change=at, status=OutcomeStatus.REFUSED, reason="unlucky")
@@ -377,6 +379,29 @@ async def test_before_a_request_is_sent_the_disk_has_all_that_is_needed_after_it
     assert names == ["f.ndjson.rejected.ndjson", ".import", "undo", "request"]
 
 
+@pytest.mark.parametrize("batch", [0, 5_001])
+async def test_a_batch_has_one_to_five_thousand_rows(tmp_path, batch):
+    table = Table(written_file(tmp_path, [("a", 0)]))
+    with pytest.raises(ConfigurationError, match="a batch has 1 to 5,000 rows"):
+        await table.load(batch=batch)
+    assert (await table.load(batch=5_000)).counts["applied"] == 1
+
+
+async def test_a_load_that_was_stopped_when_all_it_had_was_refused_goes_on_and_makes_no_undo(tmp_path):
+    table = Table(written_file(tmp_path / "folder", ["nonsense", ("a", 13), ("b", 1)]))
+    options = {"id": "sku", "batch": 1, "undo": tmp_path / "folder" / "undo"}
+    table.failures = [unsent]
+    with pytest.raises(ConnectionFailedError) as caught:
+        await table.load(**options)
+    assert (caught.value.details["refused"], caught.value.details["applied"]) == (2, 0)
+    assert "resume=True" in caught.value.hint
+    report = await table.load(resume=True, **options)
+    assert (report.counts["refused"], report.counts["applied"], len(table.rejected())) == (2, 1, 2)
+    assert report.undo == str(options["undo"])
+    other = Table(written_file(tmp_path / "other", [("a", 13)]))
+    assert (await other.load(id="sku", undo=tmp_path / "none")).undo is None
+
+
 async def test_two_writes_of_one_row_keep_their_order_whatever_else_is_under_way(tmp_path):
     table = Table(written_file(tmp_path, [("a", 0), ("x", 1), ("x", 2), ("b", 3)]))
     under_way: list[int] = []
@@ -455,7 +480,8 @@ async def test_rows_that_were_turned_away_are_not_in_doubt_when_the_load_stops(t
     assert (caught.value.details["applied"], caught.value.details["unknown"]) == (1, 0)
     found = await to_thread.run_sync(table.checkpoint)
     assert (found.doubt, found.waiting, found.read) == ([], [(2, 4)], 4)
-    assert (await table.load(resume=True)).counts["applied"] == 4
+    report = await table.load(resume=True)
+    assert (report.counts["applied"], report.rows, report.now) == (4, 4, 0)  # all were read before
 
 
 async def test_a_cancelled_load_doubts_what_is_under_way_and_nothing_else(tmp_path):

@@ -354,3 +354,62 @@ def test_a_field_whose_option_means_something_else_is_set_by_name():
             form = [FormField(name=field, label="L", kind=FieldKind.SWITCH if value is not None else FieldKind.TEXT)]
             matched = match_fields(form, context.params["given"])
             assert str(matched[field]).lower() == str(value).lower(), field
+
+
+WIDE = (
+    *FORM[:2],
+    FormField(name="size", label="Size", kind=FieldKind.INTEGER, default=5, required=True),
+    FormField(name="limit", label="Limit", kind=FieldKind.INTEGER, default=7, advanced=True),
+    FormField(name="flag", label="Flag", kind=FieldKind.SWITCH, default=True, required=True),
+    FormField(name="note", label="Note", default="x"),
+    FormField(
+        name="ssl_mode",
+        label="SSL Mode",
+        kind=FieldKind.CHOICE,
+        default="disabled",
+        choices=(Choice(value="disabled", label="Disabled"), Choice(value="verify-identity", label="Identity")),
+        advanced=True,
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ({"size": 0}, {"size": 0}), ({"size": "0"}, {"size": 0}), ({"flag": False}, {"flag": False}),
+        *(({"flag": text}, {"flag": False}) for text in ("false", "NO", "off", "0")),
+        *(({"flag": text}, {"flag": True}) for text in ("true", "YES", "on", "1")),
+        ({"note": ""}, {"note": ""}), ({"port": 1}, {"port": 1}), ({"port": "65535"}, {"port": 65535}),
+        ({"host": "HTTPS://db.example"}, {"host": "db.example", "port": 443, "ssl_mode": "verify-identity"}),
+        ({"host": "HTTP://db.example"}, {"host": "db.example", "port": 80, "ssl_mode": "disabled"}),
+        ({"limit": 0}, {"limit": 0, "size": 5, "flag": True, "note": "x", "ssl_mode": "disabled"}),
+    ],
+)  # fmt: skip
+def test_what_is_entered_as_false_zero_or_empty_is_not_the_default(values, expected):
+    checked = check_values(WIDE, values, name="shop")
+    kept = to_save(WIDE, values, name="shop")
+    assert {key: checked[key] for key in expected} == expected
+    assert {key: kept[key] for key in expected} == expected
+    assert ("limit" in kept) == ("limit" in values)  # an update may change the default of what was not entered
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"size": None}, {"size": ""}, {"size": True}, {"flag": "maybe"}, {"flag": None}, {"port": 0}, {"port": 65536},
+        {"host": "https://db.example/#x"}, {"host": "https://db.example/?x"}, {"host": "https://u@db.example"},
+        {"ssl_mode": "other"}, {"note": Reference("env", "NOTE")},
+    ],
+)  # fmt: skip
+def test_a_value_at_the_edge_of_what_a_field_takes_is_refused_by_its_name(values):
+    with pytest.raises(ConfigurationError) as caught:
+        check_values(WIDE, values, name="shop")
+    assert caught.value.details["field"] == next(iter(values))
+
+
+@pytest.mark.parametrize("at", range(len(WIDE)))
+def test_every_field_that_the_host_acts_on_has_its_kind_wherever_it_stands(at):
+    fields = [*WIDE]
+    fields.insert(at, FormField(name="skip_tls_verification", label="Skip"))
+    with pytest.raises(ConfigurationError, match="another kind of skip_tls_verification"):
+        check_values(fields, {}, name="shop")
