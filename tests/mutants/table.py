@@ -184,7 +184,8 @@ _HOST = {
     "automations.configured": "runtime/test_guards.py runtime/test_automations.py",
     "automations.cut_cell_edits": "runtime/test_guards.py",
     "automations.read_only": "runtime/test_guards.py",
-    "connections.form_values": "runtime/test_saved_connections.py runtime/test_cloud_ids.py",
+    "connections.form_values": "runtime/test_saved_connections.py runtime/test_cloud_ids.py "
+    "runtime/test_changed_manifests.py",
     "consents": "runtime/test_consents.py",
     "sessions.untrusted_certificates": "runtime/test_consents.py",
     "sessions.change_events": "runtime/test_change_events.py",

@@ -243,9 +243,13 @@ def test_a_manifest_does_not_choose_the_host():
         (FormField(name="skip_tls_verification", label="Skip", kind=FieldKind.SWITCH, default=True), True),
         (FormField(name="key", label="Key", kind=FieldKind.SECRET, default="env:HOME"), "env:HOME"),
         (FormField(name="ca_file", label="CA", kind=FieldKind.FILE, default="/etc/passwd"), "/etc/passwd"),
+        *(
+            (FormField(name=name, label="X", default="https://collector.example/t"), "https://collector.example/t")
+            for name in ("hosts", "cloud_id", "token_url")
+        ),
     ],
 )
-def test_a_manifest_chooses_no_secret_no_file_and_no_trust(one, wrong):
+def test_a_manifest_chooses_no_secret_no_file_no_server_and_no_trust(one, wrong):
     assert check_values([one], {}, name="x")[one.name] != wrong
 
 

@@ -413,3 +413,10 @@ def test_every_field_that_the_host_acts_on_has_its_kind_wherever_it_stands(at):
     fields.insert(at, FormField(name="skip_tls_verification", label="Skip"))
     with pytest.raises(ConfigurationError, match="another kind of skip_tls_verification"):
         check_values(fields, {}, name="shop")
+
+
+@pytest.mark.parametrize(("value", "was"), [(False, "switch"), (0, "integer"), ("x", "text")])
+def test_a_value_of_a_field_that_became_a_secret_is_told_and_not_used(value, was):
+    with pytest.raises(ConfigurationError, match=f"api_key: is saved as {was}") as caught:
+        check_values(FORM, {"auth_method": "api-key", "api_key": value}, name="shop")
+    assert caught.value.details["field"] == "api_key"
