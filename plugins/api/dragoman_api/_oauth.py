@@ -26,8 +26,8 @@ TOKEN_LIMIT = 2**13
 """Maximum length of a token in characters."""
 
 _SECONDS = 30
-_MARGIN = 30.0  # seconds before its end at which a token is replaced; at most half of its time
-_REJECTED = (400, 401, 403)  # RFC 6749, section 5.2
+MARGIN = 30.0  # seconds before its end at which a token is replaced; at most half of its time
+REJECTED = (400, 401, 403)  # RFC 6749, section 5.2
 _CHECK = "check Client ID, Client Secret and Scope"
 
 
@@ -167,12 +167,12 @@ class Tokens:
             raise _failed(f"{where}: {text}", "check Token URL", **error.details) from error
         self._token, seconds = self._read(response, where)
         self._hide(self._token)
-        self._until = float("inf") if seconds is None else began + seconds - min(_MARGIN, seconds / 2)
+        self._until = float("inf") if seconds is None else began + seconds - min(MARGIN, seconds / 2)
         return self._token
 
     def _read(self, response: Response, where: str) -> tuple[str, float | None]:
         said = self.endpoint.quote(response)
-        if response.status in _REJECTED:
+        if response.status in REJECTED:
             message = f"{where} rejected the client's credentials ({response.status}){said}"
             raise AuthenticationError(message, hint=_CHECK, details={"sent": False})
         if response.status != 200:

@@ -47,6 +47,15 @@ class Operator(StrEnum):
     IN_BOX = "in-box"
 
 
+NULLS = (Operator.NULL, Operator.NOT_NULL)
+EMPTINESS = (Operator.EMPTY, Operator.NOT_EMPTY)
+VALUELESS = (*NULLS, *EMPTINESS)
+"""Operators that take no value."""
+PATTERNS = (Operator.CONTAINS, Operator.NOT_CONTAINS, Operator.STARTS, Operator.ENDS)
+ORDER = (Operator.GT, Operator.GE, Operator.LT, Operator.LE, Operator.BETWEEN)
+PLACES = (Operator.NEAR, Operator.IN_BOX)
+
+
 class ColumnKind(StrEnum):
     """What the values of a column are, in Arrow's names where it has one; the server's own name is `Column.type`.
 

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
     from .connections import Profile
 
+PROXY_HINT = "check Host and Port: a proxy may have answered instead of the database"
+"""What helps if an answer is none of the database's."""
+
 _DIGITS = 9  # of a number of seconds
 _REDIRECTS = (301, 302, 303, 307, 308)
 

@@ -25,7 +25,6 @@ _WINDOW = re.compile(
     r" must be less than or equal to: \[(\d+)] but was \[(\d+)]"
 )
 _EXPECTED = re.compile(r"Was expecting(?: one of)?:.*", re.DOTALL)  # a parser's list of every token it knows
-PROXY = "check Host and Port: a proxy may have answered instead of the database"
 
 BUSY = ("circuit_breaking_exception", "es_rejected_execution_exception", "too_many_scroll_contexts_exception")
 """Error types after which waiting helps; the status is not a guide (a blocked index is 429 as well)."""
@@ -167,7 +166,7 @@ def parsed(body: bytes, kind: type[T] | msgspec.json.Decoder[T]) -> T:
     try:
         return json_text.decode(body, kind)
     except ValueError as fault:
-        raise QueryError(f"the answer is not the expected JSON: {fault}", hint=PROXY) from fault
+        raise QueryError(f"the answer is not the expected JSON: {fault}", hint=replies.PROXY_HINT) from fault
 
 
 def retry_after(reply: Reply) -> int | None:
@@ -194,7 +193,7 @@ def exception(fault: ErrorAnswer) -> DragomanError:
     if fault.status == 403 and fault.type in ("", "security_exception"):
         return AccessDeniedError(f"the credentials do not allow this (403): {text}", details=details)
     if fault.status in (502, 503, 504) and not fault.type:
-        hint = "check that the cluster is up, then try again; or " + PROXY
+        hint = "check that the cluster is up, then try again; or " + replies.PROXY_HINT
         reason = f"HTTP {fault.status} from a proxy or a node that is down"
         return ConnectionFailedError(reason, hint=hint, details=details)
     if fault.status == 413:

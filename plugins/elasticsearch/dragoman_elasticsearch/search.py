@@ -13,6 +13,7 @@ from msgspec.json import Decoder
 from dragoman_api import Note
 from dragoman_api.cells import has_signed_zero, widened
 from dragoman_api.errors import QueryError
+from dragoman_api.replies import PROXY_HINT
 
 from . import error_answers
 from .comments import uncommented
@@ -213,7 +214,7 @@ def search(path: str, body: dict[str, Any], decoder: Decoder[SearchAnswer[H]]) -
         request = whole_documents(request)
     found, read, text = yield from _documents(request, decoder)
     if found.hits is _NO_HITS:  # taken for an empty one, it would end an export early
-        raise QueryError("the server answered a search without 'hits'", hint=error_answers.PROXY)
+        raise QueryError("the server answered a search without 'hits'", hint=PROXY_HINT)
     if len(found.hits.hits) > (asked := body.get("size", len(found.hits.hits))):
         raise QueryError(f"the server returned {len(found.hits.hits):,} rows instead of {asked:,}")
     odd = not read.exact or b"\n" in text or b"\r" in text

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _NAME, _TENANTS = 100, 1_000  # characters of a tenant's name, and tenants, that are compared
 _LIMIT = 1_000  # characters of a server's text in one message
-_PROXY = "check Host and Port: a proxy may have answered instead of the database"
 _WINDOW = re.compile(r"query maximum results exceeded.*offset '(\d+)' and limit '(\d+)'.*'(\d+)'", re.DOTALL)
 _NO_GRAPHQL = ("graphql api is disabled", "graphql api is not supported")
 _RATE = "429 Too many requests"  # GraphQL's answer to a search beyond MAXIMUM_CONCURRENT_GET_REQUESTS, status 200
@@ -85,7 +84,7 @@ def decode(reply: Reply, kind: type[T] | msgspec.json.Decoder[T]) -> T:
         return json_text.decode(body, kind)
     except ValueError as fault:
         what = f"the answer is not the expected JSON: {fault}" if body else "the answer is empty"
-        raise QueryError(what, hint=_PROXY, details={"status": reply.status}) from fault
+        raise QueryError(what, hint=replies.PROXY_HINT, details={"status": reply.status}) from fault
 
 
 def decode_part(text: Raw, kind: type[T]) -> T:
@@ -93,7 +92,7 @@ def decode_part(text: Raw, kind: type[T]) -> T:
     try:
         return json_text.decode(bytes(text), kind)
     except ValueError as fault:
-        raise QueryError(f"the answer is not the expected JSON: {fault}", hint=_PROXY) from fault
+        raise QueryError(f"the answer is not the expected JSON: {fault}", hint=replies.PROXY_HINT) from fault
 
 
 def unsure(reply: Reply) -> bool:
@@ -140,7 +139,7 @@ def exception(reply: Reply) -> DragomanError:
         )
     if reply.status in (502, 503, 504):
         reason = f"HTTP {reply.status} from a proxy or a node that is down: {text}"[:_LIMIT]
-        hint = "check that the server is up, then try again; or " + _PROXY
+        hint = "check that the server is up, then try again; or " + replies.PROXY_HINT
         return ConnectionFailedError(reason, hint=hint, details=details)
     if hint := replies.redirection(reply):
         return QueryError(f"the server redirects (HTTP {reply.status})", hint=hint, details=details)

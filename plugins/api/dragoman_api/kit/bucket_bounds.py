@@ -25,7 +25,7 @@ _FIXED = (
     _DAY,
 )
 _MONTHS = (1, 3, 6, *(12 * size * unit for unit, size in product((1, 10, 100, 1_000), (1, 2, 5))))
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FINER = 10  # buckets that one bucket around everything is made of
 
 
@@ -132,7 +132,7 @@ def _number(digits: int, exponent: int, *, whole: bool) -> int | float | Decimal
 
 
 def _instant(milliseconds: int) -> datetime:
-    return _EPOCH + timedelta(milliseconds=milliseconds)
+    return EPOCH + timedelta(milliseconds=milliseconds)
 
 
 def _calendar() -> Iterator[Spaced]:
@@ -160,6 +160,6 @@ def _monthly(months: int) -> Spaced:
         year, month = divmod(number * months, 12)
         if months > 12 and number == 0:
             year = 1  # the calendar has no year 0
-        return (datetime(year, month + 1, 1, tzinfo=UTC) - _EPOCH) // timedelta(milliseconds=1)
+        return (datetime(year, month + 1, 1, tzinfo=UTC) - EPOCH) // timedelta(milliseconds=1)
 
     return number, begin

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
 
-from dragoman_api.columns import Note
+from dragoman_api.columns import EMPTINESS, NULLS, ORDER, PATTERNS, VALUELESS, Note
 from dragoman_api.columns import Operator as Op
 from dragoman_api.filters import Explanation, Filter
 
@@ -42,15 +42,11 @@ class ValueKind(StrEnum):
 
 
 _EQUALITY = (Op.EQ, Op.NE, Op.IN, Op.NOT_IN)
-_NULLS = (Op.NULL, Op.NOT_NULL)
-_PATTERNS = (Op.CONTAINS, Op.NOT_CONTAINS, Op.STARTS, Op.ENDS)
-_ORDER = (Op.GT, Op.GE, Op.LT, Op.LE, Op.BETWEEN)
-_EMPTINESS = (Op.EMPTY, Op.NOT_EMPTY)
 _OPERATORS = {  # no `regex`: a pattern from a stranger may take forever; no order of texts: it depends on the server
-    ValueKind.TEXT: (*_EQUALITY, *_PATTERNS, *_EMPTINESS, *_NULLS),
-    ValueKind.NUMBER: (*_EQUALITY, *_ORDER, *_NULLS),
-    ValueKind.BOOLEAN: (*_EQUALITY, *_NULLS),
-    ValueKind.TIMESTAMP: (*_EQUALITY, *_ORDER, *_NULLS),
+    ValueKind.TEXT: (*_EQUALITY, *PATTERNS, *EMPTINESS, *NULLS),
+    ValueKind.NUMBER: (*_EQUALITY, *ORDER, *NULLS),
+    ValueKind.BOOLEAN: (*_EQUALITY, *NULLS),
+    ValueKind.TIMESTAMP: (*_EQUALITY, *ORDER, *NULLS),
 }
 _READ: dict[ValueKind, Callable[[object], Any]] = {
     ValueKind.TEXT: operands.text,
@@ -85,9 +81,9 @@ class ResidualRow(msgspec.Struct, frozen=True):
         if self.row.op not in _OPERATORS[self.kind]:
             raise ValueError(f"'{self.row.op}' on values of kind {self.kind} is not evaluated here")
         row, op = self.row, NEGATED.get(self.row.op, self.row.op)
-        if self.kind is ValueKind.TIMESTAMP and op not in _NULLS:
+        if self.kind is ValueKind.TIMESTAMP and op not in NULLS:
             return self._timed(op, negated=op is not row.op)
-        if op in (*_NULLS, *_EMPTINESS):
+        if op in VALUELESS:
             typed: Any = None
         elif op is Op.BETWEEN:
             typed = [self._typed(each) for each in operands.bounds(row.value)]
@@ -95,7 +91,7 @@ class ResidualRow(msgspec.Struct, frozen=True):
             typed = [self._typed(each) for each in operands.several(row.value)]
         else:
             typed = self._typed(row.value)
-        case = row.case if row.case is not None else op not in _PATTERNS
+        case = row.case if row.case is not None else op not in PATTERNS
         plain = Filter(row.column, op, typed, case=case)
         negated = op is not row.op
         return lambda value: negated is not self._satisfies(plain, value)
@@ -121,7 +117,7 @@ class ResidualRow(msgspec.Struct, frozen=True):
 
     def _satisfies(self, plain: Filter, value: object) -> bool:
         elements = [each for each in (value if isinstance(value, list) else [value]) if each is not None]
-        if plain.op in _NULLS:
+        if plain.op in NULLS:
             return bool(elements) is (plain.op is Op.NOT_NULL)
         comparable = (_comparable(each, self.kind) for each in elements)
         return any(each is not None and holds(plain, each) is True for each in comparable)

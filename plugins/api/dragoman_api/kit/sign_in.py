@@ -23,6 +23,7 @@ import msgspec
 
 from dragoman_api import _oauth
 from dragoman_api.errors import AuthenticationError, ConfigurationError, DragomanError, QueryError
+from dragoman_api.replies import PROXY_HINT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,10 +38,7 @@ ANSWER_LIMIT = _oauth.ANSWER_LIMIT
 TOKEN_LIMIT = _oauth.TOKEN_LIMIT
 """Maximum length of a token in characters."""
 
-_MARGIN = 30.0  # seconds before its end at which a token is replaced; at most half of its time
-_PROXY = "check Host and Port: a proxy may have answered instead of the database"
 _LOGOUT_SECONDS = 5
-_REJECTED = (400, 401, 403)  # 400 also for a wrong password: etcd, and RFC 6749 5.2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,7 +160,7 @@ class ClientCredentials:
         try:
             value, seconds = _oauth.read_token(response.body)
         except ValueError as error:
-            raise QueryError(f"the server answered the sign-in with {error}", hint=_PROXY) from None
+            raise QueryError(f"the server answered the sign-in with {error}", hint=PROXY_HINT) from None
         return Token(value=value, headers={"Authorization": f"Bearer {value}"}, seconds=seconds)
 
     def end(self) -> None:
@@ -269,7 +267,7 @@ class SignedIn:
             headers={"Accept": "application/json", **wanted.headers},
             limit=ANSWER_LIMIT,
         )
-        if response.status in _REJECTED:
+        if response.status in _oauth.REJECTED:  # 400 also for a wrong password: etcd
             said = f"{_where(self._http)} ({response.status}){self._http.quote(response)}"
             raise AuthenticationError(
                 f"the credentials were rejected by {said}", hint="check Auth Method and credentials"
@@ -278,7 +276,7 @@ class SignedIn:
         self._http.hide(token.value)
         self._until = None
         if token.seconds is not None:
-            self._until = began + token.seconds - min(_MARGIN, token.seconds / 2)
+            self._until = began + token.seconds - min(_oauth.MARGIN, token.seconds / 2)
         self._token = token
         return token
 
@@ -308,7 +306,7 @@ def _document(response: Response) -> object:
     except ValueError:  # the answer is not quoted: it may hold a token
         raise QueryError(
             f"the server answered the sign-in with HTTP {response.status} and no JSON",
-            hint=_PROXY,
+            hint=PROXY_HINT,
         ) from None
 
 

@@ -11,7 +11,7 @@ from dragoman_api.cells import MISSING
 from dragoman_api.columns import ColumnKind
 from dragoman_api.summaries import Bucket, ColumnSummary, ValueCount
 
-from .bucket_bounds import instant_bounds, instant_text, number_bounds
+from .bucket_bounds import EPOCH, instant_bounds, instant_text, number_bounds
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from dragoman_api.cells import Cell, Value
     from dragoman_api.columns import Column
     from dragoman_api.summaries import SummaryRequest
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def summarize_cells(request: SummaryRequest, column: Column, cells: Iterable[Cell]) -> ColumnSummary:
@@ -81,4 +79,4 @@ def _spread(bounds: Sequence[Any], held: Iterable[Any]) -> list[int]:
 
 def _milliseconds(text: str) -> int:
     at = datetime.fromisoformat(text)
-    return ((at if at.tzinfo else at.replace(tzinfo=UTC)) - _EPOCH) // timedelta(milliseconds=1)
+    return ((at if at.tzinfo else at.replace(tzinfo=UTC)) - EPOCH) // timedelta(milliseconds=1)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import strategies as st
 
 from dragoman_api.cells import Json
-from dragoman_api.columns import ColumnKind, Operator
+from dragoman_api.columns import VALUELESS, ColumnKind, Operator
 from dragoman_api.filters import Filter
 from dragoman_api.grid import Sort
 
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from dragoman_api.columns import Column
     from dragoman_api.grid import Page
-
-_NO_VALUE = (Operator.NULL, Operator.NOT_NULL, Operator.EMPTY, Operator.NOT_EMPTY)
 
 
 def values(kind: ColumnKind) -> SearchStrategy[Any]:
@@ -56,7 +54,7 @@ def _filter(column: Column, cells: Sequence[Any]) -> SearchStrategy[Filter]:
     value = st.sampled_from(held) | values(column.kind) if held else values(column.kind)
 
     def row(op: Operator) -> SearchStrategy[Filter]:
-        if op in _NO_VALUE:
+        if op in VALUELESS:
             return st.just(Filter(column.name, op))
         if op in (Operator.NEAR, Operator.IN_BOX):
             places = st.lists(st.integers(-90, 90), min_size=4, max_size=4)

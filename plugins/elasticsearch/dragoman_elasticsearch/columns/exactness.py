@@ -14,18 +14,19 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from dragoman_api import Operator as Op
+from dragoman_api.columns import EMPTINESS, NULLS, ORDER, PATTERNS
 from dragoman_api.kit.periods import period
 from dragoman_elasticsearch.connect import Features
 
 from . import dates
-from .field_types import BOUNDS, EMPTY, EQUAL, NULLS, ORDER, PATTERN, Family, Field, Gap
+from .field_types import BOUNDS, EQUAL, Family, Field, Gap
 from .looks import PRECISION, Look, has_decimals, is_empty, is_long
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-_VALUES = frozenset((*EQUAL, *ORDER, *PATTERN, *EMPTY))
+_VALUES = frozenset((*EQUAL, *ORDER, *PATTERNS, *EMPTINESS))
 _INSTANT = re.compile(r"now.*|-?\d{9,}(\.\d+)?|.*:\d{2}[.,]\d.*")  # not a second, a day or another span
 
 _EXAMPLE = 60  # characters of a value in a sentence
@@ -217,7 +218,7 @@ TABLE: tuple[Cause, ...] = (
     Cause(
         name="text, parts",
         found=_typed("text", "match_only_text", "search_as_you_type", "annotated_text"),
-        touches=lambda asked, _: asked.op in PATTERN,
+        touches=lambda asked, _: asked.op in PATTERNS,
         reason="analysed text: finds whole words in this order, anywhere in the text",
     ),
     Cause(

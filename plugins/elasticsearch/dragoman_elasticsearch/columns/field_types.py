@@ -10,13 +10,9 @@ import msgspec
 
 from dragoman_api import ColumnKind
 from dragoman_api import Operator as Op
+from dragoman_api.columns import EMPTINESS, NULLS, ORDER, PATTERNS, PLACES
 
 EQUAL = (Op.EQ, Op.NE, Op.IN, Op.NOT_IN)
-ORDER = (Op.GT, Op.GE, Op.LT, Op.LE, Op.BETWEEN)
-PATTERN = (Op.CONTAINS, Op.NOT_CONTAINS, Op.STARTS, Op.ENDS)
-NULLS = (Op.NULL, Op.NOT_NULL)
-EMPTY = (Op.EMPTY, Op.NOT_EMPTY)
-PLACES = (Op.NEAR, Op.IN_BOX)
 NEGATED = (Op.NE, Op.NOT_IN, Op.NOT_CONTAINS, Op.NULL)
 
 
@@ -97,18 +93,18 @@ _POINTS = {"geo_point": ("lat", "lon"), "point": ("x", "y")}
 _WHOLE = {*_INTEGERS, "token_count"}
 
 _OPERATORS: dict[Family, tuple[Op, ...]] = {
-    Family.KEYWORD: (*EQUAL, *ORDER, *PATTERN, *NULLS, *EMPTY),
-    Family.TEXT: (*EQUAL, *PATTERN, *NULLS),
+    Family.KEYWORD: (*EQUAL, *ORDER, *PATTERNS, *NULLS, *EMPTINESS),
+    Family.TEXT: (*EQUAL, *PATTERNS, *NULLS),
     Family.NUMBER: (*EQUAL, *ORDER, *NULLS),
     Family.DATE: (*EQUAL, *ORDER, *NULLS),
     Family.BOOLEAN: (*EQUAL, *NULLS),
     Family.IP: (*EQUAL, *ORDER, *NULLS),
     Family.VERSION: (*EQUAL, *ORDER, *NULLS),
     Family.POINT: (*PLACES, *NULLS),
-    Family.FLATTENED: (*EQUAL, *PATTERN, *NULLS),
-    Family.KEYED: (*EQUAL, Op.BETWEEN, *NULLS, *EMPTY),
+    Family.FLATTENED: (*EQUAL, *PATTERNS, *NULLS),
+    Family.KEYED: (*EQUAL, Op.BETWEEN, *NULLS, *EMPTINESS),
     Family.ID: EQUAL,
-    Family.INDEX: (*EQUAL, *PATTERN),
+    Family.INDEX: (*EQUAL, *PATTERNS),
     Family.SCORE: (),
     Family.OBJECT: (),
     Family.NESTED: (),
@@ -281,10 +277,10 @@ def _refusal(op: Op, family: Family) -> str:
     if family in (Family.FLATTENED, Family.KEYED):
         return "a flattened field does not take it"
     if family in (Family.ID, Family.INDEX):
-        return f"{family.value} takes whole values only" if op in PATTERN or op in ORDER else "every row has it"
+        return f"{family.value} takes whole values only" if op in PATTERNS or op in ORDER else "every row has it"
     if family in (Family.BINARY, Family.RANGE, Family.GEO, Family.OTHER):
         return f"a field of this type takes {Op.NULL} and {Op.NOT_NULL} only"
-    if op in PATTERN or op in EMPTY:
+    if op in PATTERNS or op in EMPTINESS:
         return "only strings take it"
     return f"a {family.value} has no order"
 

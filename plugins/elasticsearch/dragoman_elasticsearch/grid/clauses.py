@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 from dragoman_api import Filter
 from dragoman_api import Operator as Op
+from dragoman_api.columns import EMPTINESS, NULLS, ORDER, PATTERNS, PLACES
 from dragoman_api.kit import operands, places
 from dragoman_elasticsearch.columns import dates, exactness
-from dragoman_elasticsearch.columns.field_types import EMPTY, NULLS, ORDER, PATTERN, PLACES, Family, Field
+from dragoman_elasticsearch.columns.field_types import Family, Field
 
 from . import filter_values
 
@@ -62,7 +63,7 @@ def clause(
         return {"bool": {"filter": [exists(found, features)], "must_not": [{"term": {found.whole: ""}}]}}
     if row.op in PLACES:
         return _place(row, found)
-    if row.op in PATTERN:
+    if row.op in PATTERNS:
         return _pattern(str(values[0]), row, found, features, notes)
     if row.op in ORDER:
         return _range(values, row, found, notes)
@@ -71,9 +72,9 @@ def clause(
 
 def _values(row: Filter, found: Field) -> tuple[filter_values.Scalar, ...]:
     """Type the values of a row, two for `between`, any number for a list."""
-    if row.op in (*NULLS, *EMPTY, *PLACES):
+    if row.op in (*NULLS, *EMPTINESS, *PLACES):
         return ()
-    if row.op in PATTERN:
+    if row.op in PATTERNS:
         return (filter_values.typed(found, row.value, pattern=True),)
     if row.op is Op.BETWEEN:
         given = operands.bounds(row.value)

@@ -9,6 +9,7 @@ import msgspec
 
 from dragoman_api import Column, ColumnKind, Role, Written
 from dragoman_api import Operator as Op
+from dragoman_api.columns import NULLS, PATTERNS, PLACES
 
 from .schema import InvertedIndex, Property
 
@@ -52,10 +53,6 @@ _KINDS = {
 EQUALITY = (Op.EQ, Op.NE)
 LISTS = (Op.IN, Op.NOT_IN)
 COMPARISONS = (Op.GT, Op.GE, Op.LT, Op.LE)
-PATTERNS = (Op.CONTAINS, Op.NOT_CONTAINS, Op.STARTS, Op.ENDS)
-NULLS = (Op.NULL, Op.NOT_NULL)
-EMPTINESS = (Op.EMPTY, Op.NOT_EMPTY)
-PLACES = (Op.NEAR, Op.IN_BOX)
 NEGATED = (Op.NE, Op.NOT_IN, Op.NOT_CONTAINS)
 
 ORDERED = (Family.INT, Family.NUMBER, Family.DATE)

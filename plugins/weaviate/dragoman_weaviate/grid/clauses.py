@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 from dragoman_api import Filter
 from dragoman_api import Operator as Op
+from dragoman_api.columns import EMPTINESS, NULLS, PATTERNS
 from dragoman_api.kit import operands, places
 from dragoman_api.kit.filter_meaning import NEGATED
 from dragoman_api.kit.periods import conditions, period
-from dragoman_weaviate.columns.field_types import EMPTINESS, LISTS, NULLS, PATTERNS, Family, Field
+from dragoman_weaviate.columns.field_types import LISTS, Family, Field
 
 from . import filter_values
 from .exactness import Asked, Judgement, judge

@@ -16,13 +16,12 @@ from typing import Any
 import msgspec
 
 from dragoman_api import Operator as Op
+from dragoman_api.columns import NULLS, PATTERNS
 from dragoman_weaviate.columns.field_types import (
     COMPARISONS,
     EQUALITY,
     LISTS,
     NEGATED,
-    NULLS,
-    PATTERNS,
     WORDWISE,
     Family,
     Field,

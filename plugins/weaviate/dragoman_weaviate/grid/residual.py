@@ -14,8 +14,9 @@ from msgspec import Raw
 
 from dragoman_api import Operator as Op
 from dragoman_api.cells import exact_number
+from dragoman_api.columns import PATTERNS
 from dragoman_api.kit.residual import ResidualFilter, ResidualKey, ValueKind
-from dragoman_weaviate.columns.field_types import COMPARISONS, EQUALITY, LISTS, ORDERED, PATTERNS, Family, Field
+from dragoman_weaviate.columns.field_types import COMPARISONS, EQUALITY, LISTS, ORDERED, Family, Field
 
 if TYPE_CHECKING:
     from dragoman_api import Filter

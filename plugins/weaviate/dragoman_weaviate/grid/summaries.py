@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections import Counter
-from datetime import UTC, datetime
+from datetime import datetime
 from decimal import Decimal
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from dragoman_api import Filter, UnsupportedOperationError
 from dragoman_api import Operator as Op
 from dragoman_api.errors import QueryError
-from dragoman_api.kit.bucket_bounds import instant_bounds, instant_text, number_bounds
+from dragoman_api.kit.bucket_bounds import EPOCH, instant_bounds, instant_text, number_bounds
 from dragoman_api.kit.summaries import buckets_of
 from dragoman_api.summaries import Bucket, ColumnSummary, Figure, SummaryRequest, ValueCount
 from dragoman_weaviate import aggregates
@@ -47,7 +47,6 @@ _EXTREMES = (Figure.MINIMUM, Figure.MAXIMUM)
 _SMALLEST, _OVERFLOWING = -(2**63), 2**63 - 512
 _SECONDS_OF_DAY = 86_400
 _NANOSECONDS = 10**9
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FRACTION = re.compile(r"\.(\d+)")
 _COUNTED = (Family.TEXT, Family.BOOLEAN, Family.UUID, *ORDERED)
 
@@ -370,5 +369,5 @@ def nanoseconds(date: str) -> int:
     """
     fraction = _FRACTION.search(date)
     digits = fraction[1] if fraction else ""
-    since = datetime.fromisoformat(_FRACTION.sub("", date)) - _EPOCH
+    since = datetime.fromisoformat(_FRACTION.sub("", date)) - EPOCH
     return (since.days * _SECONDS_OF_DAY + since.seconds) * _NANOSECONDS + int(digits.ljust(9, "0")[:9])

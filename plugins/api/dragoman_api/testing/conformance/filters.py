@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from dragoman_api.cells import Json, as_bytes, is_cut
-from dragoman_api.columns import ColumnKind, Operator
+from dragoman_api.columns import VALUELESS, ColumnKind, Operator
 from dragoman_api.errors import FilterNotSupportedError
 from dragoman_api.filters import Filter
 from dragoman_api.kit.filter_meaning import holds
@@ -33,7 +33,6 @@ _USUAL: dict[ColumnKind, list[Any]] = {
     ColumnKind.BINARY: ["AA==", "/w=="],
 }
 _PLACES = {Operator.NEAR: "52.52,13.405,5km", Operator.IN_BOX: "52.3,13.1,52.7,13.8"}
-_NO_VALUE = (Operator.NULL, Operator.NOT_NULL, Operator.EMPTY, Operator.NOT_EMPTY)
 
 
 class FilterConformance:
@@ -153,7 +152,7 @@ async def announced(target: Target) -> list[tuple[Column, Filter]]:
         (column, Filter(column.name, op, _example(op, values, column.kind)))
         for column in columns
         for op in column.operators
-        if (values := samples[column.name] or _USUAL.get(column.kind, [])) or op in _NO_VALUE
+        if (values := samples[column.name] or _USUAL.get(column.kind, [])) or op in VALUELESS
     ]
 
 
@@ -181,7 +180,7 @@ def _scalars(cells: list[Any]) -> list[Any]:
 
 
 def _example(op: Operator, values: list[Any], kind: ColumnKind) -> Any:
-    if op in _NO_VALUE:
+    if op in VALUELESS:
         return None
     if op in (Operator.IN, Operator.NOT_IN):
         return values[:2]
