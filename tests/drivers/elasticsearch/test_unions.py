@@ -352,6 +352,7 @@ def test_what_documents_leave_out_is_told_by_patterns_of_a_field_and_of_what_hol
     inner = {"a": LONG, "p": {"properties": {"b": LONG}}}
     found = view(mapped(o={"properties": inner}, k=LONG) | {"_source": source, "runtime": {"r": SCRIPT}})
     assert {*found.excluded} == left_out
+    assert [note.code for note in found.document_notes()] == ["columns-left-out"] * bool(left_out)
     assert {name for name in names(found) if not found.columns[name].path} == left_out | {"r"}
     assert {name for name in names(found) if "export" in found.columns[name].reasons} == left_out | {"r"}
 
