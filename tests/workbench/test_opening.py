@@ -213,8 +213,8 @@ async def test_the_first_answer_to_each_question_counts_and_none_is_no(monkeypat
         await ask("third")
         numbers = {question.text: question.id for question in questions.open}
         assert [question.details for question in questions.open] == [["DELETE /a", "DELETE /b"]] * 2
-        told = [questions.answer(numbers["second"], yes=yes) for yes in (True, False)]
-        told += [questions.answer(numbers["first"], yes=yes) for yes in (False, True)]
+        told = [questions.answer(numbers["first"], yes=yes) for yes in (False, True)]
+        told += [questions.answer(numbers["second"], yes=yes) for yes in (True, False)]
         assert told == [True, False, True, False]
     assert answers == {"third": False, "second": True, "first": False}
     assert not questions.answer(numbers["first"], yes=True)
