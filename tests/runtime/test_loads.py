@@ -7,6 +7,7 @@ import os
 import random
 from contextlib import suppress
 from copy import deepcopy
+from hashlib import sha256
 from inspect import iscoroutinefunction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,8 @@ from msgspec.structs import replace
 from dragoman.changes.files import read_line
 from dragoman.imports import load
 from dragoman.imports.checkpoints import LoadCheckpoint, checkpoint_path, read_checkpoint
+from dragoman.imports.reports import AppendedFile
+from dragoman.imports.sources import digest_of
 from dragoman_api import Insert, Outcome, Plan, RowKey
 from dragoman_api.calls import ConnectionInfo
 from dragoman_api.changes import Delete, HttpRequest, OutcomeStatus, PlannedRequest
@@ -576,3 +579,19 @@ async def test_a_load_goes_on_only_with_the_same_arguments(tmp_path, name, chang
         await load(session, target, file=file, resume=True, **options)
     assert caught.value.code == "resume-refused"
     assert (await to_thread.run_sync(table.checkpoint), table.requests) == (before, requests)
+
+
+def test_what_follows_the_known_end_of_a_file_that_grows_is_removed(tmp_path):
+    """A killed run left lines of rows that are in doubt; the next ones may be shorter."""
+    (tmp_path / "lines").write_bytes(b"one\nof a row that is in doubt\n")
+    grown = AppendedFile(tmp_path / "lines", size=4, mode=0o600)
+    grown.append(b"two\n")
+    grown.close()
+    assert ((tmp_path / "lines").read_bytes(), grown.size) == (b"one\ntwo\n", 8)
+
+
+def test_a_checkpoint_holds_for_the_bytes_that_were_read_and_no_more(tmp_path):
+    (tmp_path / "f").write_bytes(b"x" * 600_000 + b"y")
+    known = sha256(b"x" * 300_000).hexdigest()
+    assert digest_of(tmp_path / "f", 300_000) == known
+    assert digest_of(tmp_path / "f", 600_000) != digest_of(tmp_path / "f")
