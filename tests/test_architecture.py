@@ -197,7 +197,6 @@ SHARED_NAMES = {  # the packages whose public classes share a name, and why they
     "Opened": (["dragoman_worker", WORKBENCH], SEEN),
     "Question": ([HOST, WORKBENCH], SEEN),
     "Row": (["dragoman_api", WORKBENCH], SEEN),
-    "Selection": (["dragoman_api", WORKBENCH], SEEN),
     "Sender": ([ELASTICSEARCH, WEAVIATE], TWIN),
     "View": ([ELASTICSEARCH, WEAVIATE], TWIN),
 }

@@ -15,7 +15,7 @@ BY_POSITION = {
     "Http.request": 2,  # method and path, as every HTTP client takes them
     "Http.stream": 2,
     "Http.post_json": 2,  # path and body
-    "Session.cell": 2,  # which row, which column
+    "Rows.cell": 2,  # which row, which column
     "BlockingSession.cell": 2,
     "BlockingSession.summarize": 2,
     "BlockingSession.complete": 2,
@@ -91,9 +91,14 @@ def test_arguments_after_the_first_are_keyword_only(name, function):
     assert not [item.name for item in positional if item.annotation in ("bool", bool)]
 
 
-@pytest.mark.parametrize("method", ["objects", "describe", "page", "count", "cell", "plan", "apply", "console", "ping"])
+@pytest.mark.parametrize("method", ["objects", "describe", "plan", "apply", "console", "ping"])
 def test_a_session_is_asynchronous_throughout(method):
     assert inspect.iscoroutinefunction(getattr(dragoman.Session, method))
+
+
+@pytest.mark.parametrize("method", ["page", "count", "cell", "summarize", "explain", "export", "table", "split"])
+def test_every_read_of_rows_is_asynchronous(method):
+    assert inspect.iscoroutinefunction(getattr(dragoman.Rows, method))
 
 
 def test_there_are_no_synchronous_twins():

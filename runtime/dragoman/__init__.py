@@ -15,13 +15,14 @@ if TYPE_CHECKING:
     from .blocking import BlockingSession, connect
     from .changes import undo_lines
     from .connections.saved_connections import SavedConnection
-    from .exports import ExportResult
+    from .exports import FileFormat
     from .imports import load
     from .plugins import DriverListing
     from .questions import Question
     from .runtime import Runtime, open  # noqa: A004 - dragoman.open("shop")
     from .secret_references import Reference
-    from .sessions.counts_and_rows import Count, Rows
+    from .sessions.counts_and_streams import Count
+    from .sessions.rows import Rows
     from .sessions.session import Session
     from .sessions.time_spans import Span
 
@@ -34,8 +35,9 @@ _ROOMS = {
     "dragoman.blocking": "BlockingSession connect",
     "dragoman.changes": "undo_lines",
     "dragoman.connections.saved_connections": "SavedConnection",
-    "dragoman.sessions.counts_and_rows": "Count Rows",
-    "dragoman.exports": "ExportResult",
+    "dragoman.sessions.counts_and_streams": "Count",
+    "dragoman.sessions.rows": "Rows",
+    "dragoman.exports": "FileFormat",
     "dragoman.imports": "load",
     "dragoman.secret_references": "Reference",
     "dragoman.plugins": "DriverListing",
@@ -47,7 +49,7 @@ _ROOMS = {
 _HOME = {name: room for room, names in _ROOMS.items() for name in names.split()}
 
 __all__ = [
-    "Answer", "BlockingSession", "Count", "Delete", "DragomanError", "DriverListing", "Drop", "ExportResult", "Filter",
+    "Answer", "BlockingSession", "Count", "Delete", "DragomanError", "DriverListing", "Drop", "FileFormat", "Filter",
     "Insert", "Outcome", "Page", "Plan", "Question", "RawQuery", "Reference", "Refused", "Row", "RowKey", "Rows",
     "Runtime", "SavedConnection", "Session", "Sort", "Span", "Update", "connect", "load", "open", "undo_lines",
 ]  # fmt: skip

@@ -19,6 +19,7 @@ from dragoman_api.errors import ConfigurationError, DragomanError
 
 from .lifetimes import check_process, connection_closed
 from .runtime import open as open_session
+from .sessions.rows import Rows
 from .sessions.session import Session
 from .sessions.unknown_outcomes import unknown
 
@@ -38,8 +39,10 @@ if TYPE_CHECKING:
     from .exports.parts.split import ExportOrigin
     from .imports.loads import LoadProgress
     from .imports.reports import LoadReport
-    from .sessions.counts_and_rows import Batches, Rows
+    from .sessions.counts_and_streams import Batches, RowStream
+    from .sessions.selections import RowSelection
 
+A = TypeVar("A")
 P = ParamSpec("P")
 S = TypeVar("S")
 T = TypeVar("T")
@@ -52,14 +55,15 @@ class LoopThread:
     """An event loop in a thread of its own, which does not keep the interpreter running.
 
     Attributes:
+        home: The home of its connection, as for Runtime.
         ending: The connection closes, and its driver with it: a call says that, whatever it meets on the way.
     """
 
     ending = False
 
-    def __init__(self) -> None:
+    def __init__(self, home: Path | None = None) -> None:
         """Start it."""
-        self.pid = os.getpid()
+        self.pid, self.home = os.getpid(), home
         started: Future[BlockingPortal] = Future()
         self._thread = Thread(target=anyio.run, args=(self._serve, started), name="dragoman", daemon=True)
         self._thread.start()
@@ -134,34 +138,43 @@ class LoopThread:
         self._thread.join()
 
 
+class _Blocking(Generic[A]):
+    """Something of an open connection, with methods that wait for those of its asynchronous counterpart."""
+
+    __slots__ = ("_loop", "_wrapped")
+
+    def __init__(self, loop: LoopThread, wrapped: A) -> None:
+        self._loop, self._wrapped = loop, wrapped
+
+
 def _waiting(
-    method: Callable[Concatenate[Session, P], Coroutine[Any, Any, T]],
-) -> Callable[Concatenate[BlockingSession, P], T]:
+    method: Callable[Concatenate[A, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[_Blocking[A], P], T]:
     """Make the method that waits for an asynchronous one; it has the same signature and documentation."""
 
     @wraps(method)
-    def waiting(self: BlockingSession, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return self._loop.wait(lambda: method(self._session, *args, **kwargs))
+    def waiting(self: _Blocking[A], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self._loop.wait(lambda: method(self._wrapped, *args, **kwargs))
 
-    waiting.__qualname__ = f"BlockingSession.{method.__name__}"
+    waiting.__qualname__ = f"Blocking{method.__qualname__}"
     return waiting
 
 
-def _iterating(
-    method: Callable[Concatenate[Session, P], T], iterator: Callable[[LoopThread, T], S]
-) -> Callable[Concatenate[BlockingSession, P], S]:
-    """Make the method that returns a plain iterator for one that returns an asynchronous iterator."""
+def _wrapping(
+    method: Callable[Concatenate[A, P], T], counterpart: Callable[[LoopThread, T], S]
+) -> Callable[Concatenate[_Blocking[A], P], S]:
+    """Make the method that returns the blocking counterpart of what one returns at once, such as an iterator."""
 
     @wraps(method)
-    def iterating(self: BlockingSession, /, *args: P.args, **kwargs: P.kwargs) -> S:
-        return iterator(self._loop, method(self._session, *args, **kwargs))
+    def wrapping(self: _Blocking[A], /, *args: P.args, **kwargs: P.kwargs) -> S:
+        return counterpart(self._loop, method(self._wrapped, *args, **kwargs))
 
-    iterating.__qualname__ = f"BlockingSession.{method.__name__}"
-    iterating.__doc__ = (method.__doc__ or "").replace("async with aclosing(", "with closing(")
-    return iterating
+    wrapping.__qualname__ = f"Blocking{method.__qualname__}"
+    wrapping.__doc__ = (method.__doc__ or "").replace("async with aclosing(", "with closing(")
+    return wrapping
 
 
-class _BlockingReading(Generic[T]):
+class _BlockingStream(Generic[T]):
     """An iterator that reads while it is used, in the loop of its connection."""
 
     most = 1
@@ -196,7 +209,7 @@ class _BlockingReading(Generic[T]):
         self._end()
 
 
-class BlockingRows(_BlockingReading[dict[str, Any]]):
+class BlockingRowStream(_BlockingStream[dict[str, Any]]):
     """The rows of an object, an iterator that reads them while they arrive.
 
     Attributes:
@@ -205,12 +218,12 @@ class BlockingRows(_BlockingReading[dict[str, Any]]):
 
     most = 1024
 
-    def __init__(self, loop: LoopThread, rows: Rows) -> None:
-        """Begin to read; see `BlockingSession.rows`."""
+    def __init__(self, loop: LoopThread, rows: RowStream) -> None:
+        """Begin to read; see `BlockingRows.stream`."""
         super().__init__(loop, rows)
 
 
-class BlockingBatches(_BlockingReading[Any]):
+class BlockingBatches(_BlockingStream[Any]):
     """The rows of an object as Arrow record batches, an iterator that reads them while they arrive.
 
     Libraries that read an Arrow stream, such as DuckDB, take it as it is, once.
@@ -220,7 +233,7 @@ class BlockingBatches(_BlockingReading[Any]):
     """
 
     def __init__(self, loop: LoopThread, batches: Batches) -> None:
-        """Begin to read; see `BlockingSession.batches`."""
+        """Begin to read; see `BlockingRows.batches`."""
         super().__init__(loop, batches)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
@@ -260,7 +273,52 @@ async def _read(items: Any, most: int, *, task_status: TaskStatus[MemoryObjectRe
             await send.send(part)
 
 
-class BlockingSession:
+class BlockingRows(_Blocking[Rows]):
+    """Rows of an object for code without ``async``; see `Rows`, whose methods it has.
+
+    Made by `BlockingSession.rows`. ``for row in rows`` reads documents in constant memory; see `stream`.
+    """
+
+    __slots__ = ()
+
+    @property
+    def selection(self) -> RowSelection:
+        """Which rows, as a plain value."""
+        return self._wrapped.selection
+
+    @property
+    def home(self) -> Path | None:
+        """The home of the connection, as `connect` took it."""
+        return self._loop.home
+
+    def __repr__(self) -> str:
+        return repr(self._wrapped)
+
+    def __eq__(self, other: object) -> bool:
+        return self._wrapped == other._wrapped if isinstance(other, BlockingRows) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._wrapped)
+
+    def __iter__(self) -> BlockingRowStream:
+        return self.stream()
+
+    page = _waiting(Rows.page)
+    count = _waiting(Rows.count)
+    explain = _waiting(Rows.explain)
+    preview_page = _waiting(Rows.preview_page)
+    preview_count = _waiting(Rows.preview_count)
+    summarize = _waiting(Rows.summarize)
+    cell = _waiting(Rows.cell)
+    export = _waiting(Rows.export)
+    split = _waiting(Rows.split)
+    export_parts = _waiting(Rows.export_parts)
+    table = _waiting(Rows.table)
+    stream = _wrapping(Rows.stream, BlockingRowStream)
+    batches = _wrapping(Rows.batches, BlockingBatches)
+
+
+class BlockingSession(_Blocking[Session]):
     """An open connection for code without ``async``, such as a notebook; see `Session`, whose methods it has.
 
     Made by `connect`. It may be used from several threads, and in a program that runs an event loop of its own. Ctrl-C
@@ -274,15 +332,15 @@ class BlockingSession:
 
     def __init__(self, name: str, *, home: Path | None = None, use: Sequence[object] = ()) -> None:
         """Open a saved connection; see `connect`."""
-        self._loop = LoopThread()
+        loop = LoopThread(home)
         try:
-            opened = self._loop.portal.wrap_async_context_manager(open_session(name, home=home, use=use))
-            self._session: Session = opened.__enter__()
+            opened = loop.portal.wrap_async_context_manager(open_session(name, home=home, use=use))
+            super().__init__(loop, opened.__enter__())
         except BaseException:
-            self._loop.stop()
+            loop.stop()
             raise
-        self._end = weakref.finalize(self, _end, self._loop, opened)
-        self.name, self.type = self._session.name, self._session.type
+        self._end = weakref.finalize(self, _end, loop, opened)
+        self.name, self.type = self._wrapped.name, self._wrapped.type
 
     def close(self) -> None:
         """Close the connection and end its thread; a second call does nothing."""
@@ -297,51 +355,51 @@ class BlockingSession:
         self.close()
 
     def __repr__(self) -> str:
-        state = f"{self.type}, {self._session.plugin} {self._session.plugin_version}" if self._end.alive else "closed"
+        state = f"{self.type}, {self._wrapped.plugin} {self._wrapped.plugin_version}" if self._end.alive else "closed"
         return f"<dragoman connection {self.name!r}: {state}>"
 
     @property
     def server(self) -> Server:
         """The product and version of the server that answered."""
-        return self._session.server
+        return self._wrapped.server
 
     @property
     def plugin(self) -> str:
         """The id of the driver's plugin."""
-        return self._session.plugin
+        return self._wrapped.plugin
 
     @property
     def plugin_version(self) -> str:
         """The driver's version."""
-        return self._session.plugin_version
+        return self._wrapped.plugin_version
 
     @property
     def sandbox(self) -> str:
         """The driver's sandbox level and what it lacks: ``full``, ``partial: no Landlock …``."""
-        return self._session.sandbox
+        return self._wrapped.sandbox
 
     @property
     def curl(self) -> CurlCommands:
         """Requests of this connection as curl commands: ``session.curl.command(request)``."""
-        return self._session.curl
+        return self._wrapped.curl
 
     @property
     def warnings(self) -> list[str]:
         """Warnings about this connection."""
-        return self._session.warnings
+        return self._wrapped.warnings
 
     @property
     def capabilities(self) -> frozenset[str]:
         """The capabilities that the driver's manifest announces."""
-        return self._session.capabilities
+        return self._wrapped.capabilities
 
     def can(self, hook: str) -> bool:
         """Return whether the driver implements a hook (`fetch_cell`, `export_rows`, …)."""
-        return self._session.can(hook)
+        return self._wrapped.can(hook)
 
     def origin(self) -> ExportOrigin:
         """Return the server and the driver of this connection, as the workers of an export in parts compare them."""
-        return self._session.origin()
+        return self._wrapped.origin()
 
     def load(
         self,
@@ -368,7 +426,7 @@ class BlockingSession:
 
         return self._loop.wait(
             lambda: load(
-                self._session,
+                self._wrapped,
                 object,
                 file=file,
                 format=format,
@@ -387,12 +445,6 @@ class BlockingSession:
 
     objects = _waiting(Session.objects)
     describe = _waiting(Session.describe)
-    compile = _waiting(Session.compile)
-    page = _waiting(Session.page)
-    count = _waiting(Session.count)
-    preview = _waiting(Session.preview)
-    summarize = _waiting(Session.summarize)
-    cell = _waiting(Session.cell)
     plan = _waiting(Session.plan)
     apply = _waiting(Session.apply)
     parse = _waiting(Session.parse)
@@ -400,15 +452,11 @@ class BlockingSession:
     execute = _waiting(Session.execute)
     console = _waiting(Session.console)
     ping = _waiting(Session.ping)
-    export = _waiting(Session.export)
-    split = _waiting(Session.split)
     export_part = _waiting(Session.export_part)
     hold = _waiting(Session.hold)
-    export_parts = _waiting(Session.export_parts)
-    table = _waiting(Session.table)
-    rows = _iterating(Session.rows, BlockingRows)
-    batches = _iterating(Session.batches, BlockingBatches)
-    part_batches = _iterating(Session.part_batches, BlockingBatches)
+    rows = _wrapping(Session.rows, BlockingRows)
+    select = _wrapping(Session.select, BlockingRows)
+    part_batches = _wrapping(Session.part_batches, BlockingBatches)
 
 
 def _end(loop: LoopThread, opened: AbstractContextManager[Session]) -> None:

@@ -53,7 +53,7 @@ def python_call(remedy: Remedy) -> str:
 
     >>> from dragoman_api.remedies import Remedy
     >>> python_call(Remedy("filter-rows", {"object": "books", "column": "sku", "operator": "=", "value": "A 17"}))
-    "session.page('books', filters=[Filter('sku', '=', 'A 17')])"
+    "session.rows('books', filters=[Filter('sku', '=', 'A 17')]).page()"
     """
     if remedy.fault or remedy.kind not in _CALLS:
         return ""
@@ -126,9 +126,9 @@ _CALLS: dict[str, str] = {
     RemedyKind.TEST_CONNECTION: "session.ping()",
     RemedyKind.LIST_OBJECTS: "session.objects()",
     RemedyKind.DESCRIBE_OBJECT: "session.describe({object!r})",
-    RemedyKind.OPEN_OBJECT: "session.page({object!r})",
-    RemedyKind.FILTER_ROWS: "session.page({object!r}, filters=[Filter({column!r}, {operator!r}, {value!r})])",
-    RemedyKind.QUERY_ROWS: "session.page({object!r}, filters=[RawQuery({query!r})])",
+    RemedyKind.OPEN_OBJECT: "session.rows({object!r}).page()",
+    RemedyKind.FILTER_ROWS: "session.rows({object!r}, filters=[Filter({column!r}, {operator!r}, {value!r})]).page()",
+    RemedyKind.QUERY_ROWS: "session.rows({object!r}, raw=[{query!r}]).page()",
     RemedyKind.RAISE_SETTING: "session.console({request!r})",
     RemedyKind.SEND_REQUEST: "session.console({request!r})",
 }

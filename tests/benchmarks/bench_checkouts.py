@@ -48,15 +48,15 @@ async def main(kind, values, key, prefix):
             async with runtime.open("real") as session:
                 target = Path(folder) / "rows"
 
-                async def export(name, **more):
+                async def export(name, format, **choice):
                     target.unlink(missing_ok=True)
-                    await session.export(name, to=target, **more)
+                    await session.rows(name, **choice).export(target, format=format)
 
                 def rows(*names):
                     return lambda: export(prefix, format="rows", columns=["title", "i", "n", *names])
 
-                async def page(name, **more):
-                    await session.page(name, limit=100, **more)
+                async def page(name, total=True, **choice):
+                    await session.rows(name, **choice).page(limit=100, total=total)
 
                 filtered = {"filters": [Filter("i", ">", 500)], "columns": ["uuid", "title", "i", "n"], "total": False}
                 tasks = {

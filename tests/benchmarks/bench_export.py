@@ -185,7 +185,7 @@ async def session_export(url: str, index: str, file: Path) -> Figures:
             processes = [os.getpid(), *map(int, children)]
             before = [used(process)[0] for process in processes]
             began = time.perf_counter()
-            result = await session.export(index, to=file, format="documents")
+            result = await session.rows(index).export(to=file, format="documents")
             seconds = time.perf_counter() - began
             after = [used(process) for process in processes]
     cpu = [now[0] - then for now, then in zip(after, before, strict=True)]

@@ -53,7 +53,7 @@ async def request_of_a_page(runtime: Runtime, index: str) -> tuple[str, str, byt
         await sample_cluster.load(fake.url, prefix=index.removesuffix("orders"))
         runtime.connections.save(SavedConnection(name="fake", type="elasticsearch", values={"port": fake.port}))
         async with runtime.open("fake") as session:
-            await session.page(index, limit=100)
+            await session.rows(index).page(limit=100)
             sent = [entry for entry in fake.requests if entry.path.endswith("_search")][-1]
             return sent.method, sent.path, sent.body
 
@@ -75,7 +75,7 @@ async def main(url: str | None, port: int | None) -> None:
                 await answer.read()
 
         async def page() -> None:
-            await session.page(index, limit=100)
+            await session.rows(index).page(limit=100)
 
         found = await measure_async({"bare aiohttp": bare, "Session.page": page}, rounds=300)
         title = f"One page of 100 rows from {session.server.product} {session.server.version}"

@@ -94,7 +94,7 @@ async def measure(home: Path, workers: int, folder: Path) -> tuple[float, float,
 
     others = {each.pid for each in here.children()}
     async with Runtime(home, spare=False) as runtime, runtime.open("shop") as session:
-        split = await session.split("docs", parts=PARTS)
+        split = await session.rows("docs").split(parts=PARTS)
         runner = on_cluster("local", workers=workers, home=home)
         async with anyio.create_task_group() as tasks:
             async with runner(split, range(PARTS), parts_target(folder), lambda *_: None) as parts:
@@ -122,12 +122,12 @@ async def on_a_server(url: str) -> None:
                 async with runtime.open("shop") as session:
                     for turn in range(3):
                         began = time.perf_counter()
-                        await session.export(INDEX, to=Path(name) / f"whole-{turn}.ndjson")
+                        await session.rows(INDEX).export(to=Path(name) / f"whole-{turn}.ndjson")
                         times.setdefault("one process", []).append(time.perf_counter() - began)
                         for workers in (1, 2):
                             target = Path(name) / f"{turn}-{workers}"
                             target.mkdir()
-                            split = await session.split(INDEX, parts=16)
+                            split = await session.rows(INDEX).split(parts=16)
                             runner = on_cluster("local", workers=workers, home=home)
                             async with runner(split, range(16), parts_target(target), lambda *_: None) as parts:
                                 began = time.perf_counter()

@@ -63,7 +63,7 @@ async def through_session(url: str, folder: Path, act: Callable[[Session], Await
 
 async def table(url: str, folder: Path, columns: tuple[str, ...] | None) -> Figures:
     async def act(session: Session) -> int:
-        return (await session.table(INDEX, columns=columns)).num_rows
+        return (await session.rows(INDEX, columns=columns).table()).num_rows
 
     return await through_session(url, folder, act)
 
@@ -72,7 +72,7 @@ def export(ending: str) -> Callable[[str, Path, tuple[str, ...] | None], Awaitab
     async def side(url: str, folder: Path, columns: tuple[str, ...] | None) -> Figures:
         async def act(session: Session) -> int:
             named = columns if ending != "ndjson" else None
-            return (await session.export(INDEX, to=folder / f"documents.{ending}", columns=named)).rows
+            return (await session.rows(INDEX, columns=named).export(to=folder / f"documents.{ending}")).rows
 
         return await through_session(url, folder, act)
 

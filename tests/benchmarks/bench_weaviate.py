@@ -100,8 +100,9 @@ async def exports(session, record: dict, folder: Path) -> None:
         ours, theirs = 0.0, 0.0
         for _ in range(2):
             began = time.perf_counter()
-            more = {"format": "rows", "columns": ["title", "i", "n", *(["vector"] if vectors == "yes" else [])]}
-            result = await session.export(NAME, to=folder / f"rows-{time.monotonic_ns()}.ndjson", **more)
+            columns = ["title", "i", "n", *(["vector"] if vectors == "yes" else [])]
+            file = folder / f"rows-{time.monotonic_ns()}.ndjson"
+            result = await session.rows(NAME, columns=columns).export(file, format="rows")
             assert result.rows == ROWS
             ours = max(ours, ROWS / (time.perf_counter() - began))
             theirs = max(theirs, await anyio.to_thread.run_sync(official, record, vectors) or 0.0)
@@ -114,7 +115,7 @@ async def table(session, record: dict) -> None:
     ours, theirs, cpu = 0.0, 0.0, 0.0
     for _ in range(2):
         began, before = time.perf_counter(), processor_seconds()
-        found = await session.table(NAME, columns=["title", "i", "n", "vector"])
+        found = await session.rows(NAME, columns=["title", "i", "n", "vector"]).table()
         seconds = time.perf_counter() - began
         assert found.num_rows == ROWS
         assert found.column("vector").null_count == 0
@@ -134,7 +135,7 @@ def processor_seconds() -> float:
 
 async def page(session, http: aiohttp.ClientSession) -> None:
     """Compare a filtered page with the very same request."""
-    compiled = await session.compile(NAME, filters=[Filter("i", ">", 500)])
+    compiled = await session.rows(NAME, filters=[Filter("i", ">", 500)]).explain()
     order = '[{path:["i"],order:asc},{path:["_id"],order:asc}]'
     text = (
         f"{{Get{{{NAME}(limit:100,where:{compiled.rows[0].clause},sort:{order})"
@@ -148,7 +149,7 @@ async def page(session, http: aiohttp.ClientSession) -> None:
 
     async def ours() -> None:
         columns = ["uuid", "title", "i", "n"]
-        found = await session.page(NAME, filters=[Filter("i", ">", 500)], columns=columns, total=False)
+        found = await session.rows(NAME, filters=[Filter("i", ">", 500)], columns=columns).page(total=False)
         assert len(found.cells) == 100
 
     found = await measure_async({"bare aiohttp": bare, "Session.page": ours}, rounds=30)

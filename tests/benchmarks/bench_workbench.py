@@ -301,7 +301,7 @@ async def measure(session: Session, sides: list[Any], warm: str, names: list[str
 
     async def page(index: str) -> float:
         began = time.perf_counter()
-        await session.page(index, limit=100)
+        await session.rows(index).page(limit=100)
         return time.perf_counter() - began
 
     async def first(side: Any, way: str, index: str) -> float:

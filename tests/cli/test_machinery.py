@@ -144,7 +144,7 @@ def test_a_script_gets_the_runtime_its_arguments_and_gives_the_exit_code(shop, t
         "import sys\n"
         "async def main(runtime):\n"
         "    async with runtime.open('shop') as shop:\n"
-        "        print(await shop.count('books'), sys.argv[1:])\n"
+        "        print(await shop.rows('books').count(), sys.argv[1:])\n"
         "    return 7\n"
     )
     assert shop("run", script, "--fast", "x", code=7).out == "3 ['--fast', 'x']\n"
@@ -229,7 +229,7 @@ def test_with_events_on_stdout_nothing_else_is_there(shop, tmp_path):
         "    print('begun')\n"
         "    subprocess.run(['echo', 'a child'], check=True)\n"
         "    async with runtime.open('shop') as shop:\n"
-        "        await shop.page('books')\n"
+        "        await shop.rows('books').page()\n"
     )
     run = ("--use", tmp_path / "loud.py", "run", tmp_path / "script.py")
     for words, beside in (

@@ -216,7 +216,7 @@ def test_a_script_is_never_asked_anything_even_on_a_terminal(terminal, own, tmp_
         "from dragoman import Update\n"
         "async def main(runtime):\n"
         "    async with runtime.open('shop') as shop:\n"
-        "        row = (await shop.page('books', limit=1)).rows[0]\n"
+        "        row = (await shop.rows('books').page(limit=1)).rows[0]\n"
         "        [outcome] = await shop.apply(await shop.plan(Update(row.key, {'price': 1})))\n"
         "        print(outcome.status)\n"
     )

@@ -25,7 +25,7 @@ async def before_call(call):
 SCRIPT = """
 async def main(runtime):
     async with runtime.open("shop") as shop:
-        await shop.count("books")
+        await shop.rows("books").count()
 """
 VETOED = {
     "apply": ("apply_change", "shop changes.ndjson --yes"),

@@ -246,6 +246,8 @@ _HOST = {
     "sandbox.reach.broker": "worker/test_reach.py worker/test_broker.py worker/test_http_proxy.py",
     "sandbox.reach.grants": "worker/test_reach.py",
     "sandbox.reach.address_history": "runtime/test_address_history.py",
+    "sessions.rows": "runtime/test_session_in_process.py runtime/test_rows.py",
+    "sessions.selections": "runtime/test_session_in_process.py runtime/test_rows.py",
     "sessions.session": "runtime/test_session_in_process.py",
     "sessions.time_spans": "runtime/test_time_spans.py",
     "settings": "runtime/test_guards.py runtime/test_settings.py",

@@ -52,14 +52,14 @@ async def write(session, *changes):
 async def test_a_read_only_connection_refuses_every_write_and_shows_its_plan(open_memory):
     async with open_memory('[guards.connections.memory]\nread_only = "read-only"\n') as runtime:
         async with runtime.open("memory") as session:
-            assert (await session.page("books", limit=1)).cells
+            assert (await session.rows("books").page(limit=1)).cells
             plan = await session.plan(Delete(KEY))
             with pytest.raises(Refused, match="memory is read-only; nothing was sent"):
                 await session.apply(plan)
             with pytest.raises(Refused):
                 await session.console("DELETE /books/7")
             assert await session.console("GET /books")
-            assert await session.count("books") == 23
+            assert await session.rows("books").count() == 23
         assert "call.refused" in [event.name for event in runtime.seen]
 
 
@@ -128,7 +128,7 @@ async def test_writes_side_by_side_are_asked_about_one_after_the_other(open_memo
         async with anyio.create_task_group() as tasks:
             for plan in plans:
                 tasks.start_soon(session.apply, plan)
-        assert await session.count("books") == 20
+        assert await session.rows("books").count() == 20
 
 
 async def test_nobody_there_is_no_consent(open_memory):
@@ -138,7 +138,7 @@ async def test_nobody_there_is_no_consent(open_memory):
         with pytest.raises(Refused, match="on memory: not a terminal; nothing was sent") as caught:
             await write(session, Drop("books"))
         assert caught.value.hint == "add --yes"
-        assert await session.count("books") == 22
+        assert await session.rows("books").count() == 22
 
 
 async def test_one_connection_may_do_what_the_others_may_not(open_memory):
@@ -167,13 +167,21 @@ async def test_E23_what_a_grid_shows_of_a_cut_cell_is_not_stored_unless_switched
 
 
 LIMITED = {
-    "page": ("rows = 5", lambda session: session.page("books", limit=6), "6 rows were asked for; nothing was sent"),
+    "page": (
+        "rows = 5",
+        lambda session: session.rows("books").page(limit=6),
+        "6 rows were asked for; nothing was sent",
+    ),
     "heavy-page": (
         "bytes = 50",
-        lambda session: session.page("books", limit=5),
+        lambda session: session.rows("books").page(limit=5),
         r"\d+ bytes arrived; .* withheld",
     ),
-    "cell": ("bytes = 3", lambda session: session.cell(KEY, "title"), r"\d+ bytes arrived; .* withheld"),
+    "cell": (
+        "bytes = 3",
+        lambda session: session.rows(KEY.object).cell(KEY, "title"),
+        r"\d+ bytes arrived; .* withheld",
+    ),
     "console": ("rows = 5", lambda session: session.console("GET /books"), "there are 23 rows"),
     "heavy-console": ("bytes = 50", lambda session: session.console("GET /books"), r"\d+ bytes arrived"),
     "rows": ("rows = 22", lambda session: every(session.rows("books")), "there are 23 rows"),
@@ -208,16 +216,16 @@ async def test_a_call_that_reads_more_than_it_may_is_refused_with_what_it_reache
 async def test_one_connection_has_limits_of_its_own_and_zero_is_none(open_memory):
     config = "[guards.limits]\nrows = 5\nbytes = 50\n[guards.connections.memory.limits]\nbytes = 0\n"
     async with open_memory(config) as runtime, runtime.open("memory") as session:
-        assert len((await session.page("books", limit=5)).rows) == 5
-        assert await session.cell(KEY, "title")
+        assert len((await session.rows("books").page(limit=5)).rows) == 5
+        assert await session.rows(KEY.object).cell(KEY, "title")
         with pytest.raises(Refused, match="may have 5 rows"):
-            await session.page("books", limit=6)
+            await session.rows("books").page(limit=6)
 
 
 async def test_an_export_beyond_its_limit_leaves_nothing_under_its_name(open_memory, tmp_path):
     async with open_memory("[guards.limits]\nbytes = 900\n") as runtime, runtime.open("memory") as session:
         with pytest.raises(Refused) as caught:
-            await session.export("books", to=tmp_path / "books.ndjson")
+            await session.rows("books").export(to=tmp_path / "books.ndjson")
         assert caught.value.code == "limit-exceeded"
         assert not (tmp_path / "books.ndjson").exists()
         [event] = [event for event in runtime.seen if event.name == "export.failed"]
@@ -251,7 +259,7 @@ class Driver(MemoryDriver):
 async def test_a_call_ends_when_its_seconds_are_over_but_for_what_writes(open_memory, tmp_path):
     config = "[guards.limits]\nseconds = 0.5\n"
     async with open_memory(config, code=SLOW) as runtime, runtime.open("memory") as session:
-        for call in (session.count("books"), session.export("books", to=tmp_path / "books.ndjson")):
+        for call in (session.rows("books").count(), session.rows("books").export(to=tmp_path / "books.ndjson")):
             with pytest.raises(Refused, match=r"may have 0\.5 seconds, .* stopped after \d") as caught:
                 await call
             assert caught.value.details["limit"] == "seconds"
@@ -411,7 +419,7 @@ async def test_a_write_that_cannot_be_recorded_is_not_sent(open_memory):
                 log.mkdir(parents=True)
         with pytest.raises(Refused, match="audit failed with IsADirectoryError"):
             await session.apply(plan)
-        assert await session.count("books") == 23
+        assert await session.rows("books").count() == 23
 
 
 def test_an_unknown_level_is_named(open_memory):

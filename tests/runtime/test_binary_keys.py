@@ -42,28 +42,28 @@ async def runtime(open_stand_in, store):
 async def test_a_session_reads_counts_and_exports_bytes(runtime, tmp_path):
     async with runtime.open("keys") as session:
         assert [each.name for each in await session.objects()] == ["books/"]
-        page = await session.page("books/", limit=5)
+        page = await session.rows("books/").page(limit=5)
         assert [row.key.id for row in page.rows] == KEYS[:5]
         assert page.rows[1].to_dict() | {"create_revision": 0, "mod_revision": 0} == {
             "key": b"books/00", "value": b"\xff1", "lease": 1, "ttl": 60, "version": 1, "create_revision": 0,
             "mod_revision": 0,
         }  # fmt: skip
-        assert await session.cell(page.keys[1], "value") == b"\xff1"
-        rest = await session.page("books/", cursor=page.next, offset=5)
+        assert await session.rows(page.keys[1].object).cell(page.keys[1], "value") == b"\xff1"
+        rest = await session.rows("books/").page(cursor=page.next, offset=5)
         assert [key.id for key in rest.keys] == KEYS[5:]
-        found = await session.page("books/", filters=[Filter("key", "starts", "Ym9va3Mv/w==")])
+        found = await session.rows("books/", filters=[Filter("key", "starts", "Ym9va3Mv/w==")]).page()
         assert [key.id for key in found.keys] == [b"books/\xff\x00"]
-        assert await session.count("books/") == len(KEYS)
-        async with aclosing(session.rows("books/")) as rows:
+        assert await session.rows("books/").count() == len(KEYS)
+        async with aclosing(session.rows("books/").stream()) as rows:
             assert [as_bytes(row["key"]) async for row in rows] == KEYS  # a row of an export is JSON
         for name in ("keys.ndjson", "keys.csv", "keys.parquet"):
-            result = await session.export("books/", to=tmp_path / name)
+            result = await session.rows("books/").export(to=tmp_path / name)
             assert result.rows == len(KEYS)
 
 
 async def test_changes_of_binary_keys_have_outcomes_and_old_revisions_can_be_read(runtime):
     async with runtime.open("keys") as session:
-        before = await session.page("books/")
+        before = await session.rows("books/").page()
         [first, second, *_] = before.keys
         plan = await session.plan(
             Insert("books/", {"value": b"\0new"}, b"books/\xfe"), Update(first, {"value": b"other"}), Delete(second)
@@ -71,11 +71,11 @@ async def test_changes_of_binary_keys_have_outcomes_and_old_revisions_can_be_rea
         assert [each.statement.partition(" ")[0] for each in plan.planned] == ["put", "put", "del"]
         outcomes = await session.apply(plan)
         assert {each.status for each in outcomes} == {OutcomeStatus.APPLIED}
-        now = await session.page("books/")
+        now = await session.rows("books/").page()
         assert {key.id for key in now.keys} == {*KEYS, b"books/\xfe"} - {second.id}
-        then = await session.page("books/", revision=before.revision)
+        then = await session.rows("books/", revision=before.revision).page()
         assert (then.cells, then.keys) == (before.cells, before.keys)
-        assert await session.count("books/", revision=before.revision) == len(KEYS)
+        assert await session.rows("books/", revision=before.revision).count() == len(KEYS)
         [again] = await session.apply(await session.plan(Update(first, {"value": b"late"})))
         assert again.status is OutcomeStatus.CONFLICT
 
@@ -116,14 +116,14 @@ async def test_a_page_whose_values_exceed_the_budgets_is_cut(runtime, store):
     for number in range(40):
         store.put(b"large/%02d" % number, bytes((24 if number == 1 else 4) * CELL_BUDGET))
     async with runtime.open("keys") as session:
-        page = await session.page("large/", limit=40)
+        page = await session.rows("large/").page(limit=40)
         assert [row["key"] for row in page.rows] == [b"large/%02d" % number for number in range(40)]
         assert all(row.is_cut("value") for row in page.rows)
         assert [note.column for note in page.notes if note.code == "cells-cut"] == ["value"]
-        assert await session.cell(page.keys[0], "value") == bytes(4 * CELL_BUDGET)
+        assert await session.rows(page.keys[0].object).cell(page.keys[0], "value") == bytes(4 * CELL_BUDGET)
 
 
 async def test_a_revision_needs_the_capability(open_stand_in, store):
     async with open_stand_in("keys", store, "key_value.py", HOOKS) as made, made.open("keys") as session:
         with pytest.raises(UnsupportedOperationError):
-            await session.page("books/", revision="3")
+            await session.rows("books/", revision="3").page()

@@ -18,7 +18,8 @@ import pytest
 
 import dragoman
 import wheelhouse
-from dragoman import BlockingSession, Filter, Session, Update
+from dragoman import BlockingSession, Filter, Rows, Session, Update
+from dragoman.blocking import BlockingRows
 from dragoman_api.errors import ConfigurationError, FilterNotSupportedError, QueryError, Refused
 from dragoman_api.hookspecs import hookimpl
 from dragoman_worker.hook_types import HOOKS
@@ -92,12 +93,17 @@ def settled(threads):
     return threading.active_count() <= threads
 
 
-PUBLIC = sorted(name for name in dir(Session) if not name.startswith("_"))
+PUBLIC = [
+    pytest.param(kind, blocking, name, id=f"{kind.__name__}.{name}")
+    for kind, blocking in ((Session, BlockingSession), (Rows, BlockingRows))
+    for name, member in inspect.getmembers_static(kind)
+    if not name.startswith("_") and not inspect.ismemberdescriptor(member)
+]
 
 
-@pytest.mark.parametrize("name", PUBLIC)
-def test_each_method_has_the_signature_and_the_documentation_of_the_asynchronous_one(name):
-    theirs, ours = inspect.getattr_static(Session, name), inspect.getattr_static(BlockingSession, name)
+@pytest.mark.parametrize(("kind", "blocking", "name"), PUBLIC)
+def test_each_method_has_the_signature_and_the_documentation_of_the_asynchronous_one(kind, blocking, name):
+    theirs, ours = inspect.getattr_static(kind, name), inspect.getattr_static(blocking, name)
     if isinstance(theirs, property):
         assert isinstance(ours, property)
         assert theirs.fget.__annotations__ == ours.fget.__annotations__
@@ -105,7 +111,7 @@ def test_each_method_has_the_signature_and_the_documentation_of_the_asynchronous
         return
     assert inspect.signature(ours).parameters == inspect.signature(theirs).parameters
     assert not inspect.iscoroutinefunction(ours)
-    assert ours.__qualname__ == f"BlockingSession.{name}"
+    assert ours.__qualname__ == f"{blocking.__name__}.{name}"
     assert inspect.getdoc(ours) == inspect.getdoc(theirs).replace("async with aclosing(", "with closing(")
 
 
@@ -119,7 +125,7 @@ def test_a_file_is_loaded_and_a_failure_is_that_of_the_load(memory, tmp_path):
     file.write_text("title\na\nb\n")
     seen = []
     report = memory.load("scratch", file=file, progress=seen.append)
-    assert (report.counts["applied"], memory.count("scratch"), seen[-1].now) == (2, 2, 2)
+    assert (report.counts["applied"], memory.rows("scratch").count(), seen[-1].now) == (2, 2, 2)
     with pytest.raises(ConfigurationError, match="on_conflict"):
         memory.load("scratch", file=file, on_conflict="perhaps")
 
@@ -130,23 +136,23 @@ def test_connect_takes_what_open_takes():
 
 
 def test_a_page_a_count_and_a_cell_are_those_of_the_session(memory):
-    page = memory.page("books", filters=[Filter("price", ">", 10)], limit=2)
+    page = memory.rows("books", filters=[Filter("price", ">", 10)]).page(limit=2)
     assert page.rows
     assert all(row["price"] > 10 for row in page.rows)
-    assert memory.count("books") >= len(page.rows)
-    assert memory.cell(page.rows[0].key, "title") == page.rows[0]["title"]
+    assert memory.rows("books").count() >= len(page.rows)
+    assert memory.rows(page.rows[0].key.object).cell(page.rows[0].key, "title") == page.rows[0]["title"]
     assert (memory.name, memory.type, memory.plugin) == ("memory", "memory", "memory")
     assert memory.can("fetch_page")
     assert "memory" in repr(memory)
 
 
 def test_a_change_is_planned_and_applied(memory):
-    row = memory.page("books", limit=1).rows[0]
+    row = memory.rows("books").page(limit=1).rows[0]
     plan = memory.plan(Update(row.key, {"title": "Renamed"}))
     assert plan.requests
     [outcome] = memory.apply(plan)
     assert outcome.status == "applied"
-    assert memory.cell(row.key, "title") == "Renamed"
+    assert memory.rows(row.key.object).cell(row.key, "title") == "Renamed"
 
 
 def test_a_guard_refuses_as_it_does_for_the_session(connect):
@@ -159,12 +165,12 @@ def test_a_guard_refuses_as_it_does_for_the_session(connect):
     with connect(use=[Veto()]) as session:
         assert session.objects().objects
         with pytest.raises(Refused, match="not today"):
-            session.page("books")
+            session.rows("books").page()
 
 
 def test_errors_are_those_of_the_session(memory):
     with pytest.raises(FilterNotSupportedError):
-        memory.page("books", filters=[Filter("no_such_column", "=", 1)])
+        memory.rows("books", filters=[Filter("no_such_column", "=", 1)]).page()
 
 
 def test_an_unknown_connection_leaves_no_thread(connect):
@@ -176,43 +182,43 @@ def test_an_unknown_connection_leaves_no_thread(connect):
 
 def test_several_threads_use_one_connection(memory):
     with ThreadPoolExecutor(8) as pool:
-        counts = list(pool.map(lambda _: memory.count("books"), range(40)))
+        counts = list(pool.map(lambda _: memory.rows("books").count(), range(40)))
     assert len(set(counts)) == 1
 
 
 def test_rows_arrive_in_order_and_end(memory):
-    rows = memory.rows("books")
+    rows = memory.rows("books").stream()
     assert [row["n"] for row in rows] == list(range(5000))
     assert list(rows) == []
 
 
 def test_rows_that_are_not_read_to_their_end_hold_up_nothing(memory):
-    with closing(memory.rows("books")) as rows:
+    with closing(memory.rows("books").stream()) as rows:
         assert next(rows) == {"n": 0}
     assert list(rows) == []
-    assert memory.count("books") > 0
+    assert memory.rows("books").count() > 0
 
 
 def test_an_error_in_the_middle_of_rows_comes_after_the_rows_before_it(memory):
-    rows = memory.rows("scratch")
+    rows = memory.rows("scratch").stream()
     assert next(rows) == {"a": 1}
     with pytest.raises(QueryError, match="a shard failed"):
         next(rows)
 
 
 def test_an_export_writes_its_file(memory, tmp_path):
-    result = memory.export("books", to=tmp_path / "books.ndjson")
+    result = memory.rows("books").export(to=tmp_path / "books.ndjson")
     assert result.rows == 5000
     assert len((tmp_path / "books.ndjson").read_bytes().splitlines()) == 5000
 
 
 def test_a_closed_connection_says_so_however_it_is_used(connect):
     session = connect()
-    rows = session.rows("books")
+    rows = session.rows("books").stream()
     next(rows)
     session.close()
     session.close()
-    for call in (session.objects, lambda: session.page("books"), lambda: list(session.rows("books"))):
+    for call in (session.objects, lambda: session.rows("books").page(), lambda: list(session.rows("books"))):
         with pytest.raises(ConfigurationError) as caught:
             call()
         assert caught.value.code == "connection-closed"
@@ -226,7 +232,11 @@ def test_a_call_while_another_thread_closes_says_so_instead_of_blaming_the_drive
         time.sleep(0.2)
         closing = pool.submit(session.close)
         time.sleep(0.2)
-        for call in (lambda: session.count("books"), lambda: next(session.rows("books")), before.result):
+        for call in (
+            lambda: session.rows("books").count(),
+            lambda: next(session.rows("books").stream()),
+            before.result,
+        ):
             with pytest.raises(ConfigurationError) as caught:
                 call()
             assert caught.value.code == "connection-closed"
@@ -274,7 +284,7 @@ def test_code_in_the_connections_own_loop_is_told_and_does_not_hang(connect):
 
     session = connect(use=[Asks()])
     with closing(session), pytest.raises(dragoman.DragomanError, match="event loop"):
-        session.count("books")
+        session.rows("books").count()
 
 
 def script(text, **options):
@@ -300,7 +310,7 @@ def test_ctrl_c_cancels_the_call_in_the_driver_and_the_connection_goes_on(connec
             memory.objects(contains="ended")
         except dragoman.DragomanError as error:
             print(error)
-        print(memory.count("books") > 0)
+        print(memory.rows("books").count() > 0)
         """
     )
     assert program.stdout.readline() == "ready\n"
@@ -319,7 +329,7 @@ def test_it_works_beside_an_event_loop_of_the_program(connect):
 
         async def notebook():
             with dragoman.connect("memory") as memory:  # blocks this loop, as a cell of a notebook does
-                return memory.count("books")
+                return memory.rows("books").count()
 
         print(asyncio.run(notebook()) > 0)
         """

@@ -45,16 +45,16 @@ async def test_a_session_reads_a_window_or_all_of_a_series(runtime, tmp_path):
     async with runtime.open("series") as session:
         assert [each.name for each in await session.objects()] == ["_internal", "metrics"]
         assert [each.name for each in await session.objects(parent="metrics")] == ["metrics/cpu"]
-        page = await session.page("metrics/cpu")
+        page = await session.rows("metrics/cpu").page()
         assert len(page.cells) == 5
         assert "time-window" in [note.code for note in page.notes]
         assert page.keys[0].id == [page.rows[0]["time"], "now", "eu"]
-        assert await session.count("metrics/cpu") == 5
-        assert await session.count("metrics/cpu", span=ALL) == 4_005
-        assert await session.count("metrics/cpu", filters=[Filter("host", "=", "h1")], span=ALL) == 2_000
-        result = await session.export("metrics/cpu", to=tmp_path / "cpu.ndjson", span=ALL)
+        assert await session.rows("metrics/cpu").count() == 5
+        assert await session.rows("metrics/cpu", span=ALL).count() == 4_005
+        assert await session.rows("metrics/cpu", filters=[Filter("host", "=", "h1")], span=ALL).count() == 2_000
+        result = await session.rows("metrics/cpu", span=ALL).export(to=tmp_path / "cpu.ndjson")
         assert result.rows == 4_005
-        result = await session.export("metrics/cpu", to=tmp_path / "cpu.parquet", span=ALL)
+        result = await session.rows("metrics/cpu", span=ALL).export(to=tmp_path / "cpu.parquet")
         assert result.rows == 4_005
 
 
@@ -63,7 +63,7 @@ async def test_changes_of_points_have_outcomes(runtime, points):
         plan = await session.plan(Insert("metrics/cpu", {"load": 1.5}, NEW))
         [outcome] = await session.apply(plan)
         assert (outcome.status, outcome.id) == (OutcomeStatus.APPLIED, NEW)
-        assert await session.cell(outcome.key, "load") == 1.5
+        assert await session.rows(outcome.key.object).cell(outcome.key, "load") == 1.5
         [again] = await session.apply(await session.plan(Insert("metrics/cpu", {"load": 2.5}, NEW)))
         assert again.status is OutcomeStatus.CONFLICT
         plan = await session.plan(Delete(outcome.key))

@@ -50,7 +50,7 @@ def here(monkeypatch):
 
 def split_of(**options):
     with workers.lend("memory", "") as (session, _):
-        return session.split("books", parts=3, **options)
+        return session.rows("books").split(3, **options)
 
 
 def decoded(end):
@@ -283,16 +283,16 @@ def test_a_connection_is_kept_while_it_is_used_and_for_a_while_longer(memory, mo
         assert third is first
         assert idle.cancelled
         idle.run_out()  # it was too late to cancel it
-        assert third.count("books") == 23
+        assert third.rows("books").count() == 23
     [_, idle] = Timer.made
     idle.run_out()
     assert not workers._open
     with pytest.raises(ConfigurationError, match="the connection is closed"):
-        third.count("books")
+        third.rows("books").count()
     with workers.lend("memory", "") as (fourth, _):
         pass
     idle.run_out()  # that of a connection that is closed leaves the next one alone
-    assert fourth.count("books") == 23
+    assert fourth.rows("books").count() == 23
 
 
 def test_a_reader_takes_neither_home_nor_snapshot_along():

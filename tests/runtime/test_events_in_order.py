@@ -97,7 +97,7 @@ async def test_an_installed_plugin_is_usable_and_an_opened_connection_connected_
     assert opened[:4] == ["call install_plugin", "plugin.install_started", "plugin.installed", "call connect"]
     assert opened[4] == "GET /"
     assert opened[-1] == "connection.opened"
-    assert opened.count("connection.opened") == 1
+    assert opened.rows("connection.opened").count() == 1
     timeline.told.clear()
     async with runtime.open("shop"):
         assert timeline.since()[0] == "call connect"
@@ -113,12 +113,12 @@ async def test_a_page_is_told_once_after_its_request(place):
     async with runtime.open("shop") as session:
         await fill(session, server, timeline)
         for _ in range(3):
-            await session.page("books")
+            await session.rows("books").page()
         assert searched() == ["call fetch_page", "POST /books/_search", "page.fetched"] * 3
         server.misbehave("status", on="/books/_search", status=400)
         mark = len(timeline.told)
         with pytest.raises(Exception, match="400"):
-            await session.page("books")
+            await session.rows("books").page()
         assert searched(mark) == ["call fetch_page"], "a page that failed was not fetched"
         server.behave()
 
@@ -128,7 +128,7 @@ async def test_changes_are_told_once_each_after_their_request(place):
     runtime, server, timeline = place
     async with runtime.open("shop") as session:
         await fill(session, server, timeline)
-        keys = (await session.page("books")).keys
+        keys = (await session.rows("books").page()).keys
         plan = await session.plan(Update(keys[0], {"n": 9}), Delete(keys[1]), Insert("books", {"n": 7}, id="7"))
         mark = len(timeline.told)
         await session.apply(plan)
@@ -149,7 +149,7 @@ async def test_an_export_is_finished_when_its_file_is_there_and_not_before(place
     timeline.looks = dict.fromkeys(("export.started", "export.finished", "export.failed"), target.exists)
     async with runtime.open("shop") as session:
         await fill(session, server, timeline)
-        await session.export("books", to=target)
+        await session.rows("books").export(to=target)
         told = timeline.since()
         assert [each for each in told if each.startswith("export.")] == ["export.started", "export.finished"]
         assert told.index("call export_rows") < told.index("POST /_search") < told.index("export.finished")
@@ -160,7 +160,7 @@ async def test_an_export_is_finished_when_its_file_is_there_and_not_before(place
         mark = len(timeline.told)
         server.misbehave("status", on="/_search", status=400)
         with pytest.raises(Exception, match="400"):
-            await session.export("books", to=target)
+            await session.rows("books").export(to=target)
         server.behave()
         told = [each for each in timeline.since(mark) if each.startswith("export.")]
         assert told == ["export.started", "export.failed"]

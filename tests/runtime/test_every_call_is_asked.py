@@ -14,7 +14,7 @@ from dragoman_api.calls import Call
 from dragoman_api.changes import Delete, HttpRequest
 from dragoman_api.errors import Refused
 from dragoman_api.events import ConnectionClosed, PluginRemoved
-from dragoman_api.grid import CountRequest, RowKey
+from dragoman_api.grid import RowKey
 from dragoman_worker.hook_types import HOOKS
 
 if TYPE_CHECKING:
@@ -53,27 +53,27 @@ async def test_each_hook_can_be_refused_and_nothing_of_it_happens(make_runtime: 
         "ping": lambda session: session.ping(),
         "list_objects": lambda session: session.objects(),
         "describe_object": lambda session: session.describe("books"),
-        "fetch_page": lambda session: session.page("books"),
-        "count_rows": lambda session: session.count("books"),
-        "summarize_column": lambda session: session.summarize("books", "stock"),
-        "preview_read": lambda session: session.preview(CountRequest(object="books")),
+        "fetch_page": lambda session: session.rows("books").page(),
+        "count_rows": lambda session: session.rows("books").count(),
+        "summarize_column": lambda session: session.rows("books").summarize("stock"),
+        "preview_read": lambda session: session.rows("books").preview_count(),
         "complete_console": lambda session: session.complete("GET /"),
         "plan_change": applied,
         "apply_change": applied,
         "execute_console": lambda session: session.console("GET /books"),
-        "split_export": lambda session: session.split("books", parts=2),
+        "split_export": lambda session: session.rows("books").split(parts=2),
         "hold_snapshot": lambda session: session.hold(split, seconds=60),
     }
     exports = [
-        lambda session: session.export("books", to=tmp_path / "books.ndjson"),
+        lambda session: session.rows("books").export(to=tmp_path / "books.ndjson"),
         lambda session: session.export_part(split, number=0, to=tmp_path / "books.ndjson"),
         lambda session: anext(session.part_batches(typed, number=0)),
         listed,
     ]
     async with make_runtime(driver, installed=True, use=[veto]) as runtime, runtime.open("memory") as session:
-        assert await session.count("books") == 23
-        split = await session.split("books", parts=2)
-        typed = await session.split("books", parts=2, format="arrow")
+        assert await session.rows("books").count() == 23
+        split = await session.rows("books").split(parts=2)
+        typed = await session.rows("books").split(parts=2, format="arrow")
         for hook, act in [*calls.items(), *(("export_rows", act) for act in exports)]:
             veto.hook, veto.asked[:] = hook, []
             with pytest.raises(Refused, match=f"no {hook}"):
@@ -83,9 +83,9 @@ async def test_each_hook_can_be_refused_and_nothing_of_it_happens(make_runtime: 
             assert veto.asked[-1].connection is not None
             assert veto.asked[-1].connection.name == "memory"
         veto.hook = ""
-        assert await session.count("books") == 23
+        assert await session.rows("books").count() == 23
         assert not (tmp_path / "books.ndjson").exists()
-        await session.export("books", to=tmp_path / "books.ndjson")
+        await session.rows("books").export(to=tmp_path / "books.ndjson")
         assert [(each.hook, each.object, each.writes) for each in veto.asked][-1] == ("export_rows", "books", False)
 
 

@@ -20,7 +20,7 @@ from backports import zstd
 
 from dragoman import Filter
 from dragoman.cli.export import export
-from dragoman.exports import ExportResult, choose, choose_columns
+from dragoman.exports import ExportResult, FileFormat, choose, choose_columns
 from dragoman.exports.formats import FORMS, SEPARATED
 from dragoman.exports.targets import unwritable
 from dragoman_api.columns import Column, ColumnKind, Description
@@ -105,17 +105,17 @@ async def test_what_a_killed_export_left_of_its_own_drafts_does_not_stay(line, t
         ("a.bz2", {}, ("documents", "bzip2")),
         ("a.xlsx", {"format": "tsv"}, ("tsv", None)),
         ("a.xlsx.gz", {"format": "rows"}, ("rows", "gzip")),
-        ("a.csv.xz", {"compress": "gzip", "format": "csv"}, ("csv", "gzip")),
+        ("a.csv.xz", {"compression": "gzip", "format": "csv"}, ("csv", "gzip")),
         ("a.csv", {}, ("csv", None)),
         ("a.csv.gz", {}, ("csv", "gzip")),
         ("a.2024.CSV", {}, ("csv", None)),
         ("a.parquet", {}, ("parquet", None)),
         ("a.gz", {"format": "rows"}, ("rows", "gzip")),
-        ("a.csv", {"format": "ndjson", "compress": "zstd"}, ("documents", "zstd")),
+        ("a.csv", {"format": "ndjson", "compression": "zstd"}, ("documents", "zstd")),
     ],
 )
 def test_a_format_is_what_is_said_or_what_the_name_says(tmp_path, name, given, chosen):
-    shape = choose(tmp_path / name, format=given.get("format"), compress=given.get("compress"))
+    shape = choose(tmp_path / name, FileFormat(**given))
     assert (shape.format, shape.compression) == chosen
 
 
@@ -123,12 +123,12 @@ def test_a_format_is_what_is_said_or_what_the_name_says(tmp_path, name, given, c
     ("to", "given", "reason"),
     [
         ("x", {"format": "xlsx"}, "xlsx"),
-        ("x", {"compress": "rar"}, "rar"),
+        ("x", {"compression": "rar"}, "rar"),
         ("x.parquet.gz", {}, "internal compression"),
-        ("x.parquet", {"compress": "bzip2"}, "bzip2"),
+        ("x.parquet", {"compression": "bzip2"}, "bzip2"),
         ("x.xlsx", {}, r"'\.xlsx' names no format"),
         ("x.txt.gz", {}, r"'\.txt' names no format"),
-        ("x.2024", {"compress": "gzip"}, r"'\.2024' names no format"),
+        ("x.2024", {"compression": "gzip"}, r"'\.2024' names no format"),
         ("x.csv.xz", {}, r"'\.xz'"),
         ("x.csv.zip", {"format": "csv"}, r"'\.zip'"),
         (None, {"format": "parquet"}, "cannot be streamed"),
@@ -136,7 +136,7 @@ def test_a_format_is_what_is_said_or_what_the_name_says(tmp_path, name, given, c
 )
 def test_what_no_file_can_be_is_refused(tmp_path, to, given, reason):
     with pytest.raises(ConfigurationError, match=reason) as caught:
-        choose(tmp_path / to if to else io.BytesIO(), format=given.get("format"), compress=given.get("compress"))
+        choose(tmp_path / to if to else io.BytesIO(), FileFormat(**given))
     assert caught.value.hint
 
 
@@ -158,10 +158,10 @@ def test_the_hint_of_a_target_that_cannot_be_written_fits_the_reason(number, hin
 
 @pytest.mark.parametrize("form", ["documents", "ndjson", "json", "rows", "bulk", "parquet"])
 def test_only_a_table_of_texts_has_escaped_formulas(tmp_path, form):
-    assert choose(tmp_path / "a", format="csv", compress=None, escape_formulas=True).escape
-    assert choose(tmp_path / "a", format="tsv", compress=None, escape_formulas=True).escape
+    assert choose(tmp_path / "a", FileFormat("csv", escape=True)).escape
+    assert choose(tmp_path / "a", FileFormat("tsv", escape=True)).escape
     with pytest.raises(ConfigurationError, match="only CSV and TSV files have escaped formulas") as caught:
-        choose(tmp_path / "a", format=form, compress=None, escape_formulas=True)
+        choose(tmp_path / "a", FileFormat(form, escape=True))
     assert "--format csv" in caught.value.hint
 
 
@@ -234,7 +234,7 @@ def test_a_missing_package_is_named_with_the_extra_that_brings_it(tmp_path, monk
     monkeypatch.setitem(sys.modules, "compression.zstd", None)
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(ConfigurationError, match=module) as caught:
-        choose(tmp_path / name, format=None, compress=None)
+        choose(tmp_path / name)
     assert caught.value.hint == f"pip install 'dragoman[{'parquet' if module == 'pyarrow' else 'zstd'}]'"
 
 

@@ -20,12 +20,12 @@ from anyio import to_thread
 import dragoman
 import wheelhouse
 from child_processes import children
-from dragoman import BlockingSession, Insert, Runtime, Session
+from dragoman import Insert, Runtime
 from dragoman.changes import ChangeSet
 from dragoman.sandbox import driver_process, stages
 from dragoman_api.changes import OutcomeStatus, Plan
 from dragoman_api.errors import ConfigurationError, DeadlineExceededError, DragomanError
-from dragoman_api.grid import CountRequest, RowKey
+from dragoman_api.grid import RowKey
 from dragoman_worker.channel import Channel
 from dragoman_worker.hook_types import HOOKS
 from fakes.time_series import TimeSeries
@@ -74,11 +74,11 @@ async def test_every_loop_runs_what_goes_through_the_broker_and_the_pipe(open_st
         as runtime,
         runtime.open("series") as session,
     ):  # fmt: skip
-        assert len((await session.page("metrics/cpu", span=everything)).rows) == 100
-        assert await session.count("metrics/cpu", span=everything) == 3_000
-        result = await session.export("metrics/cpu", to=tmp_path / "cpu.ndjson", span=everything)
+        assert len((await session.rows("metrics/cpu", span=everything).page()).rows) == 100
+        assert await session.rows("metrics/cpu", span=everything).count() == 3_000
+        result = await session.rows("metrics/cpu", span=everything).export(to=tmp_path / "cpu.ndjson")
         assert result.rows == len((tmp_path / "cpu.ndjson").read_bytes().splitlines()) == 3_000
-        async with aclosing(session.rows("metrics/cpu", span=everything)) as rows:
+        async with aclosing(session.rows("metrics/cpu", span=everything).stream()) as rows:
             assert len([row async for row in rows]) == 3_000
     assert not started()
 
@@ -107,7 +107,7 @@ def test_a_blocking_connection_runs_on_the_loops_of_the_programs_policy(open_mem
         asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
     try:
         with dragoman.connect("memory") as connection:
-            assert connection.count("books") == len(connection.page("books").rows)
+            assert connection.rows("books").count() == len(connection.rows("books").page().rows)
             assert list(connection.rows("books"))
     finally:
         asyncio.set_event_loop_policy(None)
@@ -126,7 +126,7 @@ async def test_what_opened_in_a_task_closes_in_another(open_memory, tmp_path):
         changes = await beside(stack.enter_async_context(ChangeSet(session, file)))
         await beside(changes.plan())
         assert (await beside(changes.apply())).counts["applied"] == 1
-        rows = lone.rows("books")
+        rows = lone.rows("books").stream()
         assert await beside(anext(rows)) != await beside(anext(rows))
         await beside(rows.aclose())
         stream = aiter(events)
@@ -150,14 +150,14 @@ async def test_a_task_that_is_cancelled_does_not_end_what_it_opened(open_memory)
             while not opened:
                 await anyio.sleep(0.01)
             tasks.cancel_scope.cancel()
-        assert await opened[0].count("books")
+        assert await opened[0].rows("books").count()
 
 
 # after the end ---------------------------------------------------------------------------------------------------
 
 ARGUMENTS = {
     "column": "title", "text": "GET /books", "plan": Plan(planned=[]), "parts": 2, "number": 0, "seconds": 60,
-    "read": CountRequest(object="books"), "key": RowKey(object="books", id="1"), "object": "books", "filters": [],
+    "key": RowKey(object="books", id="1"), "object": "books", "filters": [],
 }  # fmt: skip
 
 
@@ -176,7 +176,7 @@ async def call(method, tmp_path, **further):
 
 def calls_of(kind):
     """List the public methods that reach the driver."""
-    plain = {"can", "close", "masked", "add_sink"}
+    plain = {"can", "close", "masked", "add_sink", "rows", "select"}
     return [
         name
         for name, value in inspect.getmembers(kind, inspect.isfunction)
@@ -187,20 +187,22 @@ def calls_of(kind):
 async def test_every_method_of_a_closed_session_says_that_it_is_closed(open_memory, tmp_path):
     async with open_memory() as runtime:
         async with runtime.open("memory") as session:
-            split = await session.split("books", parts=2)
+            split = await session.rows("books").split(parts=2)
             request = (await session.parse("GET /books"))[0]
             rows = session.rows("books")
-            await anext(rows)
+            stream = rows.stream()
+            await anext(stream)
         before = sorted(tmp_path.iterdir())
         codes = {}
-        for name in calls_of(Session):
-            with pytest.raises(DragomanError) as caught:
-                await call(getattr(session, name), tmp_path, split=split, request=request)
-            codes[name] = caught.value.code
+        for owner in (session, rows):
+            for name in calls_of(type(owner)):
+                with pytest.raises(DragomanError) as caught:
+                    await call(getattr(owner, name), tmp_path, split=split, request=request)
+                codes[name] = caught.value.code
         assert set(codes.values()) == {"connection-closed"}, codes
         assert len(codes) > 20
         with pytest.raises(DragomanError) as caught:
-            async for _ in rows:
+            async for _ in stream:
                 pass
         assert caught.value.code == "connection-closed"
         assert sorted(tmp_path.iterdir()) == before, "nothing is left by a call that could not begin"
@@ -211,12 +213,15 @@ async def test_every_method_of_a_closed_blocking_connection_says_that_it_is_clos
 
     def use():
         with dragoman.connect("memory") as connection:
-            split = connection.split("books", parts=2)
+            split = connection.rows("books").split(parts=2)
             request = connection.parse("GET /books")[0]
-        for name in calls_of(BlockingSession):
-            with pytest.raises(DragomanError) as caught:
-                anyio.run(lambda name=name: call(getattr(connection, name), tmp_path, split=split, request=request))
-            assert caught.value.code == "connection-closed", name
+            rows = connection.rows("books")
+        for owner in (connection, rows):
+            for name in calls_of(type(owner)):
+                method = getattr(owner, name)
+                with pytest.raises(DragomanError) as caught:
+                    anyio.run(lambda method=method: call(method, tmp_path, split=split, request=request))
+                assert caught.value.code == "connection-closed", name
 
     await to_thread.run_sync(use)
 
@@ -250,7 +255,7 @@ async def test_a_closed_runtime_and_a_closed_change_set_say_that_they_are_closed
             act()
         assert caught.value.code == "runtime-closed"
     async with runtime, runtime.open("memory") as session:  # it may be entered again
-        assert await session.count("books")
+        assert await session.rows("books").count()
 
 
 async def test_a_write_that_is_under_way_when_its_connection_closes_is_in_doubt(make_runtime):
@@ -293,14 +298,14 @@ async def test_another_loop_and_another_thread_are_told_to_call_where_it_was_ope
 
         async def elsewhere():
             codes = []
-            for act in (lambda: session.count("books"), lambda: runtime.open("memory").__aenter__()):
+            for act in (lambda: session.rows("books").count(), lambda: runtime.open("memory").__aenter__()):
                 with pytest.raises(ConfigurationError) as caught:
                     await act()
                 codes.append(caught.value.code)
             return codes
 
         assert await to_thread.run_sync(asyncio.run, elsewhere()) == ["other-loop", "other-loop"]
-        assert await session.count("books")
+        assert await session.rows("books").count()
 
 
 def test_one_runtime_serves_two_loops_one_after_the_other(open_memory):
@@ -309,7 +314,7 @@ def test_one_runtime_serves_two_loops_one_after_the_other(open_memory):
     async def use():
         async with runtime, runtime.open("memory") as session:
             sessions.append(session)
-            return await session.count("books")
+            return await session.rows("books").count()
 
     assert asyncio.run(use()) == asyncio.run(use())
 
@@ -323,7 +328,7 @@ def test_one_runtime_serves_two_loops_one_after_the_other(open_memory):
 
     async def come_late():
         with pytest.raises(ConfigurationError) as caught:
-            await session.count("books")
+            await session.rows("books").count()
         assert caught.value.code == "connection-closed"  # the first loop ended it
         await context.__aexit__(None, None, None)  # nothing is left to close, and nothing hangs
         return await use()
@@ -368,15 +373,15 @@ def refused(call):
 
 def again():
     with dragoman.connect("memory") as own:
-        assert own.count("books")
+        assert own.rows("books").count()
 
 with dragoman.connect("memory") as shop:
-    rows = shop.rows("books")
+    rows = shop.rows("books").stream()
     first = next(rows)
-    told = [forked(refused(lambda: shop.count("books"))), forked(refused(lambda: next(rows))),
-            forked(refused(lambda: shop.rows("books")))]
+    told = [forked(refused(lambda: shop.rows("books").count())), forked(refused(lambda: next(rows))),
+            forked(refused(lambda: shop.rows("books").stream()))]
     told += [forked(lambda: None), forked(shop.close), forked(rows.close), forked(again)]
-    told.append(shop.count("books") > 0 and len(list(rows)) > 0)
+    told.append(shop.rows("books").count() > 0 and len(list(rows)) > 0)
     pid = os.fork()
     if pid == 0:
         time.sleep(60)
@@ -393,7 +398,7 @@ async def within():
         until = time.monotonic() + 20
         while (ended := os.waitpid(pid, os.WNOHANG))[0] == 0 and time.monotonic() < until:
             await asyncio.sleep(0.05)  # no thread: a fork that closes asyncio's loop takes its self-pipe away
-        told.append([os.waitstatus_to_exitcode(ended[1]), await shop.count("books") > 0])
+        told.append([os.waitstatus_to_exitcode(ended[1]), await shop.rows("books").count() > 0])
 
 asyncio.run(within())
 print(json.dumps(told))

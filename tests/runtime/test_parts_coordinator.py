@@ -13,6 +13,7 @@ import msgspec
 import pytest
 from anyio.to_thread import run_sync
 
+from dragoman import FileFormat
 from dragoman.exports.parts import coordinator
 from dragoman.exports.parts.coordinator import Coordinator
 from dragoman.exports.parts.folder import PartsFolder
@@ -137,12 +138,12 @@ async def test_the_manifest_describes_the_request_and_what_came_of_it(case):
 
 
 async def test_the_compression_is_in_the_manifest_and_in_the_names(case):
-    result = await case.run(msgspec.structs.replace(SPLIT, compression="gzip"))
+    result = await case.run(msgspec.structs.replace(SPLIT, format=FileFormat("rows", compression="gzip")))
     assert result.compression == "gzip"
     assert result.parts[0].file == "part-00000.ndjson.gz"
-    columnar = msgspec.structs.replace(SPLIT, format="parquet", compression="gzip")  # compressed inside
+    columnar = msgspec.structs.replace(SPLIT, format=FileFormat("parquet", compression="gzip"))  # compressed inside
     assert columnar.file(12_345) == "part-12345.parquet"
-    assert msgspec.structs.replace(SPLIT, format="bulk").file(0) == "part-00000.ndjson"
+    assert msgspec.structs.replace(SPLIT, format=FileFormat("bulk")).file(0) == "part-00000.ndjson"
 
 
 async def test_notes_of_a_driver_are_bounded_and_those_of_the_split_take_no_room(case):
@@ -321,10 +322,10 @@ def test_a_split_is_plain_data_and_one_of_another_version_is_not_read():
         ("time", {"request": {"time": None}}),
         ("filter", {"request": {"filter": None}}),
         ("choice of columns", {"request": {"columns": ["b"]}}),
-        ("format", {"format": "csv"}),
-        ("format", {"escape": True}),
-        ("format", {"strict": True}),
-        ("compression", {"compression": "gzip"}),
+        ("format", {"format": FileFormat("csv")}),
+        ("format", {"format": FileFormat("rows", escape=True)}),
+        ("format", {"format": FileFormat("rows", strict=True)}),
+        ("compression", {"format": FileFormat("rows", compression="gzip")}),
         ("number of parts", {"wanted": 6}),
     ],
 )

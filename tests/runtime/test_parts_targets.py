@@ -146,7 +146,9 @@ def plan(**changed):
     return msgspec.json.encode({**msgspec.to_builtins(SPLIT), **changed})
 
 
-@pytest.mark.parametrize("data", [b"{", b"[]", plan(version=2), plan(format="exe"), plan(compression="lzma")])
+@pytest.mark.parametrize(
+    "data", [b"{", b"[]", plan(version=2), plan(format={"format": "exe"}), plan(format={"compression": "lzma"})]
+)
 def test_a_plan_that_cannot_be_read_is_refused_and_the_target_released(place, data):
     place.write(PLAN, data)
     for _ in range(2):
@@ -401,7 +403,7 @@ def claims(bucket):
     return [path.rpartition("/")[2] for path in MemoryFileSystem.store if ".export.claim-" in path]
 
 
-@pytest.mark.parametrize(("host", "pid"), [("h", 1), (socket.gethostname(), os.getpid())])
+@pytest.mark.parametrize(("host", "pid"), [("h", 1), (socket.gethostname(), os.getpid())], ids=["there", "here"])
 def test_an_export_that_lost_its_claim_removes_nothing(bucket, host, pid):
     """The other may be of another machine, or of this process."""
     target, _ = bucket.opened()

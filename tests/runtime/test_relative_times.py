@@ -199,23 +199,23 @@ def test_only_columns_of_instants_have_relative_times_and_each_is_told():
 async def test_all_of_a_call_and_of_a_walk_count_from_one_instant(open_said):
     rows = [Filter("at", "in", "last 1h")]
     async with open_said as runtime, runtime.open("said") as session:
-        first = await session.page("cpu", filters=rows)
+        first = await session.rows("cpu", filters=rows).page()
         [[op, [value]], now] = json.loads(first.cells[0][0])
         assert (op, now, value.partition("/")[2]) == ("in", first.now, first.now)
         assert [note.code for note in first.notes] == ["relative-time"]
         await anyio.sleep(0.01)
         with pytest.raises(QueryError, match="another"):
-            await session.page("cpu", filters=rows, cursor=first.next)
-        following = await session.page("cpu", filters=rows, cursor=first.next, now=first.now)
+            await session.rows("cpu", filters=rows).page(cursor=first.next)
+        following = await session.rows("cpu", filters=rows, now=first.now).page(cursor=first.next)
         assert (following.cells, following.now) == (first.cells, first.now)
-        count = await session.count("cpu", filters=rows, now=first.now)
+        count = await session.rows("cpu", filters=rows, now=first.now).count()
         assert [note.reason for note in count.notes] == [note.reason for note in first.notes]
-        assert (await session.compile("cpu", filters=rows, now=first.now)).rows[0].clause == str(["in", [value]])
-        async with aclosing(session.rows("cpu", filters=rows, now=first.now)) as found:
+        assert (await session.rows("cpu", filters=rows, now=first.now).explain()).rows[0].clause == str(["in", [value]])
+        async with aclosing(session.rows("cpu", filters=rows, now=first.now).stream()) as found:
             assert {row["asked"] async for row in found} == {first.cells[0][0]}
-        assert (await session.page("cpu", filters=[Filter("word", "=", "today")])).now is None
+        assert (await session.rows("cpu", filters=[Filter("word", "=", "today")]).page()).now is None
         with pytest.raises(ConfigurationError, match="not an instant"):
-            await session.page("cpu", now="soon")
+            await session.rows("cpu", now="soon").page()
 
 
 @pytest.mark.slow
@@ -223,13 +223,13 @@ async def test_a_resumed_export_counts_from_its_first_run(open_said, tmp_path):
     rows, file = [Filter("at", "=", "last 1h")], tmp_path / "broken.ndjson"
     async with open_said as runtime, runtime.open("said") as session:
         with pytest.raises(QueryError):
-            await session.export("broken", to=file, filters=rows)
+            await session.rows("broken", filters=rows).export(to=file)
         await anyio.sleep(1.1)  # a second run at once would begin in the same second
-        result = await session.export("broken", to=file, filters=rows, resume=True)
+        result = await session.rows("broken", filters=rows).export(to=file, resume=True)
         assert "relative-time" in [note.code for note in result.notes]
         lines = {*file.read_bytes().splitlines()}
         assert len(lines) == 1
-        fixed = await session.export("cpu", to=tmp_path / "fixed.ndjson", filters=rows, now="2026-01-01T01:00:00Z")
+        fixed = await session.rows("cpu", filters=rows, now="2026-01-01T01:00:00Z").export(to=tmp_path / "fixed.ndjson")
     assert "2026-01-01T00:00:00Z to before 2026-01-01T01:00:00Z" in fixed.notes[0].reason
 
 
@@ -238,5 +238,5 @@ async def test_the_zone_comes_from_the_settings(open_said):
     open_said.paths.settings.parent.mkdir(parents=True, exist_ok=True)
     open_said.paths.settings.write_text('time_zone = "Asia/Kathmandu"\n')
     async with Runtime(spare=False) as runtime, runtime.open("said") as session:
-        page = await session.page("cpu", filters=rows, now="2026-11-25T12:00:00Z")
+        page = await session.rows("cpu", filters=rows, now="2026-11-25T12:00:00Z").page()
     assert json.loads(page.cells[0][0])[0] == ["=", "2026-11-24T18:15:00Z/2026-11-25T18:15:00Z"]

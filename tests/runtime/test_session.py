@@ -92,31 +92,32 @@ async def test_a_filter_on_any_that_names_an_excluded_column_is_refused_before_t
     runtime = make_runtime(wheelhouse.Driver("memory", code=EXCLUDES, hooks=[*HOOKS]), installed=True)
     title, stock = Filter("title", "contains", "Book"), Filter("stock", ">=", 3)
     async with runtime, runtime.open("memory") as session:
-        for call in (session.page, session.count, session.compile):
+        rows = session.rows("books", filters=[title, stock], match="any")
+        for call in (rows.page, rows.count, rows.explain):
             with pytest.raises(FilterNotSupportedError) as caught:
-                await call("books", filters=[title, stock], match="any")
+                await call()
             details = {"row": 1, "column": "stock", "operator": ">=", "reason": "it is a tag of the series"}
             assert caught.value.details == details
         rejected = last(runtime, "filter.rejected")
         assert (rejected.column, rejected.operator, rejected.reason) == ("stock", ">=", "it is a tag of the series")
-        assert await session.count("books", filters=[stock], match="any") == 9
-        assert await session.count("books", filters=[title, stock]) == 8
+        assert await session.rows("books", filters=[stock], match="any").count() == 9
+        assert await session.rows("books", filters=[title, stock]).count() == 8
         await session.ping()  # the limit ends
         with pytest.raises(QueryError, match="the driver was called"):
-            await session.count("books", filters=[title, stock], match="any")
+            await session.rows("books", filters=[title, stock], match="any").count()
 
 
 async def test_a_page_has_rows_with_keys_and_cells_as_stored(open_memory):
     async with open_memory() as runtime, runtime.open("memory") as session:
-        page = await session.page("books", sort=[Sort("price", descending=True)], limit=2)
+        page = await session.rows("books", sort=[Sort("price", descending=True)]).page(limit=2)
         assert [row["price"] for row in page.rows] == [2**63 + 22, 2**63 + 18]
         assert page.rows[0].key.id == "22"
         assert page.total == 23
-        cut = (await session.page("books", filters=[Filter("id", "=", "7")])).rows[0]
+        cut = (await session.rows("books", filters=[Filter("id", "=", "7")]).page()).rows[0]
         assert cut.is_cut("tags")
         assert isinstance(cut["tags"], CutJson)
         assert len(cut["tags"]) == 10_003
-        whole = await session.cell(cut.key, "tags")
+        whole = await session.rows(cut.key.object).cell(cut.key, "tags")
         assert isinstance(whole, Json)
         assert len(json.loads(whole)) == 2_000
         event = last(runtime, "page.fetched")
@@ -127,30 +128,33 @@ async def test_a_page_has_rows_with_keys_and_cells_as_stored(open_memory):
 async def test_reads_at_a_revision_show_the_rows_as_they_were(make_runtime, tmp_path):
     driver = wheelhouse.Driver("memory", code=MEMORY, hooks=[*HOOKS], capabilities=["browse", "revisions"])
     async with make_runtime(driver, installed=True) as runtime, runtime.open("memory") as session:
-        before = await session.page("books")
+        before = await session.rows("books").page()
         await session.apply(await session.plan(Delete(before.keys[0])))
-        assert (await session.page("books")).total == 22
-        page = await session.page("books", revision=before.revision)
+        assert (await session.rows("books").page()).total == 22
+        page = await session.rows("books", revision=before.revision).page()
         assert (page.cells, page.revision) == (before.cells, before.revision)
-        assert await session.count("books", revision=before.revision) == 23
-        assert await session.cell(before.keys[0], "title", revision=before.revision) == before.rows[0]["title"]
-        async with aclosing(session.rows("books", revision=before.revision)) as rows:
+        assert await session.rows("books", revision=before.revision).count() == 23
+        assert (
+            await session.rows(before.keys[0].object, revision=before.revision).cell(before.keys[0], "title")
+            == before.rows[0]["title"]
+        )
+        async with aclosing(session.rows("books", revision=before.revision).stream()) as rows:
             assert len([row async for row in rows]) == 23
-        result = await session.export("books", to=tmp_path / "then.ndjson", revision=before.revision)
+        result = await session.rows("books", revision=before.revision).export(to=tmp_path / "then.ndjson")
         assert result.rows == 23
         with pytest.raises(RevisionGoneError):
-            await session.page("books", revision="99")
+            await session.rows("books", revision="99").page()
 
 
 async def test_a_revision_never_reaches_a_driver_that_does_not_announce_them(open_memory, tmp_path):
     async with open_memory() as runtime, runtime.open("memory") as session:
-        page = await session.page("books")
+        page = await session.rows("books").page()
         for read in (
-            lambda: session.page("books", revision="0"),
-            lambda: session.count("books", revision="0"),
-            lambda: session.cell(page.keys[0], "title", revision="0"),
-            lambda: anext(session.rows("books", revision="0")),
-            lambda: session.export("books", to=tmp_path / "x.ndjson", revision="0"),
+            lambda: session.rows("books", revision="0").page(),
+            lambda: session.rows("books", revision="0").count(),
+            lambda: session.rows(page.keys[0].object, revision="0").cell(page.keys[0], "title"),
+            lambda: anext(session.rows("books", revision="0").stream()),
+            lambda: session.rows("books", revision="0").export(to=tmp_path / "x.ndjson"),
         ):
             with pytest.raises(UnsupportedOperationError, match="as they are now"):
                 await read()
@@ -159,7 +163,7 @@ async def test_a_revision_never_reaches_a_driver_that_does_not_announce_them(ope
 async def test_a_filter_that_cannot_run_is_an_event_and_an_error_and_nothing_else(open_memory):
     async with open_memory() as runtime, runtime.open("memory") as session:
         with pytest.raises(FilterNotSupportedError):
-            await session.page("books", filters=[Filter("tags", "contains", "a")])
+            await session.rows("books", filters=[Filter("tags", "contains", "a")]).page()
         event = last(runtime, "filter.rejected")
         assert (event.object, event.column, event.operator) == ("books", "tags", "contains")
         assert "page.fetched" not in [event.name for event in runtime.seen]
@@ -168,15 +172,23 @@ async def test_a_filter_that_cannot_run_is_an_event_and_an_error_and_nothing_els
 @pytest.mark.parametrize(
     ("call", "reason", "hint"),
     [
-        (lambda session: session.page("books", filters=["stock > 1"]), "'stock > 1' is not a filter row", "Filter("),
-        (lambda session: session.count("books", filters="stock > 1"), "'stock > 1' is not a filter row", "Filter("),
-        (lambda session: session.page("books", sort=["stock"]), "'stock' is not a sort", "Sort("),
-        (lambda session: session.page("books", sort="stock"), "'stock' is not a sort", "Sort("),
-        (lambda session: session.page("books", sort=Sort("stock")), "is not a list", "in a list"),
-        (lambda session: session.count("books", filters=Filter("stock", ">", 1)), "is not a list", "in a list"),
-        (lambda session: session.count("books", filters=iter([])), "is not a list", "in a list"),
+        (
+            lambda session: session.rows("books", filters=["stock > 1"]).page(),
+            "'stock > 1' is not a filter row",
+            "Filter(",
+        ),
+        (
+            lambda session: session.rows("books", filters="stock > 1").count(),
+            "'stock > 1' is not a filter row",
+            "Filter(",
+        ),
+        (lambda session: session.rows("books", sort=["stock"]).page(), "'stock' is not a sort", "Sort("),
+        (lambda session: session.rows("books", sort="stock").page(), "'stock' is not a sort", "Sort("),
+        (lambda session: session.rows("books", sort=Sort("stock")).page(), "is not a list", "in a list"),
+        (lambda session: session.rows("books", filters=Filter("stock", ">", 1)).count(), "is not a list", "in a list"),
+        (lambda session: session.rows("books", filters=iter([])).count(), "is not a list", "in a list"),
         (lambda session: session.plan(Update("1", {"stock": 2})), "'1' is not the key of a row", "row.key"),
-        (lambda session: session.cell("1", "stock"), "'1' is not the key of a row", "row.key"),
+        (lambda session: session.rows("books").cell("1", "stock"), "'1' is not the key of a row", "row.key"),
         (lambda session: session.plan({"stock": 2}), "is not a change", "Update("),
     ],
 )
@@ -190,23 +202,23 @@ async def test_an_argument_of_another_kind_is_the_callers_fault_and_not_the_driv
 
 async def test_an_empty_raw_row_is_no_filter_and_match_is_checked(open_memory):
     async with open_memory() as runtime, runtime.open("memory") as session:
-        assert await session.count("books", filters=[RawQuery("  ")]) == 23
+        assert await session.rows("books", filters=[RawQuery("  ")]).count() == 23
         with pytest.raises(ConfigurationError, match=r"match is 'some'; .* all or any"):
-            await session.count("books", filters=[Filter("stock", "=", 1)], match="some")
+            await session.rows("books", filters=[Filter("stock", "=", 1)], match="some").count()
         for offset, limit, reason in ((-1, 1, "offset of 0"), (0, 0, "10,000"), (0, 10_001, "10,000")):
             with pytest.raises(ConfigurationError, match=reason):
-                await session.page("books", offset=offset, limit=limit)
+                await session.rows("books").page(offset=offset, limit=limit)
 
 
 async def test_a_change_is_planned_as_exact_requests_and_applied_with_outcomes(open_memory):
     async with open_memory() as runtime, runtime.open("memory") as session:
-        row = (await session.page("books", filters=[Filter("id", "=", "1")])).rows[0]
+        row = (await session.rows("books", filters=[Filter("id", "=", "1")]).page()).rows[0]
         plan = await session.plan(Update(row.key, {"stock": 99}), Insert("books", {"title": "New"}))
         assert [request.method for request in plan.requests] == ["PUT", "POST"]
-        assert await session.count("books") == 23, "planning writes nothing"
+        assert await session.rows("books").count() == 23, "planning writes nothing"
         outcomes = await session.apply(plan)
         assert [outcome.status for outcome in outcomes] == [OutcomeStatus.APPLIED] * 2
-        assert await session.count("books") == 24
+        assert await session.rows("books").count() == 24
         stale = await session.apply(await session.plan(Update(row.key, {"stock": 1})))
         assert stale[0].status is OutcomeStatus.CONFLICT
         assert last(runtime, "row.skipped").status == "conflict"
@@ -233,7 +245,7 @@ async def test_a_guard_sees_the_exact_requests_before_they_are_sent(open_memory)
         plan = await session.plan(Insert("books", {"title": "New"}))
         with pytest.raises(Refused):
             await session.apply(plan)
-        assert await session.count("books") == 23
+        assert await session.rows("books").count() == 23
         call = next(call for call in guard.calls if call.hook == "apply_change")
         assert call.requests == tuple(plan.requests)
         assert call.object == "books"
@@ -284,7 +296,7 @@ async def test_leaving_an_iteration_early_ends_the_stream(open_memory):
     async with open_memory() as runtime, runtime.open("memory") as session:
         async for _ in session.rows("books"):
             break
-        assert await session.count("books") == 23
+        assert await session.rows("books").count() == 23
 
 
 @pytest.mark.slow
@@ -292,7 +304,7 @@ async def test_a_missing_hook_is_said(make_runtime):
     async with make_runtime(installed=True) as runtime, runtime.open("demo") as session:
         assert not session.can("fetch_page")
         with pytest.raises(UnsupportedOperationError):
-            await session.page("things")
+            await session.rows("things").page()
 
 
 CHANGING = """
@@ -343,16 +355,16 @@ async def test_a_call_on_an_object_that_changed_is_compiled_and_made_again_and_a
     async with make_runtime(driver, installed=True, use=[watch]) as runtime, runtime.open("memory") as session:
         await session.describe("books")
         watch.hooks.clear()
-        page = await session.page("books", filters=[Filter("id", "=", "1")])
+        page = await session.rows("books", filters=[Filter("id", "=", "1")]).page()
         assert [(note.code, note.reason) for note in page.notes] == [("object-changed", "'books' changed: 1")]
         assert watch.hooks == ["compile_filter", "fetch_page"] * 2
         assert last(runtime, "page.fetched").notes == ["object-changed"]
-        assert await session.count("books") == 23
-        assert await session.cell(page.rows[0].key, "stock") == page.rows[0]["stock"]
-        for call in (session.page, session.count):
+        assert await session.rows("books").count() == 23
+        assert await session.rows(page.rows[0].key.object).cell(page.rows[0].key, "stock") == page.rows[0]["stock"]
+        for call in (session.rows("scratch").page, session.rows("scratch").count):
             watch.hooks.clear()
             with pytest.raises(ObjectChangedError, match="'scratch' changed"):
-                await call("scratch")
+                await call()
             made = [hook for hook in watch.hooks if hook != "describe_object"]
             assert len(made) == 4, "it is not asked for ever"
 
@@ -364,11 +376,11 @@ async def test_compiling_by_itself_describes_anew(make_runtime):
     async with make_runtime(memory(), installed=True, use=[watch]) as runtime, runtime.open("memory") as session:
         for _ in range(2):
             watch.hooks.clear()
-            await session.compile("books", filters=[Filter("id", "=", "1")])
+            await session.rows("books", filters=[Filter("id", "=", "1")]).explain()
             assert watch.hooks == ["describe_object", "compile_filter"]
         watch.hooks.clear()
         with pytest.raises(FilterNotSupportedError):
-            await session.count("books", filters=[Filter("tags", "contains", "a")])
+            await session.rows("books", filters=[Filter("tags", "contains", "a")]).count()
         assert watch.hooks == ["compile_filter", "describe_object", "compile_filter"], "the column may have changed"
         rejected = [event for event in runtime.seen if event.name == "filter.rejected"]
         assert len(rejected) == 1

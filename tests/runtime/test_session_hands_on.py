@@ -98,10 +98,10 @@ def open_echo(make_runtime):
 
 async def test_a_tenant_reaches_every_request_that_knows_one(open_echo, tmp_path):
     async with open_echo("tenants") as runtime, runtime.open("echo") as session:
-        assert (await session.page("books", tenant="acme")).cells == [["acme"]]
-        assert await session.count("books", tenant="acme") == 4
+        assert (await session.rows("books", tenant="acme").page()).cells == [["acme"]]
+        assert await session.rows("books", tenant="acme").count() == 4
         assert [row["tenant"] async for row in session.rows("books", tenant="acme")] == ["acme"] * 100
-        await session.export("books", to=tmp_path / "b", tenant="acme")
+        await session.rows("books", tenant="acme").export(to=tmp_path / "b")
         assert json.loads((tmp_path / "b").read_bytes().splitlines()[0])["tenant"] == "acme"
         assert (await session.plan(Insert("books", {"title": "x"}, tenant="acme"))).planned
 
@@ -109,31 +109,25 @@ async def test_a_tenant_reaches_every_request_that_knows_one(open_echo, tmp_path
 @pytest.mark.slow
 async def test_a_tenant_is_refused_before_anything_is_asked_where_the_manifest_claims_none(open_echo, tmp_path):
     async with open_echo() as runtime, runtime.open("echo") as session:
-        calls = [
-            session.page("books", tenant="acme"),
-            session.count("books", tenant="acme"),
-            session.export("books", to=tmp_path / "b", tenant="acme"),
-            session.plan(Insert("books", {"title": "x"}, tenant="acme")),
-            anext(session.rows("books", tenant="acme")),
-        ]
-        for call in calls:
-            with pytest.raises(UnsupportedOperationError, match="echo has no tenants"):
-                await call
+        with pytest.raises(UnsupportedOperationError, match="echo has no tenants"):
+            session.rows("books", tenant="acme")
+        with pytest.raises(UnsupportedOperationError, match="echo has no tenants"):
+            await session.plan(Insert("books", {"title": "x"}, tenant="acme"))
 
 
 @pytest.mark.slow
 async def test_the_server_keeps_something_only_for_what_can_be_resumed(open_echo, tmp_path, home):
     async def asked(session, **more):
-        await session.export("books", to=tmp_path / "b", **more)
+        await session.rows("books").export(to=tmp_path / "b", **more)
         return json.loads((tmp_path / "b").read_bytes().splitlines()[0])["keep_alive"]
 
     async with open_echo() as runtime, runtime.open("echo") as session:
         assert await asked(session) == 300
         assert await asked(session, keep_alive=1800) == 1800
         stream = io.BytesIO()
-        await session.export("books", to=stream)
+        await session.rows("books").export(to=stream)
         assert json.loads(stream.getvalue().splitlines()[0])["keep_alive"] == 0
-        assert (await anext(session.rows("books")))["keep_alive"] == 0
+        assert (await anext(session.rows("books").stream()))["keep_alive"] == 0
 
 
 async def test_how_long_it_keeps_it_is_a_setting(open_echo, tmp_path, home):
@@ -141,7 +135,7 @@ async def test_how_long_it_keeps_it_is_a_setting(open_echo, tmp_path, home):
     file = home / "config/config.toml"
     file.write_text("keep_alive = 1200\n" + file.read_text())
     async with type(runtime)(spare=False) as again, again.open("echo") as session:
-        await session.export("books", to=tmp_path / "b")
+        await session.rows("books").export(to=tmp_path / "b")
     assert json.loads((tmp_path / "b").read_bytes().splitlines()[0])["keep_alive"] == 1200
     file.write_text("keep_alive = 0\n")
     with pytest.raises(ConfigurationError, match="keep_alive"):
@@ -150,18 +144,18 @@ async def test_how_long_it_keeps_it_is_a_setting(open_echo, tmp_path, home):
 
 async def test_rows_come_in_the_form_and_with_the_columns_that_are_wanted(open_echo):
     async with open_echo() as runtime, runtime.open("echo") as session:
-        row = await anext(session.rows("books", form="rows", columns=["title"]))
+        row = await anext(session.rows("books", columns=["title"]).stream(form="rows"))
         assert (row["form"], row["columns"]) == ("rows", ["title"])
         with pytest.raises(ConfigurationError, match=r"'tea'.* documents, rows, bulk"):
-            await anext(session.rows("books", form="tea"))
+            await anext(session.rows("books").stream(form="tea"))
 
 
 async def test_an_iteration_that_is_closed_early_ends_at_the_driver(open_echo):
     async with open_echo() as runtime, runtime.open("echo") as session:
-        async with aclosing(session.rows("books")) as rows:
+        async with aclosing(session.rows("books").stream()) as rows:
             await anext(rows)
-            assert await session.count("books") == 1
-        assert await session.count("books") == 0
+            assert await session.rows("books").count() == 1
+        assert await session.rows("books").count() == 0
 
 
 async def test_one_request_may_have_several_answers_and_those_that_are_too_many_are_left_out_and_said(open_echo):
@@ -195,13 +189,14 @@ async def test_leave_to_evaluate_rows_here_reaches_pages_alone(make_runtime):
     driver = wheelhouse.Driver("echo", code=RESIDUAL, hooks=[*HOOKS], capabilities=["browse", "export"])
     rows = [Filter("title", "=", "x")]
     async with make_runtime(driver) as runtime, runtime.open("echo") as session:
-        assert (await session.page("books", filters=rows, residual=50)).cells == [["50", 50]]
-        assert (await session.page("books", residual=50)).cells == [[None, 50]]
-        assert (await session.page("books", filters=rows)).cells == [["None", None]]
-        assert (await session.compile("books", filters=rows, residual=9)).body == "9"
-        assert await session.count("books", filters=rows) == 1
+        assert (await session.rows("books", filters=rows, residual=50).page()).cells == [["50", 50]]
+        assert (await session.rows("books", residual=50).page()).cells == [[None, 50]]
+        assert (await session.rows("books", filters=rows).page()).cells == [["None", None]]
+        assert (await session.rows("books", filters=rows, residual=9).explain()).body == "9"
+        assert await session.rows("books", filters=rows).count() == 1
         assert [row async for row in session.rows("books", filters=rows)] == [{"body": "None"}]
+        assert await session.rows("books", filters=rows, residual=50).count() == 1
+        assert [row async for row in session.rows("books", filters=rows, residual=50)] == [{"body": "None"}]
         for number in (0, -1, 10_001):
-            for call in (session.page, session.compile):
-                with pytest.raises(ConfigurationError, match="residual"):
-                    await call("books", filters=rows, residual=number)
+            with pytest.raises(ConfigurationError, match="residual"):
+                session.rows("books", filters=rows, residual=number)

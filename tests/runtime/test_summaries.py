@@ -60,31 +60,31 @@ def open_driver(make_runtime):
 
 async def test_a_column_is_summarized_under_a_filter(open_driver):
     async with open_driver() as runtime, runtime.open("memory") as session:
-        found = await session.summarize("books", "stock", filters=[Filter("stock", ">", 0)], values=2, buckets=4)
+        found = await session.rows("books", filters=[Filter("stock", ">", 0)]).summarize("stock", values=2, buckets=4)
         assert (found.rows, found.missing, found.present, found.distinct) == (19, 0, 19, 4)
         assert found.values == [ValueCount(1, 5), ValueCount(2, 5)]
         assert (found.minimum, found.maximum) == (1, 4)
         assert found.buckets == [Bucket(1, 2, 5), Bucket(2, 3, 5), Bucket(3, 4, 5), Bucket(4, 5, 4)]
         assert (found.approximate, found.absent, found.notes) == ({}, {}, [])
-        whole = await session.summarize("books", "available")
+        whole = await session.rows("books").summarize("available")
         assert (whole.rows, whole.missing, whole.values) == (23, 1, [ValueCount(False, 11), ValueCount(True, 11)])
         with pytest.raises(UnsupportedOperationError, match="arrays"):
-            await session.summarize("books", "tags")
+            await session.rows("books").summarize("tags")
 
 
 async def test_what_makes_the_filter_approximate_is_a_note_of_the_summary(open_driver):
     from dragoman import RawQuery
 
     async with open_driver() as runtime, runtime.open("memory") as session:
-        found = await session.summarize("books", "stock", filters=[RawQuery("Tea")])
+        found = await session.rows("books", filters=[RawQuery("Tea")]).summarize("stock")
         assert [note.code for note in found.notes] == [
-            note.code for note in (await session.count("books", filters=[RawQuery("Tea")])).notes
+            note.code for note in (await session.rows("books", filters=[RawQuery("Tea")]).count()).notes
         ] != []  # fmt: skip
 
 
 async def test_numbers_of_any_size_and_digits_arrive_as_they_are(open_driver):
     async with open_driver(ODD) as runtime, runtime.open("memory") as session:
-        found = await session.summarize("books", "wide")
+        found = await session.rows("books").summarize("wide")
         cells = [each.value for each in found.values]
         assert cells == [2**70, Decimal("1.10"), b"x", "[1]", None, True, "a"]
         assert str(cells[1]) == "1.10"
@@ -95,11 +95,11 @@ async def test_numbers_of_any_size_and_digits_arrive_as_they_are(open_driver):
 
 async def test_long_texts_are_cut_and_a_drivers_sentences_made_harmless(open_driver):
     async with open_driver(ODD) as runtime, runtime.open("memory") as session:
-        found = await session.summarize("books", "long")
+        found = await session.rows("books").summarize("long")
         value = found.values[0].value
         assert type(value) is type(found.maximum) is CutText
         assert value == "ä" * (SUMMARY_TEXT // 2) + "..."
-        told = await session.summarize("books", "told")
+        told = await session.rows("books").summarize("told")
         assert "\x1b" not in told.approximate[Figure.VALUES]
         assert "shards" in told.approximate[Figure.VALUES]
         assert len(told.absent[Figure.MAXIMUM]) == 4_001
@@ -111,19 +111,19 @@ async def test_long_texts_are_cut_and_a_drivers_sentences_made_harmless(open_dri
 async def test_a_result_that_cannot_be_is_a_fault_of_the_driver(open_driver, column):
     async with open_driver(ODD) as runtime, runtime.open("memory") as session:
         with pytest.raises((DriverFaultError, SandboxError)):
-            await session.summarize("books", column, buckets=50)
-        assert await session.count("books") == 23
+            await session.rows("books").summarize(column, buckets=50)
+        assert await session.rows("books").count() == 23
 
 
 async def test_too_many_values_or_buckets_are_refused_before_a_call(open_driver):
     async with open_driver() as runtime, runtime.open("memory") as session:
         for more in ({"values": 101}, {"values": -1}, {"buckets": 51}, {"buckets": -1}):
             with pytest.raises(ConfigurationError, match="0 to"):
-                await session.summarize("books", "stock", **more)
-        found = await session.summarize("books", "stock", values=0, buckets=0)
+                await session.rows("books").summarize("stock", **more)
+        found = await session.rows("books").summarize("stock", values=0, buckets=0)
         assert (found.values, found.buckets, found.distinct) == ([], [], 5)
         with pytest.raises(UnsupportedOperationError, match="tenants"):
-            await session.summarize("books", "stock", tenant="acme")
+            await session.rows("books", tenant="acme").summarize("stock")
 
 
 async def test_the_limit_of_bytes_holds_for_a_summary(open_driver, home):
@@ -132,4 +132,4 @@ async def test_the_limit_of_bytes_holds_for_a_summary(open_driver, home):
     file.write_text(file.read_text() + "\n[guards.connections.memory.limits]\nbytes = 1000\n")
     async with type(runtime)(spare=False) as again, again.open("memory") as session:
         with pytest.raises(Refused, match="bytes"):
-            await session.summarize("books", "long")
+            await session.rows("books").summarize("long")

@@ -16,8 +16,9 @@ from dragoman.connections.saved_connections import SavedConnection
 from dragoman.plugins import Plugins
 from dragoman.runtime import Runtime
 from dragoman.sandbox.driver_process import Worker
+from dragoman.sessions.rows import Rows
 from dragoman.sessions.session import Session
-from dragoman_api import Delete, Drop, Filter, Insert, PageRequest, Refused, RowKey, hookimpl
+from dragoman_api import Delete, Drop, Filter, Insert, Refused, RowKey, hookimpl
 from dragoman_worker.hook_types import HOOKS
 
 MEMORY = "from dragoman_api.testing.memory_driver import MemoryDriver as Driver\n"
@@ -41,34 +42,35 @@ async def changed(session, *changes):
 
 
 async def one_part(session, to):
-    await session.export_part(await session.split("books", parts=2), number=0, to=to)
+    await session.export_part(await session.rows("books").split(parts=2), number=0, to=to)
 
 
 async def part_read(session):
-    await every(session.part_batches(await session.split("books", parts=2, format="arrow"), number=0))
+    await every(session.part_batches(await session.rows("books").split(parts=2, format="arrow"), number=0))
 
 
 async def held(session):
-    await session.hold(await session.split("books", parts=2), seconds=60)
+    await session.hold(await session.rows("books").split(parts=2), seconds=60)
 
 
 SESSION = {
     "objects": ("list_objects", lambda session, _: session.objects()),
     "describe": ("describe_object", lambda session, _: session.describe("books")),
-    "compile": (
+    "explain": (
         "compile_filter",
-        lambda session, _: session.compile("books", filters=ROWS),
+        lambda session, _: session.rows("books", filters=ROWS).explain(),
     ),
-    "page": ("fetch_page", lambda session, _: session.page("books")),
+    "page": ("fetch_page", lambda session, _: session.rows("books").page()),
     "page of a filter": (
         "compile_filter",
-        lambda session, _: session.page("books", filters=ROWS),
+        lambda session, _: session.rows("books", filters=ROWS).page(),
     ),
-    "count": ("count_rows", lambda session, _: session.count("books")),
-    "preview": ("preview_read", lambda session, _: session.preview(PageRequest(object="books"))),
-    "summarize": ("summarize_column", lambda session, _: session.summarize("books", "title")),
+    "count": ("count_rows", lambda session, _: session.rows("books").count()),
+    "preview_page": ("preview_read", lambda session, _: session.rows("books").preview_page()),
+    "preview_count": ("preview_read", lambda session, _: session.rows("books").preview_count()),
+    "summarize": ("summarize_column", lambda session, _: session.rows("books").summarize("title")),
     "complete": ("complete_console", lambda session, _: session.complete("GE", 2)),
-    "cell": ("fetch_cell", lambda session, _: session.cell(KEY, "title")),
+    "cell": ("fetch_cell", lambda session, _: session.rows(KEY.object).cell(KEY, "title")),
     "plan": ("plan_change", lambda session, _: session.plan(Delete(KEY))),
     "apply": ("apply_change", lambda session, _: changed(session, Insert("books", {"title": "x"}))),
     "apply a drop": ("apply_change", lambda session, _: changed(session, Drop("scratch"))),
@@ -76,15 +78,18 @@ SESSION = {
     "execute": ("execute_console", lambda session, _: session.console("GET /books")),
     "console": ("parse_console", lambda session, _: session.console("GET /books")),
     "ping": ("ping", lambda session, _: session.ping()),
-    "rows": ("export_rows", lambda session, _: every(session.rows("books"))),
-    "batches": ("export_rows", lambda session, _: every(session.batches("books"))),
-    "table": ("export_rows", lambda session, _: session.table("books")),
-    "split": ("split_export", lambda session, _: session.split("books", parts=2)),
+    "stream": ("export_rows", lambda session, _: every(session.rows("books"))),
+    "batches": ("export_rows", lambda session, _: every(session.rows("books").batches())),
+    "table": ("export_rows", lambda session, _: session.rows("books").table()),
+    "split": ("split_export", lambda session, _: session.rows("books").split(parts=2)),
     "export_part": ("export_rows", lambda session, folder: one_part(session, folder / "part.ndjson")),
     "part_batches": ("export_rows", lambda session, _: part_read(session)),
     "hold": ("hold_snapshot", lambda session, _: held(session)),
-    "export_parts": ("split_export", lambda session, folder: session.export_parts("books", to=folder / "d", parts=2)),
-    "export": ("export_rows", lambda session, folder: session.export("books", to=folder / "books.ndjson")),
+    "export_parts": (
+        "split_export",
+        lambda session, folder: session.rows("books").export_parts(to=folder / "d", parts=2),
+    ),
+    "export": ("export_rows", lambda session, folder: session.rows("books").export(to=folder / "books.ndjson")),
 }
 RUNTIME = {  # in this order, for each leaves behind what the next one needs
     "open, installing": ("install_plugin", opened),
@@ -146,11 +151,11 @@ def public_coroutines(kind):
 
 def _waits(function):
     waits = inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
-    return waits or inspect.signature(function).return_annotation in ("Rows", "Batches")
+    return waits or inspect.signature(function).return_annotation in ("RowStream", "Batches")
 
 
 def test_no_operation_is_left_out():
-    assert public_coroutines(Session) == {name.partition(" ")[0] for name in SESSION}
+    assert public_coroutines(Session) | public_coroutines(Rows) == {name.partition(" ")[0] for name in SESSION}
     covered = {name.partition(" ")[0].rstrip(",") for name in RUNTIME} | READING | ASKING | SAVING
     assert public_coroutines(Plugins) | public_coroutines(Runtime) == covered
 

@@ -11,7 +11,7 @@ import pytest
 
 import dragoman
 import wheelhouse
-from dragoman import Filter
+from dragoman import FileFormat, Filter
 from dragoman.sessions.whole_reads import LOOK_ROWS
 from dragoman.settings import Limit
 from dragoman_api import ExportPart, Json, Page, hookimpl
@@ -64,7 +64,7 @@ def notes(table):
 
 
 async def test_a_table_holds_every_row_with_the_types_of_the_description(session):
-    table = await session.table("books")
+    table = await session.rows("books").table()
     assert isinstance(table, pa.Table)
     assert table.column("title").to_pylist() == [row["title"] for row in BOOKS.values()]
     assert table.schema.field("title").type == pa.string()
@@ -74,42 +74,42 @@ async def test_a_table_holds_every_row_with_the_types_of_the_description(session
 
 
 async def test_batches_come_while_the_rows_arrive(session):
-    async with aclosing(session.batches("books")) as batches:
+    async with aclosing(session.rows("books").batches()) as batches:
         first = await anext(batches)
         assert first.num_rows == 5
         assert sum([batch.num_rows async for batch in batches]) == len(BOOKS) - 5
 
 
 async def test_a_batch_has_no_more_cells_than_fit_the_memory_whatever_a_part_holds(session, monkeypatch):
-    whole = await session.table("books")
+    whole = await session.rows("books").table()
     monkeypatch.setattr("dragoman.exports.blocks.CELLS", 2 * (whole.num_columns - 1) + 1)
-    async with aclosing(session.batches("books")) as batches:
+    async with aclosing(session.rows("books").batches()) as batches:
         found = [batch async for batch in batches]
     assert {batch.num_rows for batch in found} == {1, 2}
     assert pa.Table.from_batches(found).to_pylist() == whole.to_pylist()
 
 
 async def test_filters_and_columns_are_those_of_an_export(session):
-    table = await session.table("books", filters=[Filter("stock", "=", 1)], columns=["title", "id"])
+    table = await session.rows("books", filters=[Filter("stock", "=", 1)], columns=["title", "id"]).table()
     assert table.schema.names == ["title", "id", "_misfits"]
     wanted = [row["title"] for row in BOOKS.values() if row["stock"] == 1]
     assert table.column("title").to_pylist() == wanted != []
     with pytest.raises(ConfigurationError, match="no column 'nope'"):
-        await session.table("books", columns=["nope"])
+        await session.rows("books", columns=["nope"]).table()
 
 
 async def test_an_empty_object_has_its_columns_and_no_rows(session):
-    table = await session.table("books", filters=[Filter("stock", "=", 123456)])
+    table = await session.rows("books", filters=[Filter("stock", "=", 123456)]).table()
     assert (table.num_rows, table.schema.field("title").type) == (0, pa.string())
 
 
 async def test_a_misfit_is_counted_in_a_note_of_the_table_and_of_the_batches(session):
-    table = await session.table("odd")
+    table = await session.rows("odd").table()
     assert table.to_pylist() == [
         {"n": 1, "_misfits": None}, {"n": 2, "_misfits": None}, {"n": None, "_misfits": '{"n":"3"}'},
     ]  # fmt: skip
     assert notes(table) == [("told", None), ("values-misfit", "n")]
-    async with aclosing(session.batches("odd")) as batches:
+    async with aclosing(session.rows("odd").batches()) as batches:
         assert [batch.num_rows async for batch in batches] == [2, 1]
     assert [note.code for note in batches.notes] == ["told", "values-misfit"]
 
@@ -157,7 +157,7 @@ DOCUMENTS = [{"tags": ["a", "b"], "n": 1, "one": "x"}, {"tags": "c", "n": None},
 
 async def test_arrays_in_the_first_rows_make_a_column_one_of_lists():
     driver = Several(*DOCUMENTS)
-    table = await Here(driver).session().table("things")
+    table = await Here(driver).session().rows("things").table()
     assert table.schema.field("tags").type == pa.list_(pa.string())
     assert table.schema.field("n").type == pa.int64()
     assert table.to_pylist()[:3] == [
@@ -175,38 +175,38 @@ async def test_arrays_in_the_first_rows_make_a_column_one_of_lists():
 async def test_the_look_is_at_the_rows_of_the_filter_and_of_the_tenant():
     driver = Several(*DOCUMENTS)
     here = Here(driver, capabilities=("tenants",))
-    await here.session().table("things", tenant="t", columns=["tags"])
+    await here.session().rows("things", tenant="t", columns=["tags"]).table()
     [look] = driver.looks
     assert (look.tenant, look.columns) == ("t", ["tags"])
 
 
 async def test_named_columns_are_lists_and_nothing_is_looked_at():
     driver = Several(*DOCUMENTS)
-    table = await Here(driver).session().table("things", lists=["n"])
+    table = await Here(driver).session().rows("things").table(lists=["n"])
     assert table.schema.field("n").type == pa.list_(pa.int64())
     assert table.schema.field("tags").type == pa.string()
     assert table.column("n").to_pylist() == [[1], None, None, None]
     assert notes(table) == [("values-misfit", "tags")]
     assert "lists" in json.loads(table.schema.metadata[b"notes"])[0]["hint"]
     assert driver.looks == []
-    plain = await Here(driver).session().table("things", lists=[])
+    plain = await Here(driver).session().rows("things").table(lists=[])
     assert (plain.schema.field("n").type, driver.looks) == (pa.int64(), [])
 
 
 @pytest.mark.parametrize(("name", "match"), [("one", "cannot be one of lists"), ("nope", "no column of the table")])
 async def test_a_column_that_cannot_be_one_of_lists_is_refused(name, match):
     with pytest.raises(ConfigurationError, match=match):
-        await Here(Several(*DOCUMENTS)).session().table("things", lists=[name])
+        await Here(Several(*DOCUMENTS)).session().rows("things").table(lists=[name])
 
 
 async def test_a_look_that_fails_leaves_the_columns_as_they_are_and_says_so():
-    table = await Here(Several(*DOCUMENTS, fails=True)).session().table("things")
+    table = await Here(Several(*DOCUMENTS, fails=True)).session().rows("things").table()
     assert table.schema.field("tags").type == pa.string()
     assert notes(table) == [("lists-unknown", None), ("values-misfit", "tags")]
 
 
 async def test_rows_without_arrays_change_nothing_and_say_nothing():
-    table = await Here(Several({"tags": "a", "n": 1})).session().table("things")
+    table = await Here(Several({"tags": "a", "n": 1})).session().rows("things").table()
     assert table.schema.field("tags").type == pa.string()
     assert notes(table) == []
 
@@ -214,7 +214,7 @@ async def test_rows_without_arrays_change_nothing_and_say_nothing():
 async def test_a_split_decides_the_lists_once_for_all_parts():
     driver = Several(*DOCUMENTS)
     session = Here(driver).session()
-    split = await session.split("things", parts=2, format="arrow")
+    split = await session.rows("things").split(parts=2, format="arrow")
     assert [note.code for note in split.notes] == ["lists-found"]
     driver.documents = ({"tags": "a"},)
     for number in range(len(split.shares)):
@@ -222,7 +222,7 @@ async def test_a_split_decides_the_lists_once_for_all_parts():
             assert [batch.schema.field("tags").type async for batch in batches] == [pa.list_(pa.string())]
     assert len(driver.looks) == 1
     assert split.identity()["choice of lists"] == [("tags", "array")]
-    plain = await session.split("things", parts=2, format="arrow", lists=[])
+    plain = await session.rows("things").split(parts=2, format=FileFormat("arrow", lists=[]))
     assert plain.identity()["choice of lists"] == []
 
 
@@ -240,11 +240,11 @@ async def test_a_resumed_export_keeps_the_lists_that_its_first_run_found(tmp_pat
     driver = Broken(*DOCUMENTS)
     session = Here(driver).session()
     with pytest.raises(QueryError, match="a shard failed"):
-        await session.export("things", to=file)
+        await session.rows("things").export(to=file)
     driver.documents = ({"tags": "a"},)
     with pytest.raises(ExportError, match="has another lists"):
-        await session.export("things", to=file, resume=True, lists=[])
-    await session.export("things", to=file, resume=True)
+        await session.rows("things").export(to=file, resume=True, format=FileFormat(lists=[]))
+    await session.rows("things").export(to=file, resume=True)
     table = pa.ipc.open_stream(file.read_bytes()).read_all()
     assert table.column("tags").to_pylist() == [["a", "b"], ["c"]]
     assert len(driver.looks) == 1
@@ -252,11 +252,16 @@ async def test_a_resumed_export_keeps_the_lists_that_its_first_run_found(tmp_pat
 
 async def test_lists_of_a_file_without_types_are_refused(tmp_path):
     with pytest.raises(ConfigurationError, match="only the columns of Arrow and Parquet"):
-        await Here(Several(*DOCUMENTS)).session().export("things", to=tmp_path / "o.csv", lists=["tags"])
+        await (
+            Here(Several(*DOCUMENTS))
+            .session()
+            .rows("things")
+            .export(to=tmp_path / "o.csv", format=FileFormat(lists=["tags"]))
+        )
 
 
 async def test_strict_refuses_a_misfit(session):
-    async with aclosing(session.batches("odd", strict=True)) as batches:
+    async with aclosing(session.rows("odd").batches(strict=True)) as batches:
         assert (await anext(batches)).num_rows == 2
         with pytest.raises(ExportError, match="row 3 holds"):
             await anext(batches)
@@ -264,37 +269,37 @@ async def test_strict_refuses_a_misfit(session):
 
 async def test_an_error_of_the_server_ends_the_table(session):
     with pytest.raises(QueryError, match="a shard failed"):
-        await session.table("odd", tenant="fails")
+        await session.rows("odd", tenant="fails").table()
 
 
 async def test_a_driver_without_tenants_or_revisions_is_not_asked():
     session = Here(MemoryDriver()).session()
     with pytest.raises(UnsupportedOperationError):
-        await session.table("books", tenant="x")
+        await session.rows("books", tenant="x").table()
     with pytest.raises(UnsupportedOperationError):
-        await session.table("books", revision="1")
+        await session.rows("books", revision="1").table()
 
 
 async def test_limits_hold_for_a_table_as_for_an_export(here):
     with pytest.raises(Refused, match="limit"):
-        await here.session(limit=Limit(rows=7)).table("books")
+        await here.session(limit=Limit(rows=7)).rows("books").table()
 
 
 async def test_a_missing_package_is_named_with_the_command_that_installs_it(session, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(ConfigurationError, match="pyarrow") as caught:
-        await session.table("books")
+        await session.rows("books").table()
     assert caught.value.hint == "pip install 'dragoman[arrow]'"
 
 
 def test_the_blocking_connection_has_both(make_runtime):
     make_runtime(wheelhouse.Driver("memory", code=MEMORY, hooks=[*HOOKS]), installed=True)
     with dragoman.connect("memory") as memory:
-        table = memory.table("books", columns=["title"])
-        with closing(memory.batches("books", columns=["title"])) as batches:
+        table = memory.rows("books", columns=["title"]).table()
+        with closing(memory.rows("books", columns=["title"]).batches()) as batches:
             assert pa.Table.from_batches(list(batches)).equals(table.replace_schema_metadata(None))
         assert table.num_rows == len(BOOKS)
-        stream = pa.RecordBatchReader.from_stream(memory.batches("books", columns=["title"]))
+        stream = pa.RecordBatchReader.from_stream(memory.rows("books", columns=["title"]).batches())
         assert stream.read_all().column("title").equals(table.column("title"))
 
 
@@ -302,10 +307,10 @@ def test_a_library_takes_the_blocking_batches_whole_and_once(make_runtime):
     """DuckDB asks for a stream twice: for the schema first."""
     make_runtime(wheelhouse.Driver("memory", code=MEMORY, hooks=[*HOOKS]), installed=True)
     with dragoman.connect("memory") as memory:
-        batches = memory.batches("books", columns=["title"])
+        batches = memory.rows("books", columns=["title"]).batches()
         assert duckdb.sql("select count(*) from batches").fetchall() == [(len(BOOKS),)]
         with pytest.raises(ConfigurationError, match="have been read"):
             batches.__arrow_c_stream__()
-        batches = memory.batches("books", columns=["title"])
+        batches = memory.rows("books", columns=["title"]).batches()
         batches.__arrow_c_stream__()
         assert sum(batch.num_rows for batch in batches) == len(BOOKS)

@@ -147,60 +147,60 @@ async def test_a_range_reaches_every_read_of_a_driver_that_announces_it(open_tim
     span = Span(since="2026-11-23", until="2026-11-24")
     sent = {"column": "time", "since": "2026-11-23T00:00:00Z", "until": "2026-11-24T00:00:00Z"}
     async with open_timed("export", "time-range") as runtime, runtime.open("timed") as session:
-        page = await session.page("events", span=span)
+        page = await session.rows("events", span=span).page()
         assert page.cells == [[str([*sent.values()])]]
         assert page.notes == []
-        assert await session.count("events", span=span) == 1
-        async with aclosing(session.rows("events", span=span)) as rows:
+        assert await session.rows("events", span=span).count() == 1
+        async with aclosing(session.rows("events", span=span).stream()) as rows:
             assert [row async for row in rows] == [sent]
-        result = await session.export("events", to=tmp_path / "events.ndjson", span=span)
+        result = await session.rows("events", span=span).export(to=tmp_path / "events.ndjson")
         assert result.time == sent
-        assert (await session.page("events")).cells == [["None"]]
+        assert (await session.rows("events").page()).cells == [["None"]]
 
 
 async def test_the_default_window_is_applied_to_every_read_and_said(open_timed, tmp_path):
     async with open_timed("export", "time-range") as runtime, runtime.open("timed") as session:
-        page = await session.page("cpu")
+        page = await session.rows("cpu").page()
         assert page.cells != [["None"]]
         assert [note.code for note in page.notes] == ["time-window"]
-        count = await session.count("cpu")
+        count = await session.rows("cpu").count()
         assert (count, [note.code for note in count.notes]) == (1, ["time-window"])
-        assert (await session.count("cpu", span=Span(all_time=True))).notes == []
-        async with aclosing(session.rows("cpu")) as rows:
+        assert (await session.rows("cpu", span=Span(all_time=True)).count()).notes == []
+        async with aclosing(session.rows("cpu").stream()) as rows:
             assert [row["since"] is not None async for row in rows] == [True]
             assert [note.code for note in rows.notes] == ["time-window"]
-        result = await session.export("cpu", to=tmp_path / "cpu.ndjson")
+        result = await session.rows("cpu").export(to=tmp_path / "cpu.ndjson")
         assert "time-window" in [note.code for note in result.notes]
-        everything = await session.page("cpu", span=Span(all_time=True))
+        everything = await session.rows("cpu", span=Span(all_time=True)).page()
         assert (everything.cells, everything.notes) == ([["None"]], [])
 
 
 @pytest.mark.parametrize("span", mostly_slow(SPANS, fast=[Span(since="-2h", until="now-1m")]))
 async def test_the_pages_behind_a_cursor_keep_the_instants_of_the_first(open_timed, span):
     async with open_timed("time-range") as runtime, runtime.open("timed") as session:
-        first = await session.page("cpu", span=span)
+        first = await session.rows("cpu", span=span).page()
         assert first.cells == [[str(["time", first.time.since, first.time.until])]]
         await anyio.sleep(1.1)  # instants have whole seconds here
         for other in (span, Span(all_time=True), Span(since="-3h")):
             with pytest.raises(QueryError, match="another time range"):
-                await session.page("cpu", cursor=first.next, span=other)
-        following = await session.page("cpu", cursor=first.next, span=Span.of(first.time))
+                await session.rows("cpu", span=other).page(cursor=first.next)
+        following = await session.rows("cpu", span=Span.of(first.time)).page(cursor=first.next)
         assert (following.time, following.cells) == (first.time, first.cells)
-        count = await session.count("cpu", span=span)
+        count = await session.rows("cpu", span=span).count()
         assert count.time != first.time
-        assert (await session.count("cpu", span=Span.of(count.time))).time == count.time
+        assert (await session.rows("cpu", span=Span.of(count.time)).count()).time == count.time
 
 
 async def test_pages_of_all_time_have_no_range_to_pass_on(open_timed):
     async with open_timed("time-range") as runtime, runtime.open("timed") as session:
-        first = await session.page("cpu", span=Span(all_time=True))
+        first = await session.rows("cpu", span=Span(all_time=True)).page()
         assert first.time is None
-        assert (await session.page("cpu", cursor=first.next, span=Span.of(first.time))).cells == [["None"]]
+        assert (await session.rows("cpu", span=Span.of(first.time)).page(cursor=first.next)).cells == [["None"]]
 
 
 async def test_rows_carry_what_the_driver_noted_on_them(open_timed):
     async with open_timed("export") as runtime, runtime.open("timed") as session:
-        async with aclosing(session.rows("plain")) as rows:
+        async with aclosing(session.rows("plain").stream()) as rows:
             assert [row async for row in rows] == [{}]
         assert [note.code for note in rows.notes] == ["documents-rewritten"]
 
@@ -210,11 +210,11 @@ async def test_a_resumed_export_continues_with_the_instants_of_its_first_run(ope
     file = tmp_path / "broken.ndjson"
     async with open_timed("export", "time-range") as runtime, runtime.open("timed") as session:
         with pytest.raises(QueryError):
-            await session.export("broken", to=file, span=span)
+            await session.rows("broken", span=span).export(to=file)
         await anyio.sleep(1.1)  # a second run at once would resolve to the same second
         with pytest.raises(ExportError, match="another time"):
-            await session.export("broken", to=file, span=Span(since="-3h"), resume=True)
-        result = await session.export("broken", to=file, span=span, resume=True)
+            await session.rows("broken", span=Span(since="-3h")).export(to=file, resume=True)
+        result = await session.rows("broken", span=span).export(to=file, resume=True)
     ranges = [json.loads(line) for line in file.read_bytes().splitlines()]
     assert ranges == [result.time] * 4
     noted = [note.reason for note in result.notes if note.code == "time-window"]
@@ -225,18 +225,18 @@ async def test_a_range_never_reaches_a_driver_that_does_not_announce_it(open_tim
     span = Span(since="-1h")
     async with open_timed("export") as runtime, runtime.open("timed") as session:
         for read in (
-            lambda: session.page("cpu", span=span),
-            lambda: session.count("cpu", span=span),
-            lambda: anext(session.rows("cpu", span=span)),
-            lambda: session.export("cpu", to=tmp_path / "cpu.ndjson", span=span),
+            lambda: session.rows("cpu", span=span).page(),
+            lambda: session.rows("cpu", span=span).count(),
+            lambda: anext(session.rows("cpu", span=span).stream()),
+            lambda: session.rows("cpu", span=span).export(to=tmp_path / "cpu.ndjson"),
         ):
             with pytest.raises(UnsupportedOperationError):
                 await read()
-        page = await session.page("cpu")
+        page = await session.rows("cpu").page()
         assert (page.cells, page.notes) == ([["None"]], [])
 
 
 async def test_an_object_without_a_time_column_takes_no_range(open_timed):
     async with open_timed("time-range") as runtime, runtime.open("timed") as session:
         with pytest.raises(UnsupportedOperationError, match="plain"):
-            await session.page("plain", span=Span(since="-1h"))
+            await session.rows("plain", span=Span(since="-1h")).page()

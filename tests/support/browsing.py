@@ -103,7 +103,7 @@ async def tab_of(place: Workbench) -> AsyncIterator[Tab]:
 
 
 class Asked(Exception):  # noqa: N818 - the end of a request
-    """What a room asks for: the method, and its arguments."""
+    """What a room asks for: the method, its arguments, and the rows that it reads, if it reads rows."""
 
 
 class Recorder:
@@ -113,8 +113,12 @@ class Recorder:
         name: Of the one connection.
     """
 
-    def __init__(self, name: str = "shop") -> None:
-        self.name = name
+    def __init__(self, name: str = "shop", *, choice: tuple[object, ...] = ()) -> None:
+        self.name, self._choice = name, choice
+
+    def rows(self, name: str, **choice: object) -> Recorder:
+        """Return what stands for rows: their object and how they are chosen come with every call."""
+        return Recorder(choice=(name, choice))
 
     async def session(self, name: str) -> Recorder:
         """Return itself as the session of the one connection."""
@@ -123,6 +127,6 @@ class Recorder:
 
     def __getattr__(self, method: str) -> Any:
         async def ask(*words: object, **options: object) -> None:
-            raise Asked(method, words, options)
+            raise Asked(method, words, options, *self._choice)
 
         return ask

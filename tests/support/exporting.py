@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from contextlib import aclosing, asynccontextmanager
-from functools import partial
 
 from anyio import to_thread
 from msgspec.structs import replace
 
-from dragoman.exports import Export, ExportSource, choose, choose_columns
+from dragoman.exports import Export, ExportSource, FileFormat, choose, choose_columns
 from dragoman.sessions.whole_reads import as_lists
 from dragoman_api.exports import ExportRequest
 from dragoman_api.filters import FilterRequest
@@ -40,9 +39,9 @@ class Line:
 
     async def __call__(self, to, *, name="books", compress=None, filters=(), columns=None, resume=False, **more):
         """Export to a path or a stream; `more` holds format, tenant, lists, and whether a manifest is wanted."""
-        asked = {"format": more.get("format"), "compress": compress, "strict": more.get("strict", False)}
-        shape = await to_thread.run_sync(partial(choose, to, **asked))
-        export = Export(SOURCE, to=to, shape=shape, resume=resume, emit=lambda event: self.seen.append(event))
+        wanted = FileFormat(more.get("format", ""), compression=compress, strict=more.get("strict", False))
+        shape = await to_thread.run_sync(choose, to, wanted)
+        export = Export(SOURCE, to=to, file_format=shape, resume=resume, emit=lambda event: self.seen.append(event))
         with export.reporting():
             compiled = None
             if filters:

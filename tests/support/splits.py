@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from datetime import UTC, datetime
 
+from dragoman.exports import FileFormat
 from dragoman.exports.parts.split import ExportOrigin, PartResult, Split
 from dragoman_api.columns import Note
 from dragoman_api.exports import ExportForm, ExportRequest
@@ -31,10 +32,7 @@ SPLIT = Split(
     notes=[Note(code="of-split", reason="from the split")],
     filter=[Explanation(row=0, clause="a = 1")],
     wanted=5,
-    format="rows",
-    compression=None,
-    escape=False,
-    strict=False,
+    format=FileFormat("rows"),
     table=[],
     described=[],
     whole=False,

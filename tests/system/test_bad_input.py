@@ -429,11 +429,11 @@ def test_a_server_that_hangs_meets_a_deadline_and_the_session_lives_on(house, br
             broken.misbehave("hang", on="/numbers/_search")
             began = time.monotonic()
             with pytest.raises(DeadlineExceededError, match=r"fetch_page took longer than 0\.3 s"):
-                await shop.page("numbers")
+                await shop.rows("numbers").page()
             assert time.monotonic() - began < 30
             broken.behave()
             allow(monkeypatch, seconds=20.0)
-            assert (await shop.page("numbers")).total == 1
+            assert (await shop.rows("numbers").page()).total == 1
 
     anyio.run(main)
 
@@ -534,9 +534,9 @@ async def test_two_runtimes_in_one_process_do_not_know_of_each_other(house, fake
         with first.events() as heard:
             async with first.open("shop") as here, second.open("naughty") as there:
                 with pytest.raises(DriverCrashedError):
-                    await there.page("exits")
-                assert (await here.page("numbers")).total == 1
-                assert (await there.page("fine")).cells == [["fine"]]
+                    await there.rows("exits").page()
+                assert (await here.rows("numbers").page()).total == 1
+                assert (await there.rows("fine").page()).cells == [["fine"]]
     assert {getattr(event, "connection", "shop") async for event in heard} == {"shop"}
 
 

@@ -68,10 +68,10 @@ class ElasticsearchRules:
         self, es: elasticsearch.Rig, session: Session, watch: Watch
     ) -> None:
         name, rows = await es.index(TEXT, [{"t": "x"}]), [Filter("t", "=", "x")]
-        assert (await session.page(name, filters=rows)).total == 1
+        assert (await session.rows(name, filters=rows).page()).total == 1
         await self.anew(es, name, KEYWORD, {"t": "x"}, {"t": "x"})
         watch.hooks.clear()
-        page = await session.page(name, filters=rows)
+        page = await session.rows(name, filters=rows).page()
         assert (page.total, len(page.rows)) == (2, 2)
         [note] = page.notes
         assert (note.code, note.reason) == (
@@ -79,39 +79,39 @@ class ElasticsearchRules:
             f"'{name}' changed while the connection was open: 't' is keyword, before text",
         )
         assert watch.hooks == ["compile_filter", "fetch_page"] * 2
-        assert (await session.page(name, filters=rows)).notes == []
+        assert (await session.rows(name, filters=rows).page()).notes == []
         await self.anew(es, name, TEXT, {"t": "x"})
-        assert await session.count(name, filters=rows) == 1
+        assert await session.rows(name, filters=rows).count() == 1
         await self.anew(es, name, KEYWORD, {"t": "x"})
-        assert (await session.compile(name, filters=rows)).rows[0].clause == "term t"
+        assert (await session.rows(name, filters=rows).explain()).rows[0].clause == "term t"
 
     @pytest.mark.slow
     async def test_exports_use_the_columns_of_now(self, es: elasticsearch.Rig, session: Session, tmp_path: Any) -> None:
         name, rows = await es.index(TEXT, [{"t": "x"}]), [Filter("t", "=", "x")]
-        assert await session.count(name, filters=rows) == 1
+        assert await session.rows(name, filters=rows).count() == 1
         for number, properties in enumerate((KEYWORD, TEXT, KEYWORD)):
             await self.anew(es, name, properties, {"t": "x"}, {"t": "y"})
             if number == 0:
-                async with aclosing(session.rows(name, filters=rows)) as found:
+                async with aclosing(session.rows(name, filters=rows).stream()) as found:
                     assert [row async for row in found] == [{"t": "x"}]
             else:
                 target = tmp_path / f"{number}.{'csv' if number == 1 else 'ndjson'}"
-                assert (await session.export(name, to=target, filters=rows)).rows == 1
+                assert (await session.rows(name, filters=rows).export(to=target)).rows == 1
 
     async def test_a_column_that_came_later_can_be_filtered_and_read(
         self, es: elasticsearch.Rig, session: Session, watch: Watch
     ) -> None:
         name = await es.index(documents=[{"a": 1}])
-        assert [column.name for column in (await session.page(name)).columns][3:] == ["a"]
+        assert [column.name for column in (await session.rows(name).page()).columns][3:] == ["a"]
         await es.call("PUT", f"/{name}/_doc/1?refresh=true", {"a": 1, "b": 2})
-        page = await session.page(name, filters=[Filter("b", ">=", 2)])
+        page = await session.rows(name, filters=[Filter("b", ">=", 2)]).page()
         assert ([column.name for column in page.columns][3:], page.total, page.notes) == (["a", "b"], 1, [])
         await es.call("PUT", f"/{name}/_doc/2?refresh=true", {"c": 3})
-        page = await session.page(name)
+        page = await session.rows(name).page()
         assert [column.name for column in page.columns][3:] == ["a", "b", "c"]
         assert ["new: 'c'" in note.reason for note in page.notes] == [True]
         await es.call("PUT", f"/{name}/_doc/3?refresh=true", {"d": 4})
-        assert await session.cell(page.rows[0].key, "d") is MISSING
+        assert await session.rows(page.rows[0].key.object).cell(page.rows[0].key, "d") is MISSING
         assert "filter.rejected" not in watch.events
 
     @pytest.mark.slow
@@ -119,12 +119,12 @@ class ElasticsearchRules:
         self, es: elasticsearch.Rig, session: Session
     ) -> None:
         name, rows = await es.index({"n": {"type": "long"}}, [{"n": 5}]), [Filter("n", "between", [1, 9])]
-        assert (await session.page(name, filters=rows)).total == 1
+        assert (await session.rows(name, filters=rows).page()).total == 1
         await self.anew(es, name, {"n": {"type": "boolean"}}, {"n": True})
         with pytest.raises(FilterNotSupportedError, match="'n between"):
-            await session.page(name, filters=rows)
+            await session.rows(name, filters=rows).page()
         with pytest.raises(FilterNotSupportedError, match="'n between"):
-            await session.count(name, filters=rows)
+            await session.rows(name, filters=rows).count()
 
 
 class WeaviateRules:
@@ -135,18 +135,18 @@ class WeaviateRules:
         field = {"code": {"dataType": ["text"], "tokenization": "field"}}
         name = await wv.collection(field, [{"code": "Big Cat"}])
         rows = [Filter("code", "=", "Big Cat")]
-        assert (await session.page(name, filters=rows)).total == 1
-        before = (await session.compile(name, filters=rows)).rows[0].approximations
+        assert (await session.rows(name, filters=rows).page()).total == 1
+        before = (await session.rows(name, filters=rows).explain()).rows[0].approximations
         await wv.call("DELETE", f"/v1/schema/{name}")
         definition = {"class": name, "properties": [{"name": "code", "dataType": ["text"], "tokenization": "word"}]}
         await wv.call("POST", "/v1/schema", definition)
         await wv.load(name, [{"code": "big cat"}])
-        page = await session.page(name, filters=rows)
+        page = await session.rows(name, filters=rows).page()
         assert [note.code for note in page.notes] == ["object-changed", "filter-approximate"]
-        told = (await session.compile(name, filters=rows)).rows[0].approximations
+        told = (await session.rows(name, filters=rows).explain()).rows[0].approximations
         assert told != before
         assert any("in any order" in each for each in told)
-        assert await session.count(name, filters=rows) == page.total
+        assert await session.rows(name, filters=rows).count() == page.total
 
 
 class TestElasticsearchOnFake(elasticsearch.OnFake, ElasticsearchRules):

@@ -44,13 +44,20 @@ def tidy(server):
 @pytest.fixture(scope="module")
 def whole(home):
     with connect("shop", home=home) as shop:
-        return shop.table("orders")
+        return shop.rows("orders").table()
 
 
 @pytest.fixture
 def elsewhere(home, monkeypatch):
     """Workers have the home by their environment, as on another machine."""
     monkeypatch.setenv("DRAGOMAN_HOME", str(home))
+
+
+def read(connection, name, *, home=None, parts, insecure=False, strict=False, keep_alive=None, **choice):
+    """Make a dataframe of rows of a connection, which closes before anything is computed."""
+    with connect(connection, home=home) as session:
+        rows = session.rows(name, **choice)
+        return dragoman.dask.read(rows, parts=parts, insecure=insecure, strict=strict, keep_alive=keep_alive)
 
 
 def by_id(table):
@@ -62,7 +69,7 @@ def arrow(frame, schema):
 
 
 def test_a_dataframe_has_the_rows_and_the_types_of_the_table(home, server, whole):
-    frame = dragoman.dask.read("shop", "orders", parts=6, home=home)
+    frame = read("shop", "orders", parts=6, home=home)
     assert frame.npartitions == 6
     assert [each.pyarrow_dtype for each in frame.dtypes] == whole.schema.types
     assert list(frame.columns) == whole.schema.names
@@ -77,22 +84,22 @@ def test_a_dataframe_has_the_rows_and_the_types_of_the_table(home, server, whole
 
 def test_columns_filters_and_a_single_row(home):
     some = {"columns": ["status", "total"], "filters": [Filter("status", "=", "shipped")], "home": home}
-    frame = dragoman.dask.read("shop", "orders", parts=3, **some)
+    frame = read("shop", "orders", parts=3, **some)
     with connect("shop", home=home) as shop:
-        number = shop.count("orders", filters=some["filters"])
+        number = shop.rows("orders", filters=some["filters"]).count()
     assert list(frame.columns) == ["status", "total", "_misfits"]
     assert len(frame) == number
     assert set(frame.status.unique().compute()) == {"shipped"}
-    one = dragoman.dask.read("shop", "orders", parts=100, filters=[Filter("_id", "=", "7")], home=home)
+    one = read("shop", "orders", parts=100, filters=[Filter("_id", "=", "7")], home=home)
     assert (one.npartitions, len(one)) == (1, 1)
-    none = dragoman.dask.read("shop", "orders", parts=100, filters=[Filter("_id", "=", "none")], home=home)
+    none = read("shop", "orders", parts=100, filters=[Filter("_id", "=", "none")], home=home)
     assert (none.npartitions, len(none)) == (1, 0)
     assert none.compute().dtypes.equals(none.dtypes)
 
 
 def test_the_parts_are_of_one_snapshot_that_lives_with_the_dataframes(home, server, monkeypatch):
     monkeypatch.setattr(reading, "RENEWALS", 300)
-    frame = dragoman.dask.read("shop", "orders", parts=2, home=home, keep_alive=60)
+    frame = read("shop", "orders", parts=2, home=home, keep_alive=60)
     totals = frame.total.sum()
     del frame
     gc.collect()
@@ -110,7 +117,7 @@ def test_the_parts_are_of_one_snapshot_that_lives_with_the_dataframes(home, serv
 
 
 def test_a_snapshot_that_ended_says_what_to_do(home, server):
-    frame = dragoman.dask.read("shop", "orders", parts=2, home=home, keep_alive=90)
+    frame = read("shop", "orders", parts=2, home=home, keep_alive=90)
     dragoman.dask.close(frame.assign(more=1)[["total"]])
     assert not server.cluster.contexts
     with pytest.raises(ExportError, match="no longer holds the snapshot of 'orders'") as caught:
@@ -121,7 +128,7 @@ def test_a_snapshot_that_ended_says_what_to_do(home, server):
 
 
 def test_a_snapshot_that_ends_in_the_middle_is_an_error(home, server, monkeypatch):
-    frame = dragoman.dask.read("shop", "orders", parts=4, home=home)
+    frame = read("shop", "orders", parts=4, home=home)
     read_part = workers.read_part
 
     def and_lose(split, home):
@@ -135,7 +142,7 @@ def test_a_snapshot_that_ends_in_the_middle_is_an_error(home, server, monkeypatc
 
 
 def test_a_part_that_is_short_is_an_error(home, monkeypatch):
-    frame = dragoman.dask.read("shop", "orders", parts=2, home=home)
+    frame = read("shop", "orders", parts=2, home=home)
     answer = FakeElasticsearch.answer
 
     async def short(self, request, path, query, raw):
@@ -153,9 +160,9 @@ def test_a_part_that_is_short_is_an_error(home, monkeypatch):
 def test_what_does_not_fit_stands_beside_it_or_is_refused(home, server):
     send(server, "POST", "/odd/_doc?refresh=true", {"total": 1.5})
     send(server, "POST", "/odd/_doc?refresh=true", {"total": "12.5"})
-    frame = dragoman.dask.read("shop", "odd", parts=2, home=home)
+    frame = read("shop", "odd", parts=2, home=home)
     assert sorted(frame["_misfits"].dropna().compute()) == ['{"total":"12.5"}']
-    strict = dragoman.dask.read("shop", "odd", parts=2, home=home, strict=True)
+    strict = read("shop", "odd", parts=2, home=home, strict=True)
     with pytest.raises(ExportError, match="does not fit double"):
         strict.compute()
 
@@ -163,7 +170,7 @@ def test_what_does_not_fit_stands_beside_it_or_is_refused(home, server):
 def test_workers_of_a_local_cluster_read_the_parts(elsewhere, server, whole):
     with dragoman.dask.cluster(workers=2) as client:
         assert client.scheduler.address.startswith("tls://127.0.0.1:")
-        kept = dragoman.dask.read("shop", "orders", parts=6).persist()
+        kept = read("shop", "orders", parts=6).persist()
         gc.collect()
         assert len(kept) == ROWS
         counts = kept.status.value_counts().compute().to_dict()
@@ -187,12 +194,12 @@ def test_an_encrypted_cluster_of_others_and_a_worker_that_lacks_the_connection(h
     with scheduler(tmp_path, tls) as (address, _), settings(tls):
         assert address.startswith("tls://")
         with worker(address, home, tmp_path / "w1", tls), dragoman.dask.cluster(address):
-            assert len(dragoman.dask.read("shop", "orders", parts=3, home=home)) == ROWS
+            assert len(read("shop", "orders", parts=3, home=home)) == ROWS
             server.cluster.contexts.clear()
             (tmp_path / "empty").mkdir()
             with worker(address, tmp_path / "empty", tmp_path / "w2", tls):
                 with pytest.raises(ConfigurationError, match=r"worker tls://127.0.0.1:\d+: no connection") as caught:
-                    dragoman.dask.read("shop", "orders", parts=3, home=home)
+                    read("shop", "orders", parts=3, home=home)
                 assert caught.value.code == "worker-differs"
                 assert not server.cluster.contexts
 
@@ -203,9 +210,9 @@ def test_an_open_client_without_encryption_needs_insisting(home, server, tmp_pat
             pass
         with dragoman.dask.cluster(address, insecure=True):
             with pytest.raises(ConfigurationError, match="not the address of an encrypted"):
-                dragoman.dask.read("shop", "orders", parts=3, home=home)
+                read("shop", "orders", parts=3, home=home)
             assert not server.cluster.contexts
-            assert len(dragoman.dask.read("shop", "orders", parts=3, home=home, insecure=True)) == ROWS
+            assert len(read("shop", "orders", parts=3, home=home, insecure=True)) == ROWS
 
 
 def test_a_server_without_snapshots_is_warned_about(tmp_path):
@@ -217,7 +224,7 @@ def test_a_server_without_snapshots_is_warned_about(tmp_path):
             with connect("notes", home=shell.home) as notes:
                 notes.console('POST /v1/schema\n{"class": "Note", "properties": [{"name": "n", "dataType": ["int"]}]}')
             with pytest.warns(UserWarning, match="Note: "):
-                frame = dragoman.dask.read("notes", "Note", parts=2, home=shell.home)
+                frame = read("notes", "Note", parts=2, home=shell.home)
             assert len(frame) == 0
             dragoman.dask.close(frame)
             workers.stop("notes", str(shell.home))
@@ -228,7 +235,7 @@ def test_a_connection_that_is_not_used_closes(home, monkeypatch):
     with workers.lend("shop", str(home)) as (first, _), workers.lend("shop", str(home)) as (second, _):
         assert first is second
         time.sleep(0.5)
-        assert first.count("orders") >= ROWS
+        assert first.rows("orders").count() >= ROWS
     until(lambda: not workers._open)
     with pytest.raises(ConfigurationError, match="the connection is closed"):
-        first.count("orders")
+        first.rows("orders").count()

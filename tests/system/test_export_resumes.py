@@ -81,11 +81,11 @@ async def main(runtime):
     target = Path("orders.ndjson")
     async with runtime.open("shop") as shop:
         try:
-            result = await shop.export("orders", to=target, format="rows", resume=True)
+            result = await shop.rows("orders").export(target, format="rows", resume=True)
         except DragomanError as error:
             if error.code != "resume-refused":
                 raise
-            result = await shop.export("orders", to=target, format="rows")
+            result = await shop.rows("orders").export(target, format="rows")
     print(result.rows, result.resumed)
 """
 

@@ -258,7 +258,8 @@ from dragoman import Filter, Sort, Update
 
 async def main() -> None:
     async with dragoman.open("shop") as shop:
-        page = await shop.page("books", filters=[Filter("price", ">=", 10)], sort=[Sort("price", descending=True)])
+        books = shop.rows("books", filters=[Filter("price", ">=", 10)], sort=[Sort("price", descending=True)])
+        page = await books.page()
         row = page.rows[0]
         plan = await shop.plan(Update(row.key, {"price": row["price"]}))
         print(plan.requests[0])
@@ -303,7 +304,7 @@ from pathlib import Path
 
 async def main(runtime) -> None:
     async with runtime.open("shop") as shop:
-        await shop.export("books", to=Path("books.ndjson"))
+        await shop.rows("books").export("books.ndjson")
 """
 
 

@@ -81,12 +81,12 @@ async def round_trip(session: Session, names: tuple[str, str, str], folder: Path
     exports = []
     for name in (first, second):
         exports.append(folder / f"{name}.rows")
-        assert (await session.export(name, to=exports[-1], format="rows", columns=columns)).rows == ROWS
+        assert (await session.rows(name, columns=columns).export(to=exports[-1], format="rows")).rows == ROWS
     again = await dragoman.load(session, third, file=exports[1], create=True)
     assert again.counts["applied"] == ROWS, again
     await send(session, *how["refresh"])
     exports.append(folder / f"{third}.rows")
-    await session.export(third, to=exports[-1], format="rows", columns=columns)
+    await session.rows(third, columns=columns).export(to=exports[-1], format="rows")
     one, *others = (lines(each, id_=id_) for each in exports)
     assert len(one) == ROWS
     assert all(other == one for other in others)

@@ -60,15 +60,15 @@ async def test_P3_the_story_of_the_first_hour_runs_on_a_real_engine(live_server,
         assert session.server.version == live_server["version"]
         assert session.sandbox == "full"
         assert {books, orders} <= {found.name for found in await session.objects()}
-        assert await session.count(orders) == 12_003
-        page = await session.page(
-            orders, filters=[Filter("total", ">=", 100)], sort=[Sort("total", descending=True)], limit=2
-        )
+        assert await session.rows(orders).count() == 12_003
+        page = await session.rows(
+            orders, filters=[Filter("total", ">=", 100)], sort=[Sort("total", descending=True)]
+        ).page(limit=2)
         assert page.total == 1_204
         assert [row["_id"] for row in page.rows] == ["8812", "1177"]
-        deep = await session.page(orders, sort=[Sort("total")], offset=11_990, limit=13)
+        deep = await session.rows(orders, sort=[Sort("total")]).page(offset=11_990, limit=13)
         assert len(deep.rows) == 13
-        row = (await session.page(books, limit=1)).rows[0]
+        row = (await session.rows(books).page(limit=1)).rows[0]
         [outcome] = await session.apply(await session.plan(Update(row.key, {"price": 12.5})))
         assert outcome.status is OutcomeStatus.APPLIED
         [stale] = await session.apply(await session.plan(Update(row.key, {"price": 13.5})))
@@ -77,7 +77,7 @@ async def test_P3_the_story_of_the_first_hour_runs_on_a_real_engine(live_server,
         assert new.status is OutcomeStatus.APPLIED
         [answer] = await session.console(f"GET /_cat/indices/{PREFIX}*?format=json&s=index")
         assert [row["index"] for row in answer.page.rows] == [books, orders]
-        result = await session.export(orders, to=tmp_path / "orders.ndjson")
+        result = await session.rows(orders).export(to=tmp_path / "orders.ndjson")
         assert result.rows == 12_003
         assert len((tmp_path / "orders.ndjson").read_bytes().splitlines()) == 12_003
         assert (await session.ping()).ok
@@ -98,7 +98,7 @@ async def main(name, target):
     runtime = Runtime(spare=False)
     runtime.add_sink(die)
     async with runtime, runtime.open("real") as session:
-        await session.export(name, to=target, format="rows")
+        await session.rows(name).export(target, format="rows")
 
 export.CHECKPOINT_SECONDS = 0
 anyio.run(main, sys.argv[1], Path(sys.argv[2]))
@@ -118,7 +118,7 @@ async def test_E32_an_export_that_was_killed_goes_on_within_the_servers_snapshot
         assert not target.exists()
         safe = json.loads((tmp_path / ".orders.ndjson.checkpoint").read_bytes())["rows"]
         assert 0 < safe < 12_003
-        result = await session.export(orders, to=target, format="rows", resume=True)
+        result = await session.rows(orders).export(to=target, format="rows", resume=True)
     ids = [json.loads(line)["_id"] for line in target.read_bytes().splitlines()]
     assert len(ids) == len(set(ids)) == result.rows == 12_003
 

@@ -63,7 +63,7 @@ async def main(runtime):
     async with runtime.open("shop") as held:
         [worker, *_] = children()
         while not Path("stop").exists():
-            row = (await held.page("books", limit=1)).rows[0]
+            row = (await held.rows("books").page(limit=1)).rows[0]
             await held.apply(await held.plan(Update(row.key, {"price": 12.5})))
             await recipe(export, runtime, "shop", "nights")
             for here, there in (("shop", "attic"), ("attic", "shop")):

@@ -60,19 +60,19 @@ async def test_opening_installs_the_driver_and_the_grid_works(runtime, fake, tmp
         assert [(each.name, each.rows) for each in await session.objects()] == [("Book", 0)]
         plan = await session.plan(*(Insert("Book", {"title": f"tea {at}", "pages": 2**40 + at}) for at in range(5)))
         assert {outcome.status for outcome in await session.apply(plan)} == {"applied"}
-        page = await session.page("Book", filters=[Filter("pages", ">", 2**40 + 2)])
+        page = await session.rows("Book", filters=[Filter("pages", ">", 2**40 + 2)]).page()
         assert sorted(row["pages"] for row in page.rows) == [2**40 + 3, 2**40 + 4]
         first = page.rows[0]
         for key in (first.key, first.key):
             outcomes = await session.apply(await session.plan(Update(key, {"pages": 1})))
         assert [outcome.status for outcome in outcomes] == ["conflict"]
         with pytest.raises(FilterNotSupportedError, match="no equivalent"):
-            await session.page("Book", filters=[Filter("title", "regex", "a.*")])
+            await session.rows("Book", filters=[Filter("title", "regex", "a.*")]).page()
         [answer] = await session.console("{ Get { Book(limit: 1) { title _additional { id } } } }")
         assert [column.name for column in answer.page.columns] == ["uuid", "title"]
-        result = await session.export("Book", to=tmp_path / "books.ndjson")
+        result = await session.rows("Book").export(to=tmp_path / "books.ndjson")
         assert (result.rows, len((tmp_path / "books.ndjson").read_bytes().splitlines())) == (5, 5)
-        await session.export("Book", to=tmp_path / "books.csv", format="csv")
+        await session.rows("Book").export(to=tmp_path / "books.csv", format="csv")
         assert (tmp_path / "books.csv").read_text().splitlines()[0].startswith("uuid,title,pages")
 
 
@@ -90,7 +90,7 @@ async def test_an_undo_file_takes_a_change_file_back_and_its_own_undo_makes_it_a
     file.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
 
     async def stored(session):
-        page = await session.page("Book", columns=["uuid", "title", "pages", "vector"])
+        page = await session.rows("Book", columns=["uuid", "title", "pages", "vector"]).page()
         return sorted(json.dumps(row.to_dict()) for row in page.rows)
 
     async with runtime, runtime.open("library") as session:
@@ -164,11 +164,11 @@ async def test_P3_the_whole_way_on_a_real_engine(live_server, monkeypatch, tmp_p
             rows = [Insert("SystemBook", {"title": f"tea {at}", "pages": at}) for at in range(25)]
             outcomes = await session.apply(await session.plan(*rows))
             assert {outcome.status for outcome in outcomes} == {"applied"}
-            page = await session.page("SystemBook", filters=[Filter("pages", ">=", 20)], sort=[Sort("pages")])
+            page = await session.rows("SystemBook", filters=[Filter("pages", ">=", 20)], sort=[Sort("pages")]).page()
             assert [row["pages"] for row in page.rows] == [20, 21, 22, 23, 24]
-            result = await session.export("SystemBook", to=tmp_path / "books.ndjson")
+            result = await session.rows("SystemBook").export(to=tmp_path / "books.ndjson")
             assert result.rows == 25
             [gone] = await session.apply(await session.plan(Delete(page.rows[0].key)))
-            assert (gone.status, await session.count("SystemBook")) == ("applied", 24)
+            assert (gone.status, await session.rows("SystemBook").count()) == ("applied", 24)
         finally:
             await session.console("DELETE /schema/SystemBook")

@@ -57,9 +57,9 @@ if TYPE_CHECKING:
 async def script(target: Path) -> None:
     async with dragoman.open("shop") as shop:
         assert_type(shop, Session)
-        page = await shop.page(
+        page = await shop.rows(
             "books", filters=[Filter("price", ">=", 10), RawQuery("a:b")], sort=[Sort("price", descending=True)]
-        )
+        ).page()
         assert_type(page, Page)
         row = page.rows[0]
         assert_type(row, Row)
@@ -71,11 +71,11 @@ async def script(target: Path) -> None:
         assert_type(plan, Plan)
         assert_type(plan.requests, list[HttpRequest])
         assert_type(await shop.apply(plan), list[Outcome])
-        assert_type(await shop.count("books"), Count)
+        assert_type(await shop.rows("books").count(), Count)
         assert_type(await shop.ping(), Health)
         assert_type(await shop.describe("books"), Description)
         assert_type(await shop.console("GET /"), list[Answer])
-        assert_type(await shop.export("books", to=target), ExportResult)
+        assert_type(await shop.rows("books").export(to=target), ExportResult)
         async for document in shop.rows("books"):
             assert_type(document, dict[str, Any])
 
@@ -83,17 +83,17 @@ async def script(target: Path) -> None:
 def notebook(target: Path) -> None:
     with dragoman.connect("shop") as shop:
         assert_type(shop, BlockingSession)
-        page = shop.page("books", filters=[Filter("price", ">=", 10)], limit=10)
+        page = shop.rows("books", filters=[Filter("price", ">=", 10)]).page(limit=10)
         assert_type(page, Page)
-        assert_type(shop.cell(page.rows[0].key, "price"), Cell)
+        assert_type(shop.rows(page.rows[0].key.object).cell(page.rows[0].key, "price"), Cell)
         assert_type(shop.apply(shop.plan(Delete(page.rows[0].key))), list[Outcome])
-        assert_type(shop.count("books", match="any"), Count)
+        assert_type(shop.rows("books", match="any").count(), Count)
         assert_type(shop.console("GET /", variables={"a": "b"}), list[Answer])
-        assert_type(shop.export("books", to=target), ExportResult)
+        assert_type(shop.rows("books").export(to=target), ExportResult)
         for document in shop.rows("books"):
             assert_type(document, dict[str, Any])
-        shop.page("books", limits=10)  # type: ignore[call-arg]
-        shop.count(7)  # type: ignore[arg-type]
+        shop.rows("books").page(limits=10)  # type: ignore[call-arg]
+        shop.rows(7).count()  # type: ignore[arg-type]
 
 
 async def program() -> None:

@@ -353,7 +353,7 @@ async def test_two_exports_of_one_object_tell_their_own_progress(shop_home, tmp_
 
 
 class Failing:
-    """Stands for open connections whose exports fail."""
+    """Stands for open connections, and rows of them, whose exports fail."""
 
     def __init__(self, error):
         self.error = error
@@ -362,6 +362,9 @@ class Failing:
         return nullcontext()
 
     async def session(self, _):
+        return self
+
+    def rows(self, *_, **__):
         return self
 
     async def export(self, *_, **__):

@@ -347,10 +347,13 @@ SELECTION = {
     "object": "orders",
     "filters": [ROW, FilterRow(value="raw"), FilterRow(column="d", op="in", values=["1", "2"], case=True)],
     "match": "any",
+    "sort": [SortKey(column="total", descending=True), SortKey(column="id")],
+    "columns": ["id", "total"],
     "span": TimeSpan(since="-1d", until="now", all_time=False),
     "tenant": "north",
     "revision": "r7",
     "now": "2026-12-31T12:00:00Z",
+    "residual": 500,
 }
 CHOSEN = {
     "filters": [
@@ -359,16 +362,20 @@ CHOSEN = {
         dragoman.Filter("d", Operator.IN, ["1", "2"], None, True),
     ],
     "match": "any",
+    "sort": [dragoman.Sort("total", True), dragoman.Sort("id")],
+    "columns": ["id", "total"],
     "span": dragoman.Span(since="-1d", until="now"),
     "tenant": "north",
     "revision": "r7",
     "now": "2026-12-31T12:00:00Z",
+    "residual": 500,
 }
-PLAIN = {"filters": [], "match": "all", "span": dragoman.Span(), "tenant": None, "revision": "", "now": None}
-SORTED = [SortKey(column="total", descending=True), SortKey(column="id")]
-SORTS = [dragoman.Sort("total", True), dragoman.Sort("id")]
-PAGE = {"offset": 40, "limit": 20, "columns": ["id", "total"], "total": False, "cursor": "next", "residual": 500}
-FIRST = {"offset": 0, "limit": 100, "columns": None, "total": True, "cursor": None, "residual": None}
+PLAIN = {
+    "filters": [], "match": "all", "sort": [], "columns": None, "span": dragoman.Span(), "tenant": None, "revision": "",
+    "now": None, "residual": None,
+}  # fmt: skip
+PAGE = {"offset": 40, "limit": 20, "total": False, "cursor": "next"}
+FIRST = {"offset": 0, "limit": 100, "total": True, "cursor": None}
 HERE = {"connection": "shop", "object": "orders"}
 LISTED = {"parent": "sales", "contains": "ord", "cursor": "next", "limit": 7}
 
@@ -376,25 +383,21 @@ LISTED = {"parent": "sales", "contains": "ord", "cursor": "next", "limit": 7}
 @pytest.mark.parametrize(
     ("route", "request_", "asked"),
     [
-        ("page", PageAsked(**SELECTION, sort=SORTED, **PAGE), ("page", ("orders",), CHOSEN | PAGE | {"sort": SORTS})),
-        ("page", PageAsked(**HERE), ("page", ("orders",), PLAIN | FIRST | {"sort": []})),
-        ("count", CountAsked(**SELECTION), ("count", ("orders",), CHOSEN)),
+        ("page", PageAsked(**SELECTION, **PAGE), ("page", (), PAGE, "orders", CHOSEN)),
+        ("page", PageAsked(**HERE), ("page", (), FIRST, "orders", PLAIN)),
+        ("count", CountAsked(**SELECTION), ("count", (), {}, "orders", CHOSEN)),
         (
             "summarize",
             SummaryAsked(**SELECTION, column="total", values=3, buckets=8),
-            ("summarize", ("orders", "total"), CHOSEN | {"values": 3, "buckets": 8}),
+            ("summarize", ("total",), {"values": 3, "buckets": 8}, "orders", CHOSEN),
         ),
-        (
-            "explain",
-            ExplainAsked(**SELECTION, sort=SORTED, residual=500),
-            ("compile", ("orders",), {"filters": CHOSEN["filters"], "match": "any", "residual": 500}),
-        ),
+        ("explain", ExplainAsked(**SELECTION), ("explain", (), {}, "orders", CHOSEN)),
         ("objects", ObjectsAsked(connection="shop", **LISTED), ("objects", (), LISTED)),
         ("describe", DescriptionAsked(**HERE), ("describe", ("orders",), {})),
         (
             "cell",
             CellAsked(connection="shop", key=key_text(RowKey("orders", "17")), column="items", revision="r7"),
-            ("cell", (RowKey("orders", "17"), "items"), {"revision": "r7"}),
+            ("cell", (RowKey("orders", "17"), "items"), {}, "orders", {"revision": "r7"}),
         ),
     ],
 )
@@ -408,19 +411,15 @@ async def test_every_part_of_a_request_reaches_the_session(route, request_, aske
 @pytest.mark.parametrize("escape", [True, False])
 @pytest.mark.parametrize("resume", [True, False])
 async def test_every_part_of_an_export_reaches_the_session(form, escape, resume):
-    more = {"columns": ["id"], "compress": "zstd"}
-    request = ExportAsked(**SELECTION, to="folder", file="orders.csv", format=form, escape_formulas=escape, **more)
+    about_file = {"format": form, "escape_formulas": escape, "compress": "zstd"}
+    request = ExportAsked(**SELECTION, to="folder", file="orders.csv", **about_file)
     runtime = SimpleNamespace(add_sink=lambda _: None)
     room = ExportRoom(runtime, Recorder(), stream=None, work=None, downloads=None, folder=None)
     with pytest.raises(Asked) as caught:
-        await room._export(request, "there", resume=resume)
-    options = {
-        "to": "there",
-        "format": form,
-        "resume": resume,
-        "escape_formulas": escape and form in ("csv", "tsv"),
-    }
-    assert caught.value.args == ("export", ("orders",), CHOSEN | more | options)
+        await room._export("1", request, "there", resume=resume)
+    file_format = dragoman.FileFormat(form, compression="zstd", escape=escape and form in ("csv", "tsv"))
+    options = {"format": file_format, "resume": resume}
+    assert caught.value.args == ("export", ("there",), options, "orders", CHOSEN)
 
 
 KEYS = st.builds(
@@ -517,8 +516,10 @@ def test_the_script_asks_for_the_rows_of_the_page():
         code = python_code(ExplainAsked(connection="shop", object="orders", **more))
         [imported] = re.findall(r"^from dragoman import (.+)$", code, re.MULTILINE)
         names = {name: getattr(dragoman, name) for name in imported.split(", ")}
-        [line] = [line for line in code.splitlines() if "session.page(" in line]
-        session = SimpleNamespace(page=lambda *given, **options: (given, options))
+        [line] = [line for line in code.splitlines() if "session.rows(" in line]
+        session = SimpleNamespace(
+            rows=lambda *given, **options: SimpleNamespace(page=lambda: (given, options))
+        )  # fmt: skip
         return eval(line.partition("await ")[2], names | {"session": session})
 
     rows = [

@@ -199,7 +199,7 @@ async def test_a_remedy_crosses_from_a_real_driver_as_data_and_names_its_connect
     [remedy] = caught.value.remedies
     assert (remedy.kind, remedy.arguments["object"]) == ("open-object", "a b")
     assert remedy.arguments["connection"] != "another"
-    assert caught.value.__notes__ == ["the driver suggests: session.page('a b')"]
+    assert caught.value.__notes__ == ["the driver suggests: session.rows('a b').page()"]
     assert caught.value.to_dict()["hint"] == "open 'a b'"
 
 

@@ -18,7 +18,7 @@ async def main(runtime: Runtime) -> int:
     source, index, target = sys.argv[1:]
     told: Counter[str] = Counter()
     async with runtime.open(source) as here, runtime.open(target) as there:
-        async with aclosing(here.rows(index, form="rows")) as rows:
+        async with aclosing(here.rows(index).stream(form="rows")) as rows:
             batch = []
             async for row in rows:
                 batch.append(Delete(RowKey(row["_index"], row["_id"], row.get("_routing"))))

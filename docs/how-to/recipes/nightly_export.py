@@ -27,7 +27,7 @@ async def main(runtime: Runtime) -> None:
             state = [index.get("uuid"), changes]
             if exported.get(name) == state:
                 continue
-            result = await session.export(name, to=day / f"{name}.ndjson.gz")
+            result = await session.rows(name).export(to=day / f"{name}.ndjson.gz")
             exported[name] = state
             record.with_suffix(".new").write_text(json.dumps(exported))
             record.with_suffix(".new").replace(record)

@@ -92,7 +92,7 @@ def python_code(asked: ExplainAsked) -> str:
     return (
         f"import anyio\nfrom dragoman import {', '.join(names)}\n\n\nasync def main():\n"
         f"    async with open({asked.connection!r}) as session:\n"
-        f"        page = await session.page({', '.join(arguments)})\n"
+        f"        page = await session.rows({', '.join(arguments)}).page()\n"
         "        for row in page.rows:\n            print(row.to_dict())\n\n\nanyio.run(main)\n"
     )
 

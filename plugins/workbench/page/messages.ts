@@ -247,10 +247,13 @@ export interface CountAsked {
   readonly object: string;
   readonly filters?: readonly FilterRow[];
   readonly match?: "all" | "any";
+  readonly sort?: readonly SortKey[];
+  readonly columns?: readonly string[] | null;
   readonly span?: TimeSpan | null;
   readonly tenant?: string | null;
   readonly revision?: string;
   readonly now?: string | null;
+  readonly residual?: number | null;
 }
 
 /** A number of rows as text, and what makes it approximate. */
@@ -377,22 +380,18 @@ export interface Executed {
   readonly unsent: readonly UnsentRequest[];
 }
 
-/**
- * What is sent for each row of the filter; no rows are fetched.
- *
- * Attributes:
- *     sort: Only for `Explained.command` and `Explained.python`.
- */
+/** What is sent for each row of the filter; no rows are fetched. */
 export interface ExplainAsked {
   readonly connection: string;
   readonly object: string;
   readonly filters?: readonly FilterRow[];
   readonly match?: "all" | "any";
+  readonly sort?: readonly SortKey[];
+  readonly columns?: readonly string[] | null;
   readonly span?: TimeSpan | null;
   readonly tenant?: string | null;
   readonly revision?: string;
   readonly now?: string | null;
-  readonly sort?: readonly SortKey[];
   readonly residual?: number | null;
 }
 
@@ -461,7 +460,6 @@ export interface Export {
  *     file: The file's name, without a folder.
  *     format: The format.
  *     compress: Its compression.
- *     columns: Of a CSV, TSV or Parquet file; null for all.
  *     escape_formulas: Keep a spreadsheet from running texts of a CSV or TSV file.
  */
 export interface ExportAsked {
@@ -469,15 +467,17 @@ export interface ExportAsked {
   readonly object: string;
   readonly filters?: readonly FilterRow[];
   readonly match?: "all" | "any";
+  readonly sort?: readonly SortKey[];
+  readonly columns?: readonly string[] | null;
   readonly span?: TimeSpan | null;
   readonly tenant?: string | null;
   readonly revision?: string;
   readonly now?: string | null;
+  readonly residual?: number | null;
   readonly to: "download" | "folder";
   readonly file: string;
   readonly format?: "bulk" | "csv" | "documents" | "json" | "parquet" | "rows" | "tsv";
   readonly compress?: "bzip2" | "gzip" | "zstd" | null;
-  readonly columns?: readonly string[] | null;
   readonly escape_formulas?: boolean;
 }
 
@@ -842,28 +842,24 @@ export interface PageAnswer {
  * One page of rows: by `cursor`, else by `offset`.
  *
  * Attributes:
- *     sort: The most significant key first.
- *     columns: The columns to return; None for all.
  *     total: Count all matching rows.
- *     residual: Let the driver itself run filter rows and sorts that the server cannot, over so many rows; None
- *         forbids it.
  */
 export interface PageAsked {
   readonly connection: string;
   readonly object: string;
   readonly filters?: readonly FilterRow[];
   readonly match?: "all" | "any";
+  readonly sort?: readonly SortKey[];
+  readonly columns?: readonly string[] | null;
   readonly span?: TimeSpan | null;
   readonly tenant?: string | null;
   readonly revision?: string;
   readonly now?: string | null;
-  readonly sort?: readonly SortKey[];
+  readonly residual?: number | null;
   readonly offset?: number;
   readonly limit?: number;
-  readonly columns?: readonly string[] | null;
   readonly total?: boolean;
   readonly cursor?: string | null;
-  readonly residual?: number | null;
 }
 
 /** The requests in a console text; nothing is sent. `variables` fill ``${name}``. */
@@ -1141,10 +1137,13 @@ export interface SummaryAsked {
   readonly object: string;
   readonly filters?: readonly FilterRow[];
   readonly match?: "all" | "any";
+  readonly sort?: readonly SortKey[];
+  readonly columns?: readonly string[] | null;
   readonly span?: TimeSpan | null;
   readonly tenant?: string | null;
   readonly revision?: string;
   readonly now?: string | null;
+  readonly residual?: number | null;
   readonly column: string;
   readonly values?: number;
   readonly buckets?: number;

@@ -58,7 +58,7 @@ async def _copy(
 
     from .filters import parse_rows
 
-    rows = parse_rows(filters, raw)
+    filter_rows = parse_rows(filters, raw)
     if (source, object, tenant) == (target, to, to_tenant or tenant):
         raise click.UsageError("the rows would be copied onto themselves; name another object")
     async with AsyncExitStack() as held:
@@ -67,6 +67,7 @@ async def _copy(
         other = one if source == target else await held.enter_async_context(runtime.open(target))
         for session in {id(each): each for each in (one, other)}.values():
             tell_warnings(session)
+        rows = one.rows(object, filters=filter_rows, match=match, tenant=tenant)
         async with suggesting_names(one, object):
             description = await one.describe(object)
         if not create:
@@ -87,9 +88,7 @@ async def _copy(
         load = Load(other, to, name, options=wishes, stdin=pipe[0], progress=progress_in(line, to), announce=told)
         try:
             with line:
-                await copy_rows(
-                    load, pipe, source=one, object=object, target=other, filters=rows, match=match, tenant=tenant
-                )
+                await copy_rows(load, pipe, source=one, selection=rows.selection, target=other)
         except BaseException:
             if any(load.report.counts.values()):
                 say(f"stopped after {show_rows(load.report.rows)}: {counts_of(load.report)}")

@@ -87,21 +87,25 @@ async def export(
     insecure_cluster: bool, max_requests: int | None,
 ) -> None:  # fmt: skip
     """Export an object of any size, or its rows that match a filter."""
-    from dragoman.exports import is_url
+    from dragoman.exports import FileFormat, is_url
 
     from .filters import parse_rows
 
     if options.reserved and not output:
         raise click.UsageError("--events - reserves stdout; name a file for the export: -o FILE")
-    rows = parse_rows(filters, raw)
+    rows = session.rows(
+        object, filters=parse_rows(filters, raw), match=match, columns=parse_names(columns), tenant=tenant,
+        revision=revision, span=span, now=now,
+    )  # fmt: skip
+    file_format = FileFormat(
+        format or "", compression=compress, escape=options.escape_formulas, strict=strict, lists=parse_lists(lists)
+    )
+    seconds = parse_time(keep_alive, option="--keep-alive")
     if insecure_cluster or any(each is not None for each in (parts, cluster, workers, max_requests)):
         await export_in_parts(
-            options, session, object, output=output, parts=parts, cluster=cluster, workers=workers,
+            options, session, rows, output=output, parts=parts, cluster=cluster, workers=workers,
             insecure_cluster=insecure_cluster, max_requests=max_requests, manifest=not no_manifest,
-            format=format or "documents", compress=compress, filters=rows, match=match, columns=parse_names(columns),
-            lists=parse_lists(lists), tenant=tenant, revision=revision, span=span, resume=resume,
-            keep_alive=parse_time(keep_alive, option="--keep-alive"),
-            escape_formulas=options.escape_formulas, strict=strict, now=now,
+            file_format=file_format, resume=resume, keep_alive=seconds,
         )  # fmt: skip
         return
     if output and is_url(output):
@@ -110,12 +114,9 @@ async def export(
         raise click.UsageError("a terminal cannot show Arrow or compressed data; name a file, -o FILE, or use a pipe")
     stream = cast("BinaryIO", _SafeStream() if sys.stdout.isatty() else sys.stdout.buffer)
     async with _resumable(options, Path(output) if output else None):
-        result = await session.export(
-            object, to=Path(output) if output else stream, format=format, compress=compress, filters=rows,
-            match=match, columns=parse_names(columns), lists=parse_lists(lists), tenant=tenant, revision=revision,
-            span=span, resume=resume, manifest=not no_manifest,
-            keep_alive=parse_time(keep_alive, option="--keep-alive"), escape_formulas=options.escape_formulas,
-            strict=strict, now=now,
+        result = await rows.export(
+            Path(output) if output else stream, format=file_format, resume=resume, manifest=not no_manifest,
+            keep_alive=seconds,
         )  # fmt: skip
     say_notes(result.notes)
     if options.json and output:

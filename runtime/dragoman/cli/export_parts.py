@@ -15,7 +15,9 @@ from .output import say_notes, write_json
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
+    from dragoman.exports import FileFormat
     from dragoman.exports.parts.coordinator import Runner
+    from dragoman.sessions.rows import Rows
     from dragoman.sessions.session import Session
 
     from .options import Options
@@ -45,9 +47,9 @@ def in_parts(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 async def export_in_parts(
-    options: Options, session: Session, object: str, *, output: str | None, parts: int | None,
+    options: Options, session: Session, rows: Rows, *, output: str | None, parts: int | None,
     cluster: str | None, workers: int | None, insecure_cluster: bool, max_requests: int | None, manifest: bool,
-    **arguments: Any,
+    file_format: FileFormat, resume: bool, keep_alive: int | None,
 ) -> None:  # fmt: skip
     """Export in parts, here or on a cluster, and print the manifest with --json."""
     if parts is None:
@@ -56,7 +58,7 @@ async def export_in_parts(
         raise click.UsageError("an export in parts needs a folder or a URL: -o FOLDER")
     if not manifest:
         raise click.UsageError("an export in parts always has a manifest: omit --no-manifest")
-    from dragoman.sessions.split_session import AT_ONCE
+    from dragoman.sessions.rows import AT_ONCE
 
     runner: Runner | None = None
     if cluster is not None:
@@ -67,9 +69,10 @@ async def export_in_parts(
     elif workers is not None or insecure_cluster:
         raise click.UsageError("--workers and --insecure-cluster belong to --cluster")
     async with _unfinished(options, session, output):
-        result = await session.export_parts(
-            object, to=output, parts=parts, runner=runner, at_once=max_requests or AT_ONCE, **arguments
-        )
+        result = await rows.export_parts(
+            output, parts=parts, format=file_format, keep_alive=keep_alive, resume=resume,
+            at_once=max_requests or AT_ONCE, runner=runner,
+        )  # fmt: skip
     say_notes(result.notes)
     if options.json:
         write_json(result)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -31,6 +31,8 @@ from .read_options import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from dragoman.sessions.session import Session
     from dragoman.sessions.time_spans import Span
     from dragoman_api.filters import CompiledFilter, Filter, RawQuery
@@ -73,14 +75,10 @@ async def page(
     no_total: bool, as_curl: bool, format: str,
 ) -> None:  # fmt: skip
     """Show a page of rows."""
-    from datetime import UTC, datetime
-
     from msgspec.structs import replace
 
     from dragoman.filter_notes import APPROXIMATE
-    from dragoman.sessions.instants import show_instant
     from dragoman.sessions.time_spans import Span
-    from dragoman_api.grid import PageRequest
 
     from .curl import write_curl
     from .filters import parse_rows, parse_sort
@@ -90,33 +88,28 @@ async def page(
     if last and residual is not None:
         raise click.UsageError("--last cannot be combined with --residual: it counts all rows")
     columns, sort = await with_defaults(options, session.name, object, columns=columns, sort=sort)
-    rows, sorts = parse_rows(filters, raw), parse_sort(sort)
+    rows = session.rows(
+        object, filters=parse_rows(filters, raw), match=match, sort=parse_sort(sort), columns=parse_names(columns),
+        tenant=tenant, revision=revision, span=span, now=now, residual=residual,
+    )  # fmt: skip
     if as_curl:
         if last:
             raise click.UsageError("--last cannot be combined with --as-curl: it counts all rows first")
-        wanted = PageRequest(
-            object=object, sort=sorts, offset=offset, limit=limit, columns=parse_names(columns), total=not no_total,
-            cursor=cursor, tenant=tenant, revision=revision, residual=residual,
-        )  # fmt: skip
-        write_curl(options, session, await session.preview(wanted, filters=rows, match=match, span=span, now=now))
+        requests = await rows.preview_page(limit=limit, offset=offset, total=not no_total, cursor=cursor)
+        write_curl(options, session, requests)
         return
-    now = now or show_instant(datetime.now(UTC))  # one instant for all calls of the command
+    rows = session.select(rows.selection.at())  # one instant for all calls of the command
     shape = options.format_or(format)
     compiled = None
-    if explain and rows:
-        compiled = await session.compile(object, filters=rows, match=match, residual=residual, now=now)
+    if explain and rows.selection.filters:
+        compiled = await rows.explain()
         if shape != "json":
-            _explain(rows, compiled)
+            _explain(rows.selection.filters, compiled)
     if last:
-        number = await session.count(
-            object, filters=rows, match=match, tenant=tenant, revision=revision, span=span, now=now
-        )
-        offset, span = max(0, number - limit), Span.of(number.time)  # the same rows, though time goes on
-    found = await session.page(
-        object, filters=rows, match=match, sort=sorts, offset=offset, limit=limit,
-        columns=parse_names(columns), total=not no_total, cursor=cursor, tenant=tenant,
-        revision=revision, span=span, residual=residual, now=now,
-    )  # fmt: skip
+        number = await rows.count()
+        offset = max(0, number - limit)
+        rows = session.select(replace(rows.selection, span=Span.of(number.time)))  # the same, though time goes on
+    found = await rows.page(limit=limit, offset=offset, total=not no_total, cursor=cursor)
     if last:
         found = replace(found, notes=[*(note for note in number.notes if note not in found.notes), *found.notes])
     options.shown = found, limit
@@ -140,7 +133,7 @@ async def page(
         options.say(f"next: {words}" if len(found.next) < 200 else "more: --json gives `next`")
 
 
-def _explain(rows: list[Filter | RawQuery], compiled: CompiledFilter) -> None:
+def _explain(rows: Sequence[Filter | RawQuery], compiled: CompiledFilter) -> None:
     from .filters import show_row
 
     lines = []
@@ -173,27 +166,20 @@ async def count(
     tenant: str | None, revision: str, span: Span, now: str | None, as_curl: bool,
 ) -> None:  # fmt: skip
     """Count rows exactly."""
-    from datetime import UTC, datetime
-
-    from dragoman.sessions.instants import show_instant
-    from dragoman_api.grid import CountRequest
-
     from .curl import write_curl
     from .filters import parse_rows
 
-    rows = parse_rows(filters, raw)
+    rows = session.rows(
+        object, filters=parse_rows(filters, raw), match=match, tenant=tenant, revision=revision, span=span, now=now
+    )
     if as_curl:
-        wanted = CountRequest(object=object, tenant=tenant, revision=revision)
-        write_curl(options, session, await session.preview(wanted, filters=rows, match=match, span=span, now=now))
+        write_curl(options, session, await rows.preview_count())
         return
-    asked: dict[str, Any] = {
-        "filters": rows, "match": match, "tenant": tenant, "revision": revision, "span": span,
-        "now": now or show_instant(datetime.now(UTC)),
-    }  # fmt: skip
-    number = await session.count(object, **asked)
+    rows = session.select(rows.selection.at())  # one instant for both calls
+    number = await rows.count()
     notes = number.notes
     if raw and not number:  # only a page explains why it is empty
-        empty = await session.page(object, limit=1, total=False, **asked)
+        empty = await rows.page(limit=1, total=False)
         notes = empty.notes
     output.say_notes(notes)
     if options.json:
@@ -217,7 +203,7 @@ async def cell(
     from dragoman.row_ids import read_id
     from dragoman_api.grid import RowKey
 
-    value = await session.cell(RowKey(object, read_id(id), routing), column, revision=revision)
+    value = await session.rows(object, revision=revision).cell(RowKey(object, read_id(id), routing), column)
     if isinstance(value, tuple):
         options.say(f"the row has no '{column}'; a null would be printed as null")
     elif options.json:

@@ -86,7 +86,7 @@ class LiveNames:
         ]
 
     async def _values(self, object: str, column: str) -> list[str]:
-        found = await self._session.summarize(object, column, values=MOST_VALUES, buckets=0)
+        found = await self._session.rows(object).summarize(column, values=MOST_VALUES, buckets=0)
         if found.distinct is not None and found.distinct > MOST_VALUES:
             return []
         texts = [each.value for each in found.values if isinstance(each.value, str)]

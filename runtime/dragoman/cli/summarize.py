@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -52,9 +52,10 @@ async def summarize(
     """Summarize a column: frequent values, rows without a value, extremes, and how numbers and dates are spread."""
     from .filters import parse_rows
 
-    rows = parse_rows(filters, raw)
-    more: dict[str, Any] = {"match": match, "tenant": tenant, "revision": revision, "span": span, "now": now}
-    found = await session.summarize(object, column, filters=rows, values=values, buckets=buckets, **more)
+    rows = session.rows(
+        object, filters=parse_rows(filters, raw), match=match, tenant=tenant, revision=revision, span=span, now=now
+    )
+    found = await rows.summarize(column, values=values, buckets=buckets)
     if options.json:
         output.write_json(found)
     else:

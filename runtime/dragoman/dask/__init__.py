@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .clusters import cluster
     from .reading import close, read
-    from .runner import export, on_cluster
+    from .runner import on_cluster
 
-_HOME = {"close": "reading", "cluster": "clusters", "export": "runner", "on_cluster": "runner", "read": "reading"}
+_HOME = {"close": "reading", "cluster": "clusters", "on_cluster": "runner", "read": "reading"}
 
-__all__ = ["close", "cluster", "export", "on_cluster", "read"]
+__all__ = ["close", "cluster", "on_cluster", "read"]
 
 
 def __getattr__(name: str) -> object:

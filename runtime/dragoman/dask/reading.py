@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from dragoman.exports import need
-from dragoman.sessions.time_spans import DEFAULT
+from dragoman.exports import FileFormat, need
 from dragoman_api.errors import DragomanError, ExportError
 
 from . import workers as tasks
@@ -22,13 +21,11 @@ from .runner import compare, share_pace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from dask.dataframe import DataFrame
 
+    from dragoman.blocking import BlockingRows
     from dragoman.exports.parts.split import Split
-    from dragoman.sessions.time_spans import Span
-    from dragoman_api.filters import Filter, RawQuery
 
 RENEWALS = 3
 """How often a snapshot is renewed within the time that the server keeps it."""
@@ -116,50 +113,32 @@ def _reader(plan: bytes) -> PartReader:
 
 
 def read(
-    connection: str,
-    object: str,  # noqa: A002 - the design's word
+    rows: BlockingRows,
     *,
     parts: int,
-    home: Path | None = None,
     insecure: bool = False,
-    filters: Sequence[Filter | RawQuery] = (),
-    match: str = "all",
-    columns: Sequence[str] | None = None,
     lists: Sequence[str] | None = None,
-    tenant: str | None = None,
-    revision: str = "",
-    span: Span = DEFAULT,
     keep_alive: int | None = None,
     strict: bool = False,
-    now: str | None = None,
 ) -> DataFrame:
-    """Return the rows of an object as a `dask.dataframe`, which reads each partition where it is needed.
+    """Return rows as a `dask.dataframe`, which reads each partition where it is needed.
 
-    Columns and types are those of `Session.table`, as Arrow's types in pandas; ``_misfits`` holds what does not fit.
-    The rows are split at once, into one snapshot if the driver has one, and read when something is computed. Every
-    worker opens the connection of the same name from its own home, and compares server, hosts and driver with those of
-    this process: now if a `distributed.Client` is open, and before each part.
+    Columns and types are those of `Rows.table`, as Arrow's types in pandas; ``_misfits`` holds what does not fit. The
+    rows are split at once, into one snapshot if the driver has one, and read when something is computed. Every worker
+    opens the connection of the same name from its own home, and compares server, hosts and driver with those of this
+    process: now if a `distributed.Client` is open, and before each part.
 
-    This process renews the snapshot as long as the dataframe, or one made from it, exists here. Then the server keeps
-    it for `keep_alive` seconds after the last part that was read, so ``persist()`` needs no dataframe. `close` frees it
-    at once.
+    This process renews the snapshot as long as the dataframe, or one made from it, exists here, whether their
+    connection stays open or not. Then the server keeps it for `keep_alive` seconds after the last part that was read,
+    so ``persist()`` needs no dataframe. `close` frees it at once.
 
     Args:
-        connection: The connection's name, here and on every worker.
-        object: The object's name.
+        rows: The rows of a connection that `connect` opened.
         parts: The wanted number of partitions; there are fewer if the object has fewer rows.
-        home: The home of this process, as for Runtime; other processes have their own.
         insecure: Accept an open client whose connections are not encrypted.
-        filters: As for `Session.export`.
-        match: As for `Session.export`.
-        columns: As for `Session.batches`.
-        lists: As for `Session.batches`.
-        tenant: As for `Session.export`.
-        revision: As for `Session.export`.
-        span: As for `Session.export`.
-        keep_alive: As for `Session.split`.
-        strict: As for `Session.batches`.
-        now: As for `Session.split`.
+        lists: As for `Rows.batches`.
+        keep_alive: As for `Rows.split`.
+        strict: As for `Rows.batches`.
 
     Returns:
         The dataframe. Notes on the rows, such as that there is no snapshot, come as warnings of Python.
@@ -167,30 +146,15 @@ def read(
     Raises:
         ConfigurationError: ``dragoman[dask]`` is not installed, the client is refused, or a worker lacks the connection
             or differs (``worker-differs``).
-        DragomanError: As for `Session.split`.
+        DragomanError: As for `Rows.split`.
     """
     for module in ("distributed", "pandas", "pyarrow"):
         need(module, extra="dask")
     client = _client()
     if client is not None and not (address := client.scheduler.address).startswith("inproc://"):
         check_address(address, insecure=insecure)
-    own = str(home) if home is not None else ""
-    with tasks.lend(connection, own) as (session, _):
-        split = session.split(
-            object,
-            parts=parts,
-            format="arrow",
-            filters=filters,
-            match=match,
-            columns=columns,
-            lists=lists,
-            tenant=tenant,
-            revision=revision,
-            span=span,
-            keep_alive=keep_alive,
-            strict=strict,
-            now=now,
-        )
+    own = str(rows.home) if rows.home is not None else ""
+    split = rows.split(parts, format=FileFormat("arrow", strict=strict, lists=lists), keep_alive=keep_alive)
     snapshot = Snapshot(split, own) if split.snapshot else None
     try:
         if client is not None:
@@ -204,7 +168,7 @@ def read(
         raise
     finally:
         for note in split.notes:
-            warnings.warn(f"{object}: {note.reason}", stacklevel=2)
+            warnings.warn(f"{split.request.object}: {note.reason}", stacklevel=2)
 
 
 def close(frame: DataFrame) -> None:

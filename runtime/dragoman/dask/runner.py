@@ -11,8 +11,6 @@ import anyio
 import msgspec
 from anyio.to_thread import run_sync
 
-from dragoman.blocking import connect
-from dragoman.sessions.time_spans import DEFAULT
 from dragoman_api.errors import ConfigurationError, DragomanError, ExportError
 from dragoman_api.wording import failure
 
@@ -24,10 +22,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dragoman.exports.parts.coordinator import Runner
-    from dragoman.exports.parts.split import PartResult, PartsResult, Split
+    from dragoman.exports.parts.split import PartResult, Split
     from dragoman.exports.parts.target import PartsTarget
-    from dragoman.sessions.time_spans import Span
-    from dragoman_api.filters import Filter, RawQuery
 
 STOP_SECONDS = 10
 """How long the workers may take to end their tasks after a cancellation."""
@@ -41,7 +37,7 @@ def on_cluster(
     home: Path | None = None,
     max_requests: int | None = None,
 ) -> Runner:
-    """Return a runner of parts for `Session.export_parts`, on a Dask cluster.
+    """Return a runner of parts for `Rows.export_parts`, on a Dask cluster.
 
     Before any part starts, every worker opens the connection of the same name from its own home, and compares server,
     hosts and driver with those of this process, and writes to the target: all must have it under the same path or URL.
@@ -184,87 +180,3 @@ def _check(target: PartsTarget, part: PartResult) -> None:
         reason = f"{target.name}/{part.file} {found}, although a worker has written it"
         hint = "export into a folder or a store that this machine and all workers have under the same path"
         raise ExportError(reason, hint=hint, code="parts-differ")
-
-
-def export(
-    connection: str,
-    object: str,  # noqa: A002 - the design's word
-    *,
-    to: Path | str,
-    parts: int,
-    cluster: str = LOCAL,
-    workers: int | None = None,
-    insecure: bool = False,
-    home: Path | None = None,
-    max_requests: int | None = None,
-    format: str = "documents",  # noqa: A002
-    compress: str | None = None,
-    filters: Sequence[Filter | RawQuery] = (),
-    match: str = "all",
-    columns: Sequence[str] | None = None,
-    lists: Sequence[str] | None = None,
-    tenant: str | None = None,
-    revision: str = "",
-    span: Span = DEFAULT,
-    keep_alive: int | None = None,
-    escape_formulas: bool = False,
-    strict: bool = False,
-    resume: bool = False,
-    now: str | None = None,
-) -> PartsResult:
-    """Export an object in parts on a Dask cluster, for code without ``async``; see `Session.export_parts`.
-
-    Args:
-        connection: The connection's name, here and on every worker.
-        object: The object's name.
-        to: The folder or URL, which this machine and all workers have under the same path.
-        parts: The wanted number of parts, better several for each worker.
-        cluster: As for `on_cluster`.
-        workers: As for `on_cluster`.
-        insecure: As for `on_cluster`.
-        home: As for Runtime.
-        max_requests: As for `on_cluster`.
-        format: As for `Session.export_parts`.
-        compress: As for `Session.export_parts`.
-        filters: As for `Session.export_parts`.
-        match: As for `Session.export_parts`.
-        columns: As for `Session.export_parts`.
-        lists: As for `Session.export_parts`.
-        tenant: As for `Session.export_parts`.
-        revision: As for `Session.export_parts`.
-        span: As for `Session.export_parts`.
-        keep_alive: As for `Session.export_parts`.
-        escape_formulas: As for `Session.export_parts`.
-        strict: As for `Session.export_parts`.
-        resume: As for `Session.export_parts`.
-        now: As for `Session.export_parts`.
-
-    Returns:
-        The content of the manifest.
-
-    Raises:
-        DragomanError: As for `Session.export_parts`; a worker lacks the connection or differs (``worker-differs``), or
-            could not run a part (``worker-failed``), or the scheduler is gone (``cluster-lost``).
-    """
-    runner = on_cluster(cluster, workers=workers, insecure=insecure, home=home, max_requests=max_requests)
-    with connect(connection, home=home) as session:
-        return session.export_parts(
-            object,
-            to=to,
-            parts=parts,
-            format=format,
-            compress=compress,
-            filters=filters,
-            match=match,
-            columns=columns,
-            lists=lists,
-            tenant=tenant,
-            revision=revision,
-            span=span,
-            keep_alive=keep_alive,
-            escape_formulas=escape_formulas,
-            strict=strict,
-            resume=resume,
-            now=now,
-            runner=runner,
-        )

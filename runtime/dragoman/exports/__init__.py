@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from .checkpoints import unfinished
     from .driver_notes import add_notes
     from .export import Export, ExportSource
-    from .formats import COMPRESSIONS, FORMATS, TYPED, Shape, choose, choose_columns, need
+    from .formats import COMPRESSIONS, FORMATS, FileFormat, choose, choose_columns, need
     from .results import ExportResult
     from .stores import is_url
     from .targets import files_beside
@@ -21,8 +21,7 @@ _HOME = {
     "Export": "export",
     "ExportResult": "results",
     "ExportSource": "export",
-    "Shape": "formats",
-    "TYPED": "formats",
+    "FileFormat": "formats",
     "add_notes": "driver_notes",
     "choose": "formats",
     "choose_columns": "formats",
@@ -36,11 +35,10 @@ _HOME = {
 __all__ = [
     "COMPRESSIONS",
     "FORMATS",
-    "TYPED",
     "Export",
     "ExportResult",
     "ExportSource",
-    "Shape",
+    "FileFormat",
     "add_notes",
     "choose",
     "choose_columns",

@@ -25,7 +25,7 @@ from .checkpoints import Checkpoint, checkpoint_due
 from .csv_lines import Csv
 from .driver_notes import add_notes
 from .failures import reporting
-from .formats import SEPARATED, TYPED, Compressor
+from .formats import SEPARATED, Compressor
 from .json_array import JsonArray
 from .results import ExportResult
 from .spreadsheet_formulas import formula_notes
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from dragoman_api.exports import ExportRequest
 
     from .arrow_stream import ArrowStream
-    from .formats import Shape
+    from .formats import FileFormat
 
     Converter = Csv | JsonArray | ArrowStream
     Parts = Callable[[ExportRequest], AbstractAsyncContextManager[AsyncIterator[ExportPart]]]
@@ -72,18 +72,24 @@ class Export:
     """One export into one target; single use."""
 
     def __init__(
-        self, source: ExportSource, *, to: Path | BinaryIO, shape: Shape, resume: bool, emit: Callable[[Event], None]
+        self,
+        source: ExportSource,
+        *,
+        to: Path | BinaryIO,
+        file_format: FileFormat,
+        resume: bool,
+        emit: Callable[[Event], None],
     ) -> None:
         """Begin.
 
         Args:
             source: The source, as events and the manifest describe it.
             to: A path, or an open stream.
-            shape: Format and compression.
+            file_format: From `choose`.
             resume: Continue after an earlier run's checkpoint.
             emit: Receives events.
         """
-        self._source, self._shape, self._resume, self._emit = source, shape, resume, emit
+        self._source, self._format, self._resume, self._emit = source, file_format, resume, emit
         self._target = FileTarget(to) if isinstance(to, Path) else StreamTarget(to)
         self._began = time.perf_counter()
         self._started = _now()
@@ -101,8 +107,8 @@ class Export:
         self._marked = (0, self._began)  # bytes and time of the last checkpoint
         self._keys: RowKeys | None = None  # counts what a table of all columns does not show
         self._arrow: ArrowStream | None = None  # what converts to columns that have types
-        inside = shape.format == "parquet"
-        self._compressor = Compressor(shape.compression) if shape.compression and not inside else None
+        compression = None if file_format.format == "parquet" else file_format.compression
+        self._compressor = Compressor(compression) if compression else None
 
     @property
     def resumable(self) -> bool:
@@ -168,8 +174,8 @@ class Export:
         self._keys = RowKeys(described or columns) if whole else None
         self._converter = self._make_converter(columns, described or columns)
         body = request.filter.body if request.filter else None
-        about: dict[str, Any] = {"filter": body, "driver": self._source.plugin, "escaping": self._shape.escape or None}
-        about["strict"] = self._shape.strict or None
+        about: dict[str, Any] = {"filter": body, "driver": self._source.plugin, "escaping": self._format.escape or None}
+        about["strict"] = self._format.strict or None
         about["lists"] = {column.name: column.many for column in columns if column.many}
         self._identity = {**self._identify(request), **about}
         try:
@@ -204,8 +210,8 @@ class Export:
             "tenant": request.tenant,
             "revision": request.revision,
             "time": request.time and msgspec.structs.asdict(request.time),
-            "format": self._shape.format,
-            "compression": self._shape.compression,
+            "format": self._format.format,
+            "compression": self._format.compression,
             "columns": request.columns,
         }
 
@@ -332,14 +338,14 @@ class Export:
 
     def _make_converter(self, columns: Sequence[Column], described: Sequence[Column]) -> Converter | None:
         """Return what makes the file's bytes of the driver's lines; None if they are the same."""
-        if self._shape.format in SEPARATED:
-            return Csv(columns, keys=self._keys, escape=self._shape.escape, tabs=self._shape.format == "tsv")
-        if self._shape.format in TYPED:
+        if self._format.format in SEPARATED:
+            return Csv(columns, keys=self._keys, escape=self._format.escape, tabs=self._format.format == "tsv")
+        if self._format.typed:
             from .arrow_stream import ArrowStream
 
-            self._arrow = ArrowStream(columns, described=described, strict=self._shape.strict, keys=self._keys)
+            self._arrow = ArrowStream(columns, described=described, strict=self._format.strict, keys=self._keys)
             return self._arrow
-        return JsonArray() if self._shape.format == "json" else None
+        return JsonArray() if self._format.format == "json" else None
 
     def _make(self) -> None:
         """Finish the bytes; a Parquet file is built only now, from the complete Arrow stream."""
@@ -347,7 +353,7 @@ class Export:
         if tail and self.resumable and self._driver is not None:
             self._before_tail = self._mark()
         self._write(tail, last=True)
-        if self._shape.format != "parquet":
+        if self._format.format != "parquet":
             return
         from .parquet import write_parquet
 
@@ -357,7 +363,7 @@ class Export:
             self._secure(self._mark())
         with self._target.guarding():
             write_parquet(
-                self._target.part, self._target.made, compression=self._shape.compression, mode=self._target.mode
+                self._target.part, self._target.made, compression=self._format.compression, mode=self._target.mode
             )
         self._target.take(self._target.made)
 
@@ -377,7 +383,7 @@ class Export:
         told = self._arrow.notes if self._arrow else self.left_out.notes()
         notes = [*self._given, *filter_notes(request.filter), *self._notes, *told]
         if self._converter:
-            notes = [*notes, *formula_notes(self._converter.formulas, escaped=self._shape.escape)]
+            notes = [*notes, *formula_notes(self._converter.formulas, escaped=self._format.escape)]
         if self._total is not None and self._total != self._rows:
             reason = f"{self._total:,} rows were counted beforehand, but {self._rows:,} arrived"
             notes = [*notes, Note(code="rows-differ", reason=reason)]

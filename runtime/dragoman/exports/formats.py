@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
@@ -15,7 +16,7 @@ from dragoman_api.exports import ExportForm
 from dragoman_api.kit.left_out import CUT, columns_left_out
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from dragoman_api.columns import Column, Description, Note
 
@@ -58,20 +59,27 @@ PACKED = (".xz", ".lzma", ".lz4", ".br", ".zip", ".7z", ".tgz")
 """Endings of compressed files that an export cannot be."""
 
 
-class Shape(msgspec.Struct, frozen=True):
-    """The format and compression of an export.
+class FileFormat(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """What a file of an export is.
 
     Attributes:
-        format: One of `FORMS`.
-        compression: One of `COMPRESSIONS`; None for no compression.
-        escape: Put an apostrophe before formulas; CSV and TSV only.
-        strict: Refuse a value that does not fit its column's type; Arrow and Parquet only.
+        format: ``documents`` as they are stored, also called ``ndjson``; ``json`` for one array of them; ``rows`` with
+            id and metadata; ``csv``, ``tsv``; ``bulk`` for the server's own bulk endpoint; ``arrow`` for an Arrow
+            stream; ``parquet``. Empty goes by the file's ending; a name without one stands for documents.
+        compression: ``gzip``, ``bzip2`` or ``zstd``; None goes by the file's name.
+        escape: Put an apostrophe before the texts of a CSV or TSV file that a spreadsheet would take for a formula. If
+            false, the texts stay unchanged and a note counts them.
+        strict: Refuse a value that does not fit its type in an Arrow or Parquet file (code ``values-misfit``); see
+            `Rows.batches`.
+        lists: The columns of an Arrow or Parquet file that are lists, as for `Rows.batches`; an export that is resumed
+            keeps what its first run found.
     """
 
-    format: str
-    compression: str | None
+    format: str = ""
+    compression: str | None = None
     escape: bool = False
     strict: bool = False
+    lists: Sequence[str] | None = None
 
     @property
     def form(self) -> ExportForm:
@@ -79,56 +87,69 @@ class Shape(msgspec.Struct, frozen=True):
         return FORMS[self.format]
 
     @property
+    def typed(self) -> bool:
+        """Whether the file has columns that have types."""
+        return self.format in TYPED
+
+    @property
     def tabular(self) -> bool:
         """Whether the file has columns."""
         return self.format in (*SEPARATED, *TYPED)
 
 
-def choose(
-    to: Path | BinaryIO,
-    *,
-    format: str | None,  # noqa: A002
-    compress: str | None,
-    escape_formulas: bool = False,
-    strict: bool = False,
-) -> Shape:
-    """Choose the shape: from the arguments, else from the file's name; unchanged documents if that has no ending.
+def choose(to: Path | BinaryIO, format: FileFormat | str | None = None) -> FileFormat:  # noqa: A002 - the public word
+    """Decide what the file of an export is: as the argument says, else as the file's name does.
+
+    Args:
+        to: A path, or an open binary stream.
+        format: What is decided already; a text is a format alone.
+
+    Returns:
+        A file format whose format is one of `FORMS`.
 
     Raises:
         ConfigurationError: The format is unknown, does not fit the target, or needs a missing package; or the file's
-            name has an unknown ending, and the arguments do not say the format.
+            name has an unknown ending, and the argument does not say the format.
     """
-    suffixes = [each.lower() for each in to.suffixes] if isinstance(to, Path) else []
+    wanted = format if isinstance(format, FileFormat) else FileFormat(format or "")
+    if wanted.format and wanted.format not in FORMATS:
+        raise ConfigurationError(f"unknown format {wanted.format!r}", hint=f"use one of: {', '.join(FORMATS)}")
+    if wanted.compression is not None and wanted.compression not in COMPRESSIONS:
+        text = f"unknown compression {wanted.compression!r}"
+        raise ConfigurationError(text, hint=f"use {' or '.join(COMPRESSIONS)}")
+    suffixes = [suffix.lower() for suffix in to.suffixes] if isinstance(to, Path) else []
     outer = COMPRESSED.get(suffixes[-1]) if suffixes else None
     inner = suffixes[:-1] if outer else suffixes
-    if not compress and suffixes and suffixes[-1] in PACKED:
+    if not wanted.compression and suffixes and suffixes[-1] in PACKED:
         text = f"an export cannot be compressed as {suffixes[-1]!r} says"
         raise ConfigurationError(text, hint=f"end the file's name in {' or '.join(COMPRESSED)}", code="format-unknown")
-    chosen = format or format_of_ending(inner, FORMATS, what="an export")
-    chosen = "documents" if chosen == "ndjson" else chosen
-    if chosen not in FORMS:
-        raise ConfigurationError(f"unknown format {chosen!r}", hint=f"use one of: {', '.join(FORMATS)}")
-    if compress is not None and compress not in COMPRESSIONS:
-        raise ConfigurationError(f"unknown compression {compress!r}", hint=f"use {' or '.join(COMPRESSIONS)}")
-    shape = Shape(chosen, compress or outer, escape_formulas, strict)
-    if escape_formulas and chosen not in SEPARATED:
+    name = wanted.format or format_of_ending(inner, FORMATS, what="an export")
+    chosen = msgspec.structs.replace(
+        wanted, format="documents" if name == "ndjson" else name, compression=wanted.compression or outer
+    )
+    if chosen.escape and chosen.format not in SEPARATED:
         hint = "omit it, or export with --format csv"
-        raise ConfigurationError(f"only CSV and TSV files have escaped formulas, but the format is {chosen}", hint=hint)
-    if strict and chosen not in TYPED:
+        text = f"only CSV and TSV files have escaped formulas, but the format is {chosen.format}"
+        raise ConfigurationError(text, hint=hint)
+    if chosen.strict and not chosen.typed:
         hint = "omit it, or export with --format parquet"
-        raise ConfigurationError(f"only Arrow and Parquet files are strict, but the format is {chosen}", hint=hint)
-    if chosen == "arrow":
+        text = f"only Arrow and Parquet files are strict, but the format is {chosen.format}"
+        raise ConfigurationError(text, hint=hint)
+    if chosen.lists and not chosen.typed:
+        hint = "omit them, or export with format='parquet'"
+        raise ConfigurationError("only the columns of Arrow and Parquet files are lists", hint=hint)
+    if chosen.format == "arrow":
         need("pyarrow", extra="arrow")
-    if chosen == "parquet":
+    if chosen.format == "parquet":
         if outer or not isinstance(to, Path):
             text = "a Parquet file has internal compression and cannot be streamed"
             raise ConfigurationError(text, hint="use a file name that ends in .parquet")
-        if shape.compression == "bzip2":
+        if chosen.compression == "bzip2":
             raise ConfigurationError("a Parquet file is not compressed with bzip2", hint="use gzip or zstd")
         need("pyarrow", extra="parquet")
-    if shape.compression == "zstd" and chosen != "parquet":
+    if chosen.compression == "zstd" and chosen.format != "parquet":
         zstd()
-    return shape
+    return chosen
 
 
 def format_of_ending(suffixes: Sequence[str], formats: Sequence[str], *, what: str) -> str:

@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import anyio
 from anyio.to_thread import run_sync
+from msgspec.structs import replace
 
 from dragoman_api.columns import Written
 from dragoman_api.errors import ConfigurationError, DragomanError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
+    from dragoman.sessions.selections import RowSelection
     from dragoman.sessions.session import Session
-    from dragoman_api.filters import Filter, RawQuery
 
     from .loads import Load
     from .reports import LoadReport
@@ -33,11 +32,8 @@ async def copy(
     pipe: tuple[BinaryIO, BinaryIO],
     *,
     source: Session,
-    object: str,  # noqa: A002 - the design's word
+    selection: RowSelection,
     target: Session,
-    filters: Sequence[Filter | RawQuery] = (),
-    match: str = "all",
-    tenant: str | None = None,
 ) -> LoadReport:
     """Copy the rows of an object: export them into a pipe, and load them from it.
 
@@ -45,11 +41,8 @@ async def copy(
         load: The load, of format ``rows``, that reads the pipe.
         pipe: From `make_pipe`; both ends are closed in the end.
         source: The connection that the rows come from.
-        object: Their object.
+        selection: Which of its rows.
         target: The connection that receives them.
-        filters: Rows of the filter.
-        match: ``all`` or ``any``.
-        tenant: Whose rows, where the object has tenants.
 
     Raises:
         ConfigurationError: The two connections have different types.
@@ -60,10 +53,8 @@ async def copy(
 
     async def export() -> None:
         try:
-            columns = await _beside(source, object)
-            await source.export(
-                object, to=writer, format="rows", filters=filters, match=match, columns=columns, tenant=tenant
-            )
+            columns = await _columns_to_name(source, selection.object)
+            await source.select(replace(selection, columns=columns)).export(writer, format="rows")
         except BrokenPipeError:  # the load has ended, and says why
             pass
         except DragomanError as error:
@@ -95,11 +86,11 @@ async def copy(
     return load.report
 
 
-async def _beside(source: Session, name: str) -> list[str] | None:
+async def _columns_to_name(source: Session, name: str) -> tuple[str, ...] | None:
     """Name the columns that an export holds only if they are named, such as vectors; None for none."""
     columns = (await source.describe(name)).columns
-    outer = [each for each in columns if len(each.path) == 1 and not each.is_key]
-    return [each.name for each in outer if each.written is not Written.NEVER] or None
+    outer = [column for column in columns if len(column.path) == 1 and not column.is_key]
+    return tuple(column.name for column in outer if column.written is not Written.NEVER) or None
 
 
 async def _close(end: BinaryIO) -> None:

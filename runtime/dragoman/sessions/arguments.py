@@ -27,6 +27,12 @@ def check_sort(sort: Sequence[Any]) -> None:
     _check(sort, (Sort,), what="a sort", hint=_SORT)
 
 
+def check_names(names: Any, *, name: str) -> None:
+    """Refuse what is no list of texts. Raises ConfigurationError."""
+    if isinstance(names, str) or not isinstance(names, Sequence) or not all(isinstance(text, str) for text in names):
+        raise ConfigurationError(f"{name} is {quoted(names)}, which is not a list of texts", hint=f'{name}=["…"]')
+
+
 def check_key(key: Any) -> None:
     """Refuse what is no key of a row, such as its id. Raises ConfigurationError."""
     _check((key,), (RowKey,), what="the key of a row", hint=_KEY)

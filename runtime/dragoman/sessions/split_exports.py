@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from contextlib import aclosing, asynccontextmanager
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -12,9 +13,8 @@ import msgspec
 from anyio.to_thread import run_sync
 
 from dragoman.background import background
-from dragoman.exports import TYPED, Export, ExportSource
+from dragoman.exports import Export, ExportSource, choose
 from dragoman.exports.failures import reporting
-from dragoman.exports.formats import column_notes
 from dragoman.exports.parts.coordinator import Coordinator
 from dragoman.exports.parts.pace import Pace
 from dragoman.exports.parts.split import ExportOrigin, PartResult, Split
@@ -23,20 +23,19 @@ from dragoman.exports.uploads import local_file
 from dragoman.exports.values import RowKeys
 from dragoman_api.errors import ConfigurationError, DragomanError, DriverFaultError, ExportError
 from dragoman_api.events import ExportProgressed
-from dragoman_api.exports import MAX_SHARES, ExportRequest, SnapshotHold, SplitRequest
+from dragoman_api.exports import MAX_SHARES, SnapshotHold, SplitRequest
 from dragoman_api.hookspecs import DriverSpec
 
 from .prepared_reads import until_unchanged
-from .whole_reads import check_format, lists_of, requested_batches, table_columns, with_lists
+from .whole_reads import lists_of, plan_read, requested_batches
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
-    from pathlib import Path
 
     from anyio.streams.memory import MemoryObjectSendStream
     from pyarrow import RecordBatch
 
-    from dragoman.exports import Shape
+    from dragoman.exports import FileFormat
     from dragoman.exports.export import Parts
     from dragoman.exports.parts.coordinator import Runner
     from dragoman.exports.parts.split import PartsResult
@@ -44,9 +43,8 @@ if TYPE_CHECKING:
     from dragoman_api.columns import Note
     from dragoman_api.events import Event
 
-    from .driver_calls import Calls
-    from .live_driver import LiveDriver
-    from .prepared_reads import Preparation, Scope
+    from .prepared_reads import Preparation
+    from .selections import RowSelection
     from .whole_reads import Lists
 
 LEAST_HOLD = 60
@@ -56,12 +54,12 @@ LEAST_HOLD = 60
 class SplitExports:
     """The split exports of one session."""
 
-    def __init__(self, driver: LiveDriver, calls: Calls, reads: Preparation) -> None:
-        self._driver, self._calls, self._reads = driver, calls, reads
+    def __init__(self, reads: Preparation) -> None:
+        self._reads, self._calls = reads, reads.calls
 
     def origin(self) -> ExportOrigin:
         """Return the server and the driver of this connection."""
-        driver, generation = self._driver, self._driver.generation
+        driver, generation = self._reads.driver, self._reads.driver.generation
         return ExportOrigin(
             connection=driver.info.name,
             server=f"{driver.server.product} {driver.server.version}",
@@ -71,53 +69,35 @@ class SplitExports:
             wheel=generation.sha256,
         )
 
-    async def split(
-        self,
-        scope: Scope,
-        *,
-        shape: Shape,
-        columns: Sequence[str] | None,
-        lists: Lists,
-        parts: int,
-        keep_alive: int,
-    ) -> Split:
-        """Split an export; see `Session.split`.
+    async def split(self, selection: RowSelection, *, file_format: FileFormat, parts: int, keep_alive: int) -> Split:
+        """Split an export; see `Rows.split`.
 
         Args:
-            scope: The rows.
-            shape: Format and compression.
-            columns: Of a table, in order; None for all.
-            lists: As for `with_lists`.
+            selection: The rows.
+            file_format: What each part is.
             parts: The wanted number of parts.
             keep_alive: Seconds for which the server holds the snapshot without requests.
         """
-        planned = await self.plan(scope, shape=shape, columns=columns, lists=lists, parts=parts, keep_alive=keep_alive)
+        plan = await self.plan(selection, file_format=file_format, parts=parts, keep_alive=keep_alive)
 
         async def divide() -> Split:
-            asked = SplitRequest(export=planned.request, shares=parts)
-            made = await self._calls.run(DriverSpec.split_export, asked, object=scope.object)
-            if not 1 <= len(made.shares) <= parts:
-                raise DriverFaultError(f"the driver made {len(made.shares):,} parts, not 1 to {parts:,}")
+            request = SplitRequest(export=plan.request, shares=parts)
+            division = await self._calls.run(DriverSpec.split_export, request, object=selection.object)
+            if not 1 <= len(division.shares) <= parts:
+                raise DriverFaultError(f"the driver made {len(division.shares):,} parts, not 1 to {parts:,}")
             return msgspec.structs.replace(
-                planned,
-                shares=made.shares,
-                snapshot=made.snapshot,
-                total=made.total,
-                notes=[*planned.notes, *made.notes],
+                plan,
+                shares=division.shares,
+                snapshot=division.snapshot,
+                total=division.total,
+                notes=[*plan.notes, *division.notes],
             )
 
         split, changed = await until_unchanged(divide)
         return msgspec.structs.replace(split, notes=[*split.notes, *changed])
 
     async def plan(
-        self,
-        scope: Scope,
-        *,
-        shape: Shape,
-        columns: Sequence[str] | None,
-        lists: Lists,
-        parts: int,
-        keep_alive: int,
+        self, selection: RowSelection, *, file_format: FileFormat, parts: int, keep_alive: int, lists: Lists = None
     ) -> Split:
         """Return a split without shares yet: what `Split.identity` compares. Nothing is held on the server.
 
@@ -126,43 +106,25 @@ class SplitExports:
         """
         if not 1 <= parts <= MAX_SHARES:
             raise ConfigurationError(f"an export has 1 to {MAX_SHARES:,} parts, not {parts:,}")
-        self._reads.check(tenant=scope.tenant, revision=scope.revision)
-        described = await self._reads.describe(scope.object) if shape.tabular else None
-        table = table_columns(described, columns, typed=shape.format in TYPED) if described else []
-        made = await self._reads.prepare(scope, fresh=not shape.tabular)
-        check_format(lists, typed=shape.format in TYPED)
-        notes = made.notes
-        if shape.format in TYPED:
-            table, found = await with_lists(self._calls, scope, made, table, lists=lists)
-            notes = [*notes, *found]
-        named = [column.name for column in table] if shape.tabular else columns
-        request = ExportRequest(
-            object=scope.object,
-            filter=made.filter,
-            time=made.time,
-            form=shape.form,
-            columns=None if named is None else list(named),
-            tenant=scope.tenant,
-            revision=scope.revision,
-            keep_alive=max(keep_alive, LEAST_HOLD),
-        )
+        selection = selection.of_server()
+        hold = max(keep_alive, LEAST_HOLD)
+        read = await plan_read(self._reads, selection, file_format=file_format, lists=lists, keep_alive=hold)
+        compiled = read.prepared.filter
+        assert selection.now is not None
         return Split(
             origin=self.origin(),
-            request=request,
+            request=read.request,
             shares=[],
             snapshot="",
             total=None,
-            notes=[*notes, *(column_notes(described, columns) if described else ())],
-            filter=made.filter.rows if made.filter else [],
+            notes=[*read.prepared.notes, *read.notes],
+            filter=compiled.rows if compiled else [],
             wanted=parts,
-            format=shape.format,
-            compression=shape.compression,
-            escape=shape.escape,
-            strict=shape.strict,
-            table=table,
-            described=described.columns if described else [],
-            whole=shape.tabular and columns is None,
-            now=scope.now,
+            format=file_format,
+            table=read.table,
+            described=read.described,
+            whole=read.whole,
+            now=selection.now,
             started=datetime.now(UTC).isoformat(timespec="seconds"),
         )
 
@@ -197,7 +159,7 @@ class SplitExports:
             version=split.origin.version,
         )
         async with local_file(to, confirm=confirm) as (file, ready):
-            export = Export(source, to=file, shape=split.shape, resume=False, emit=emit)
+            export = Export(source, to=file, file_format=split.format, resume=False, emit=emit)
             with export.reporting():
                 request = split.of_part(number)
                 about: dict[str, Any] = {"columns": split.table, "described": split.described, "whole": split.whole}
@@ -223,14 +185,14 @@ class SplitExports:
         self, split: Split, number: int, notes: list[Note], *, pace: Pace | None
     ) -> AsyncGenerator[RecordBatch, None]:
         """Yield the rows of one part as record batches; see `Session.part_batches`."""
-        if split.format not in TYPED:
-            reason = f"a part of the format {split.format} has no columns with types"
+        if not split.format.typed:
+            reason = f"a part of the format {split.format.format} has no columns with types"
             raise ConfigurationError(reason, hint="split with format='arrow'")
         await self._know(split, number)
         from dragoman.exports.tables import TableReader
 
         keys = RowKeys(split.described) if split.whole else None
-        reader = TableReader(split.table, described=split.described, strict=split.strict, keys=keys)
+        reader = TableReader(split.table, described=split.described, strict=split.format.strict, keys=keys)
         async with aclosing(requested_batches(self._at(pace), split.of_part(number), reader, notes)) as batches:
             async for batch in batches:
                 yield batch
@@ -297,46 +259,41 @@ async def _results(
 
 async def split_or_continue(
     exports: SplitExports,
-    found: Split | None,
-    scope: Scope,
+    unfinished: Split | None,
+    selection: RowSelection,
     *,
-    shape: Shape,
-    columns: Sequence[str] | None,
-    lists: Lists,
+    file_format: FileFormat,
     parts: int,
     keep_alive: int,
-    now: datetime | None,
 ) -> Split:
     """Split an export, or return the unfinished one of its target.
 
     Args:
         exports: Those of the session.
-        found: The unfinished export; None to begin.
-        scope: The rows.
-        shape: Format and compression.
-        columns: Of a table, in order; None for all.
-        lists: As for `with_lists`; None for those of the unfinished export, if there is one.
+        unfinished: The unfinished export; None to begin.
+        selection: The rows; relative times count from its instant, or from that of the unfinished export.
+        file_format: What each part is; by default with the lists of the unfinished export.
         parts: The wanted number of parts.
         keep_alive: Seconds for which the server holds the snapshot without requests.
-        now: The instant that relative times count from; None for the present one, or that of the unfinished export.
 
     Raises:
         ExportError: The unfinished export is another one (code ``resume-refused``).
     """
-    counted = now if now is not None or found is None else found.now
-    if counted is not None:
-        scope = msgspec.structs.replace(scope, now=counted)
-    if found is None:
-        return await exports.split(scope, shape=shape, columns=columns, lists=lists, parts=parts, keep_alive=keep_alive)
-    if lists is None:
-        lists = lists_of(found.table)
-    asked = await exports.plan(scope, shape=shape, columns=columns, lists=lists, parts=parts, keep_alive=keep_alive)
-    wanted, has = asked.identity(), found.identity()
+    if unfinished is None:
+        return await exports.split(selection, file_format=file_format, parts=parts, keep_alive=keep_alive)
+    plan = await exports.plan(
+        selection.at(unfinished.now),
+        file_format=file_format,
+        parts=parts,
+        keep_alive=keep_alive,
+        lists=lists_of(unfinished.table) if file_format.typed and file_format.lists is None else None,
+    )
+    wanted, has = plan.identity(), unfinished.identity()
     if differences := [name for name in wanted if wanted[name] != has[name]]:
         reason = f"the unfinished export has another {', another '.join(differences)}"
         hint = "repeat the command as it was, or export into another folder"
         raise ExportError(reason, hint=hint, code="resume-refused")
-    return found
+    return unfinished
 
 
 async def abandon(to: Path | str, free: Callable[[Split], Awaitable[object]]) -> None:
@@ -355,38 +312,35 @@ async def abandon(to: Path | str, free: Callable[[Split], Awaitable[object]]) ->
         await run_sync(target.leave)
 
 
-async def in_target(
-    exports: SplitExports,
-    to: Path | str,
-    runner: Runner,
-    scope: Scope,
+async def export_parts(
+    reads: Preparation,
+    selection: RowSelection,
     *,
-    shape: Shape,
-    columns: Sequence[str] | None,
-    lists: Lists,
+    to: Path | str,
+    file_format: FileFormat | str,
     parts: int,
     keep_alive: int,
     resume: bool,
-    now: datetime | None,
-    emit: Callable[[Event], None],
+    at_once: int,
+    runner: Runner | None,
 ) -> PartsResult:
-    """Export in parts into a folder or a store; see `Session.export_parts`."""
+    """Export in parts into a folder or a store; see `Rows.export_parts`."""
+    exports = SplitExports(reads)
+    chosen = await part_format(file_format)
     target = await run_sync(parts_target, to)
-    with reporting(emit, connection=exports.origin().connection, object=scope.object, target=target.name):
-        found = await run_sync(lambda: target.open(resume=resume))
+    with reporting(reads.emit, connection=exports.origin().connection, object=selection.object, target=target.name):
+        unfinished = await run_sync(lambda: target.open(resume=resume))
         try:
             split = await split_or_continue(
-                exports,
-                found,
-                scope,
-                shape=shape,
-                columns=columns,
-                lists=lists,
-                parts=parts,
-                keep_alive=keep_alive,
-                now=now,
+                exports, unfinished, selection, file_format=chosen, parts=parts, keep_alive=keep_alive
             )
-            return await Coordinator(target, hold=exports.hold, emit=emit).run(split, runner, resumed=resume)
+            coordinator = Coordinator(target, hold=exports.hold, emit=reads.emit)
+            return await coordinator.run(split, runner or exports.here(at_once), resumed=resume)
         finally:
             with anyio.CancelScope(shield=True):
                 await run_sync(target.leave)
+
+
+async def part_format(file_format: FileFormat | str) -> FileFormat:
+    """Decide what the files of an export in parts are."""
+    return await run_sync(choose, Path("part"), file_format)

@@ -1,4 +1,4 @@
-"""Reads of all rows of a scope: row by row, as Arrow record batches, or as an export."""
+"""Reads of all rows of a selection: row by row, as Arrow record batches, or as an export."""
 
 from __future__ import annotations
 
@@ -11,30 +11,34 @@ import msgspec
 from anyio.to_thread import run_sync
 from msgspec.structs import replace
 
-from dragoman.exports import TYPED, add_notes, choose_columns, need, read_row
+from dragoman.exports import FileFormat, add_notes, choose_columns, need, read_row
 from dragoman.exports.blocks import blocks
 from dragoman.exports.formats import column_notes
 from dragoman.exports.values import RowKeys
-from dragoman_api.columns import Note
+from dragoman_api.columns import Column, Note
 from dragoman_api.errors import ConfigurationError, DragomanError
 from dragoman_api.exports import ExportForm, ExportRequest
 from dragoman_api.grid import PageRequest
 from dragoman_api.hookspecs import DriverSpec
 
+from .prepared_reads import Prepared
+
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterable
-    from datetime import datetime
+    from pathlib import Path
+    from typing import BinaryIO
 
     from pyarrow import RecordBatch, Table
 
-    from dragoman.exports import Export, ExportResult, Shape
+    from dragoman.exports import ExportResult
     from dragoman.exports.export import Parts
     from dragoman.exports.tables import TableReader
-    from dragoman_api.columns import Column, Description
+    from dragoman_api.columns import Description
 
-    from .counts_and_rows import Batches
+    from .counts_and_streams import Batches
     from .driver_calls import Calls
-    from .prepared_reads import Preparation, Prepared, Scope
+    from .prepared_reads import Preparation
+    from .selections import RowSelection
 
 
 Lists = Sequence[str] | Mapping[str, str] | None
@@ -46,16 +50,72 @@ LOOK_ROWS = 200
 _LISTED = 10  # columns that a note names
 
 
-def _request(scope: Scope, made: Prepared, *, form: ExportForm, columns: Sequence[str] | None) -> ExportRequest:
-    return ExportRequest(
-        object=scope.object,
-        filter=made.filter,
-        time=made.time,
-        form=form,
-        columns=None if columns is None else list(columns),
-        tenant=scope.tenant,
-        revision=scope.revision,
-        keep_alive=0,
+class WholeRead(msgspec.Struct, frozen=True, kw_only=True):
+    """A read of all rows of a selection, ready to be sent.
+
+    Attributes:
+        request: The request.
+        prepared: What it carries, and the notes on that.
+        table: The columns of a table, in order; empty for other formats.
+        described: All columns of the object, for a table; empty for other formats.
+        whole: The table holds all that these columns show, so that what they do not show is counted.
+        notes: Notes on the columns and on the order.
+    """
+
+    request: ExportRequest
+    prepared: Prepared
+    table: list[Column]
+    described: list[Column]
+    whole: bool
+    notes: list[Note]
+
+
+async def plan_read(
+    reads: Preparation, selection: RowSelection, *, file_format: FileFormat, lists: Lists = None, keep_alive: int = 0
+) -> WholeRead:
+    """Prepare a read of all rows of a selection.
+
+    Args:
+        reads: What prepares the session's reads.
+        selection: The rows, with the instant that relative times count from.
+        file_format: What the rows become.
+        lists: As for `with_lists`; None for those of the format.
+        keep_alive: Seconds for which the server keeps what it holds for the read; 0 for one that is never resumed.
+
+    Raises:
+        ConfigurationError: There is no such column.
+        FilterNotSupportedError: A filter row cannot run as asked.
+    """
+    tabular, columns = file_format.tabular, selection.columns
+    description = await reads.describe(selection.object) if tabular else None
+    table = table_columns(description, columns, typed=file_format.typed) if description else []
+    prepared = await reads.prepare(selection, fresh=not tabular)
+    notes: list[Note] = []
+    if file_format.typed:
+        lists = file_format.lists if lists is None else lists
+        table, notes = await with_lists(reads.calls, selection, prepared, table, lists=lists)
+    if description:
+        notes += column_notes(description, columns)
+    if selection.sort:
+        reason = "the rows come in the order of the server: a sort orders the rows of pages only"
+        notes.append(Note(code="sort-unused", reason=reason))
+    request = ExportRequest(
+        object=selection.object,
+        filter=prepared.filter,
+        time=prepared.time,
+        form=file_format.form,
+        columns=[column.name for column in table] if tabular else selection.listed_columns,
+        tenant=selection.tenant,
+        revision=selection.revision,
+        keep_alive=keep_alive,
+    )
+    return WholeRead(
+        request=request,
+        prepared=prepared,
+        table=table,
+        described=description.columns if description else [],
+        whole=tabular and columns is None,
+        notes=notes,
     )
 
 
@@ -75,8 +135,8 @@ def table_columns(description: Description, columns: Sequence[str] | None, *, ty
 
 async def with_lists(
     calls: Calls,
-    scope: Scope,
-    made: Prepared,
+    selection: RowSelection,
+    prepared: Prepared,
     table: list[Column],
     *,
     lists: Lists,
@@ -85,8 +145,8 @@ async def with_lists(
 
     Args:
         calls: The session's calls.
-        scope: The rows.
-        made: What a request for them carries.
+        selection: The rows.
+        prepared: What a request for them carries.
         table: The table's columns.
         lists: The names of those that are lists; None to look at the first rows. A mapping says what a list of one
             stands for, as an earlier run decided it.
@@ -104,17 +164,17 @@ async def with_lists(
     if not names:
         return table, []
     request = PageRequest(
-        object=scope.object,
-        filter=made.filter,
-        time=made.time,
+        object=selection.object,
+        filter=prepared.filter,
+        time=prepared.time,
         limit=LOOK_ROWS,
         columns=names,
         total=False,
-        tenant=scope.tenant,
-        revision=scope.revision,
+        tenant=selection.tenant,
+        revision=selection.revision,
     )
     try:
-        page = await calls.run(DriverSpec.fetch_page, request, object=scope.object, rows=LOOK_ROWS)
+        page = await calls.run(DriverSpec.fetch_page, request, object=selection.object, rows=LOOK_ROWS)
     except DragomanError as error:
         reason = f"no column was looked at for arrays, so none is read as lists: {error.message}"
         return table, [Note(code="lists-unknown", reason=reason)]
@@ -126,13 +186,6 @@ async def with_lists(
     shown = ", ".join([*chosen][:_LISTED]) + (f" and {len(chosen) - _LISTED:,} more" if len(chosen) > _LISTED else "")
     reason = f"read as lists, since some of the first {len(page.cells):,} rows hold arrays there: {shown}"
     return as_lists(table, chosen), [Note(code="lists-found", reason=reason)]
-
-
-def check_format(lists: Lists, *, typed: bool) -> None:
-    """Check that a file whose lists a caller names has lists. Raises ConfigurationError."""
-    if lists and not typed:
-        hint = "omit them, or export with format='parquet'"
-        raise ConfigurationError("only the columns of Arrow and Parquet files are lists", hint=hint)
 
 
 def _check_lists(table: list[Column], names: Iterable[str]) -> None:
@@ -165,26 +218,19 @@ def lists_of(table: Sequence[Column]) -> dict[str, str]:
 
 
 async def read_rows(
-    calls: Calls,
-    reads: Preparation,
-    scope: Scope,
-    notes: list[Note],
-    *,
-    form: str,
-    columns: Sequence[str] | None,
+    reads: Preparation, selection: RowSelection, notes: list[Note], *, form: str
 ) -> AsyncGenerator[dict[str, Any], None]:
-    """Yield the rows of a scope, and add the notes on them to the list as they become known.
+    """Yield the rows of a selection, and add the notes on them to the list as they become known.
 
     Raises:
         ConfigurationError: There is no such form.
     """
     if form not in list(ExportForm):
         raise ConfigurationError(f"form is {form!r}; it can be {', '.join(ExportForm)}")
-    reads.check(tenant=scope.tenant, revision=scope.revision)
-    made = await reads.prepare(scope, fresh=True)
-    notes += made.notes
+    read = await plan_read(reads, selection.of_server(), file_format=FileFormat(form))
+    notes += [*read.prepared.notes, *read.notes]
     known, count = len(notes), 0
-    async with calls.parts(_request(scope, made, form=ExportForm(form), columns=columns)) as parts:
+    async with reads.calls.parts(read.request) as parts:
         async for part in parts:
             count += part.rows
             add_notes(notes, part.notes, rows=count, known=known)
@@ -194,16 +240,9 @@ async def read_rows(
 
 
 async def read_batches(
-    calls: Calls,
-    reads: Preparation,
-    scope: Scope,
-    notes: list[Note],
-    *,
-    columns: Sequence[str] | None,
-    lists: Lists,
-    strict: bool,
+    reads: Preparation, selection: RowSelection, notes: list[Note], *, file_format: FileFormat
 ) -> AsyncGenerator[RecordBatch, None]:
-    """Yield the rows of a scope as record batches, at least one, and add the notes on them to the list.
+    """Yield the rows of a selection as record batches, at least one, and add the notes on them to the list.
 
     Raises:
         ConfigurationError: There is no such column, or pyarrow is not installed.
@@ -212,16 +251,11 @@ async def read_batches(
     await run_sync(partial(need, "pyarrow", extra="arrow"))
     from dragoman.exports.tables import TableReader
 
-    reads.check(tenant=scope.tenant, revision=scope.revision)
-    description = await reads.describe(scope.object)
-    table = table_columns(description, columns, typed=True)
-    made = await reads.prepare(scope)
-    table, found = await with_lists(calls, scope, made, table, lists=lists)
-    notes += [*made.notes, *found, *column_notes(description, columns)]
-    keys = RowKeys(description.columns) if columns is None else None
-    reader = TableReader(table, described=description.columns, strict=strict, keys=keys)
-    request = _request(scope, made, form=ExportForm.ROWS, columns=[column.name for column in table])
-    async with aclosing(requested_batches(calls.parts, request, reader, notes)) as batches:
+    read = await plan_read(reads, selection.of_server(), file_format=file_format)
+    notes += [*read.prepared.notes, *read.notes]
+    keys = RowKeys(read.described) if read.whole else None
+    reader = TableReader(read.table, described=read.described, strict=file_format.strict, keys=keys)
+    async with aclosing(requested_batches(reads.calls.parts, read.request, reader, notes)) as batches:
         async for batch in batches:
             yield batch
 
@@ -262,51 +296,55 @@ async def collect_table(batches: Batches) -> Table:
 
 
 async def run_export(
-    export: Export,
-    calls: Calls,
     reads: Preparation,
-    scope: Scope,
+    selection: RowSelection,
     *,
-    shape: Shape,
-    columns: Sequence[str] | None,
-    lists: Lists,
+    to: Path | BinaryIO,
+    file_format: FileFormat | str | None,
     keep_alive: int,
+    resume: bool,
     manifest: bool,
-    now: datetime | None,
 ) -> ExportResult:
-    """Export the rows of a scope.
+    """Export the rows of a selection; see `Rows.export`.
 
     Args:
-        export: The export, not yet begun.
-        calls: The session's calls.
-        reads: What prepares its reads.
-        scope: The rows.
-        shape: Format and compression.
-        columns: Of a table, in order; None for all.
-        lists: As for `with_lists`.
+        reads: What prepares the session's reads.
+        selection: The rows; relative times count from its instant, or from the one at which the first run began.
+        to: The target.
+        file_format: What the file is, as far as the caller says it.
         keep_alive: Seconds for which an interrupted export can be resumed.
+        resume: Continue an interrupted export.
         manifest: Write a manifest beside the file.
-        now: The instant that relative times count from; None for the one at which the export's first run began.
 
     Raises:
-        DragomanError: As for `Session.export`.
+        DragomanError: As for `Rows.export`.
     """
+    from dragoman.exports import Export, ExportSource, choose
+
+    driver = reads.driver
+    source = ExportSource(
+        connection=driver.info.name,
+        object=selection.object,
+        server=f"{driver.server.product} {driver.server.version}",
+        plugin=driver.generation.plugin,
+        version=driver.generation.version,
+    )
+    chosen = await run_sync(choose, to, file_format)
+    export = Export(source, to=to, file_format=chosen, resume=resume, emit=reads.emit)
     with export.reporting():
-        reads.check(tenant=scope.tenant, revision=scope.revision)
-        described = await reads.describe(scope.object) if shape.tabular else None
-        table = table_columns(described, columns, typed=shape.format in TYPED) if described else []
-        scope = msgspec.structs.replace(scope, now=now if now is not None else await run_sync(export.now))
-        made = await reads.prepare(scope, fresh=not shape.tabular)
-        found: list[Note] = []
-        check_format(lists, typed=shape.format in TYPED)
-        if shape.format in TYPED:
-            lists = lists if lists is not None else await run_sync(export.lists)
-            table, found = await with_lists(calls, scope, made, table, lists=lists)
-        named = [column.name for column in table] if shape.tabular else columns
-        request = _request(scope, made, form=shape.form, columns=named)
-        if export.resumable:
-            request = replace(request, keep_alive=keep_alive)
-        about: dict[str, Any] = {"columns": table, "described": described.columns if described else []}
-        about |= {"whole": shape.tabular and columns is None}
-        notes = [*made.times, *found, *(column_notes(described, columns) if described else ())]
-        return await export.run(request, **about, manifest=manifest, parts=calls.parts, notes=notes)
+        read = await plan_read(
+            reads,
+            selection.of_server(None if selection.now else await run_sync(export.now)),
+            file_format=chosen,
+            lists=await run_sync(export.lists) if chosen.typed and chosen.lists is None else None,
+            keep_alive=keep_alive if export.resumable else 0,
+        )
+        return await export.run(
+            read.request,
+            columns=read.table,
+            described=read.described,
+            whole=read.whole,
+            manifest=manifest,
+            parts=reads.calls.parts,
+            notes=[*read.prepared.times, *read.notes],
+        )

@@ -107,7 +107,7 @@ from .rows import (
     Row,
     RowAnswer,
     RowAsked,
-    Selection,
+    RowsAsked,
     SortKey,
     TimeSpan,
 )
@@ -211,8 +211,8 @@ __all__ = [
     "Row",
     "RowAnswer",
     "RowAsked",
+    "RowsAsked",
     "SaveConnection",
-    "Selection",
     "ServerEvent",
     "SetPreference",
     "SortKey",

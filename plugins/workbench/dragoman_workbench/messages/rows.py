@@ -48,46 +48,46 @@ class SortKey(Request, frozen=True, kw_only=True):
     descending: bool = False
 
 
-class Selection(Request, frozen=True, kw_only=True):
+class RowsAsked(Request, frozen=True, kw_only=True):
     """The rows of an object that a grid shows.
 
     Attributes:
         filters: Rows of the filter.
         match: ``all`` or ``any``.
+        sort: The most significant key first.
+        columns: The columns to return; None for all.
         span: None for the object's default window.
         tenant: None for an object without tenants.
         revision: `PageAnswer.revision` of an earlier page, to read the rows as they were then.
         now: `PageAnswer.now` of an earlier page: the instant that relative times count from; None for the current one.
+        residual: Let the driver itself run filter rows and sorts of a page that the server cannot, over so many rows;
+            None forbids it.
     """
 
     connection: Name
     object: ObjectName
     filters: Annotated[list[FilterRow], Meta(max_length=200)] = []
     match: Literal["all", "any"] = "all"
+    sort: Annotated[list[SortKey], Meta(max_length=64)] = []
+    columns: Annotated[list[ColumnName], Meta(max_length=4_096)] | None = None
     span: TimeSpan | None = None
     tenant: Annotated[str, Meta(max_length=4_096)] | None = None
     revision: Annotated[str, Meta(max_length=4_096)] = ""
     now: Annotated[str, Meta(max_length=64)] | None = None
+    residual: Annotated[int, Meta(ge=1, le=10_000)] | None = None
 
 
-class PageAsked(Selection, frozen=True, kw_only=True):
+class PageAsked(RowsAsked, frozen=True, kw_only=True):
     """One page of rows: by `cursor`, else by `offset`.
 
     Attributes:
-        sort: The most significant key first.
-        columns: The columns to return; None for all.
         total: Count all matching rows.
-        residual: Let the driver itself run filter rows and sorts that the server cannot, over so many rows; None
-            forbids it.
     """
 
-    sort: Annotated[list[SortKey], Meta(max_length=64)] = []
     offset: Annotated[int, Meta(ge=0, le=1 << 53)] = 0
     limit: Annotated[int, Meta(ge=1, le=1_000)] = 100
-    columns: Annotated[list[ColumnName], Meta(max_length=4_096)] | None = None
     total: bool = True
     cursor: Annotated[str, Meta(max_length=1 << 20)] | None = None
-    residual: Annotated[int, Meta(ge=1, le=10_000)] | None = None
 
 
 class Row(Message, frozen=True, kw_only=True):
@@ -135,7 +135,7 @@ class PageAnswer(Message, frozen=True, kw_only=True):
     now: str | None = None
 
 
-class CountAsked(Selection, frozen=True, kw_only=True):
+class CountAsked(RowsAsked, frozen=True, kw_only=True):
     """The number of rows, counted exactly."""
 
 
@@ -161,15 +161,8 @@ class CellAnswer(Message, frozen=True, kw_only=True):
     cell: Cell
 
 
-class ExplainAsked(Selection, frozen=True, kw_only=True):
-    """What is sent for each row of the filter; no rows are fetched.
-
-    Attributes:
-        sort: Only for `Explained.command` and `Explained.python`.
-    """
-
-    sort: Annotated[list[SortKey], Meta(max_length=64)] = []
-    residual: Annotated[int, Meta(ge=1, le=10_000)] | None = None
+class ExplainAsked(RowsAsked, frozen=True, kw_only=True):
+    """What is sent for each row of the filter; no rows are fetched."""
 
 
 class Explained(Message, frozen=True, kw_only=True):

@@ -9,10 +9,10 @@ from msgspec import Meta
 from dragoman_api.columns import Column, Note
 
 from .base import Cell, ColumnName, Message
-from .rows import Selection
+from .rows import RowsAsked
 
 
-class SummaryAsked(Selection, frozen=True, kw_only=True):
+class SummaryAsked(RowsAsked, frozen=True, kw_only=True):
     """One column at a glance, over the rows that a grid shows.
 
     Attributes:

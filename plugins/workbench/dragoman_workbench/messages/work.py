@@ -10,8 +10,8 @@ from dragoman_api.changes import HttpRequest
 from dragoman_api.columns import Note
 from dragoman_api.completions import Suggestion
 
-from .base import ColumnName, Failure, Message, Name, Request, Text, Ticket
-from .rows import PageAnswer, Selection
+from .base import Failure, Message, Name, Request, Text, Ticket
+from .rows import PageAnswer, RowsAsked
 
 
 class ParseAsked(Request, frozen=True, kw_only=True):
@@ -123,7 +123,7 @@ class History(Message, frozen=True, kw_only=True):
     entries: list[HistoryEntry]
 
 
-class ExportAsked(Selection, frozen=True, kw_only=True):
+class ExportAsked(RowsAsked, frozen=True, kw_only=True):
     """Export rows.
 
     Attributes:
@@ -132,7 +132,6 @@ class ExportAsked(Selection, frozen=True, kw_only=True):
         file: The file's name, without a folder.
         format: The format.
         compress: Its compression.
-        columns: Of a CSV, TSV or Parquet file; null for all.
         escape_formulas: Keep a spreadsheet from running texts of a CSV or TSV file.
     """
 
@@ -140,7 +139,6 @@ class ExportAsked(Selection, frozen=True, kw_only=True):
     file: Annotated[str, Meta(min_length=1, max_length=200)]
     format: Literal["documents", "rows", "json", "csv", "tsv", "bulk", "parquet"] = "documents"
     compress: Literal["gzip", "bzip2", "zstd"] | None = None
-    columns: Annotated[list[ColumnName], Meta(max_length=4_096)] | None = None
     escape_formulas: bool = True
 
 

@@ -94,7 +94,7 @@ class ChangeRoom:
             raise DragomanError(reason, code="operation-not-supported")
         filters = [Filter(name, "=", _text(part)) for name, part in zip(names, parts, strict=True)]
         tenant = key.routing if "tenants" in session.capabilities else None
-        page = await session.page(key.object, filters=filters, limit=2, total=False, tenant=tenant)
+        page = await session.rows(key.object, filters=filters, tenant=tenant).page(limit=2, total=False)
         rows = answer_page(page, seconds=0).rows
         found = [row for row in rows if row.key is not None and read_key(row.key).id == key.id]
         return RowAnswer(columns=page.columns, row=found[0] if found else None)

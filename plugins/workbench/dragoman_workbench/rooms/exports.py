@@ -10,18 +10,19 @@ import anyio
 import anyio.to_thread
 from msgspec.structs import replace
 
+from dragoman import FileFormat
 from dragoman_api.errors import ConfigurationError, DragomanError, ExportError
 from dragoman_api.events import ExportProgressed
 from dragoman_workbench.failures import failure_of
 from dragoman_workbench.messages import Done, Export, Exports, ServerEvent
 
-from .grid import chosen
+from .grid import rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
     from pathlib import Path
 
-    from dragoman import ExportResult, Runtime
+    from dragoman import Runtime
     from dragoman_api.events import Event
     from dragoman_workbench.background_work import Work
     from dragoman_workbench.downloads import Downloads, ResponseStream
@@ -84,8 +85,7 @@ class ExportRoom:
 
     async def start(self, asked: ExportAsked) -> Export:
         """Start an export into the folder, or offer one as a download."""
-        await self._open.session(asked.connection)
-        chosen(asked)  # an unknown operator is reported now
+        rows_of(await self._open.session(asked.connection), asked)  # an unknown operator is reported now
         self._expect_room()
         _check_name(asked.file)
         if asked.to == "folder" and self._folder is None:
@@ -152,17 +152,7 @@ class ExportRoom:
         self._targets.setdefault(named, number)  # a second export into one file is refused
         try:
             with scope, self._open.busy(asked.connection):
-                result = await self._export(asked, target, resume=resume)
-                self._tell(
-                    replace(
-                        self._exports[number],
-                        state="finished",
-                        rows=result.rows,
-                        bytes=result.bytes,
-                        sha256=result.sha256,
-                        notes=result.notes,
-                    )
-                )
+                self._tell(await self._export(number, asked, target, resume=resume))
         except DragomanError as error:
             resumable = self._begun(number, asked) and error.code not in _FINAL
             failed = replace(
@@ -185,23 +175,24 @@ class ExportRoom:
                 resumable = self._begun(number, asked)
                 self._tell(replace(self._exports[number], state="cancelled", resumable=resumable))
 
-    async def _export(self, asked: ExportAsked, target: Any, *, resume: bool) -> ExportResult:
+    async def _export(self, number: str, asked: ExportAsked, target: Any, *, resume: bool) -> Export:
         session = await self._open.session(asked.connection)
         try:
-            return await session.export(
-                asked.object,
-                to=target,
-                format=asked.format,
-                compress=asked.compress,
-                columns=asked.columns,
-                escape_formulas=asked.escape_formulas and asked.format in ("csv", "tsv"),
-                resume=resume,
-                **chosen(asked),
-            )
+            escape = asked.escape_formulas and asked.format in ("csv", "tsv")
+            file_format = FileFormat(asked.format, compression=asked.compress, escape=escape)
+            result = await rows_of(session, asked).export(target, format=file_format, resume=resume)
         except ExportError as error:
             if not resume or error.code != "resume-refused":
                 raise
-            return await self._export(asked, target, resume=False)  # nothing can go on: from the first row
+            return await self._export(number, asked, target, resume=False)  # nothing can go on: from the first row
+        return replace(
+            self._exports[number],
+            state="finished",
+            rows=result.rows,
+            bytes=result.bytes,
+            sha256=result.sha256,
+            notes=result.notes,
+        )
 
     def _begun(self, number: str, asked: ExportAsked) -> bool:
         """Return whether a file in the folder holds rows already; without them, nothing is there to go on with."""

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
     from typing import Any
 
+    from dragoman import Rows, Session
     from dragoman_workbench.messages import (
         CellAsked,
         CountAsked,
@@ -26,8 +27,7 @@ if TYPE_CHECKING:
         ObjectsAsked,
         PageAnswer,
         PageAsked,
-        Selection,
-        SortKey,
+        RowsAsked,
         Summarized,
         SummaryAsked,
         TimeSpan,
@@ -65,21 +65,24 @@ def span_of(span: TimeSpan | None) -> Span:
     return Span() if span is None else Span(since=span.since, until=span.until, all_time=span.all_time)
 
 
-def sort_of(keys: Sequence[SortKey]) -> list[Sort]:
-    """Return the sort keys as the session takes them."""
-    return [Sort(key.column, key.descending) for key in keys]
+def rows_of(session: Session, view: RowsAsked) -> Rows:
+    """Return the rows that a message chooses.
 
-
-def chosen(asked: Selection) -> dict[str, Any]:
-    """Return the arguments that all reads of rows share."""
-    return {
-        "filters": filters_of(asked.filters),
-        "match": asked.match,
-        "tenant": asked.tenant,
-        "revision": asked.revision,
-        "span": span_of(asked.span),
-        "now": asked.now,
-    }
+    Raises:
+        ConfigurationError: A filter row has an unknown operator (code ``filter-syntax``, ``details["row"]``).
+    """
+    return session.rows(
+        view.object,
+        filters=filters_of(view.filters),
+        match=view.match,
+        sort=[Sort(key.column, key.descending) for key in view.sort],
+        columns=view.columns,
+        tenant=view.tenant,
+        revision=view.revision,
+        span=span_of(view.span),
+        now=view.now,
+        residual=view.residual,
+    )
 
 
 class GridRoom:
@@ -121,46 +124,32 @@ class GridRoom:
         """Fetch a page of rows."""
         session = await self._open.session(asked.connection)
         began = time.perf_counter()
-        page = await session.page(
-            asked.object,
-            **chosen(asked),
-            sort=sort_of(asked.sort),
-            offset=asked.offset,
-            limit=asked.limit,
-            columns=asked.columns,
-            total=asked.total,
-            cursor=asked.cursor,
-            residual=asked.residual,
+        page = await rows_of(session, asked).page(
+            limit=asked.limit, offset=asked.offset, total=asked.total, cursor=asked.cursor
         )
         return answer_page(page, seconds=time.perf_counter() - began)
 
     async def count(self, asked: CountAsked) -> Counted:
         """Count rows."""
         session = await self._open.session(asked.connection)
-        found = await session.count(asked.object, **chosen(asked))
+        found = await rows_of(session, asked).count()
         return Counted(rows=str(int(found)), notes=found.notes)
 
     async def cell(self, asked: CellAsked) -> CellAnswer:
         """Fetch a whole value."""
         session = await self._open.session(asked.connection)
-        return CellAnswer(cell=shown(await session.cell(read_key(asked.key), asked.column, revision=asked.revision)))
+        key = read_key(asked.key)
+        return CellAnswer(cell=shown(await session.rows(key.object, revision=asked.revision).cell(key, asked.column)))
 
     async def summarize(self, asked: SummaryAsked) -> Summarized:
         """Summarize a column."""
         session = await self._open.session(asked.connection)
         began = time.perf_counter()
-        found = await session.summarize(
-            asked.object, asked.column, **chosen(asked), values=asked.values, buckets=asked.buckets
-        )
+        found = await rows_of(session, asked).summarize(asked.column, values=asked.values, buckets=asked.buckets)
         return answer_summary(found, seconds=time.perf_counter() - began)
 
     async def explain(self, asked: ExplainAsked) -> Explained:
         """Explain what is sent for each row of the filter."""
         session = await self._open.session(asked.connection)
-        rows = []
-        if asked.filters:
-            compiled = await session.compile(
-                asked.object, filters=filters_of(asked.filters), match=asked.match, residual=asked.residual
-            )
-            rows = compiled.rows
+        rows = (await rows_of(session, asked).explain()).rows if asked.filters else []
         return Explained(rows=rows, command=command_line(asked), python=python_code(asked))

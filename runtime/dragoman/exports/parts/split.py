@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from dragoman.exports.formats import COMPRESSED, ENDINGS, Shape
+from dragoman.exports.formats import COMPRESSED, ENDINGS, FileFormat
 from dragoman_api.columns import Column, Note
 from dragoman_api.errors import ConfigurationError
 from dragoman_api.exports import ExportRequest
@@ -77,10 +77,7 @@ class Split(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         notes: Notes on the request and on the split.
         filter: How each filter row is applied.
         wanted: The number of parts that was asked for.
-        format: As in `Shape`.
-        compression: As in `Shape`.
-        escape: As in `Shape`.
-        strict: As in `Shape`.
+        format: What each part is; its `lists` are in `table`.
         table: The columns of a table, in order; empty for other formats.
         described: All columns of the object, for a table; empty for other formats.
         whole: The table holds all that these columns show, so that what they do not show is counted.
@@ -97,10 +94,7 @@ class Split(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     notes: list[Note]
     filter: list[Explanation]
     wanted: int
-    format: str
-    compression: str | None
-    escape: bool
-    strict: bool
+    format: FileFormat
     table: list[Column]
     described: list[Column]
     whole: bool
@@ -109,18 +103,14 @@ class Split(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     def __post_init__(self) -> None:
         """Refuse a plan that was damaged, or made by a later dragoman. Raises ValueError."""
-        if self.format not in _MEMBERS or self.compression not in (None, *_OUTER):
-            raise ValueError(f"unknown format or compression: {self.format!r}, {self.compression!r}")
-
-    @property
-    def shape(self) -> Shape:
-        """Format and compression of each part."""
-        return Shape(self.format, self.compression, self.escape, self.strict)
+        if self.format.format not in _MEMBERS or self.format.compression not in (None, *_OUTER):
+            raise ValueError(f"unknown format or compression: {self.format}")
 
     def file(self, number: int) -> str:
         """Return the name of a part's file; the same part always has the same one."""
-        outer = "" if self.format == "parquet" or not self.compression else _OUTER[self.compression]
-        return f"part-{number:05}{_MEMBERS[self.format]}{outer}"
+        name, compression = self.format.format, self.format.compression
+        outer = "" if name == "parquet" or not compression else _OUTER[compression]
+        return f"part-{number:05}{_MEMBERS[name]}{outer}"
 
     def of_part(self, number: int) -> ExportRequest:
         """Return the request for the rows of a part."""
@@ -141,8 +131,8 @@ class Split(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             "filter": request.filter and request.filter.body,
             "choice of columns": request.columns,
             "choice of lists": [(column.name, column.many) for column in self.table if column.many],
-            "format": (self.format, self.escape, self.strict),
-            "compression": self.compression,
+            "format": (self.format.format, self.format.escape, self.format.strict),
+            "compression": self.format.compression,
             "number of parts": self.wanted,
         }
 

@@ -1,4 +1,4 @@
-"""What a session returns for a count, for rows and for batches: values that carry notes."""
+"""The results of a count, and of reads of all rows: values that carry notes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Count(int):
         return made
 
 
-class _Reading(Generic[T]):
+class _Stream(Generic[T]):
     """An async iterator that reads while it is used, and carries notes."""
 
     def __init__(self, read: Callable[[list[Note]], AsyncGenerator[T, None]]) -> None:
@@ -52,7 +52,7 @@ class _Reading(Generic[T]):
         await self._items.aclose()
 
 
-class Rows(_Reading[dict[str, Any]]):
+class RowStream(_Stream[dict[str, Any]]):
     """The rows of an object, an async iterator that reads them while they arrive.
 
     Attributes:
@@ -60,7 +60,7 @@ class Rows(_Reading[dict[str, Any]]):
     """
 
 
-class Batches(_Reading[Any]):
+class Batches(_Stream[Any]):
     """The rows of an object as Arrow record batches, an async iterator that reads them while they arrive.
 
     Attributes:

@@ -1,0 +1,114 @@
+"""Which rows a read is about, as a plain value that is checked where it is made."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from dragoman_api.errors import ConfigurationError
+from dragoman_api.filters import Filter, RawQuery
+from dragoman_api.grid import MAX_ROWS, Sort
+from dragoman_api.wording import quoted
+
+from .arguments import check_filters, check_names, check_sort
+from .time_spans import DEFAULT, Span, whole, whole_now
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class RowSelection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Which rows a read is about; `Session.rows` explains the attributes.
+
+    Attributes:
+        object: The object's name.
+        filters: Rows of the filter.
+        match: ``all`` or ``any``.
+        sort: The sort keys.
+        columns: The columns, in order; None for all.
+        tenant: The tenant whose rows are read, if the object has tenants.
+        revision: The revision to read at; empty for the current one.
+        span: The rows' span of time.
+        now: The instant that relative times count from, in whole milliseconds; None for the one of each read.
+        residual: The most rows that the driver may filter and sort itself.
+    """
+
+    object: str
+    filters: tuple[Filter | RawQuery, ...] = ()
+    match: str = "all"
+    sort: tuple[Sort, ...] = ()
+    columns: tuple[str, ...] | None = None
+    tenant: str | None = None
+    revision: str = ""
+    span: Span = DEFAULT
+    now: datetime | None = None
+    residual: int | None = None
+
+    @classmethod
+    def of(
+        cls,
+        object: str,  # noqa: A002 - the design's word
+        *,
+        filters: Sequence[Filter | RawQuery],
+        match: str,
+        raw: Sequence[str],
+        sort: Sequence[Sort],
+        columns: Sequence[str] | None,
+        tenant: str | None,
+        revision: str,
+        span: Span,
+        now: str | None,
+        residual: int | None,
+    ) -> RowSelection:
+        """Check the arguments of `Session.rows`, and make their value.
+
+        Raises:
+            ConfigurationError: An argument is not what it should be.
+        """
+        check_filters(filters)
+        check_sort(sort)
+        check_names(raw, name="raw")
+        check_names(columns or (), name="columns")
+        if match not in ("all", "any"):
+            raise ConfigurationError(f"match is {match!r}; it can be all or any")
+        if not isinstance(span, Span):
+            raise ConfigurationError(f"{quoted(span)} is not a span of time", hint='Span(since="-1h")')
+        if residual is not None and not 1 <= residual <= MAX_ROWS:
+            raise ConfigurationError(f"residual is 1 to {MAX_ROWS:,} rows, not {residual}")
+        return cls(
+            object=object,
+            filters=(*filters, *map(RawQuery, raw)),
+            match=match,
+            sort=tuple(sort),
+            columns=None if columns is None else tuple(columns),
+            tenant=tenant,
+            revision=revision,
+            span=span,
+            now=None if now is None else whole_now(now),
+            residual=residual,
+        )
+
+    def at(self, now: datetime | None = None) -> RowSelection:
+        """Return the selection with the instant that its relative times count from: its own, or this one.
+
+        Args:
+            now: The instant; None for the current one.
+        """
+        if self.now is not None:
+            return self
+        return msgspec.structs.replace(self, now=whole(now or datetime.now(UTC)))
+
+    def of_server(self, now: datetime | None = None) -> RowSelection:
+        """Return the selection as `at` does, for a read that is no page: the driver evaluates none of its rows itself.
+
+        Args:
+            now: As for `at`.
+        """
+        return msgspec.structs.replace(self.at(now), residual=None) if self.residual is not None else self.at(now)
+
+    @property
+    def listed_columns(self) -> list[str] | None:
+        """The columns, as a request names them."""
+        return None if self.columns is None else list(self.columns)
