@@ -111,7 +111,8 @@ class Table:
             self.keep_moment()
 
     def keep_moment(self):
-        paths = sorted(self.file.parent.iterdir())  # the checkpoint first: the others may grow meanwhile
+        # The checkpoint first: the others may grow meanwhile. What replaces it has no part in it before it does.
+        paths = [path for path in sorted(self.file.parent.iterdir()) if path.suffix != ".tmp"]
         self.moments.append(({path.name: path.read_bytes() for path in paths}, deepcopy(self.rows)))
 
     def write(self, plan: Plan) -> list[Outcome]:
