@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 from anyio import run
+from msgspec.structs import replace
 
 from browsing import Asked, Recorder
-from dragoman import Filter, RawQuery, RowKey, Sort
+from dragoman import FileFormat, Filter, RawQuery, RowKey, Session, Sort
 from dragoman.cli.export import export
 from dragoman.cli.grid import cell, count, page
 from dragoman.cli.options import Options
@@ -33,40 +34,50 @@ ROWS = {
     "span": Span(since="-1d", until="now"),
     "now": "2026-12-31T12:00:00Z",
 }
-PLAIN = {"filters": [], "match": "all", "tenant": None, "revision": "", "span": Span()}
 PAGE = ["--sort=-total", "--sort=id", "--limit", "7", "--offset", "40", "--columns", "id,total", "--no-total"]
 PAGE += ["--cursor", "next", "--residual", "500"]
-PAGED = {"sort": [Sort("total", True), Sort("id")], "limit": 7, "offset": 40, "columns": ["id", "total"]}
-PAGED |= {"total": False, "cursor": "next", "residual": 500}
-FIRST = {"sort": [], "limit": 100, "offset": 0, "columns": None, "total": True, "cursor": None, "residual": None}
+PAGED = {"sort": [Sort("total", True), Sort("id")], "columns": ["id", "total"], "residual": 500}
+PLACE = {"limit": 7, "offset": 40, "total": False, "cursor": "next"}
+FIRST = {"limit": 100, "offset": 0, "total": True, "cursor": None}
 EXPORT = ["--output", "there.csv", "--format", "csv", "--compress", "gzip", "--columns", "a,b", "--lists", "b"]
 EXPORT += ["--resume", "--keep-alive", "2m", "--no-manifest", "--strict", "--escape-formulas"]
-EXPORTED = {"to": Path("there.csv"), "format": "csv", "compress": "gzip", "columns": ["a", "b"], "lists": ["b"]}
-EXPORTED |= {"resume": True, "keep_alive": 120, "manifest": False, "strict": True, "escape_formulas": True}
-WHOLE = {"format": None, "compress": None, "columns": None, "lists": None, "resume": False, "keep_alive": None}
-WHOLE |= {"manifest": True, "strict": False, "escape_formulas": False, "to": Path("there")}
+EXPORTED = {"format": FileFormat("csv", compression="gzip", escape=True, strict=True, lists=["b"])}
+EXPORTED |= {"resume": True, "keep_alive": 120, "manifest": False}
+WHOLE = {"format": FileFormat(), "resume": False, "keep_alive": None, "manifest": True}
+
+
+class Reads(Recorder):
+    """Stands for a session and its rows: what is asked comes with the selection."""
+
+    def rows(self, name, **choice):
+        return Session.rows(self, name, **choice)
+
+    def select(self, selection):
+        rows = Reads(choice=(selection,))
+        rows.selection = selection
+        return rows
 
 
 @pytest.mark.parametrize(
     ("command", "words", "asked"),
     [
-        (page, [*READ, *PAGE], ("page", ("books",), ROWS | PAGED)),
-        (page, [], ("page", ("books",), PLAIN | FIRST)),
-        (page, ["--all-time"], ("page", ("books",), PLAIN | FIRST | {"span": Span(all_time=True)})),
-        (count, READ, ("count", ("books",), ROWS)),
-        (count, [], ("count", ("books",), PLAIN)),
+        (page, [*READ, *PAGE], ("page", (), PLACE, ROWS | PAGED)),
+        (page, [], ("page", (), FIRST, {})),
+        (page, ["--all-time"], ("page", (), FIRST, {"span": Span(all_time=True)})),
+        (count, READ, ("count", (), {}, ROWS)),
+        (count, [], ("count", (), {}, {})),
         (
             summarize,
             ["total", *READ, "--values", "3", "--buckets", "4"],
-            ("summarize", ("books", "total"), ROWS | {"values": 3, "buckets": 4}),
+            ("summarize", ("total",), {"values": 3, "buckets": 4}, ROWS),
         ),
-        (summarize, ["total"], ("summarize", ("books", "total"), PLAIN | {"values": 10, "buckets": 10})),
-        (export, [*READ, *EXPORT], ("export", ("books",), ROWS | EXPORTED)),
-        (export, ["-o", "there"], ("export", ("books",), PLAIN | WHOLE)),
+        (summarize, ["total"], ("summarize", ("total",), {"values": 10, "buckets": 10}, {})),
+        (export, [*READ, *EXPORT], ("export", (Path("there.csv"),), EXPORTED, ROWS | {"columns": ["a", "b"]})),
+        (export, ["-o", "there"], ("export", (Path("there"),), WHOLE, {})),
         (
             cell,
             ["17", "title", "--routing", "r", "--revision", "r7"],
-            ("cell", (RowKey("books", "17", "r"), "title"), {"revision": "r7"}),
+            ("cell", (RowKey("books", "17", "r"), "title"), {}, {"revision": "r7"}),
         ),
     ],
 )
@@ -81,11 +92,13 @@ def test_every_option_of_a_read_reaches_the_session(monkeypatch, command, words,
     if "since" in given:
         given["span"] = Span(**{name: given.pop(name) for name in ("since", "until", "all_time")})
     with pytest.raises(Asked) as caught:
-        run(partial(unwrap(command.callback), options, Recorder(connection), **given))
-    method, names, told = caught.value.args
-    if "now" not in asked[2] and told.get("now"):
-        told.pop("now")
-    assert (method, names, {name: told[name] for name in told if told[name] is not None or name in asked[2]}) == asked
+        run(partial(unwrap(command.callback), options, Reads(connection), **given))
+    *call, selection = caught.value.args
+    method, positional, named, choice = asked
+    assert call == [method, positional, named]
+    if "now" not in choice:
+        selection = replace(selection, now=None)  # a page and a count have one instant for all their calls
+    assert selection == Reads().rows("books", **choice).selection
 
 
 @pytest.fixture

@@ -345,7 +345,7 @@ def test_a_program_that_closes_nothing_ends_by_itself_and_leaves_no_process(conn
         import dragoman
 
         memory = dragoman.connect("memory")
-        rows = memory.rows("books")
+        rows = memory.rows("books").stream()
         print(next(rows)["n"], memory.server.product)
         """
     )
