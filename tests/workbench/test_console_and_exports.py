@@ -389,7 +389,7 @@ async def test_an_export_that_failed_can_go_on_where_that_helps(error, to, rows,
     asked = {"connection": "shop", "object": "books", "file": "x", "to": to}
     for number in ("this", "other"):
         room._exports[number] = Export(id=number, state="running", rows=rows, **asked)
-    await room._run("this", ExportAsked(**asked), "there", named="there")
+    await room._run("this", ExportAsked(**asked), "there", target_name="there")
     this, other = room.all
     assert (this.state, this.resumable, other.state) == ("failed", resumable, "running")
     assert (this.error.code, this.rows) == ("export-failed" if isinstance(error, OSError) else error.code, rows)

@@ -20,7 +20,7 @@ from dragoman_api.hookspecs import hookimpl
 from dragoman_workbench.consent import Questions
 from dragoman_workbench.event_stream import EventStream
 from dragoman_workbench.messages import Opened
-from dragoman_workbench.open_connections import HOOKS, OpenConnections, _Held
+from dragoman_workbench.open_connections import HOOKS, OpenConnections, _Connection
 from dragoman_workbench.production import LOCKED, ProductionLock
 from dragoman_workbench.surfaces import SurfaceRules, read_surface, surface
 from dragoman_worker import hook_types
@@ -260,8 +260,8 @@ async def test_the_header_says_everything_of_an_open_connection():
         type="tea", server=server, plugin="tea-driver", plugin_version="1.2", sandbox="partial: no Landlock",
         warnings=("a", "b"), can=hooks.__contains__, capabilities=frozenset({"tenants", "browse"}),
     )  # fmt: skip
-    connections._held["shop"] = _Held(session=session, at=1_000.0)
-    connections._held["other"] = _Held()
+    connections._connections["shop"] = _Connection(session=session, at=1_000.0)
+    connections._connections["other"] = _Connection()
     no_views = {"close", "connect", "hold_snapshot", "preview_read", "split_export"}
     opened = connections.about("shop")
     assert {*opened.hooks} == {*hook_types.HOOKS} - no_views - {"complete_console"}

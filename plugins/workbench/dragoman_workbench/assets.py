@@ -38,12 +38,12 @@ class Asset(NamedTuple):
 
 def find_assets(folder: Path) -> dict[str, Asset]:
     """Return the files below a folder by address (``/``, ``/assets/index-1f2e.js``); links are left out. Blocks."""
-    found = {}
+    assets = {}
     for path in sorted(folder.rglob("*")) if folder.is_dir() else ():
         if path.is_symlink() or not path.is_file() or path.suffix not in TYPES:
             continue
         name = path.relative_to(folder).as_posix()
         hashed = name.startswith("assets/")  # Vite puts a digest into these names
         cache = "private, max-age=31536000, immutable" if hashed else "no-store" if name == INDEX else ICON_CACHE
-        found["/" if name == INDEX else f"/{name}"] = Asset(path, TYPES[path.suffix], cache)
-    return found
+        assets["/" if name == INDEX else f"/{name}"] = Asset(path, TYPES[path.suffix], cache)
+    return assets

@@ -28,7 +28,7 @@ def nobody_waits() -> bool:
 class _Result(Generic[T]):
     value: T
     error: Exception | None = None
-    there = False
+    is_set = False
 
 
 class Work:
@@ -56,7 +56,7 @@ class Work:
                 with scope:
                     try:
                         result.value = await work()
-                        result.there = True
+                        result.is_set = True
                     except Exception as error:  # noqa: BLE001 - the caller raises it
                         result.error = error
             finally:
@@ -72,7 +72,7 @@ class Work:
             raise
         if result.error is not None:
             raise result.error
-        if not result.there:
+        if not result.is_set:
             raise DragomanError("it was cancelled", code="cancelled")
         return result.value
 

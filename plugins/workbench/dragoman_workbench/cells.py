@@ -80,8 +80,8 @@ def entered(cell: Cell, *, column: str) -> Any:
     except ValueError as error:
         reason = f"{column}: {text[:80]!r} cannot be stored: {error}"
         raise ConfigurationError(reason, code="value-invalid", details={"column": column}) from error
-    what = "only the beginning of the value is here; fetch all of it first"
-    reason = f"{column}: {'a change cannot remove a field; null stores a null' if tag == 'missing' else what}"
+    cut_reason = "only the beginning of the value is here; fetch all of it first"
+    reason = f"{column}: {'a change cannot remove a field; null stores a null' if tag == 'missing' else cut_reason}"
     raise ConfigurationError(reason, code="value-invalid", details={"column": column})
 
 
@@ -145,27 +145,32 @@ def answer_page(page: Page, *, seconds: float) -> PageAnswer:
 
 
 def _row(key: RowKey | None, cells: list[Value]) -> Row:
-    named = key is not None and key.id not in ("", b"")
+    has_id = key is not None and key.id not in ("", b"")
     return Row(
         id="" if key is None else spelled(key.id),
-        key=key_text(key) if named and key is not None else None,
+        key=key_text(key) if has_id and key is not None else None,
         cells=[*map(shown, cells)],
     )
 
 
-def answer_summary(found: ColumnSummary, *, seconds: float) -> Summarized:
+def answer_summary(summary: ColumnSummary, *, seconds: float) -> Summarized:
     """Return a summary as the page of the workbench sees it."""
     return Summarized(
-        column=found.column,
-        rows=found.rows,
-        missing=found.missing,
-        values=[FrequentValue(cell=shown(each.value), rows=each.rows) for each in found.values],
-        distinct=found.distinct,
-        minimum=shown(found.minimum),
-        maximum=shown(found.maximum),
-        bars=[Bar(lower=shown(each.lower), upper=shown(each.upper), rows=each.rows) for each in found.buckets],
-        approximate={figure.value: reason for figure, reason in found.approximate.items()},
-        absent={figure.value: reason for figure, reason in found.absent.items()},
-        notes=found.notes,
+        column=summary.column,
+        rows=summary.rows,
+        missing=summary.missing,
+        values=[
+            FrequentValue(cell=shown(frequent_value.value), rows=frequent_value.rows)
+            for frequent_value in summary.values
+        ],
+        distinct=summary.distinct,
+        minimum=shown(summary.minimum),
+        maximum=shown(summary.maximum),
+        bars=[
+            Bar(lower=shown(bucket.lower), upper=shown(bucket.upper), rows=bucket.rows) for bucket in summary.buckets
+        ],
+        approximate={figure.value: reason for figure, reason in summary.approximate.items()},
+        absent={figure.value: reason for figure, reason in summary.absent.items()},
+        notes=summary.notes,
         seconds=seconds,
     )

@@ -53,12 +53,12 @@ class FileWatch:
                 self._stream.send(ServerEvent(kind="files"))
 
     async def _stamps(self) -> list[tuple[int, int, int] | None]:
-        found: list[tuple[int, int, int] | None] = []
+        stamps: list[tuple[int, int, int] | None] = []
         for path in (self._paths.connections, self._paths.settings):
             try:
-                about = await anyio.Path(path).stat()
+                status = await anyio.Path(path).stat()
             except OSError:
-                found.append(None)
+                stamps.append(None)
             else:
-                found.append((about.st_mtime_ns, about.st_size, about.st_ino))
-        return found
+                stamps.append((status.st_mtime_ns, status.st_size, status.st_ino))
+        return stamps

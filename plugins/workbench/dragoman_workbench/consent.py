@@ -10,7 +10,7 @@ import anyio
 from .messages import Question, ServerEvent
 
 if TYPE_CHECKING:
-    from dragoman import Question as Asked
+    from dragoman import Question as RuntimeQuestion
 
     from .event_stream import EventStream
 
@@ -33,10 +33,12 @@ class Questions:
         """The questions that wait."""
         return [*self._open.values()]
 
-    async def ask(self, asked: Asked) -> bool:
+    async def ask(self, runtime_question: RuntimeQuestion) -> bool:
         """Ask in every tab, and wait for the first answer; the runtime's `confirm`."""
         number = secrets.token_urlsafe(8)
-        question = Question(id=number, about=asked.about, text=asked.text, details=[*asked.details])
+        question = Question(
+            id=number, about=runtime_question.about, text=runtime_question.text, details=[*runtime_question.details]
+        )
         self._open[number], self._answered[number] = question, anyio.Event()
         self._stream.send(ServerEvent(kind="question", question=question))
         try:

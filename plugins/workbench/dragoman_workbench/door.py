@@ -52,7 +52,7 @@ class Door:
 
     def __init__(self) -> None:
         self._guests: dict[asyncio.BaseTransport, _Guest] = {}
-        self._most = min(MAX_GUESTS, raise_descriptors() // 4)
+        self._max_guests = min(MAX_GUESTS, raise_descriptors() // 4)
 
     def before(self, server: Callable[[], asyncio.Protocol]) -> Callable[[], asyncio.Protocol]:
         """Return what makes the protocol of a new connection: that of a server, which is watched."""
@@ -60,7 +60,7 @@ class Door:
 
     def entered(self, transport: asyncio.BaseTransport) -> None:
         """Count a new guest, and let the oldest go if there are too many."""
-        while len(self._guests) >= self._most:
+        while len(self._guests) >= self._max_guests:
             self._show_out(next(iter(self._guests)))
         self._guests[transport] = _Guest()
 
@@ -139,8 +139,8 @@ def raise_descriptors() -> int:
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     unlimited = resource.RLIM_INFINITY
-    wanted = DESCRIPTORS if hard == unlimited else min(DESCRIPTORS, hard)
-    if soft != unlimited and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-        return wanted
+    limit = DESCRIPTORS if hard == unlimited else min(DESCRIPTORS, hard)
+    if soft != unlimited and soft < limit:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
+        return limit
     return DESCRIPTORS if soft == unlimited else soft

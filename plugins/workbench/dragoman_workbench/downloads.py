@@ -69,7 +69,7 @@ class Downloads:
     def offer(self, write: Write, *, file: str, seconds: float = TICKET_SECONDS) -> str:
         """Offer a download, and return its ticket."""
         now = time.monotonic()
-        self._waiting = {ticket: each for ticket, each in self._waiting.items() if each.until > now}
+        self._waiting = {ticket: download for ticket, download in self._waiting.items() if download.until > now}
         while len(self._waiting) >= MAX_TICKETS:
             del self._waiting[next(iter(self._waiting))]
         ticket = secrets.token_urlsafe(32)
@@ -94,24 +94,24 @@ class Downloads:
 
     async def answer(self, request: web.Request, ticket: str) -> web.StreamResponse:
         """Stream a download to the browser."""
-        found = self._waiting.pop(ticket, None)
-        if found is None or found.until < time.monotonic():
+        download = self._waiting.pop(ticket, None)
+        if download is None or download.until < time.monotonic():
             raise web.HTTPNotFound
         welcome(request)
-        plain = re.sub(r"[^A-Za-z0-9._-]", "_", found.file)
+        plain, encoded = re.sub(r"[^A-Za-z0-9._-]", "_", download.file), quote(download.file, safe="")
         response = web.StreamResponse(
             headers={
                 "Content-Type": "application/octet-stream",
-                "Content-Disposition": f"attachment; filename={plain}; filename*=UTF-8''{quote(found.file, safe='')}",
+                "Content-Disposition": f"attachment; filename={plain}; filename*=UTF-8''{encoded}",
                 "Cache-Control": "no-store",
             }
         )
         response.enable_chunked_encoding()
         await response.prepare(request)
-        stream = ResponseStream(response, found.file)
+        stream = ResponseStream(response, download.file)
         complete = False
         try:
-            await self._work.run(lambda: found.write(stream), abortable=True)
+            await self._work.run(lambda: download.write(stream), abortable=True)
             complete = True
         finally:
             if not complete and request.transport is not None:

@@ -66,11 +66,11 @@ class EntryFile:
 
 def _expect_private(folder: Path) -> None:
     """Close a folder to others."""
-    about = folder.lstat()
-    if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.geteuid():
+    status = folder.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
         reason = f"{folder} belongs to another user, who could read the token"
         raise ConfigurationError(reason, hint="set DRAGOMAN_HOME")
-    if stat.S_IMODE(about.st_mode) & 0o077:
+    if stat.S_IMODE(status.st_mode) & 0o077:
         folder.chmod(0o700)
 
 

@@ -41,57 +41,57 @@ def filter_text(row: FilterRow) -> str:
     return " ".join(words)
 
 
-def command_line(asked: ExplainAsked) -> str:
+def command_line(request: ExplainAsked) -> str:
     """Return the command that shows the same rows."""
-    names, options = [shell_word(asked.connection), shell_word(asked.object)], [*_options(asked)]
-    if asked.object.startswith("-"):  # it would be read as an option
+    names, options = [shell_word(request.connection), shell_word(request.object)], [*_options(request)]
+    if request.object.startswith("-"):  # it would be read as an option
         return " ".join(["dragoman page", *options, "--", *names])
     return " ".join(["dragoman page", *names, *options])
 
 
-def _options(asked: ExplainAsked) -> Iterator[str]:
-    for row in asked.filters:
+def _options(request: ExplainAsked) -> Iterator[str]:
+    for row in request.filters:
         yield f"--filter {shell_word(filter_text(row))}" if row.column else f"--raw {shell_word(row.value or '')}"
-    if asked.match == "any":
+    if request.match == "any":
         yield "--match any"
-    for key in asked.sort:
+    for key in request.sort:
         yield f"--sort={shell_word(('-' if key.descending else '') + key.column)}"
-    if asked.tenant is not None:
-        yield f"--tenant {shell_word(asked.tenant)}"
-    if asked.span is not None:
-        yield from ("--all-time",) if asked.span.all_time else ()
-        yield from (f"--since {shell_word(asked.span.since)}",) if asked.span.since else ()
-        yield from (f"--until {shell_word(asked.span.until)}",) if asked.span.until else ()
+    if request.tenant is not None:
+        yield f"--tenant {shell_word(request.tenant)}"
+    if request.span is not None:
+        yield from ("--all-time",) if request.span.all_time else ()
+        yield from (f"--since {shell_word(request.span.since)}",) if request.span.since else ()
+        yield from (f"--until {shell_word(request.span.until)}",) if request.span.until else ()
 
 
-def python_code(asked: ExplainAsked) -> str:
+def python_code(request: ExplainAsked) -> str:
     """Return a script that prints the same rows."""
-    filters = [_call(row) if row.column else f"RawQuery({row.value or ''!r})" for row in asked.filters]
+    filters = [_call(row) if row.column else f"RawQuery({row.value or ''!r})" for row in request.filters]
     sort = [
-        f"Sort({key.column!r}, descending=True)" if key.descending else f"Sort({key.column!r})" for key in asked.sort
+        f"Sort({key.column!r}, descending=True)" if key.descending else f"Sort({key.column!r})" for key in request.sort
     ]
-    span = asked.span
-    arguments = [repr(asked.object)]
+    span = request.span
+    arguments = [repr(request.object)]
     arguments += [f"filters=[{', '.join(filters)}]"] if filters else []
-    arguments += ['match="any"'] if asked.match == "any" else []
+    arguments += ['match="any"'] if request.match == "any" else []
     arguments += [f"sort=[{', '.join(sort)}]"] if sort else []
-    arguments += [f"tenant={asked.tenant!r}"] if asked.tenant is not None else []
+    arguments += [f"tenant={request.tenant!r}"] if request.tenant is not None else []
     if span is not None:
         arguments.append(f"span=Span(since={span.since!r}, until={span.until!r}, all_time={span.all_time!r})")
     names = [
         name
-        for name, used in (
-            ("Filter", any(row.column for row in asked.filters)),
-            ("RawQuery", any(not row.column for row in asked.filters)),
+        for name, is_used in (
+            ("Filter", any(row.column for row in request.filters)),
+            ("RawQuery", any(not row.column for row in request.filters)),
             ("Sort", bool(sort)),
             ("Span", span is not None),
             ("open", True),
         )
-        if used
+        if is_used
     ]
     return (
         f"import anyio\nfrom dragoman import {', '.join(names)}\n\n\nasync def main():\n"
-        f"    async with open({asked.connection!r}) as session:\n"
+        f"    async with open({request.connection!r}) as session:\n"
         f"        page = await session.rows({', '.join(arguments)}).page()\n"
         "        for row in page.rows:\n            print(row.to_dict())\n\n\nanyio.run(main)\n"
     )

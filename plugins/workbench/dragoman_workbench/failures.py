@@ -74,8 +74,8 @@ def _remedy(error: DragomanError, connection: str) -> Action | None:
     if not own:
         return None  # a driver's words are shown, and nothing follows from them
     for pattern, action, label in _COMMANDS:
-        if found := re.fullmatch(pattern, error.hint):
-            return Action(action=action, label=label, target=found[1])  # type: ignore[arg-type]
+        if match := re.fullmatch(pattern, error.hint):
+            return Action(action=action, label=label, target=match[1])  # type: ignore[arg-type]
     if error.hint.startswith(("dragoman ", "pip install ")) and "\n" not in error.hint:
         return Action(action="command", label="Copy the command", target=error.hint)
     return None

@@ -38,7 +38,7 @@ _LEVELS = {"read-only": "read-only", "confirm-writes": "asks before writes", "co
 
 
 @dataclass(eq=False)
-class _Held:
+class _Connection:
     """One connection: its session once it is open, and what ends it."""
 
     ready: anyio.Event = field(default_factory=anyio.Event)
@@ -48,7 +48,7 @@ class _Held:
     session: Session | None = None
     error: Exception | None = None
     waiting: int = 0
-    used: float = field(default_factory=time.monotonic)
+    used_at: float = field(default_factory=time.monotonic)
     at: float = field(default_factory=time.time)
 
 
@@ -57,61 +57,61 @@ class OpenConnections:
 
     def __init__(self, runtime: Runtime, *, stream: EventStream, work: Work, lock: ProductionLock) -> None:
         self._runtime, self._stream, self._work, self._lock = runtime, stream, work, lock
-        self._held: dict[str, _Held] = {}
+        self._connections: dict[str, _Connection] = {}
         self._idle: set[str] = set()
         self._running = Counter[str]()
 
     def names(self) -> set[str]:
         """Return the connections that are open, or were closed only because they were not used."""
-        return {name for name, held in self._held.items() if held.session is not None} | self._idle
+        return {name for name, connection in self._connections.items() if connection.session is not None} | self._idle
 
     def all(self) -> list[Opened]:
         """Return what is open."""
-        return [self.about(name) for name, held in self._held.items() if held.session is not None]
+        return [self.about(name) for name, connection in self._connections.items() if connection.session is not None]
 
     async def open(self, name: str) -> Opened:
         """Open a connection, or wait for it to be opened; installs its driver if it is missing.
 
         The last caller that stops waiting cancels the opening. Raises DragomanError as `Runtime.open`.
         """
-        held = self._held.get(name)
-        if held is not None and held.closing.is_set():
-            await held.closed.wait()
-            held = None
-        if held is None:
-            held = self._held[name] = _Held()
-            self._work.start(lambda: self._hold(name, held))
-        held.waiting += 1
+        connection = self._connections.get(name)
+        if connection is not None and connection.closing.is_set():
+            await connection.closed.wait()
+            connection = None
+        if connection is None:
+            connection = self._connections[name] = _Connection()
+            self._work.start(lambda: self._hold(name, connection))
+        connection.waiting += 1
         try:
-            await held.ready.wait()
+            await connection.ready.wait()
         finally:
-            held.waiting -= 1
-            if not held.waiting and not held.ready.is_set():
-                held.scope.cancel()
-        if held.error is not None:
-            raise held.error
-        if held.session is None:
+            connection.waiting -= 1
+            if not connection.waiting and not connection.ready.is_set():
+                connection.scope.cancel()
+        if connection.error is not None:
+            raise connection.error
+        if connection.session is None:
             raise DragomanError(f"opening {name} was cancelled", code="cancelled")
         return self.about(name)
 
-    async def _hold(self, name: str, held: _Held) -> None:
+    async def _hold(self, name: str, connection: _Connection) -> None:
         opened = False
         try:
-            with held.scope:
-                async with self._runtime.open(name) as held.session:
+            with connection.scope:
+                async with self._runtime.open(name) as connection.session:
                     opened = True
                     self._idle.discard(name)
-                    held.ready.set()
+                    connection.ready.set()
                     self._stream.send(ServerEvent(kind="opened", opened=self.about(name)))
-                    await held.closing.wait()
+                    await connection.closing.wait()
         except Exception as error:  # noqa: BLE001 - those who wait for it raise it
-            held.error = error
+            connection.error = error
         finally:
-            held.session = None
-            if self._held.get(name) is held:
-                del self._held[name]
-            held.ready.set()
-            held.closed.set()
+            connection.session = None
+            if self._connections.get(name) is connection:
+                del self._connections[name]
+            connection.ready.set()
+            connection.closed.set()
             if opened and name not in self._idle:
                 self._stream.send(ServerEvent(kind="closed", closed=name))
 
@@ -122,28 +122,28 @@ class OpenConnections:
             ConfigurationError: It is not open (code ``connection-closed``).
             DragomanError: It was closed after idling, and cannot be opened again.
         """
-        held = self._held.get(name)
+        connection = self._connections.get(name)
         if name in self._idle:
             await self.open(name)
-            held = self._held.get(name)
-        if held is None or held.session is None or held.closing.is_set():
+            connection = self._connections.get(name)
+        if connection is None or connection.session is None or connection.closing.is_set():
             raise ConfigurationError(f"{name} is not open", code=CLOSED, details={"connection": name})
-        held.used = time.monotonic()
-        return held.session
+        connection.used_at = time.monotonic()
+        return connection.session
 
     async def close(self, name: str) -> None:
         """Close a connection if it is open."""
         self._idle.discard(name)
-        if (held := self._held.get(name)) is not None:
-            held.closing.set()
-            if held.session is None:
-                held.scope.cancel()
-            await held.closed.wait()
+        if (connection := self._connections.get(name)) is not None:
+            connection.closing.set()
+            if connection.session is None:
+                connection.scope.cancel()
+            await connection.closed.wait()
 
     async def close_all(self) -> None:
         """Close every connection."""
         async with anyio.create_task_group() as tasks:
-            for name in [*self._held]:
+            for name in [*self._connections]:
                 tasks.start_soon(self.close, name)
 
     @contextmanager
@@ -156,23 +156,23 @@ class OpenConnections:
             self._running[name] -= 1
             if not self._running[name]:
                 del self._running[name]
-            if (held := self._held.get(name)) is not None:
-                held.used = time.monotonic()
+            if (connection := self._connections.get(name)) is not None:
+                connection.used_at = time.monotonic()
 
     async def close_idle(self) -> None:
         """Close connections that are not used, until it is cancelled."""
         while True:
             await anyio.sleep(LOOK_SECONDS)
             oldest = time.monotonic() - IDLE_SECONDS
-            for name, held in [*self._held.items()]:
-                if held.session is not None and not self._running[name] and held.used < oldest:
+            for name, connection in [*self._connections.items()]:
+                if connection.session is not None and not self._running[name] and connection.used_at < oldest:
                     self._idle.add(name)
-                    held.closing.set()
+                    connection.closing.set()
 
     def about(self, name: str) -> Opened:
         """Return what the header shows of an open connection."""
-        held = self._held[name]
-        session = held.session
+        connection = self._connections[name]
+        session = connection.session
         assert session is not None
         guards = self._runtime.settings.guards.of(name)
         limits = guards.limits
@@ -196,10 +196,10 @@ class OpenConnections:
             capabilities=sorted(session.capabilities),
             production=guards.production,
             unlocked_until=self._lock.until(name) if guards.production else None,
-            opened_at=held.at,
+            opened_at=connection.at,
         )
 
     def tell(self, name: str) -> None:
         """Tell all tabs about an open connection again."""
-        if (held := self._held.get(name)) is not None and held.session is not None:
+        if (connection := self._connections.get(name)) is not None and connection.session is not None:
             self._stream.send(ServerEvent(kind="opened", opened=self.about(name)))

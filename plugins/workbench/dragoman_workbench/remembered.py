@@ -49,8 +49,8 @@ class Remembered:
 
     async def preferences(self, prefix: str) -> dict[str, str]:
         """Return the preferences whose keys begin with a text."""
-        found = await anyio.to_thread.run_sync(self._read, "preferences.json", dict[str, str])
-        return {key: value for key, value in (found or {}).items() if key.startswith(prefix)}
+        preferences = await anyio.to_thread.run_sync(self._read, "preferences.json", dict[str, str])
+        return {key: value for key, value in (preferences or {}).items() if key.startswith(prefix)}
 
     async def set(self, key: str, value: str | None) -> None:
         """Set a preference; None forgets it.
@@ -76,8 +76,8 @@ class Remembered:
 
     async def history(self, connection: str) -> list[HistoryEntry]:
         """Return what was run on a connection, the newest first."""
-        found = await anyio.to_thread.run_sync(self._read, _history(connection), list[HistoryEntry]) or []
-        return found[::-1]
+        entries = await anyio.to_thread.run_sync(self._read, _history(connection), list[HistoryEntry]) or []
+        return entries[::-1]
 
     async def note(self, connection: str, text: str) -> None:
         """Add a text to a history, without repeating the last one."""
@@ -130,5 +130,5 @@ def _decoded(data: bytes, kind: type[T]) -> T | None:
 
 def _history(connection: str) -> str:
     """Return the file of a connection's history; names of connections are plain, and case may not matter on disk."""
-    spelled = re.sub(r"[^a-z0-9_-]", lambda found: f"~{ord(found[0]):x}", connection)
+    spelled = re.sub(r"[^a-z0-9_-]", lambda match: f"~{ord(match[0]):x}", connection)
     return f"history-{spelled}.json"

@@ -169,9 +169,9 @@ class HttpSide:
         tab.running += 1
         surface.set(read_surface(request.headers))
         try:
-            asked = _decode(await request.read(), ROUTES[name][0])
-            request[CONNECTION] = getattr(asked, "connection", "")
-            answer = await self._work.run(lambda: route(asked), abortable=name not in WRITES)
+            message = _decode(await request.read(), ROUTES[name][0])
+            request[CONNECTION] = getattr(message, "connection", "")
+            answer = await self._work.run(lambda: route(message), abortable=name not in WRITES)
         finally:
             tab.running -= 1
         return _json(answer)
@@ -179,8 +179,8 @@ class HttpSide:
     async def _enter(self, request: web.Request) -> web.Response:
         if (request.content_length or 0) > MAX_SMALL:
             raise RefusedError(413, "too-large", "the request is too large")
-        asked = _decode(await request.content.read(MAX_SMALL), Enter)
-        if (secret := self._access.enter(asked.token)) is None:
+        message = _decode(await request.content.read(MAX_SMALL), Enter)
+        if (secret := self._access.enter(message.token)) is None:
             if self._access.blocked():
                 await anyio.sleep(WRONG_SECONDS)
                 raise RefusedError(429, "too-many", "too many wrong tokens; wait a minute")

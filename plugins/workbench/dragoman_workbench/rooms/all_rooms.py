@@ -100,9 +100,9 @@ def make_routes(
 def _busy(route: Route, connections: OpenConnections) -> Route:
     """Keep the connection that a request is about open until it is answered."""
 
-    async def answer(asked: Any) -> Message:
-        with connections.busy(getattr(asked, "connection", "")):
-            return await route(asked)
+    async def answer(request: Any) -> Message:
+        with connections.busy(getattr(request, "connection", "")):
+            return await route(request)
 
     return answer
 
@@ -110,10 +110,10 @@ def _busy(route: Route, connections: OpenConnections) -> Route:
 def _available(route: Route, rules: SurfaceRules) -> Route:
     """Refuse what is about a connection whose driver excludes the surface that asks (P6)."""
 
-    async def answer(asked: Any) -> Message:
-        if name := getattr(asked, "connection", ""):
+    async def answer(request: Any) -> Message:
+        if name := getattr(request, "connection", ""):
             await rules.check_connection(name)
-        return await route(asked)
+        return await route(request)
 
     return answer
 
@@ -165,46 +165,46 @@ class _Front:
             warnings=[RESTART] if self.files.settings_changed else [],
         )
 
-    async def open(self, asked: OnConnection) -> Opened:
+    async def open(self, request: OnConnection) -> Opened:
         """Open a connection."""
-        return await self._open.open(asked.connection)
+        return await self._open.open(request.connection)
 
-    async def close(self, asked: OnConnection) -> Done:
+    async def close(self, request: OnConnection) -> Done:
         """Close a connection."""
-        await self._open.close(asked.connection)
+        await self._open.close(request.connection)
         return Done()
 
-    async def ping(self, asked: OnConnection) -> Pinged:
+    async def ping(self, request: OnConnection) -> Pinged:
         """Check a connection's health."""
-        session = await self._open.session(asked.connection)
+        session = await self._open.session(request.connection)
         if not session.can("ping"):
             return Pinged(ok=True)
         health = await session.ping()
         return Pinged(ok=health.ok, reason=health.reason, code=health.code)
 
-    async def unlock(self, asked: Unlock) -> Opened:
+    async def unlock(self, request: Unlock) -> Opened:
         """Unlock or lock a production connection."""
-        name = asked.connection
+        name = request.connection
         await self._open.session(name)
         if not self._runtime.settings.guards.of(name).production:
             raise ConfigurationError(f"{name} is not marked as production", code="not-production")
-        if asked.minutes and asked.typed != name:
+        if request.minutes and request.typed != name:
             raise ConfigurationError(f"type the name of the connection to unlock it: {name}", code="name-not-typed")
-        self._lock.unlock(name, minutes=asked.minutes)
+        self._lock.unlock(name, minutes=request.minutes)
         self._open.tell(name)
         return self._open.about(name)
 
-    async def answer(self, asked: AnswerQuestion) -> Done:
+    async def answer(self, request: AnswerQuestion) -> Done:
         """Answer a question."""
-        if not self._questions.answer(asked.id, yes=asked.yes):
+        if not self._questions.answer(request.id, yes=request.yes):
             raise ConfigurationError("this question has already been answered", code="not-found")
         return Done()
 
-    async def preferences(self, asked: PreferencesAsked) -> Preferences:
+    async def preferences(self, request: PreferencesAsked) -> Preferences:
         """Return preferences."""
-        return Preferences(values=await self._remembered.preferences(asked.prefix))
+        return Preferences(values=await self._remembered.preferences(request.prefix))
 
-    async def set_preference(self, asked: SetPreference) -> Done:
+    async def set_preference(self, request: SetPreference) -> Done:
         """Set a preference."""
-        await self._remembered.set(asked.key, asked.value)
+        await self._remembered.set(request.key, request.value)
         return Done()

@@ -30,7 +30,7 @@ UNDO_SECONDS = 3_600.0
 
 
 @dataclass(frozen=True)
-class _Kept:
+class _PendingPlan:
     connection: str
     plan: Plan
     until: float
@@ -41,51 +41,51 @@ class ChangeRoom:
 
     def __init__(self, connections: OpenConnections, downloads: Downloads) -> None:
         self._open, self._downloads = connections, downloads
-        self._plans: dict[str, _Kept] = {}
+        self._plans: dict[str, _PendingPlan] = {}
 
     @property
     def routes(self) -> Mapping[str, Callable[[Any], Awaitable[Message]]]:
         """The routes by name."""
         return {"changes/plan": self.plan, "changes/apply": self.apply, "changes/row": self.row}
 
-    async def plan(self, asked: PlanAsked) -> Planned:
+    async def plan(self, request: PlanAsked) -> Planned:
         """Plan changes; nothing is written."""
-        session = await self._open.session(asked.connection)
-        changes = _changes(asked)
+        session = await self._open.session(request.connection)
+        changes = _changes(request)
         drops = any(isinstance(change, Drop) for change in changes)
-        plan = await session.plan(*changes, undo=asked.undo and not drops)
+        plan = await session.plan(*changes, undo=request.undo and not drops)
         number = secrets.token_urlsafe(16)
         while len(self._plans) >= MAX_PLANS:
             del self._plans[next(iter(self._plans))]
-        self._plans[number] = _Kept(asked.connection, plan, time.monotonic() + KEPT_SECONDS)
+        self._plans[number] = _PendingPlan(request.connection, plan, time.monotonic() + KEPT_SECONDS)
         return Planned(
             plan=number,
             steps=[
-                PlannedStep(request=each.request, changes=each.changes, statement=each.statement)
-                for each in plan.planned
+                PlannedStep(request=step.request, changes=step.changes, statement=step.statement)
+                for step in plan.planned
             ],
             refusals=[*map(_outcome, plan.refusals)],
             notes=plan.notes,
             undoable=bool(plan.undo),
         )
 
-    async def apply(self, asked: ApplyAsked) -> Applied:
+    async def apply(self, request: ApplyAsked) -> Applied:
         """Send a plan, once, whatever becomes of the answer."""
-        kept = self._plans.pop(asked.plan, None)
-        if kept is None or kept.connection != asked.connection or kept.until < time.monotonic():
+        pending = self._plans.pop(request.plan, None)
+        if pending is None or pending.connection != request.connection or pending.until < time.monotonic():
             hint = "review the changes again"
             raise ConfigurationError("this plan was sent already, or is too old", hint=hint, code="plan-gone")
-        session = await self._open.session(asked.connection)
-        outcomes = await session.apply(kept.plan)
-        lines = undo_lines(kept.plan, outcomes=outcomes)
-        name = f"undo-{asked.connection}-{time.strftime('%Y%m%d-%H%M%S')}.ndjson"
+        session = await self._open.session(request.connection)
+        outcomes = await session.apply(pending.plan)
+        lines = undo_lines(pending.plan, outcomes=outcomes)
+        name = f"undo-{request.connection}-{time.strftime('%Y%m%d-%H%M%S')}.ndjson"
         undo = self._downloads.offer_bytes(lines, file=name, seconds=UNDO_SECONDS) if lines else ""
         return Applied(outcomes=[*map(_outcome, outcomes)], undo=undo)
 
-    async def row(self, asked: RowAsked) -> RowAnswer:
+    async def row(self, request: RowAsked) -> RowAnswer:
         """Return a row as it is now."""
-        session = await self._open.session(asked.connection)
-        key = read_key(asked.key)
+        session = await self._open.session(request.connection)
+        key = read_key(request.key)
         described = await session.describe(key.object)
         names = [column.name for column in described.columns if column.role is Role.KEY]
         parts = key.id if isinstance(key.id, list) else [key.id]
@@ -96,27 +96,27 @@ class ChangeRoom:
         tenant = key.routing if "tenants" in session.capabilities else None
         page = await session.rows(key.object, filters=filters, tenant=tenant).page(limit=2, total=False)
         rows = answer_page(page, seconds=0).rows
-        found = [row for row in rows if row.key is not None and read_key(row.key).id == key.id]
-        return RowAnswer(columns=page.columns, row=found[0] if found else None)
+        matches = [row for row in rows if row.key is not None and read_key(row.key).id == key.id]
+        return RowAnswer(columns=page.columns, row=matches[0] if matches else None)
 
 
 def _text(part: str | int | bytes) -> str:
     return spelled(part) if isinstance(part, bytes) else str(part)
 
 
-def _changes(asked: PlanAsked) -> Sequence[Change]:
+def _changes(request: PlanAsked) -> Sequence[Change]:
     """Return the changes of a request.
 
     Raises:
         ConfigurationError: One is incomplete, or a drop is not alone or lacks the typed name of its object.
     """
-    if any(entry.kind == "drop" for entry in asked.changes):
-        [first, *more] = asked.changes
-        if more:
+    if any(entry.kind == "drop" for entry in request.changes):
+        [first, *others] = request.changes
+        if others:
             raise ConfigurationError("a drop stands alone: send the other changes first")
-        if not first.object or asked.typed != first.object:
+        if not first.object or request.typed != first.object:
             raise ConfigurationError(f"type the name of the object to drop it: {first.object}", code="name-not-typed")
-    return [_change(number, entry) for number, entry in enumerate(asked.changes)]
+    return [_change(number, entry) for number, entry in enumerate(request.changes)]
 
 
 def _change(number: int, entry: ChangeEntry) -> Change:

@@ -74,12 +74,12 @@ class ConnectionRoom:
 
     async def list(self, _: Empty) -> ConnectionList:
         """List the saved connections."""
-        found, hidden = await run_sync(self._saved.sifted)
+        connections, hidden = await run_sync(self._saved.sifted)
         exposures = await run_sync(self._saved.exposures)
         return ConnectionList(
-            connections=[self._summary(each) for each in found],
+            connections=[self._summary(connection) for connection in connections],
             hidden=[HiddenConnection(name=name, reason=error.message) for name, error in hidden.items()],
-            warnings=[f"{each.reason}; {each.remedy}" for each in exposures],
+            warnings=[f"{exposure.reason}; {exposure.remedy}" for exposure in exposures],
         )
 
     def _summary(self, saved: SavedConnection) -> ConnectionSummary:
@@ -89,36 +89,36 @@ class ConnectionRoom:
             name=saved.name,
             type=saved.type,
             address=address + (f" through {saved.via}" if saved.via else ""),
-            acts=[each.act for each in saved.references.values()],
+            acts=[reference.act for reference in saved.references.values()],
             open=saved.name in self._open.names(),
             production=self._runtime.settings.guards.of(saved.name).production,
         )
 
     async def types(self, _: Empty) -> TypeList:
         """List the types of all registries and of installed drivers."""
-        found: dict[str, TypeOffer] = {}
+        offers: dict[str, TypeOffer] = {}
         for listing in await self._runtime.plugins.browse():
             for kind in listing.types:
-                found.setdefault(kind, TypeOffer(type=kind, driver=summary(listing)))
-        return TypeList(types=[found[kind] for kind in sorted(found)])
+                offers.setdefault(kind, TypeOffer(type=kind, driver=summary(listing)))
+        return TypeList(types=[offers[kind] for kind in sorted(offers)])
 
-    async def form(self, asked: FormAsked) -> Form:
+    async def form(self, request: FormAsked) -> Form:
         """Return a form, with the saved values but without secrets."""
-        saved = await run_sync(self._saved.get, asked.name) if asked.name else None
-        kind = saved.type if saved else asked.type
+        saved = await run_sync(self._saved.get, request.name) if request.name else None
+        kind = saved.type if saved else request.type
         listing = await self._runtime.plugins.for_type(kind)
         values = saved.values if saved else {}
-        known = await run_sync(self._known)
+        references = await run_sync(self._saved_references)
         return Form(
             type=kind,
             revision=_revision(saved) if saved else "",
-            name=asked.name,
+            name=request.name,
             driver=summary(listing),
             installed=listing.state not in ("available", "incompatible", "unreadable"),
-            fields=[_field(field, values, known) for field in await self._runtime.plugins.form(kind)],
+            fields=[_field(field, values, references) for field in await self._runtime.plugins.form(kind)],
         )
 
-    def _known(self) -> dict[str, Reference]:
+    def _saved_references(self) -> dict[str, Reference]:
         """Return the references of saved connections, which the page may choose among, by id."""
         return {
             f"{saved.name}/{key}": value
@@ -127,20 +127,20 @@ class ConnectionRoom:
             if isinstance(value, Reference) and value.scheme != "stored"
         }
 
-    async def save(self, asked: SaveConnection) -> Done:
+    async def save(self, request: SaveConnection) -> Done:
         """Save a connection; one that is edited is closed, so that it opens with its new values."""
-        if asked.replace not in ("", asked.name):
+        if request.replace not in ("", request.name):
             raise ConfigurationError("a connection keeps its name", hint="save it as a new one, and remove the old one")
-        connection, secrets, before = await self._entered(asked)
+        connection, secrets, before = await self._entered(request)
         await self._runtime.save(connection, secrets=secrets, before=before)
-        if asked.accept_address:
-            await run_sync(self._saved.reached.forget, asked.name)
-        await self._open.close(asked.name)
+        if request.accept_address:
+            await run_sync(self._saved.reached.forget, request.name)
+        await self._open.close(request.name)
         return Done()
 
-    async def test(self, asked: TestConnection) -> Tested:
+    async def test(self, request: TestConnection) -> Tested:
         """Connect with what was entered; nothing is saved."""
-        connection, secrets, _ = await self._entered(asked)
+        connection, secrets, _ = await self._entered(request)
         try:
             async with self._runtime.open(connection, secrets=secrets) as session:
                 if session.can("ping") and not (health := await session.ping()).ok:
@@ -152,36 +152,36 @@ class ConnectionRoom:
                     warnings=[*session.warnings, *session.server.notes],
                 )
         finally:
-            if not asked.replace:  # an address of a trial is no address of a saved connection
-                await run_sync(self._saved.reached.forget, asked.name)
+            if not request.replace:  # an address of a trial is no address of a saved connection
+                await run_sync(self._saved.reached.forget, request.name)
 
-    async def remove(self, asked: Named) -> Done:
+    async def remove(self, request: Named) -> Done:
         """Close and remove a connection and its stored secrets."""
-        await self._open.close(asked.name)
-        await run_sync(self._saved.remove, asked.name)
+        await self._open.close(request.name)
+        await run_sync(self._saved.remove, request.name)
         return Done()
 
-    async def _entered(self, asked: SaveConnection) -> tuple[SavedConnection, dict[str, str], SavedConnection | None]:
+    async def _entered(self, request: SaveConnection) -> tuple[SavedConnection, dict[str, str], SavedConnection | None]:
         """Return the connection that was entered, the typed secrets by field, and the connection to replace.
 
         Raises:
             ConfigurationError: An entry is not of its field's kind, or names a reference that no connection holds.
         """
-        await self._rules.check_type(asked.type)
-        form = {field.name: field for field in await self._runtime.plugins.form(asked.type)}
-        saved = await run_sync(self._saved.get, asked.replace) if asked.replace else None
+        await self._rules.check_type(request.type)
+        form = {field.name: field for field in await self._runtime.plugins.form(request.type)}
+        saved = await run_sync(self._saved.get, request.replace) if request.replace else None
         if saved is None:
-            await run_sync(self._saved.check_name, asked.name)
-        elif asked.revision and asked.revision != _revision(saved):
+            await run_sync(self._saved.check_name, request.name)
+        elif request.revision and request.revision != _revision(saved):
             reason = f"connection {saved.name!r} was changed elsewhere since this form was opened; nothing was saved"
             raise ConfigurationError(reason, hint="open the form again, which shows it as it is now")
-        known = await run_sync(self._known)
+        references = await run_sync(self._saved_references)
         values: dict[str, Saved] = {}
         secrets: dict[str, str] = {}
-        for name, entry in asked.fields.items():
+        for name, entry in request.fields.items():
             if (field := form.get(name)) is None:
                 raise ConfigurationError(f"the form has no field {name[:80]!r}", details={"field": name[:80]})
-            value = _value(field, entry, (saved.values if saved else {}).get(name), known)
+            value = _value(field, entry, (saved.values if saved else {}).get(name), references)
             if entry.kind == "secret" and isinstance(entry.value, str):
                 secrets[name] = entry.value
             if value not in (None, ""):
@@ -190,10 +190,10 @@ class ConnectionRoom:
             for key in [key for key in values if values[key] is STORED and key not in secrets]:
                 values[key] = saved.values[key]
         # The page shows what is between this machine and the host; only the command line changes it.
-        made = SavedConnection(name=asked.name, type=asked.type, values=values)
+        connection = SavedConnection(name=request.name, type=request.type, values=values)
         if saved is not None:
-            made = replace(made, via=saved.via, pinned=saved.pinned, sign_in_at=saved.sign_in_at)
-        return made, secrets, saved
+            connection = replace(connection, via=saved.via, pinned=saved.pinned, sign_in_at=saved.sign_in_at)
+        return connection, secrets, saved
 
 
 def _revision(saved: SavedConnection) -> str:
@@ -202,7 +202,7 @@ def _revision(saved: SavedConnection) -> str:
     return sha256(msgspec.json.encode([saved.type, values])).hexdigest()
 
 
-def _value(field: FormField, entry: FieldEntry, saved: Saved, known: Mapping[str, Reference]) -> Saved:
+def _value(field: FormField, entry: FieldEntry, saved: Saved, references: Mapping[str, Reference]) -> Saved:
     wants = field.kind in ("secret", "file")
     text = entry.value if isinstance(entry.value, str) else ""
     match entry.kind:
@@ -212,17 +212,19 @@ def _value(field: FormField, entry: FieldEntry, saved: Saved, known: Mapping[str
             return saved
         case "secret" if field.kind == "secret" and text:
             return STORED
-        case "reference" if text in known and known[text].scheme in _FITTING.get(field.kind, ()):
-            return known[text]
+        case "reference" if text in references and references[text].scheme in _FITTING.get(field.kind, ()):
+            return references[text]
         case "path" if field.kind == "file" and os.path.isabs(text):  # noqa: PTH117 - it may be none
             return Reference("path", text)
-    wanted = {"secret": "a typed secret or a known reference", "file": "an absolute path"}.get(field.kind, "a value")
-    reason = f"{field.name}: wants {wanted}; other references are made on the command line"
+    requirement = {"secret": "a typed secret or a known reference", "file": "an absolute path"}.get(
+        field.kind, "a value"
+    )
+    reason = f"{field.name}: wants {requirement}; other references are made on the command line"
     hint = "dragoman connections edit NAME" if wants else ""
     raise ConfigurationError(reason, hint=hint, details={"field": field.name})
 
 
-def _field(field: FormField, values: Mapping[str, Saved], known: Mapping[str, Reference]) -> Field:
+def _field(field: FormField, values: Mapping[str, Saved], references: Mapping[str, Reference]) -> Field:
     value = values.get(field.name, field.default)
     reference = value if isinstance(value, Reference) else None
     return Field(
@@ -230,7 +232,7 @@ def _field(field: FormField, values: Mapping[str, Saved], known: Mapping[str, Re
         label=field.label,
         kind=field.kind.value,
         value=None if reference or field.kind == "secret" else _text(value),
-        choices=[FieldChoice(value=each.value, label=each.label) for each in field.choices],
+        choices=[FieldChoice(value=choice.value, label=choice.label) for choice in field.choices],
         visible_if={name: [*allowed] for name, allowed in field.visible_if.items()},
         always=not field.visible_if,
         advanced=field.advanced,
@@ -238,9 +240,9 @@ def _field(field: FormField, values: Mapping[str, Saved], known: Mapping[str, Re
         help=field.help,
         saved=reference.act if reference else "",
         references=[
-            KnownReference(id=name, act=f"{each.act}, as {name} does")
-            for name, each in known.items()
-            if each.scheme in _FITTING.get(field.kind, ())
+            KnownReference(id=name, act=f"{candidate.act}, as {name} does")
+            for name, candidate in references.items()
+            if candidate.scheme in _FITTING.get(field.kind, ())
         ],
     )
 

@@ -49,60 +49,63 @@ class ConsoleRoom:
             "console/history": self.history,
         }
 
-    async def parse(self, asked: ParseAsked) -> Parsed:
+    async def parse(self, request: ParseAsked) -> Parsed:
         """Split a text into requests; nothing is sent."""
-        session = await self._open.session(asked.connection)
-        found = await session.parse(asked.text, variables=asked.variables)
+        session = await self._open.session(request.connection)
+        console_requests = await session.parse(request.text, variables=request.variables)
         return Parsed(
             requests=[
                 ParsedRequest(
-                    request=each.request, writes=each.writes, line=each.line, curl=session.curl.command(each.request)
+                    request=console_request.request,
+                    writes=console_request.writes,
+                    line=console_request.line,
+                    curl=session.curl.command(console_request.request),
                 )
-                for each in found
+                for console_request in console_requests
             ]
         )
 
-    async def execute(self, asked: ExecuteAsked) -> Executed:
+    async def execute(self, request: ExecuteAsked) -> Executed:
         """Send requests in order, until a person stops waiting for them."""
-        session = await self._open.session(asked.connection)
-        if asked.remember:
-            await self._remembered.note(asked.connection, asked.text)
-        requests = _chosen(await session.parse(asked.text, variables=asked.variables), asked.line)
+        session = await self._open.session(request.connection)
+        if request.remember:
+            await self._remembered.note(request.connection, request.text)
+        console_requests = _chosen(await session.parse(request.text, variables=request.variables), request.line)
         answers: list[ConsoleAnswer] = []
         error: Failure | None = None
         sent = 0
-        for request in requests:
+        for console_request in console_requests:
             if nobody_waits():
                 break
             sent += 1
             began = time.perf_counter()
             try:
-                parts = [*_chain(await session.execute(request))]
+                parts = [*_chain(await session.execute(console_request))]
             except DragomanError as failure:
-                error = failure_of(failure, connection=asked.connection)
+                error = failure_of(failure, connection=request.connection)
                 break
             seconds = time.perf_counter() - began
-            answers += [_told(part, request, seconds) for part in parts]
-            if asked.stop_on_error and any(part.failed or part.status >= FAILED_STATUS for part in parts):
+            answers += [_describe_answer(part, console_request, seconds) for part in parts]
+            if request.stop_on_error and any(part.failed or part.status >= FAILED_STATUS for part in parts):
                 break
-        return Executed(answers=answers, error=error, unsent=[_unsent(request) for request in requests[sent:]])
+        return Executed(answers=answers, error=error, unsent=[_unsent(unsent) for unsent in console_requests[sent:]])
 
-    async def complete(self, asked: CompleteAsked) -> Completed:
+    async def complete(self, request: CompleteAsked) -> Completed:
         """Suggest how to continue a text."""
-        session = await self._open.session(asked.connection)
-        found = await session.complete(asked.text, asked.position)
-        return Completed(suggestions=found.suggestions, more=found.more)
+        session = await self._open.session(request.connection)
+        completions = await session.complete(request.text, request.position)
+        return Completed(suggestions=completions.suggestions, more=completions.more)
 
-    async def history(self, asked: OnConnection) -> History:
+    async def history(self, request: OnConnection) -> History:
         """Return what was run on a connection."""
-        return History(entries=await self._remembered.history(asked.connection))
+        return History(entries=await self._remembered.history(request.connection))
 
 
-def _chosen(found: list[ConsoleRequest], line: int | None) -> list[ConsoleRequest]:
+def _chosen(requests: list[ConsoleRequest], line: int | None) -> list[ConsoleRequest]:
     """Return the request that holds a line, or all."""
     if line is None:
-        return found
-    before = [each for each in found if each.line <= line]
+        return requests
+    before = [request for request in requests if request.line <= line]
     if not before:
         raise ConfigurationError(f"no request begins at or above line {line}", code="console-syntax")
     return before[-1:]
@@ -122,7 +125,7 @@ def _unsent(request: ConsoleRequest) -> UnsentRequest:
     return UnsentRequest(line=request.line, method=request.request.method, path=request.request.path)
 
 
-def _told(answer: Answer, request: ConsoleRequest, seconds: float) -> ConsoleAnswer:
+def _describe_answer(answer: Answer, request: ConsoleRequest, seconds: float) -> ConsoleAnswer:
     return ConsoleAnswer(
         line=request.line,
         kind=answer.kind.value,

@@ -56,7 +56,7 @@ class ExportRoom:
         self._open, self._stream, self._work = connections, stream, work
         self._downloads, self._folder = downloads, folder
         self._exports: dict[str, Export] = {}
-        self._asked: dict[str, ExportAsked] = {}
+        self._requests: dict[str, ExportAsked] = {}
         self._scopes: dict[str, anyio.CancelScope] = {}
         self._targets: dict[str, str] = {}
         runtime.add_sink(self._progressed)
@@ -83,108 +83,110 @@ class ExportRoom:
         """List the exports."""
         return Exports(exports=self.all)
 
-    async def start(self, asked: ExportAsked) -> Export:
+    async def start(self, request: ExportAsked) -> Export:
         """Start an export into the folder, or offer one as a download."""
-        rows_of(await self._open.session(asked.connection), asked)  # an unknown operator is reported now
+        rows_of(await self._open.session(request.connection), request)  # an unknown operator is reported now
         self._expect_room()
-        _check_name(asked.file)
-        if asked.to == "folder" and self._folder is None:
+        _check_name(request.file)
+        if request.to == "folder" and self._folder is None:
             hint = "dragoman workbench --export-to FOLDER"
             raise ConfigurationError("no folder for exports was given at the start; download it instead", hint=hint)
-        ended = [each.id for each in self._exports.values() if each.state in _ENDED]
+        ended = [export.id for export in self._exports.values() if export.state in _ENDED]
         for number in ended[: max(0, len(self._exports) - MAX_KEPT)]:
-            del self._exports[number], self._asked[number]
+            del self._exports[number], self._requests[number]
         number = secrets.token_urlsafe(8)
-        about = {"connection": asked.connection, "object": asked.object, "file": asked.file, "to": asked.to}
-        export = Export(id=number, state="running", **about)  # type: ignore[arg-type]
-        if asked.to == "download":
-            ticket = self._downloads.offer(lambda stream: self._to_browser(number, asked, stream), file=asked.file)
+        fields = {"connection": request.connection, "object": request.object, "file": request.file, "to": request.to}
+        export = Export(id=number, state="running", **fields)  # type: ignore[arg-type]
+        if request.to == "download":
+            ticket = self._downloads.offer(lambda stream: self._to_browser(number, request, stream), file=request.file)
             export = replace(export, state="waiting", ticket=ticket)
             self._tell(export)
         else:
             assert self._folder is not None
-            target = self._folder / asked.file
+            target = self._folder / request.file
             if await anyio.Path(target).exists():
                 raise ExportError(f"{target} exists already", hint="choose another name", code="file-exists")
             self._tell(export)
-            self._work.start(lambda: self._run(number, asked, target, named=str(target)))
-        self._asked[number] = asked
+            self._work.start(lambda: self._run(number, request, target, target_name=str(target)))
+        self._requests[number] = request
         return export
 
     def _expect_room(self) -> None:
-        running = [each for each in self.all if each.state not in _ENDED]
+        running = [export for export in self.all if export.state not in _ENDED]
         if len(running) >= MAX_RUNNING:
             raise ExportError(f"{MAX_RUNNING} exports are running", hint="wait for one, or cancel it", code="too-many")
 
-    async def resume(self, named: ExportNamed) -> Export:
+    async def resume(self, request: ExportNamed) -> Export:
         """Continue a cancelled or failed export into the folder; any tab may, even after a reload."""
-        export, asked = self._exports.get(named.id), self._asked.get(named.id)
-        if export is None or asked is None or not export.resumable or self._folder is None:
+        export, original = self._exports.get(request.id), self._requests.get(request.id)
+        if export is None or original is None or not export.resumable or self._folder is None:
             raise ExportError("this export cannot be resumed", hint="start it again", code="resume-refused")
         self._expect_room()
-        await self._open.session(asked.connection)
-        target = self._folder / asked.file
+        await self._open.session(original.connection)
+        target = self._folder / original.file
         export = replace(export, state="running", error=None, resumable=False)
         self._tell(export)
-        self._work.start(lambda: self._run(export.id, asked, target, named=str(target), resume=True))
+        self._work.start(lambda: self._run(export.id, original, target, target_name=str(target), resume=True))
         return export
 
-    async def cancel(self, asked: ExportNamed) -> Done:
+    async def cancel(self, request: ExportNamed) -> Done:
         """Cancel an export."""
-        if (export := self._exports.get(asked.id)) is None:
+        if (export := self._exports.get(request.id)) is None:
             raise ConfigurationError("there is no such export", code="not-found")
-        if (scope := self._scopes.get(asked.id)) is not None:
+        if (scope := self._scopes.get(request.id)) is not None:
             scope.cancel()
         elif export.state == "waiting":
             self._downloads.withdraw(export.ticket)
             self._tell(replace(export, state="cancelled", ticket=""))
         return Done()
 
-    async def _to_browser(self, number: str, asked: ExportAsked, stream: ResponseStream) -> None:
+    async def _to_browser(self, number: str, request: ExportAsked, stream: ResponseStream) -> None:
         self._tell(replace(self._exports[number], state="running", ticket=""))
-        stream.name = f"{asked.file} (download {number})"  # two downloads may have one file name
-        await self._run(number, asked, stream, named=stream.name)
+        stream.name = f"{request.file} (download {number})"  # two downloads may have one file name
+        await self._run(number, request, stream, target_name=stream.name)
         if self._exports[number].state != "finished":
             raise ExportError("the export did not finish")
 
-    async def _run(self, number: str, asked: ExportAsked, target: Any, *, named: str, resume: bool = False) -> None:
+    async def _run(
+        self, number: str, request: ExportAsked, target: Any, *, target_name: str, resume: bool = False
+    ) -> None:
         scope = self._scopes[number] = anyio.CancelScope()
-        self._targets.setdefault(named, number)  # a second export into one file is refused
+        self._targets.setdefault(target_name, number)  # a second export into one file is refused
         try:
-            with scope, self._open.busy(asked.connection):
-                self._tell(await self._export(number, asked, target, resume=resume))
+            with scope, self._open.busy(request.connection):
+                self._tell(await self._export(number, request, target, resume=resume))
         except DragomanError as error:
-            resumable = self._begun(number, asked) and error.code not in _FINAL
+            resumable = self._begun(number, request) and error.code not in _FINAL
             failed = replace(
                 self._exports[number],
                 state="failed",
-                error=failure_of(error, connection=asked.connection),
+                error=failure_of(error, connection=request.connection),
                 resumable=resumable,
             )
             self._tell(failed)
         except OSError as error:  # the browser is gone
             gone = ExportError(f"the download ended early: {error.strerror or error}", hint="start it again")
             self._tell(
-                replace(self._exports[number], state="failed", error=failure_of(gone, connection=asked.connection))
+                replace(self._exports[number], state="failed", error=failure_of(gone, connection=request.connection))
             )
         finally:
             del self._scopes[number]
-            if self._targets.get(named) == number:
-                del self._targets[named]
+            if self._targets.get(target_name) == number:
+                del self._targets[target_name]
             if self._exports[number].state == "running":
-                resumable = self._begun(number, asked)
+                resumable = self._begun(number, request)
                 self._tell(replace(self._exports[number], state="cancelled", resumable=resumable))
 
-    async def _export(self, number: str, asked: ExportAsked, target: Any, *, resume: bool) -> Export:
-        session = await self._open.session(asked.connection)
+    async def _export(self, number: str, request: ExportAsked, target: Any, *, resume: bool) -> Export:
+        session = await self._open.session(request.connection)
         try:
-            escape = asked.escape_formulas and asked.format in ("csv", "tsv")
-            file_format = FileFormat(asked.format, compression=asked.compress, escape=escape)
-            result = await rows_of(session, asked).export(target, format=file_format, resume=resume)
+            escape = request.escape_formulas and request.format in ("csv", "tsv")
+            file_format = FileFormat(request.format, compression=request.compress, escape=escape)
+            result = await rows_of(session, request).export(target, format=file_format, resume=resume)
         except ExportError as error:
             if not resume or error.code != "resume-refused":
                 raise
-            return await self._export(number, asked, target, resume=False)  # nothing can go on: from the first row
+            return await self._export(number, request, target, resume=False)  # nothing can go on: from the first row
         return replace(
             self._exports[number],
             state="finished",
@@ -194,9 +196,9 @@ class ExportRoom:
             notes=result.notes,
         )
 
-    def _begun(self, number: str, asked: ExportAsked) -> bool:
+    def _begun(self, number: str, request: ExportAsked) -> bool:
         """Return whether a file in the folder holds rows already; without them, nothing is there to go on with."""
-        return asked.to == "folder" and self._exports[number].rows > 0
+        return request.to == "folder" and self._exports[number].rows > 0
 
     def _progressed(self, event: Event) -> None:
         if isinstance(event, ExportProgressed):

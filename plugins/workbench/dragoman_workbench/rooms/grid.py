@@ -104,52 +104,60 @@ class GridRoom:
             "explain": self.explain,
         }
 
-    async def objects(self, asked: ObjectsAsked) -> Objects:
+    async def objects(self, request: ObjectsAsked) -> Objects:
         """List objects."""
-        session = await self._open.session(asked.connection)
-        found = await session.objects(
-            parent=asked.parent, contains=asked.contains, cursor=asked.cursor, limit=asked.limit
+        session = await self._open.session(request.connection)
+        listing = await session.objects(
+            parent=request.parent, contains=request.contains, cursor=request.cursor, limit=request.limit
         )
-        return Objects(objects=found.objects, notes=found.notes, next=found.next)
+        return Objects(objects=listing.objects, notes=listing.notes, next=listing.next)
 
-    async def describe(self, asked: DescriptionAsked) -> Described:
+    async def describe(self, request: DescriptionAsked) -> Described:
         """Describe the columns of an object."""
-        session = await self._open.session(asked.connection)
-        found = await session.describe(asked.object)
+        session = await self._open.session(request.connection)
+        description = await session.describe(request.object)
         return Described(
-            object=found.object, columns=found.columns, structure=found.structure, notes=found.notes, time=found.time
+            object=description.object,
+            columns=description.columns,
+            structure=description.structure,
+            notes=description.notes,
+            time=description.time,
         )
 
-    async def page(self, asked: PageAsked) -> PageAnswer:
+    async def page(self, request: PageAsked) -> PageAnswer:
         """Fetch a page of rows."""
-        session = await self._open.session(asked.connection)
+        session = await self._open.session(request.connection)
         began = time.perf_counter()
-        page = await rows_of(session, asked).page(
-            limit=asked.limit, offset=asked.offset, total=asked.total, cursor=asked.cursor
+        page = await rows_of(session, request).page(
+            limit=request.limit, offset=request.offset, total=request.total, cursor=request.cursor
         )
         return answer_page(page, seconds=time.perf_counter() - began)
 
-    async def count(self, asked: CountAsked) -> Counted:
+    async def count(self, request: CountAsked) -> Counted:
         """Count rows."""
-        session = await self._open.session(asked.connection)
-        found = await rows_of(session, asked).count()
-        return Counted(rows=str(int(found)), notes=found.notes)
+        session = await self._open.session(request.connection)
+        count = await rows_of(session, request).count()
+        return Counted(rows=str(int(count)), notes=count.notes)
 
-    async def cell(self, asked: CellAsked) -> CellAnswer:
+    async def cell(self, request: CellAsked) -> CellAnswer:
         """Fetch a whole value."""
-        session = await self._open.session(asked.connection)
-        key = read_key(asked.key)
-        return CellAnswer(cell=shown(await session.rows(key.object, revision=asked.revision).cell(key, asked.column)))
+        session = await self._open.session(request.connection)
+        key = read_key(request.key)
+        return CellAnswer(
+            cell=shown(await session.rows(key.object, revision=request.revision).cell(key, request.column))
+        )
 
-    async def summarize(self, asked: SummaryAsked) -> Summarized:
+    async def summarize(self, request: SummaryAsked) -> Summarized:
         """Summarize a column."""
-        session = await self._open.session(asked.connection)
+        session = await self._open.session(request.connection)
         began = time.perf_counter()
-        found = await rows_of(session, asked).summarize(asked.column, values=asked.values, buckets=asked.buckets)
-        return answer_summary(found, seconds=time.perf_counter() - began)
+        summary = await rows_of(session, request).summarize(
+            request.column, values=request.values, buckets=request.buckets
+        )
+        return answer_summary(summary, seconds=time.perf_counter() - began)
 
-    async def explain(self, asked: ExplainAsked) -> Explained:
+    async def explain(self, request: ExplainAsked) -> Explained:
         """Explain what is sent for each row of the filter."""
-        session = await self._open.session(asked.connection)
-        rows = (await rows_of(session, asked).explain()).rows if asked.filters else []
-        return Explained(rows=rows, command=command_line(asked), python=python_code(asked))
+        session = await self._open.session(request.connection)
+        rows = (await rows_of(session, request).explain()).rows if request.filters else []
+        return Explained(rows=rows, command=command_line(request), python=python_code(request))

@@ -82,43 +82,43 @@ class MarketplaceRoom:
             "plugins/repair": self.repair,
         }
 
-    async def browse(self, asked: BrowseAsked) -> Browsed:
+    async def browse(self, request: BrowseAsked) -> Browsed:
         """Find drivers."""
         self._failures.clear()
-        found = await self._plugins.browse(
-            asked.words,
-            type=asked.type or None,
-            capability=asked.capability or None,
-            compatible=asked.compatible,
+        listings = await self._plugins.browse(
+            request.words,
+            type=request.type or None,
+            capability=request.capability or None,
+            compatible=request.compatible,
         )
-        shown = [summary(each) for each in found[:SHOWN]]
-        return Browsed(drivers=shown, more=max(0, len(found) - SHOWN), failures=dict(self._failures))
+        drivers = [summary(listing) for listing in listings[:SHOWN]]
+        return Browsed(drivers=drivers, more=max(0, len(listings) - SHOWN), failures=dict(self._failures))
 
-    async def show(self, asked: DriverNamed) -> DriverPage:
+    async def show(self, request: DriverNamed) -> DriverPage:
         """Return everything known about a driver."""
-        about = await self._plugins.show(asked.id)
-        kept, pin = await self._kept(asked.id)
-        manifest, report = about.manifest, about.report
+        details = await self._plugins.show(request.id)
+        rollback_versions, pin = await self._rollback_versions(request.id)
+        manifest, report = details.manifest, details.report
         types = {kind.name for kind in manifest.types}
         saved, _ = await run_sync(self._runtime.connections.sifted)
         return DriverPage(
-            driver=summary(about.listing),
+            driver=summary(details.listing),
             versions=[
                 VersionSummary(
-                    version=each.version,
-                    state=each.state,
-                    reason=each.reason,
-                    uploaded=each.uploaded,
-                    size=each.size,
-                    host_api=each.host_api,
-                    installed=each.installed,
+                    version=release.version,
+                    state=release.state,
+                    reason=release.reason,
+                    uploaded=release.uploaded,
+                    size=release.size,
+                    host_api=release.host_api,
+                    installed=release.installed,
                 )
-                for each in about.versions
+                for release in details.versions
             ],
-            permissions=[*about.permissions],
-            publisher=about.publisher,
-            readme=about.readme,
-            changelog=about.changelog,
+            permissions=[*details.permissions],
+            publisher=details.publisher,
+            readme=details.readme,
+            changelog=details.changelog,
             report=None
             if report is None
             else Report(
@@ -129,28 +129,28 @@ class MarketplaceRoom:
                 deviations=[*report.deviations],
                 failures=[*report.failures],
             ),
-            skipped=[*about.skipped],
+            skipped=[*details.skipped],
             hooks=[*manifest.hooks],
             server_versions=[*manifest.server_versions],
             licence=manifest.licence,
             docs=manifest.docs,
-            kept=kept,
+            kept=rollback_versions,
             pin=pin,
-            used_by=[each.name for each in saved if each.type in types],
+            used_by=[connection.name for connection in saved if connection.type in types],
         )
 
-    async def _kept(self, plugin: str) -> tuple[list[str], str]:
+    async def _rollback_versions(self, plugin: str) -> tuple[list[str], str]:
         try:
-            kept = await self._plugins.why(plugin)
+            installations = await self._plugins.why(plugin)
         except PluginNotFoundError:
             return [], ""
-        return [*dict.fromkeys(each.version for each in kept)], kept[0].pin or ""
+        return [*dict.fromkeys(installation.version for installation in installations)], installations[0].pin or ""
 
-    async def install(self, asked: DriverNamed) -> Installed:
+    async def install(self, request: DriverNamed) -> Installed:
         """Install a driver; the button is the consent, except to wider permissions."""
-        await self._expect_here(asked.id)
-        made = await self._plugins.install(asked.id, version=asked.version)
-        return Installed(id=made.plugin, version=made.version)
+        await self._expect_here(request.id)
+        installation = await self._plugins.install(request.id, version=request.version)
+        return Installed(id=installation.plugin, version=installation.version)
 
     async def _expect_here(self, plugin: str) -> None:
         """Refuse code of a driver that excludes the surface that asks (P6)."""
@@ -161,65 +161,65 @@ class MarketplaceRoom:
         """Return what could be updated."""
         return await self._updates(None, dry_run=True)
 
-    async def update(self, asked: DriverNamed) -> Updates:
+    async def update(self, request: DriverNamed) -> Updates:
         """Update one driver."""
-        await self._expect_here(asked.id)
-        return await self._updates(asked.id, dry_run=False)
+        await self._expect_here(request.id)
+        return await self._updates(request.id, dry_run=False)
 
     async def _updates(self, plugin: str | None, *, dry_run: bool) -> Updates:
-        found = await self._plugins.update(plugin, dry_run=dry_run)
+        updates = await self._plugins.update(plugin, dry_run=dry_run)
         excluded: dict[str, tuple[str, ...]] = {}
-        if found and surface.get() != DESKTOP:
-            excluded = {each.id: each.excluded_surfaces for each in await self._plugins.browse()}
+        if updates and surface.get() != DESKTOP:
+            excluded = {listing.id: listing.excluded_surfaces for listing in await self._plugins.browse()}
         return Updates(
             updates=[
                 UpdateOffer(
-                    id=each.plugin,
-                    before=each.before,
-                    version=each.version,
-                    permissions=[*each.permissions],
-                    publisher=each.publisher,
-                    state=each.state,
-                    reason=each.reason,
-                    unavailable_here=why_not_here(each.plugin, excluded.get(each.plugin, ())),
+                    id=update.plugin,
+                    before=update.before,
+                    version=update.version,
+                    permissions=[*update.permissions],
+                    publisher=update.publisher,
+                    state=update.state,
+                    reason=update.reason,
+                    unavailable_here=why_not_here(update.plugin, excluded.get(update.plugin, ())),
                 )
-                for each in found
+                for update in updates
             ]
         )
 
-    async def rollback(self, asked: DriverNamed) -> Installed:
+    async def rollback(self, request: DriverNamed) -> Installed:
         """Go back to an earlier version."""
-        await self._expect_here(asked.id)
-        made = await self._plugins.rollback(asked.id, version=asked.version)
-        return Installed(id=made.plugin, version=made.version)
+        await self._expect_here(request.id)
+        installation = await self._plugins.rollback(request.id, version=request.version)
+        return Installed(id=installation.plugin, version=installation.version)
 
-    async def pin(self, asked: DriverNamed) -> Done:
+    async def pin(self, request: DriverNamed) -> Done:
         """Pin or unpin a driver."""
-        await self._plugins.pin(asked.id, asked.version)
+        await self._plugins.pin(request.id, request.version)
         return Done()
 
-    async def enable(self, asked: DriverNamed) -> Done:
+    async def enable(self, request: DriverNamed) -> Done:
         """Enable a driver."""
-        await self._plugins.enable(asked.id)
+        await self._plugins.enable(request.id)
         return Done()
 
-    async def disable(self, asked: DriverNamed) -> Done:
+    async def disable(self, request: DriverNamed) -> Done:
         """Disable a driver."""
-        await self._plugins.disable(asked.id)
+        await self._plugins.disable(request.id)
         return Done()
 
-    async def remove(self, asked: DriverNamed) -> Done:
+    async def remove(self, request: DriverNamed) -> Done:
         """Uninstall a driver."""
-        await self._plugins.remove(asked.id)
+        await self._plugins.remove(request.id)
         return Done()
 
-    async def verify(self, asked: DriverNamed) -> Verified:
+    async def verify(self, request: DriverNamed) -> Verified:
         """Compare a driver's files with what was installed."""
-        found = await self._plugins.verify(asked.id)
-        return Verified(faults=[str(fault) for _, faults in found for fault in faults])
+        checks = await self._plugins.verify(request.id)
+        return Verified(faults=[str(fault) for _, faults in checks for fault in faults])
 
-    async def repair(self, asked: DriverNamed) -> Installed:
+    async def repair(self, request: DriverNamed) -> Installed:
         """Fetch a damaged driver again."""
-        await self._expect_here(asked.id)
-        made = await self._plugins.repair(asked.id)
-        return Installed(id=made.plugin, version=made.version)
+        await self._expect_here(request.id)
+        installation = await self._plugins.repair(request.id)
+        return Installed(id=installation.plugin, version=installation.version)
