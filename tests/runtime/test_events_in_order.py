@@ -97,7 +97,7 @@ async def test_an_installed_plugin_is_usable_and_an_opened_connection_connected_
     assert opened[:4] == ["call install_plugin", "plugin.install_started", "plugin.installed", "call connect"]
     assert opened[4] == "GET /"
     assert opened[-1] == "connection.opened"
-    assert opened.rows("connection.opened").count() == 1
+    assert opened.count("connection.opened") == 1
     timeline.told.clear()
     async with runtime.open("shop"):
         assert timeline.since()[0] == "call connect"
