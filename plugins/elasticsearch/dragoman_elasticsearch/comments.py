@@ -33,7 +33,7 @@ class Uncommented(msgspec.Struct, frozen=True):
 
 def uncommented(answer: bytes) -> Uncommented:
     """Remove the comments outside of strings from an answer that holds documents."""
-    made, rows, certain = bytearray(answer), set[int](), True
+    body, rows, certain = bytearray(answer), set[int](), True
     depth, around, count = 0, -1, 0  # around: the depth of what holds the current document, -1 between two
     at, end, before = 0, len(answer), b""
     while token := _TOKEN.match(answer, at):
@@ -55,7 +55,7 @@ def uncommented(answer: bytes) -> Uncommented:
                 behind = seam.start() if seam else end - depth
                 if behind < at:
                     at, certain = max(behind, begin), False
-            made[begin:at] = b" " * (at - begin)
+            body[begin:at] = b" " * (at - begin)
             if at == begin:
                 break
-    return Uncommented(bytes(made), frozenset(rows), certain)
+    return Uncommented(bytes(body), frozenset(rows), certain)

@@ -92,12 +92,12 @@ def identify(profile: Profile) -> Exchange[tuple[Server, Features]]:
         raise error
     if reply.status == 403:
         return (yield from _limited())
-    found, number, flavor = _product(reply)
-    if found[0] > NEWEST and profile.options.get("untested_versions") is not True:
+    version, number, flavor = _product(reply)
+    if version[0] > NEWEST and profile.options.get("untested_versions") is not True:
         remedy = Remedy(RemedyKind.EDIT_FIELD, {"field": "untested_versions", "value": True})
         raise _refusal(f"Elasticsearch {number}", hint="turn on Untested Versions to try it anyway", remedies=[remedy])
-    notes = _version_notes(found, flavor)
-    return Server("Elasticsearch", number, notes), Features(found, oss=flavor == "oss")
+    notes = _version_notes(version, flavor)
+    return Server("Elasticsearch", number, notes), Features(version, oss=flavor == "oss")
 
 
 def _product(reply: Reply) -> tuple[tuple[int, int, int], str, str]:
@@ -106,8 +106,8 @@ def _product(reply: Reply) -> tuple[tuple[int, int, int], str, str]:
     Raises:
         ServerNotSupportedError: Another product answered.
     """
-    about = _about(error_answers.check(reply))
-    version = about.get("version")
+    info = _read_info(error_answers.check(reply))
+    version = info.get("version")
     version = version if isinstance(version, dict) else {}
     number, flavor = str(version.get("number") or ""), str(version.get("build_flavor") or "")
     # Check this first: a server that calls itself OpenSearch may send Elastic's header too.
@@ -116,20 +116,20 @@ def _product(reply: Reply) -> tuple[tuple[int, int, int], str, str]:
     match = _VERSION.match(number)
     if match is None:
         raise _refusal("a server without a version")
-    found = (int(match[1]), int(match[2]), int(match[3] or 0))
-    genuine = _header(reply) if found >= (7, 14, 0) else about.get("tagline") == TAGLINE
+    release = (int(match[1]), int(match[2]), int(match[3] or 0))
+    genuine = _header(reply) if release >= (7, 14, 0) else info.get("tagline") == TAGLINE
     if not genuine:
         raise _refusal(f"a server that calls itself {number} and is not Elasticsearch")
-    return found, number, flavor
+    return release, number, flavor
 
 
-def _about(body: bytes) -> dict[str, Any]:
+def _read_info(body: bytes) -> dict[str, Any]:
     try:
-        about = decode(body, object)
+        info = decode(body, object)
     except ValueError:
-        about = None
-    if isinstance(about, dict):
-        return about
+        info = None
+    if isinstance(info, dict):
+        return info
     raise _refusal("something that answers no JSON")
 
 
@@ -138,9 +138,9 @@ def _header(reply: Reply) -> bool:
 
 
 def _refusal(
-    what: str, *, hint: str = "check Host and Port of the connection", remedies: Iterable[Remedy] = ()
+    subject: str, *, hint: str = "check Host and Port of the connection", remedies: Iterable[Remedy] = ()
 ) -> ServerNotSupportedError:
-    text = f"{what} answered; this driver works with {_SUPPORTED}"
+    text = f"{subject} answered; this driver works with {_SUPPORTED}"
     return ServerNotSupportedError(text, hint=hint, remedies=remedies)
 
 
@@ -170,11 +170,11 @@ def credentials_rejected(error: AuthenticationError, profile: Profile) -> Authen
     """Build the error for rejected credentials; it suggests HTTPS, which 8.x serves by default (E39)."""
     if error.details.get("sent") is False:  # the token endpoint rejected the client; the server was not asked
         return error
-    what = {AuthScheme.NONE: "Auth Method None", AuthScheme.BASIC: "the user name or the password"}
-    what[AuthScheme.BEARER] = "the token"
-    what[AuthScheme.CLIENT_CREDENTIALS] = "the token of the token endpoint"
+    credential_names = {AuthScheme.NONE: "Auth Method None", AuthScheme.BASIC: "the user name or the password"}
+    credential_names[AuthScheme.BEARER] = "the token"
+    credential_names[AuthScheme.CLIENT_CREDENTIALS] = "the token of the token endpoint"
     message = (
-        f"{what.get(profile.auth_scheme, 'the API key')} was rejected by {profile.where} (401): "
+        f"{credential_names.get(profile.auth_scheme, 'the API key')} was rejected by {profile.where} (401): "
         f"{error.message.removeprefix(error.prefix)}"
     )
     hint, remedy = "check Auth Method and credentials", Remedy(RemedyKind.EDIT_FIELD, {"field": "auth_method"})

@@ -105,8 +105,8 @@ class Driver:
     async def connect(self, profile: Profile, http: Http) -> Server:
         connect.check_key(profile)
         self._http, self._profile = http, profile
-        found, self._features = await self._run(connect.identify(profile))
-        return found
+        server, self._features = await self._run(connect.identify(profile))
+        return server
 
     @hookimpl
     async def ping(self) -> Health:
@@ -124,9 +124,9 @@ class Driver:
 
     @hookimpl
     async def list_objects(self, request: ObjectsRequest) -> ObjectList:
-        found = await self._run(objects.list_objects())
-        self._names.keep("", [each.name for each in found])
-        return found
+        listing = await self._run(objects.list_objects())
+        self._names.keep("", [index.name for index in listing])
+        return listing
 
     @hookimpl
     async def describe_object(self, name: str) -> Description:
@@ -138,7 +138,7 @@ class Driver:
     async def compile_filter(self, request: FilterRequest) -> CompiledFilter:
         view, look = self._views.known(request.object), Look()
         compiled = filters.compile_filter(request, view, self._features, look)
-        if not look.wanted:
+        if not look.needs_sample:
             return compiled
         if (sample := await self._samples.get(f"{view.revision} {request.object}")) is None:
             return compiled
@@ -163,12 +163,12 @@ class Driver:
         return pages.page_query(request, view, self._features, window=window, preference=self._preference)
 
     async def _fetch_page(self, request: PageRequest, view: View) -> Page:
-        asked = await self._page_query(request, view)
-        if asked.deep:
-            async with self._lend(asked) as pager:
-                return await self._run(asked.deep_page(pager))
-        page = await self._run(asked.shallow_page())
-        if asked.raw and not page.cells and request.offset == 0:
+        page_query = await self._page_query(request, view)
+        if page_query.deep:
+            async with self._lend(page_query) as pager:
+                return await self._run(page_query.deep_page(pager))
+        page = await self._run(page_query.shallow_page())
+        if page_query.raw and not page.cells and request.offset == 0:
             with anyio.move_on_after(_WHY_SECONDS), suppress(DragomanError):
                 query, _ = pages.filter_query(request.object, request.filter)
                 why = await self._run(pages.why_nothing(request.object, query))
@@ -198,8 +198,8 @@ class Driver:
 
         async def work(view: View) -> ColumnSummary:
             timed = time_ranges.within(query, request.time, view)
-            made = summaries.summarize(request, view, self._features, query=timed, preference=self._preference)
-            return await self._run(made)
+            exchange = summaries.summarize(request, view, self._features, query=timed, preference=self._preference)
+            return await self._run(exchange)
 
         return await self._views.use(request.object, work, given=request.filter)
 
@@ -261,9 +261,9 @@ class Driver:
     async def complete_console(self, request: CompletionRequest) -> Completion:
         from .console import completion
 
-        asked = completion.ask(request)
-        names = await self._names.get("") if asked.names else None
-        return asked.complete(names or [], await self._view_of(asked.target) if asked.target else None)
+        place = completion.ask(request)
+        names = await self._names.get("") if place.names else None
+        return place.complete(names or [], await self._view_of(place.target) if place.target else None)
 
     async def _view_of(self, name: str) -> View | None:
         """Return what is known of an object, without asking whether it is still valid."""
@@ -292,9 +292,9 @@ class Driver:
                 # The open context keeps to the indices that were searched.
                 await self._check_time_column(request, query)
             else:
-                async for told in self._open_share(export):
-                    yield told
-            readers = [self._read_slice(each) for each in export.slices]
+                async for opening_part in self._open_share(export):
+                    yield opening_part
+            readers = [self._read_slice(export_slice) for export_slice in export.slices]
             async with read_together(readers, beside=partial(self._renew, export)) as fetched:
                 async for page in fetched:
                     if (part := export.part(page)) is not None:
@@ -315,14 +315,14 @@ class Driver:
         from .exporting import shares
 
         query = await self._exported(request.export)
-        made = await self._run(shares.split(request, query, scrolls=not self._features.point_in_time))
+        split = await self._run(shares.split(request, query, scrolls=not self._features.point_in_time))
         try:
             await self._check_time_column(request.export, query)
         except DragomanError:
-            if made.snapshot:
-                await self.hold_snapshot(SnapshotHold(snapshot=made.snapshot, seconds=0))
+            if split.snapshot:
+                await self.hold_snapshot(SnapshotHold(snapshot=split.snapshot, seconds=0))
             raise
-        return msgspec.structs.replace(made, notes=[*self._document_notes(request.export), *made.notes])
+        return msgspec.structs.replace(split, notes=[*self._document_notes(request.export), *split.notes])
 
     @hookimpl
     async def hold_snapshot(self, request: SnapshotHold) -> bool:
@@ -357,14 +357,14 @@ class Driver:
             else:
                 return
 
-    async def _read_slice(self, each: slices.Slice) -> AsyncGenerator[slices.SlicePage, None]:
+    async def _read_slice(self, export_slice: slices.Slice) -> AsyncGenerator[slices.SlicePage, None]:
         from .exporting import slices
 
-        while each.mark is not True:
-            page = await self._run(each.page(), pauses=(), limit=slices.LIMIT)
+        while export_slice.mark is not True:
+            page = await self._run(export_slice.page(), pauses=(), limit=slices.LIMIT)
             if isinstance(page, float | int):
-                if each.turned_away:
-                    yield slices.SlicePage(each.number, (), each.mark, turned_away=True)
+                if export_slice.turned_away:
+                    yield slices.SlicePage(export_slice.number, (), export_slice.mark, turned_away=True)
                 await anyio.sleep(retries.jittered(page))
             else:
                 yield page
@@ -380,7 +380,11 @@ class Driver:
 
     async def _read_view(self, name: str) -> View:
         view = await self._run(objects.view(name), ahead=objects.view_requests(name))
-        stale = [key for key, each in self._pagers.items() if each.pager.name == name and not each.lock.locked()]
+        stale = [
+            key
+            for key, open_pager in self._pagers.items()
+            if open_pager.pager.name == name and not open_pager.lock.locked()
+        ]
         for pager in [self._pagers.pop(key).pager for key in stale]:  # a refreshed grid wants newer rows
             await self._free(pager)
         return view
@@ -391,10 +395,10 @@ class Driver:
         recent = view.identity and view.revision == revision and anyio.current_time() < checked + _LIFE
         if recent and await self._run(objects.identity(view.target)) == view.identity:
             return revision
-        found = await self._run(objects.current_revision(view))
-        if found == view.revision:
-            self._checked[view.target] = found, anyio.current_time()
-        return found
+        server_revision = await self._run(objects.current_revision(view))
+        if server_revision == view.revision:
+            self._checked[view.target] = server_revision, anyio.current_time()
+        return server_revision
 
     @asynccontextmanager
     async def _lend(self, query: pages.PageQuery) -> AsyncIterator[Pager]:
@@ -403,16 +407,16 @@ class Driver:
         open_pager = self._pagers.setdefault(key, _OpenPager(query.pager(self._features)))
         self._pagers.move_to_end(key)
         surplus = max(0, len(self._pagers) - _PAGERS)
-        idle = [key for key, each in self._pagers.items() if not each.lock.locked()][:surplus]
+        idle = [key for key, candidate in self._pagers.items() if not candidate.lock.locked()][:surplus]
         for pager in [self._pagers.pop(key).pager for key in idle]:
             await self._free(pager)
         async with open_pager.lock:
             yield open_pager.pager
 
-    async def _free(self, held: Pager | ExportReader) -> None:
+    async def _free(self, owner: Pager | ExportReader) -> None:
         """Free a search context, even when cancelled; it does not matter if it is already gone."""
         with anyio.move_on_after(_FREE_SECONDS, shield=True), suppress(ConnectionFailedError):
-            if (request := held.close()) is not None:
+            if (request := owner.close()) is not None:
                 await self._send(request)
 
     async def _run(
@@ -439,10 +443,10 @@ class Driver:
         except AuthenticationError as error:
             raise connect.credentials_rejected(error, self._profile) from error
 
-    async def _send(self, request: HttpRequest, **more: Any) -> Reply:
+    async def _send(self, request: HttpRequest, **options: Any) -> Reply:
         """Send one request; retry a read after a pause if the server is busy."""
         # Fetching a scroll's page moves the scroll: a retry would skip rows.
         scrolls = request.path.startswith("/_search/scroll")
         read = not (scrolls or read_or_write.may_write(request.method, request.path))
         after = error_answers.retry_after
-        return await retries.send(self._http, self._features.complete(request), after, read=read, **more)
+        return await retries.send(self._http, self._features.complete(request), after, read=read, **options)

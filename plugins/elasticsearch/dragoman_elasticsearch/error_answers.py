@@ -57,10 +57,10 @@ class ErrorAnswer(msgspec.Struct, frozen=True):
     @property
     def text(self) -> str:
         """The reasons, outermost first, without those that repeat another."""
-        said = ""
-        for reason in (" ".join(_EXPECTED.sub("", each).split()) for each in self.reasons):
-            said = said if reason in said else f"{said}: {reason}" if said else reason
-        return said[:_LIMIT]
+        text = ""
+        for reason in (" ".join(_EXPECTED.sub("", part).split()) for part in self.reasons):
+            text = text if reason in text else f"{text}: {reason}" if text else reason
+        return text[:_LIMIT]
 
     @property
     def conflict(self) -> bool:
@@ -98,9 +98,9 @@ def read(reply: Reply) -> ErrorAnswer:
     except ValueError:
         body = None
     seconds = replies.seconds_asked(reply)
-    found = describe(reply.status, body.get("error") if isinstance(body, dict) else None)
+    fault = describe(reply.status, body.get("error") if isinstance(body, dict) else None)
     hint = replies.redirection(reply)
-    return msgspec.structs.replace(found, wait=seconds, hint=hint) if seconds or hint else found
+    return msgspec.structs.replace(fault, wait=seconds, hint=hint) if seconds or hint else fault
 
 
 def describe(status: int, error: object) -> ErrorAnswer:
@@ -171,8 +171,8 @@ def parsed(body: bytes, kind: type[T] | msgspec.json.Decoder[T]) -> T:
 
 def retry_after(reply: Reply) -> int | None:
     """Return the seconds that a busy server asks to wait, 0 if it names none; None if waiting does not help."""
-    found = read(reply) if reply.status in (429, 500, 503) else None
-    return found.wait if found is not None and found.busy else None
+    fault = read(reply) if reply.status in (429, 500, 503) else None
+    return fault.wait if fault is not None and fault.busy else None
 
 
 def exception(fault: ErrorAnswer) -> DragomanError:
@@ -202,5 +202,7 @@ def exception(fault: ErrorAnswer) -> DragomanError:
     if fault.hint:
         return QueryError(f"the server redirects (HTTP {fault.status})", hint=fault.hint, details=details)
     hint = next((hint for kind, hint in _HINTS.items() if kind in fault.types), "")
-    said = f"{fault.type}: {text}" if fault.type and text else fault.type or text
-    return QueryError(f"Elasticsearch error: {said}" if said else f"HTTP {fault.status}", hint=hint, details=details)
+    message = f"{fault.type}: {text}" if fault.type and text else fault.type or text
+    return QueryError(
+        f"Elasticsearch error: {message}" if message else f"HTTP {fault.status}", hint=hint, details=details
+    )

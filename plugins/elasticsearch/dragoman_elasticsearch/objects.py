@@ -57,8 +57,8 @@ class IndexSettings(msgspec.Struct, frozen=True):
     def refresh(self) -> tuple[str, float]:
         """The setting of how often searches see new rows, and its seconds; infinite for never, by default one."""
         text = self.settings.get("index.refresh_interval", "1s")
-        found = _INTERVAL.fullmatch(text.lower())
-        return text, inf if found is None else int(found[1]) * _UNITS[found[2] or "s"]
+        match = _INTERVAL.fullmatch(text.lower())
+        return text, inf if match is None else int(match[1]) * _UNITS[match[2] or "s"]
 
 
 class _Counts(msgspec.Struct, frozen=True):
@@ -75,19 +75,21 @@ def list_objects() -> Exchange[ObjectList]:
         notes.append(Note(code="objects-hidden", reason=reason, hint="grant the cluster privilege monitor"))
     else:
         listed = error_answers.decode(reply, list[_Listed])
-    shown = [each for each in listed if not each.index.startswith(".")]
-    if len(shown) > MAX_OBJECTS:
+    indices = [index for index in listed if not index.index.startswith(".")]
+    if len(indices) > MAX_OBJECTS:
         raise QueryError(
-            f"the server lists {len(shown):,} indices; {MAX_OBJECTS:,} can be shown",
+            f"the server lists {len(indices):,} indices; {MAX_OBJECTS:,} can be shown",
             hint="open one by its name",
         )
-    rows = yield from _count_rows([each.index for each in shown])
+    rows = yield from _count_rows([index.index for index in indices])
     if uncounted := [name for name, count in rows.items() if count is None]:
         reason = f"the rows of {len(uncounted):,} objects could not be counted"
         notes.append(Note(code="rows-unknown", reason=reason))
     objects = [
-        Object(each.index, rows.get(each.index), int(each.size) if each.size and _SIZE.fullmatch(each.size) else None)
-        for each in shown
+        Object(
+            index.index, rows.get(index.index), int(index.size) if index.size and _SIZE.fullmatch(index.size) else None
+        )
+        for index in indices
     ]
     return ObjectList(objects=objects, notes=notes)
 
@@ -98,9 +100,9 @@ def names() -> Exchange[list[str]]:
     listed = (
         (yield from _readable())
         if reply.status == 403
-        else [each.index for each in error_answers.decode(reply, list[_Listed])]
+        else [index.index for index in error_answers.decode(reply, list[_Listed])]
     )
-    return sorted(each for each in listed if not each.startswith("."))
+    return sorted(name for name in listed if not name.startswith("."))
 
 
 def _readable() -> Exchange[list[str]]:
@@ -118,7 +120,7 @@ def _count_rows(names: Sequence[str]) -> Exchange[dict[str, int | None]]:
         answers = error_answers.decode(reply, _Counts).responses
         if len(answers) != len(batch):
             raise QueryError(f"the server answered {len(answers)} of {len(batch)} searches for row counts")
-        rows |= {name: None if each.partial() else each.count for name, each in zip(batch, answers, strict=True)}
+        rows |= {name: None if answer.partial() else answer.count for name, answer in zip(batch, answers, strict=True)}
     return rows
 
 
@@ -151,15 +153,17 @@ def view(name: str) -> Exchange[View]:
     capabilities = error_answers.decode(caps, mapping.FieldCaps)
     reply = yield for_settings
     settings = None if reply.status == 403 else error_answers.decode(reply, dict[str, IndexSettings])
-    given = None if settings is None else {index: each.settings for index, each in settings.items()}
+    explicit_settings = (
+        None if settings is None else {index: own_settings.settings for index, own_settings in settings.items()}
+    )
     apart = {
-        index for index, each in (settings or {}).items()
-        if (each.defaults | each.settings).get(mapping.VECTORS_APART) in (True, "true")
+        index for index, own_settings in (settings or {}).items()
+        if (own_settings.defaults | own_settings.settings).get(mapping.VECTORS_APART) in (True, "true")
     }  # fmt: skip
-    found = mapping.read(name, mappings, capabilities, given, vectors_apart=apart)
+    object_view = mapping.read(name, mappings, capabilities, explicit_settings, vectors_apart=apart)
     if len(mapped.body) < LARGE:
-        return found
-    return replace(found, identity=(yield from identity(name)))
+        return object_view
+    return replace(object_view, identity=(yield from identity(name)))
 
 
 def current_revision(view: View) -> Exchange[str]:
@@ -199,12 +203,12 @@ def index_settings(name: str) -> Exchange[Mapping[str, IndexSettings] | None]:
     """
     reply = yield get(f"/{target(name)}/_settings/{_SETTINGS}?flat_settings=true")
     try:
-        found = error_answers.decode(reply, dict[str, IndexSettings])
+        settings = error_answers.decode(reply, dict[str, IndexSettings])
     except AccessDeniedError:
         return None
-    if not found:
+    if not settings:
         raise ObjectNotFoundError(f"there is no index '{name}', and a write would create it")
-    return found
+    return settings
 
 
 def document(index: str, key: str, routing: str | None = None) -> Exchange[StoredHit]:

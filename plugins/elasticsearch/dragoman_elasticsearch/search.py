@@ -127,14 +127,14 @@ class _Address(msgspec.Struct, frozen=True):
     id: str = msgspec.field(name="_id", default="")
 
 
-class _Found(msgspec.Struct, frozen=True):
+class _AddressedHits(msgspec.Struct, frozen=True):
     hits: list[_Address] = []
 
 
 class _Addresses(_Address, frozen=True):
     """The addresses in an answer: of a search, of several documents, or of one."""
 
-    hits: _Found = _Found()
+    hits: _AddressedHits = _AddressedHits()
     docs: list[_Address] = []
 
 
@@ -149,29 +149,29 @@ def documents(request: HttpRequest, decoder: Decoder[T]) -> Exchange[tuple[T, bo
     Returns:
         The answer, and whether its documents are as they are stored.
     """
-    found, read, body = yield from _documents(request, decoder)
+    answer, read, body = yield from _documents(request, decoder)
     if not body.isascii():
         error_answers.parsed(body, Raw)
-    return found, read.exact
+    return answer, read.exact
 
 
 def _documents(request: HttpRequest, decoder: Decoder[T]) -> Exchange[tuple[T, Reading, bytes]]:
     body = error_answers.check((yield request))
-    if (found := _read(body, decoder)) is not None:
-        return found, VERBATIM, body
-    if (found := _read(mended(body), decoder)) is not None:
-        return found, Reading(exact=False), body
+    if (answer := _read(body, decoder)) is not None:
+        return answer, VERBATIM, body
+    if (answer := _read(mended(body), decoder)) is not None:
+        return answer, Reading(exact=False), body
     bare = uncommented(body)
-    found, read = _read(mended(bare.body), decoder), Reading(exact=False, commented=bare.rows)
+    answer, read = _read(mended(bare.body), decoder), Reading(exact=False, commented=bare.rows)
     scrolls = moves_on(request.path)
-    if found is not None and (bare.certain or scrolls):
-        return found, read, bare.body
+    if answer is not None and (bare.certain or scrolls):
+        return answer, read, bare.body
     if scrolls:  # another request would skip this page
         return error_answers.parsed(mended(bare.body), decoder), read, bare.body
-    if found is not None:
+    if answer is not None:
         reply = yield _filtered(request, "hits.hits._index,hits.hits._id,docs._index,docs._id,_index,_id")
         if _addresses.decode(widened(mended(bare.body))) == error_answers.decode(reply, _Addresses):
-            return found, read, bare.body
+            return answer, read, bare.body
     reply = yield _filtered(request, "*")  # the server rewrites the documents of such an answer
     return error_answers.decode(reply, decoder), Reading(exact=False, respelled=True), reply.body
 
@@ -212,13 +212,13 @@ def search(path: str, body: dict[str, Any], decoder: Decoder[SearchAnswer[H]]) -
     request = post(path, body)
     if "_source" not in body and not moves_on(path):
         request = whole_documents(request)
-    found, read, text = yield from _documents(request, decoder)
-    if found.hits is _NO_HITS:  # taken for an empty one, it would end an export early
+    answer, read, text = yield from _documents(request, decoder)
+    if answer.hits is _NO_HITS:  # taken for an empty one, it would end an export early
         raise QueryError("the server answered a search without 'hits'", hint=PROXY_HINT)
-    if len(found.hits.hits) > (asked := body.get("size", len(found.hits.hits))):
-        raise QueryError(f"the server returned {len(found.hits.hits):,} rows instead of {asked:,}")
+    if len(answer.hits.hits) > (size := body.get("size", len(answer.hits.hits))):
+        raise QueryError(f"the server returned {len(answer.hits.hits):,} rows instead of {size:,}")
     odd = not read.exact or b"\n" in text or b"\r" in text
-    return msgspec.structs.replace(found, read=read, odd=text) if odd else found
+    return msgspec.structs.replace(answer, read=read, odd=text) if odd else answer
 
 
 class _Count(msgspec.Struct, frozen=True):

@@ -23,8 +23,8 @@ def open_context(name: str, *, keep_alive: str, preference: str = "") -> Exchang
         keep_alive: How long the server keeps the unused context; each request renews it.
         preference: The name for the choice of shards.
     """
-    more = f"&preference={preference}" if preference else ""
-    reply = yield HttpRequest("POST", f"/{target(name)}/_pit?keep_alive={keep_alive}{more}")
+    parameter = f"&preference={preference}" if preference else ""
+    reply = yield HttpRequest("POST", f"/{target(name)}/_pit?keep_alive={keep_alive}{parameter}")
     return error_answers.decode(reply, _Opened).id
 
 

@@ -48,13 +48,13 @@ def check(value: object, formats: Iterable[str]) -> None:
         ValueError: It is not a date; the message names the formats. A value that only the server can judge passes.
     """
     formats = [*formats]
-    for each in value if isinstance(value, list) else [value]:
-        if each is None or isinstance(each, dict | list):
+    for element in value if isinstance(value, list) else [value]:
+        if element is None or isinstance(element, dict | list):
             continue
-        text = each if isinstance(each, str) else _digits(each)
+        text = element if isinstance(element, str) else _digits(element)
         if not may_read(text, formats):
-            shown = text if len(text) <= 80 else f"{text[:80]}…"
-            raise ValueError(f"'{shown}' is not a date in the format {' or '.join(_names(formats))}")
+            excerpt = text if len(text) <= 80 else f"{text[:80]}…"
+            raise ValueError(f"'{excerpt}' is not a date in the format {' or '.join(_names(formats))}")
 
 
 def respelled(text: str, formats: Iterable[str]) -> str:
@@ -66,11 +66,11 @@ def respelled(text: str, formats: Iterable[str]) -> str:
     ('31.01.2024', '1706659200')
     """
     formats = [*formats]
-    found = _UTC.fullmatch(text)
-    if found is None or may_read(text, formats):
+    instant = _UTC.fullmatch(text)
+    if instant is None or may_read(text, formats):
         return text
-    spelled = (_spelled(name.removeprefix("8"), found) for name in _names(formats))
-    return next((each for each in spelled if each), text)
+    spelled = (_spelled(name.removeprefix("8"), instant) for name in _names(formats))
+    return next((spelling for spelling in spelled if spelling), text)
 
 
 def _spelled(name: str, instant: re.Match[str]) -> str:
@@ -89,10 +89,10 @@ def _spelled(name: str, instant: re.Match[str]) -> str:
     of_name = {"yyyy": "y", "uuuu": "y", "MM": "M", "dd": "d", "HH": "H", "mm": "m", "ss": "s"}
     left = {"M": "01", "d": "01", "H": "00", "m": "00", "s": "00"}
     fraction = parts["fraction"].rstrip("0").ljust(3, "0")
-    known = {of_name[part[1]] for part in _PATTERN.finditer(name) if part[1] in of_name}
+    format_parts = {of_name[part[1]] for part in _PATTERN.finditer(name) if part[1] in of_name}
     has_fraction = "SSS" in name
-    lost = any(parts[part] != nothing for part, nothing in left.items() if part not in known)
-    if lost or "y" not in known or (fraction != "000" if not has_fraction else len(fraction) > 3):
+    lost = any(parts[part] != nothing for part, nothing in left.items() if part not in format_parts)
+    if lost or "y" not in format_parts or (fraction != "000" if not has_fraction else len(fraction) > 3):
         return ""
     return _PATTERN.sub(lambda part: part[2] or (fraction if part[1] == "SSS" else parts[of_name[part[1]]]), name)
 
@@ -144,7 +144,7 @@ def period_of(text: str) -> Period | None:
 
 
 def _names(formats: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(name for each in formats for name in each.split("||")))
+    return list(dict.fromkeys(name for alternatives in formats for name in alternatives.split("||")))
 
 
 def _digits(value: object) -> str:
@@ -164,10 +164,10 @@ def _reader(name: str) -> re.Pattern[str] | None:
 
 
 def _reads(reader: re.Pattern[str], text: str) -> bool:
-    found = reader.fullmatch(text)
-    if found is None:
+    match = reader.fullmatch(text)
+    if match is None:
         return False
-    named = found.groupdict()
-    month, day = int(named.get("M") or 1), int(named.get("d") or 1)
-    year = int(named.get("y") or 2000)
+    parts = match.groupdict()
+    month, day = int(parts.get("M") or 1), int(parts.get("d") or 1)
+    year = int(parts.get("y") or 2000)
     return 1 <= month <= 12 and 1 <= day <= (monthrange(2000 + year % 400, month)[1])

@@ -62,7 +62,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
 
     op: Op
     values: tuple[Any, ...]
-    found: Field
+    field: Field
     features: Features
     look: Look = msgspec.field(default_factory=Look)
 
@@ -72,12 +72,12 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
         return self.op in (*NULLS, Op.NOT_EMPTY)
 
 
-def _always(_asked: Asked, _details: tuple[Any, ...]) -> bool:
+def _always(_condition: Asked, _details: tuple[Any, ...]) -> bool:
     return True
 
 
-def _by_value(asked: Asked, _details: tuple[Any, ...]) -> bool:
-    return asked.op in _VALUES
+def _by_value(condition: Asked, _details: tuple[Any, ...]) -> bool:
+    return condition.op in _VALUES
 
 
 class Cause(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,7 +85,7 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         name: What causes the gap: a parameter of the mapping, or a type.
-        found: Reads it from a mapping; None if it is not there.
+        read_detail: Reads it from a mapping; None if it is not there.
         touches: Whether it makes a filter row approximate.
         reason: How the meaning differs; ``{}`` is what was read.
         sorts: Whether a sort too orders rows by something other than what they show.
@@ -95,7 +95,7 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     name: str
-    found: Callable[[Indexed], Any]
+    read_detail: Callable[[Indexed], Any]
     touches: Callable[[Asked, tuple[Any, ...]], bool]
     reason: str
     sorts: bool = False
@@ -104,38 +104,39 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _typed(*types: str) -> Callable[[Indexed], Any]:
-    return lambda each: each.type if each.type in types else None
+    return lambda mapping: mapping.type if mapping.type in types else None
 
 
 def _length(value: object) -> int:
     return len(str(value).encode("utf-16-le")) // 2  # the server counts as Java does
 
 
-def _too_long(asked: Asked, limits: tuple[Any, ...]) -> bool:
-    if asked.nulls:
-        return not (asked.found.keyword or ignored(asked.found, asked.features))
-    if asked.op is Op.EMPTY:
+def _too_long(condition: Asked, limits: tuple[Any, ...]) -> bool:
+    if condition.nulls:
+        return not (condition.field.keyword or ignored(condition.field, condition.features))
+    if condition.op is Op.EMPTY:
         return False
-    return asked.op not in EQUAL or any(_length(value) > min(limits) for value in asked.values)
+    return condition.op not in EQUAL or any(_length(value) > min(limits) for value in condition.values)
 
 
-def _malformed(asked: Asked, _details: tuple[Any, ...]) -> bool:
-    if asked.nulls:
-        return not ignored(asked.found, asked.features)
+def _malformed(condition: Asked, _details: tuple[Any, ...]) -> bool:
+    if condition.nulls:
+        return not ignored(condition.field, condition.features)
     # A text that is not a number is unequal and unordered, but a number that is too large has an order.
-    ordered = asked.op in ORDER or any(dates.period_of(str(each)) for each in asked.values)
-    return ordered and asked.found.family in (Family.NUMBER, Family.DATE)
+    ordered = condition.op in ORDER or any(dates.period_of(str(value)) for value in condition.values)
+    return ordered and condition.field.family in (Family.NUMBER, Family.DATE)
 
 
-def _counts_as_null(asked: Asked, details: tuple[Any, ...]) -> bool:
-    if asked.nulls:
-        return not asked.found.keyword  # the text itself has no null_value
-    if asked.op is Op.EMPTY:
+def _counts_as_null(condition: Asked, details: tuple[Any, ...]) -> bool:
+    if condition.nulls:
+        return not condition.field.keyword  # the text itself has no null_value
+    if condition.op is Op.EMPTY:
         return "" in details
-    if asked.op not in EQUAL or asked.found.family not in (Family.KEYWORD, Family.KEYED, Family.TEXT, Family.NUMBER):
+    family = condition.field.family
+    if condition.op not in EQUAL or family not in (Family.KEYWORD, Family.KEYED, Family.TEXT, Family.NUMBER):
         return True
-    same = _number if asked.found.family is Family.NUMBER else _folded
-    return not {same(value) for value in asked.values}.isdisjoint(same(each) for each in details)
+    same = _number if family is Family.NUMBER else _folded
+    return not {same(value) for value in condition.values}.isdisjoint(same(detail) for detail in details)
 
 
 def _number(value: object) -> Decimal:
@@ -146,191 +147,195 @@ def _folded(value: object) -> str:
     return str(value).casefold()
 
 
-def _coerced(asked: Asked, _details: tuple[Any, ...]) -> bool:
+def _coerced(condition: Asked, _details: tuple[Any, ...]) -> bool:
     """Return whether cutting decimals off towards zero can move a stored number across a bound."""
-    bounds = {Op.BETWEEN: (Op.GE, Op.LE)}.get(asked.op, (asked.op,))
-    return asked.op in _VALUES and not all(
+    bounds = {Op.BETWEEN: (Op.GE, Op.LE)}.get(condition.op, (condition.op,))
+    return condition.op in _VALUES and not all(
         value == int(value) and (value >= 1 if op in (Op.GE, Op.LT) else op in (Op.GT, Op.LE) and value <= -1)
-        for op, value in zip(bounds, asked.values, strict=False)
+        for op, value in zip(bounds, condition.values, strict=False)
     )
 
 
-def _imprecise(asked: Asked, details: tuple[Any, ...]) -> bool:
-    if asked.op not in _VALUES:
+def _imprecise(condition: Asked, details: tuple[Any, ...]) -> bool:
+    if condition.op not in _VALUES:
         return False
     return details != (PRECISION["double"],) or any(
-        abs(value) >= 2**53 or Decimal(repr(float(value))) != value for value in asked.values
+        abs(value) >= 2**53 or Decimal(repr(float(value))) != value for value in condition.values
     )
 
 
-def _instant(asked: Asked, _details: tuple[Any, ...]) -> bool:
-    iso = all(each.startswith(("strict_date_optional_time", "date_optional_time")) for each in asked.found.formats)
+def _instant(condition: Asked, _details: tuple[Any, ...]) -> bool:
+    iso = all(name.startswith(("strict_date_optional_time", "date_optional_time")) for name in condition.field.formats)
     return any(
         period(text) is not None and _FINER.search(text)  # what the server rounds is whole milliseconds
         if dates.period_of(text)
         else _INSTANT.fullmatch(text) or (not iso and text.isdigit() and len(text) != 4)  # years are taken whole
-        for text in map(str, asked.values)
+        for text in map(str, condition.values)
     )
 
 
 TABLE: tuple[Cause, ...] = (
     Cause(
         name="hidden",
-        found=lambda each: each.hidden or None,
+        read_detail=lambda mapping: mapping.hidden or None,
         touches=_always,
         reason="the mapping is hidden: what the index changes or leaves out is unknown",
         sorts=True,
     ),
     Cause(
         name="dynamic",
-        found=lambda each: each.unmapped or None,
+        read_detail=lambda mapping: mapping.unmapped or None,
         touches=_always,
         reason="an index behind this name stores the field without a mapping: its rows count as rows without it",
         sorts=True,
     ),
     Cause(
         name="copy_to",
-        found=lambda each: ", ".join(each.copied) or None,
+        read_detail=lambda mapping: ", ".join(mapping.copied) or None,
         touches=_always,
         reason="values of {} count too (copy_to)",
         sorts=True,
     ),
     Cause(
         name="script",
-        found=lambda each: "script" in each.spec or None,
+        read_detail=lambda mapping: "script" in mapping.spec or None,
         touches=_always,
         reason="a script computes the values when a row is stored",
         sorts=True,
     ),
     Cause(
         name="constant_keyword",
-        found=_typed("constant_keyword"),
+        read_detail=_typed("constant_keyword"),
         touches=_always,
         reason="every row of an index counts as having its constant, stored or not",
         sorts=True,
     ),
     Cause(
         name="text",
-        found=_typed("text", "match_only_text", "search_as_you_type", "annotated_text"),
-        touches=lambda asked, _: asked.op in EQUAL,
+        read_detail=_typed("text", "match_only_text", "search_as_you_type", "annotated_text"),
+        touches=lambda condition, _: condition.op in EQUAL,
         reason="analysed text: compares words, not the exact text",
     ),
     Cause(
         name="text, parts",
-        found=_typed("text", "match_only_text", "search_as_you_type", "annotated_text"),
-        touches=lambda asked, _: asked.op in PATTERNS,
+        read_detail=_typed("text", "match_only_text", "search_as_you_type", "annotated_text"),
+        touches=lambda condition, _: condition.op in PATTERNS,
         reason="analysed text: finds whole words in this order, anywhere in the text",
     ),
     Cause(
         name="flattened",
-        found=_typed("flattened"),
-        touches=lambda asked, _: asked.found.family is Family.FLATTENED and asked.op in _VALUES,
+        read_detail=_typed("flattened"),
+        touches=lambda condition, _: condition.field.family is Family.FLATTENED and condition.op in _VALUES,
         reason="compares the values of all keys",
     ),
     Cause(
         name="flattened, null",
-        found=_typed("flattened"),
-        touches=lambda asked, _: asked.nulls,
+        read_detail=_typed("flattened"),
+        touches=lambda condition, _: condition.nulls,
         reason="an object counts as null where it has no value of its own",
     ),
     Cause(
         name="flattened, order",
-        found=_typed("flattened"),
-        touches=lambda asked, _: asked.op in ORDER,
+        read_detail=_typed("flattened"),
+        touches=lambda condition, _: condition.op in ORDER,
         reason="compares texts: 10 comes before 9",
         sorts=True,
     ),
     Cause(
         name="ignore_above",
-        found=lambda each: limit if isinstance(limit := each.spec.get("ignore_above"), int) else None,
+        read_detail=lambda mapping: limit if isinstance(limit := mapping.spec.get("ignore_above"), int) else None,
         touches=_too_long,
         reason="strings longer than {} characters are not indexed",
         reported=True,
     ),
     Cause(
         name="ignore_malformed",
-        found=lambda each: each.spec.get("ignore_malformed") in (True, "true") or None,
+        read_detail=lambda mapping: mapping.spec.get("ignore_malformed") in (True, "true") or None,
         touches=_malformed,
         reason="values that the type cannot hold are not indexed (ignore_malformed)",
         reported=True,
     ),
     Cause(
         name="runtime",
-        found=lambda each: each.read or None,
+        read_detail=lambda mapping: mapping.read or None,
         touches=_malformed,
         reason="values that the type cannot hold count as absent (runtime field)",
         sorts=True,
     ),
     Cause(
         name="null_value",
-        found=lambda each: None if (value := each.spec.get("null_value")) is None else _scalar(value),
+        read_detail=lambda mapping: None if (value := mapping.spec.get("null_value")) is None else _scalar(value),
         touches=_counts_as_null,
         reason="stored nulls count as the value {} (null_value)",
         sorts=True,
     ),
     Cause(
         name="normalizer",
-        found=lambda each: str(each.spec["normalizer"]) if "normalizer" in each.spec else None,
+        read_detail=lambda mapping: str(mapping.spec["normalizer"]) if "normalizer" in mapping.spec else None,
         touches=_by_value,
         reason="texts are compared as the normalizer {} changes them",
         sorts=True,
     ),
     Cause(
         name="token_count",
-        found=_typed("token_count"),
+        read_detail=_typed("token_count"),
         touches=_by_value,
         reason="compares the number of words",
         sorts=True,
     ),
     Cause(
         name="floats",
-        found=lambda each: PRECISION.get(each.type),
+        read_detail=lambda mapping: PRECISION.get(mapping.type),
         touches=_imprecise,
         reason="{}",
         shown_by=is_long,
     ),
     Cause(
         name="scaled_float",
-        found=lambda each: str(each.spec.get("scaling_factor", "?")) if each.type == "scaled_float" else None,
+        read_detail=lambda mapping: (
+            str(mapping.spec.get("scaling_factor", "?")) if mapping.type == "scaled_float" else None
+        ),
         touches=_by_value,
         reason="numbers are compared as multiples of 1/{}",
     ),
     Cause(
         name="coerce",
-        found=lambda each: _cut_off(each) or None,
+        read_detail=lambda mapping: _cut_off(mapping) or None,
         touches=_coerced,
         reason="a stored number with decimals counts without them (coerce)",
         shown_by=has_decimals,
     ),
     Cause(
         name="boolean",
-        found=_typed("boolean"),
-        touches=lambda asked, _: False in asked.values,
+        read_detail=_typed("boolean"),
+        touches=lambda condition, _: False in condition.values,
         reason="a stored empty text counts as false",
         shown_by=is_empty,
     ),
     Cause(
         name="geo_point",
-        found=_typed("geo_point"),
-        touches=lambda asked, _: asked.op is Op.NEAR,
+        read_detail=_typed("geo_point"),
+        touches=lambda condition, _: condition.op is Op.NEAR,
         reason="distances are computed to about half a metre: a point at the border may count as on its other side",
     ),
     Cause(
         name="geo_point, box",
-        found=_typed("geo_point"),
-        touches=lambda asked, _: asked.op is Op.IN_BOX,
+        read_detail=_typed("geo_point"),
+        touches=lambda condition, _: condition.op is Op.IN_BOX,
         reason="points are kept to about a centimetre: one at the border may count as on its other side",
     ),
     Cause(
         name="date",
-        found=_typed("date"),
+        read_detail=_typed("date"),
         touches=_instant,
         reason="dates are compared to the millisecond",
     ),
     Cause(
         name="format",
-        found=lambda each: str(each.spec.get("format", "the default")) if each.type.startswith("date") else None,
-        touches=lambda asked, details: asked.op in _VALUES and len(details) > 1,
+        read_detail=lambda mapping: (
+            str(mapping.spec.get("format", "the default")) if mapping.type.startswith("date") else None
+        ),
+        touches=lambda condition, details: condition.op in _VALUES and len(details) > 1,
         reason="the indices behind this name read dates in different formats: {}",
     ),
 )
@@ -345,8 +350,12 @@ def _scalar(value: object) -> Any:
     return value if isinstance(value, (str, int, float)) else str(value)
 
 
-def _cut_off(each: Indexed) -> bool:
-    return each.type in BOUNDS and each.type != "unsigned_long" and each.spec.get("coerce") not in (False, "false")
+def _cut_off(mapping: Indexed) -> bool:
+    return (
+        mapping.type in BOUNDS
+        and mapping.type != "unsigned_long"
+        and mapping.spec.get("coerce") not in (False, "false")
+    )
 
 
 _MALFORMABLE = {*BOUNDS, *PRECISION, "scaled_float", "date", "date_nanos", "ip", "boolean", "geo_point", "geo_shape"}
@@ -356,40 +365,43 @@ _LIMITED = {"keyword", "wildcard", "flattened"}
 def with_settings(spec: Mapping[str, Any], settings: Mapping[str, str]) -> Mapping[str, Any]:
     """Add what a field's mapping leaves to the settings of its index, which the mapping does not repeat."""
     logs = settings.get("index.mode") == "logsdb"
-    given: dict[str, Any] = {}
+    defaults: dict[str, Any] = {}
     if spec.get("type") in _MALFORMABLE:
-        given["ignore_malformed"] = settings.get("index.mapping.ignore_malformed", "true" if logs else "false")
-        given["coerce"] = settings.get("index.mapping.coerce", "true")
+        defaults["ignore_malformed"] = settings.get("index.mapping.ignore_malformed", "true" if logs else "false")
+        defaults["coerce"] = settings.get("index.mapping.coerce", "true")
     if spec.get("type") in _LIMITED and (limit := settings.get("index.mapping.ignore_above", "8191" if logs else "")):
-        given["ignore_above"] = int(limit)
-    return {**given, **spec}
+        defaults["ignore_above"] = int(limit)
+    return {**defaults, **spec}
 
 
 def gaps(mappings: Iterable[Indexed]) -> tuple[Gap, ...]:
     """Read from every mapping of a field where its index differs from the documents."""
-    known = list(mappings)
-    read = ((cause, [found for each in known if (found := cause.found(each)) is not None]) for cause in TABLE)
-    return tuple(Gap(cause.name, tuple(dict.fromkeys(found))) for cause, found in read if found)
+    mappings = list(mappings)
+    read = (
+        (cause, [detail for mapping in mappings if (detail := cause.read_detail(mapping)) is not None])
+        for cause in TABLE
+    )
+    return tuple(Gap(cause.name, tuple(dict.fromkeys(details))) for cause, details in read if details)
 
 
 _CAUSES = {cause.name: cause for cause in TABLE}
 
 
-def _reports(found: Field) -> bool:
+def _reports(field: Field) -> bool:
     """Return whether `_ignored` can name a field; not inside nested arrays, nor if it is flattened."""
-    gaps = {gap.name for gap in found.gaps}
-    return not found.nested and "runtime" not in gaps and found.family not in (Family.FLATTENED, Family.KEYED)
+    gaps = {gap.name for gap in field.gaps}
+    return not field.nested and "runtime" not in gaps and field.family not in (Family.FLATTENED, Family.KEYED)
 
 
-def ignored(found: Field, features: Features) -> bool:
+def ignored(field: Field, features: Features) -> bool:
     """Return whether the server reports in `_ignored` which rows have values that are not indexed.
 
     It does not for long strings before 7.11.
     """
-    named = {gap.name for gap in found.gaps}
-    if found.keyword or not _reports(found):  # of a sub-field it does, but not whether the field has a value
+    gap_names = {gap.name for gap in field.gaps}
+    if field.keyword or not _reports(field):  # of a sub-field it does, but not whether the field has a value
         return False
-    return "ignore_malformed" in named or ("ignore_above" in named and features.version >= (7, 11, 0))
+    return "ignore_malformed" in gap_names or ("ignore_above" in gap_names and features.version >= (7, 11, 0))
 
 
 class Differences(msgspec.Struct):
@@ -404,38 +416,38 @@ class Differences(msgspec.Struct):
     unlikely: list[str] = msgspec.field(default_factory=list)
 
 
-def differences(asked: Asked) -> Differences:
+def differences(condition: Asked) -> Differences:
     """Return how the meaning of a filter row differs from an evaluation of the stored documents."""
-    told = Differences()
-    for gap in asked.found.gaps:
-        if not (cause := _CAUSES[gap.name]).touches(asked, gap.details):
+    remarks = Differences()
+    for gap in condition.field.gaps:
+        if not (cause := _CAUSES[gap.name]).touches(condition, gap.details):
             continue
-        example, seen = _seen(cause, gap, asked)
+        example, seen = _seen(cause, gap, condition)
         if example or not seen:
-            told.approximations.append(_told(gap) + example)
+            remarks.approximations.append(_explain(gap) + example)
         else:
-            told.unlikely.append(_told(gap) + seen)
-    return told
+            remarks.unlikely.append(_explain(gap) + seen)
+    return remarks
 
 
-def _seen(cause: Cause, gap: Gap, asked: Asked) -> tuple[str, str]:
+def _seen(cause: Cause, gap: Gap, condition: Asked) -> tuple[str, str]:
     """Return the example of a difference that a look saw, or how it saw none; neither if nobody looked."""
     if PRECISION["half_float"] in gap.details:
         return "", ""  # an operand is rounded otherwise than the values (measured from 7.10.2 to 9.5.3)
     if cause.shown_by is not None and gap.details != (PRECISION["double"],):
-        return _seen_value(cause.shown_by, gap, asked)
-    if cause.reported and _reports(asked.found) and asked.features.version >= (7, 11, 0):
-        return _seen_ignored(asked)
+        return _seen_value(cause.shown_by, gap, condition)
+    if cause.reported and _reports(condition.field) and condition.features.version >= (7, 11, 0):
+        return _seen_ignored(condition)
     return "", ""
 
 
-def _seen_value(shown_by: Callable[[Any, tuple[Any, ...]], bool], gap: Gap, asked: Asked) -> tuple[str, str]:
-    if gap.name == "floats" and any(shown_by(value, gap.details) for value in asked.values):
+def _seen_value(shown_by: Callable[[Any, tuple[Any, ...]], bool], gap: Gap, condition: Asked) -> tuple[str, str]:
+    if gap.name == "floats" and any(shown_by(value, gap.details) for value in condition.values):
         return "", ""  # such a value differs from what rows hold, whichever they are
-    if (sample := asked.look.sample) is None:
-        asked.look.wanted = True
+    if (sample := condition.look.sample) is None:
+        condition.look.needs_sample = True
         return "", ""
-    if (stored := sample.columns.get(asked.found.name)) is None:
+    if (stored := sample.columns.get(condition.field.name)) is None:
         return "", ""
     for value in stored.values:
         if shown_by(value, gap.details):
@@ -444,28 +456,28 @@ def _seen_value(shown_by: Callable[[Any, tuple[Any, ...]], bool], gap: Gap, aske
     return "", f"; none in {stored.rows:,} rows with a value"
 
 
-def _seen_ignored(asked: Asked) -> tuple[str, str]:
+def _seen_ignored(condition: Asked) -> tuple[str, str]:
     """Look for a value that was left out; rows inside nested arrays and old servers do not tell."""
-    if (sample := asked.look.sample) is None:
-        asked.look.wanted = True
+    if (sample := condition.look.sample) is None:
+        condition.look.needs_sample = True
         return "", ""
-    if (row := sample.ignored.get(asked.found.whole)) is not None:
+    if (row := sample.ignored.get(condition.field.whole)) is not None:
         return f"; so in row {row[:_EXAMPLE]!r}", ""
     return "", "; no row has one" if sample.complete else ""
 
 
-def sort_approximations(found: Field, features: Features) -> list[str]:
+def sort_approximations(field: Field, features: Features) -> list[str]:
     """Return how the order of a sort differs from the order of the stored values; the digits of numbers aside.
 
     Values that are not indexed sort as if absent. Rows say which have them (`_ignored`), so that the page does; where
     rows do not, the sort says that there may be some.
     """
-    if found.computed:
+    if field.computed:
         return []
     silent = {"ignore_above"} if features.version < (7, 11, 0) else set()
-    silent |= {"ignore_above", "ignore_malformed"} if found.nested else set()
-    return [_told(gap) for gap in found.gaps if _CAUSES[gap.name].sorts or gap.name in silent]
+    silent |= {"ignore_above", "ignore_malformed"} if field.nested else set()
+    return [_explain(gap) for gap in field.gaps if _CAUSES[gap.name].sorts or gap.name in silent]
 
 
-def _told(gap: Gap) -> str:
+def _explain(gap: Gap) -> str:
     return _CAUSES[gap.name].reason.format(", ".join(map(str, gap.details)))

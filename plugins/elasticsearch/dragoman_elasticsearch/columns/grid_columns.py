@@ -68,8 +68,8 @@ class View(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     def find(self, name: str) -> Field | None:
         """Find a column by name; a dotted key of a flattened field counts as a column."""
-        if (found := self.fields.get(name)) is not None:
-            return found
+        if (field := self.fields.get(name)) is not None:
+            return field
         parts = name.split(".")
         for end in range(len(parts) - 1, 0, -1):
             root = self.fields.get(".".join(parts[:end]))
@@ -112,39 +112,39 @@ class View(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         )
 
 
-def column(each: Field, *, stored: bool = True, excluded: str = "", time: bool = False) -> Column:
+def column(field: Field, *, stored: bool = True, excluded: str = "", time: bool = False) -> Column:
     """Describe a field as a column, with what it takes and why it does not take the rest.
 
     Args:
-        each: The field.
+        field: The field.
         stored: Some stored document may hold it.
         excluded: The words of the mapping that leave it out of stored documents.
         time: It orders rows in time.
     """
-    operators, reasons, sortable = each.support
-    if each.computed:
+    operators, reasons, sortable = field.support
+    if field.computed:
         reasons = {**reasons, "export": _NOT_STORED}
     elif excluded and not stored:
         reasons = {**reasons, "export": _EXCLUDED.format(excluded)}
     return Column(
-        name=each.name,
-        type=each.type,
-        kind=each.kind,
-        multiple=each.family not in (Family.ID, Family.INDEX, Family.SCORE),
-        role=Role.KEY if each.family is Family.ID else Role.TIME if time else Role.NONE,
-        written=Written.INSERT if each.family is Family.ID else Written.NEVER if "edit" in reasons else Written.ALWAYS,
+        name=field.name,
+        type=field.type,
+        kind=field.kind,
+        multiple=field.family not in (Family.ID, Family.INDEX, Family.SCORE),
+        role=Role.KEY if field.family is Family.ID else Role.TIME if time else Role.NONE,
+        written=Written.INSERT if field.family is Family.ID else Written.NEVER if "edit" in reasons else Written.ALWAYS,
         sortable=sortable,
         operators=operators,
         reasons=reasons,
-        path=_exported(each, stored=stored),
-        arrays=each.nested,
-        members=each.members,
-        dimensions=each.dimensions,
+        path=_exported(field, stored=stored),
+        arrays=field.nested,
+        members=field.members,
+        dimensions=field.dimensions,
     )
 
 
-def _exported(each: Field, *, stored: bool) -> tuple[str, ...]:
+def _exported(field: Field, *, stored: bool) -> tuple[str, ...]:
     """Return the path of a field in an exported row; computed fields have none."""
-    if each.family in (Family.ID, Family.INDEX):
-        return (each.name,)
-    return () if each.family is Family.SCORE or each.computed or not stored else ("_source", each.field)
+    if field.family in (Family.ID, Family.INDEX):
+        return (field.name,)
+    return () if field.family is Family.SCORE or field.computed or not stored else ("_source", field.field)

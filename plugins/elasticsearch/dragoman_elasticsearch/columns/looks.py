@@ -44,11 +44,11 @@ class Look(msgspec.Struct):
 
     Attributes:
         sample: None if there was no look.
-        wanted: Receives whether a sample would have told more.
+        needs_sample: Receives whether a sample would have told more.
     """
 
     sample: Sample | None = None
-    wanted: bool = False
+    needs_sample: bool = False
 
 
 def _decimal(value: object) -> Decimal | None:
@@ -72,7 +72,7 @@ def is_long(value: object, details: tuple[Any, ...]) -> bool:
     number = _decimal(value)
     if not number:
         return False
-    digits, least = max((_SHORT.get(each, (0, Decimal(0))) for each in details), key=lambda kept: kept[1])
+    digits, least = max((_SHORT.get(detail, (0, Decimal(0))) for detail in details), key=lambda precision: precision[1])
     return abs(number) < least or len(number.normalize().as_tuple().digits) > digits
 
 

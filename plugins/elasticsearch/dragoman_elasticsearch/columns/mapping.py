@@ -115,11 +115,11 @@ class _Leaf(msgspec.Struct, frozen=True, kw_only=True):
 def _excluded(name: str, source: dict[str, Any]) -> bool:
     """Return whether stored documents leave out a field, by the `_source` of a mapping that keeps documents."""
     names = (name, *_parents(name))
-    kept, left_out = (
-        any(fnmatchcase(each, pattern) for pattern in source.get(key, ()) for each in names)
+    included, left_out = (
+        any(fnmatchcase(path, pattern) for pattern in source.get(key, ()) for path in names)
         for key in ("includes", "excludes")
     )
-    return left_out or bool(source.get("includes") and not kept)
+    return left_out or bool(source.get("includes") and not included)
 
 
 def _keeps_none(source: dict[str, Any]) -> bool:
@@ -165,40 +165,40 @@ def read(
             merged.setdefault(leaf.name, []).append(leaf)
     fields = _fields(merged, caps.fields, groups)
     notes += (
-        Note(code="type-conflict", column=each.name, reason=each.conflict or f"mapped as {', '.join(each.types)}")
-        for each in fields
-        if len(each.types) > 1 or each.conflict
+        Note(code="type-conflict", column=field.name, reason=field.conflict or f"mapped as {', '.join(field.types)}")
+        for field in fields
+        if len(field.types) > 1 or field.conflict
     )
     notes += (
         Note(code="field-shadowed", column=leaf.name, reason=_SHADOWED.format(leaf.type, leaf.hides))
         for leaf in {leaf.name: leaf for leaves in merged.values() for leaf in leaves if leaf.hides}.values()
     )
-    ordered = {each.name: each for each in (*SPECIAL, *sorted(fields, key=lambda each: each.name.casefold()))}
+    ordered = {field.name: field for field in (*SPECIAL, *sorted(fields, key=lambda field: field.name.casefold()))}
     decoded = [group.mapping for group in groups]
-    sources = [one.get("_source") or {} for one in decoded]
+    sources = [mapping.get("_source") or {} for mapping in decoded]
     excluded = {
-        each.name: "; ".join(texts)
-        for each in fields
-        if not each.computed and (texts := [_pruned(source) for source in sources if _excluded(each.field, source)])
+        field.name: "; ".join(texts)
+        for field in fields
+        if not field.computed and (texts := [_pruned(source) for source in sources if _excluded(field.field, source)])
     }
     vectors = {
         leaf.name: None for leaves in merged.values() for leaf in leaves
         if leaf.type in _VECTORS and not vectors_apart.isdisjoint(leaf.group.indices)
         and leaf.spec.get("index", True) not in (False, "false")
     }  # fmt: skip
-    time = time_column(ordered, stream=all("_data_stream_timestamp" in one for one in decoded))
+    time = time_column(ordered, stream=all("_data_stream_timestamp" in mapping for mapping in decoded))
     return View(
         target=name,
         objects=tuple(indices),
         fields=ordered,
         columns={
-            each.name: column(
-                each,
-                stored=any(not _keeps_none(source) and not _excluded(each.field, source) for source in sources),
-                excluded=excluded.get(each.name, ""),
-                time=each.name == time,
+            field.name: column(
+                field,
+                stored=any(not _keeps_none(source) and not _excluded(field.field, source) for source in sources),
+                excluded=excluded.get(field.name, ""),
+                time=field.name == time,
             )
-            for each in ordered.values()
+            for field in ordered.values()
         },
         revision=digest(caps if mappings is None else mappings),
         structure=_structure(mappings) if mappings is not None else "",
@@ -207,7 +207,8 @@ def read(
         pruned=next(filter(None, map(_pruned, sources)), ""),
         excluded=excluded,
         vectors_apart=tuple(vectors),
-        routed=bool(decoded) and all((one.get("_routing") or {}).get("required") in (True, "true") for one in decoded),
+        routed=bool(decoded)
+        and all((mapping.get("_routing") or {}).get("required") in (True, "true") for mapping in decoded),
         hidden=mappings is None,
         time=time,
     )
@@ -221,15 +222,15 @@ def digest(answer: object) -> str:
 def _groups(mappings: dict[str, IndexMapping], settings: Mapping[str, Mapping[str, str]] | None) -> Iterator[_Group]:
     # Rotated indices share their mapping byte for byte: read each distinct one once.
     distinct: dict[tuple[bytes, tuple[tuple[str, str], ...]], list[str]] = {}
-    for index, each in mappings.items():
-        own = (settings or _DEFAULTS).get(index, {})
-        given = tuple((key, own[key]) for key in SETTINGS if key in own)
-        distinct.setdefault((bytes(each.mappings), given), []).append(index)
-    for (text, given), indices in distinct.items():
+    for index, mapping in mappings.items():
+        index_settings = (settings or _DEFAULTS).get(index, {})
+        pairs = tuple((key, index_settings[key]) for key in SETTINGS if key in index_settings)
+        distinct.setdefault((bytes(mapping.mappings), pairs), []).append(index)
+    for (text, pairs), indices in distinct.items():
         yield _Group(
             indices=tuple(indices),
             mapping=error_answers.parsed(text, dict[str, Any]),
-            settings=dict(given),
+            settings=dict(pairs),
             hidden=settings is None,
         )
 
@@ -239,19 +240,19 @@ def _pruned(source: dict[str, Any]) -> str:
 
 
 def _structure(mappings: dict[str, IndexMapping]) -> str:
-    first = {bytes(each.mappings): index for index, each in reversed(mappings.items())}
+    first = {bytes(mapping.mappings): index for index, mapping in reversed(mappings.items())}
     text = msgspec.json.encode({index: {"mappings": Raw(text)} for text, index in reversed(first.items())})
     return msgspec.json.format(text, indent=2).decode()
 
 
 def _leaves(group: _Group) -> Iterator[_Leaf]:
     root = _Leaf(name="", spec={}, group=group)
-    mapped = {each.name: each for each in _walk(group.mapping.get("properties") or {}, root)}
+    mapped = {leaf.name: leaf for leaf in _walk(group.mapping.get("properties") or {}, root)}
     copied: dict[str, list[str]] = {}
     for leaf in mapped.values():
-        given = leaf.spec.get("copy_to") or ()
-        for each in [given] if isinstance(given, str) else given:
-            copied.setdefault(each, []).append(leaf.name)
+        copy_to = leaf.spec.get("copy_to") or ()
+        for target in [copy_to] if isinstance(copy_to, str) else copy_to:
+            copied.setdefault(target, []).append(leaf.name)
     for name, spec in (group.mapping.get("runtime") or {}).items():  # the server takes it in place of a mapped one
         hidden = mapped.pop(name, None)
         keys = hidden.keys if hidden else tuple(name.split("."))
@@ -293,11 +294,13 @@ def _fields(
     for name, leaves in merged.items():
         if leaves[-1].type != "alias":
             continue
-        found = fields.get(str(leaves[-1].spec.get("path")))
-        if found is not None and all(leaf.spec.get("path") == found.name for leaf in leaves):
+        target = fields.get(str(leaves[-1].spec.get("path")))
+        if target is not None and all(leaf.spec.get("path") == target.name for leaf in leaves):
             # An index that lacks the alias has the field all the same, and would answer for it.
-            own = tuple(index for leaf in leaves for index in leaf.group.indices) if len(leaves) < len(groups) else ()
-            fields[name] = replace(found, name=name, alias=True, within=own)
+            within = (
+                tuple(index for leaf in leaves for index in leaf.group.indices) if len(leaves) < len(groups) else ()
+            )
+            fields[name] = replace(target, name=name, alias=True, within=within)
     # One index may map a field that another maps as an object: no request fits both. A dotted name needs no object.
     objects = {
         ".".join(leaf.keys[:end])
@@ -310,8 +313,8 @@ def _fields(
         if fields[name].family is not Family.NESTED:
             fields[name] = replace(fields[name], conflict="an object in one index and a single field in another")
     return [
-        replace(each, arrayless=True) if any(fields[path].partial for path in each.nested) else each
-        for each in fields.values()
+        replace(field, arrayless=True) if any(fields[path].partial for path in field.nested) else field
+        for field in fields.values()
     ]
 
 
@@ -367,7 +370,8 @@ def _dimensions(specs: list[dict[str, Any]]) -> int | None:
 def _capabilities(types: dict[str, TypeCapabilities] | None) -> tuple[bool, bool]:
     if types is None:  # inside `enabled: false`, or nothing was indexed
         return False, False
-    return all(each.searchable for each in types.values()), all(each.aggregatable for each in types.values())
+    searchable = all(capabilities.searchable for capabilities in types.values())
+    return searchable, all(capabilities.aggregatable for capabilities in types.values())
 
 
 def _has_keyword(leaf: _Leaf) -> bool:
@@ -382,20 +386,20 @@ def _from_caps(caps: FieldCaps) -> list[_Group]:
     several = {name: types for name, types in caps.fields.items() if len(types) > 1}
     distinct: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for index in caps.indices:
-        own = (
+        own_types = (
             (name, kind) for name, types in several.items() for kind in types if index in (types[kind].indices or ())
         )
-        distinct.setdefault(tuple(own), []).append(index)
+        distinct.setdefault(tuple(own_types), []).append(index)
     return [
         _Group(
             indices=tuple(indices),
             mapping=_rebuilt(
                 {name: next(iter(types), "object") for name, types in caps.fields.items() if name not in several}
-                | dict(own)
+                | dict(own_types)
             ),
             hidden=True,
         )
-        for own, indices in distinct.items()
+        for own_types, indices in distinct.items()
     ]
 
 

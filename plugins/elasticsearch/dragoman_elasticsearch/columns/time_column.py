@@ -23,16 +23,16 @@ def time_column(fields: Mapping[str, Field], *, stream: bool) -> str:
         fields: All fields, by column name.
         stream: All indices belong to data streams.
     """
-    known = _NAMES[:1] if stream else _NAMES
-    names = [name for name in known if name in fields and fields[name].family is Family.DATE]
+    candidates = _NAMES[:1] if stream else _NAMES
+    names = [name for name in candidates if name in fields and fields[name].family is Family.DATE]
     return names[0] if len(names) == 1 and _exact(fields[names[0]]) else ""
 
 
-def _exact(found: Field) -> bool:
+def _exact(field: Field) -> bool:
     """Return whether a range of instants finds exactly the rows whose stored values lie in it."""
-    if found.alias or found.computed or found.conflict or Op.BETWEEN not in found.support[0]:
+    if field.alias or field.computed or field.conflict or Op.BETWEEN not in field.support[0]:
         return False
     harmless = _HARMLESS
-    if {*found.types} == {"date"} and all(each.startswith(_ISO) for each in found.formats):
+    if {*field.types} == {"date"} and all(name.startswith(_ISO) for name in field.formats):
         harmless = harmless | {"ignore_malformed"}  # a full instant is never malformed there
-    return {gap.name for gap in found.gaps} <= harmless
+    return {gap.name for gap in field.gaps} <= harmless

@@ -98,8 +98,8 @@ class Tables:
             where = (*path, name)
             if not isinstance(result, dict):
                 values[ColumnPlace(where, "")] = result
-            elif (found := self._buckets(where, result)) is not None:
-                inner[where] = found
+            elif (buckets := self._buckets(where, result)) is not None:
+                inner[where] = buckets
             else:
                 values |= _values(where, result)
         row = above | values
@@ -112,8 +112,8 @@ class Tables:
         for where, buckets in inner.items():
             if not buckets:  # the row stays, without columns of the buckets that it lacks
                 self._table(where).extend([row] if row else [])
-            for own, below in buckets:
-                self._walk(below, where, row | own)
+            for members, below in buckets:
+                self._walk(below, where, row | members)
 
     def _table(self, path: Path, title: str = "") -> list[Record]:
         table = self._tables.setdefault(path, Table(path))
@@ -123,8 +123,8 @@ class Tables:
     def _buckets(self, path: Path, result: dict[str, Any]) -> list[tuple[Record, Mapping[str, Any]]] | None:
         """Return the columns of each bucket and the aggregations in it; None if the result has no buckets."""
         if "buckets" not in result:
-            own, below = _split(path, result)
-            return [(own, below)] if "doc_count" in result and _has_buckets(below) else None
+            members, below = _split(path, result)
+            return [(members, below)] if "doc_count" in result and _has_buckets(below) else None
         self._note(path, result)
         buckets = result["buckets"]
         if isinstance(buckets, dict):
@@ -144,17 +144,19 @@ class Tables:
 
 def _has_buckets(level: Mapping[str, Any]) -> bool:
     inner = [result for result in level.values() if isinstance(result, dict)]
-    return any("buckets" in each for each in inner) or any(_has_buckets(each) for each in inner if "doc_count" in each)
+    return any("buckets" in result for result in inner) or any(
+        _has_buckets(result) for result in inner if "doc_count" in result
+    )
 
 
 def _split(path: Path, bucket: Mapping[str, Any]) -> tuple[Record, dict[str, Any]]:
     """Tell a bucket's own members from the aggregations in it, which are the objects."""
-    own: Record = {}
+    members: Record = {}
     key = bucket.get("key")
     if isinstance(key, dict):  # composite
-        own = {ColumnPlace(path, name): value for name, value in key.items()}
+        members = {ColumnPlace(path, name): value for name, value in key.items()}
     elif "key" in bucket:
-        own[ColumnPlace(path, "")] = key
+        members[ColumnPlace(path, "")] = key
     below = {}
     for name, value in bucket.items():
         if name in ("key", "meta"):
@@ -162,26 +164,26 @@ def _split(path: Path, bucket: Mapping[str, Any]) -> tuple[Record, dict[str, Any
         if isinstance(value, dict):
             below[name] = value
         else:
-            own[ColumnPlace(path, name)] = value
-    return own, below
+            members[ColumnPlace(path, name)] = value
+    return members, below
 
 
 def _values(path: Path, result: Mapping[str, Any]) -> Record:
     """Return the columns of a metric, or of a single bucket and the metrics in it."""
     if "doc_count" in result:
-        own, below = _split(path, result)
+        members, below = _split(path, result)
         for name, value in below.items():
-            own |= _values((*path, name), value)
-        return own
+            members |= _values((*path, name), value)
+        return members
     hits = result.get("hits")
     if isinstance(hits, dict) and isinstance(hits.get("hits"), list):  # top_hits
         return {ColumnPlace(path, ""): hits["hits"]}
     values = result.get("values")
     if isinstance(values, list):  # percentiles that are not keyed
         result = {
-            f"{_text(each['key'])}{name.removeprefix('value')}": value
-            for each in values
-            for name, value in each.items()
+            f"{_text(percentile['key'])}{name.removeprefix('value')}": value
+            for percentile in values
+            for name, value in percentile.items()
             if name != "key"
         }
     elif isinstance(values, dict):
@@ -211,13 +213,13 @@ def _names(places: dict[ColumnPlace, None]) -> dict[ColumnPlace, str]:
     ['a>x', 'x']
     """
     short = {place: _joined(place.path[-1:], place.member) for place in places}
-    said = Counter(short.values())
-    names = {place: name if said[name] == 1 else _joined(place.path, place.member) for place, name in short.items()}
-    taken: set[str] = set()
+    counts = Counter(short.values())
+    names = {place: name if counts[name] == 1 else _joined(place.path, place.member) for place, name in short.items()}
+    final_names: set[str] = set()
     for place in names:
-        while names[place] in taken:  # an aggregation may be called as a member of another one
+        while names[place] in final_names:  # an aggregation may be called as a member of another one
             names[place] += "'"
-        taken.add(names[place])
+        final_names.add(names[place])
     return names
 
 

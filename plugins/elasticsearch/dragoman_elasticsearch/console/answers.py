@@ -75,15 +75,21 @@ _row = msgspec.json.Decoder(JsonRow)
 _body = msgspec.json.Decoder(_Body)
 
 
-def execute(asked: ConsoleRequest) -> Exchange[Answer]:
+def execute(console_request: ConsoleRequest) -> Exchange[Answer]:
     """Send one request exactly as parsed, and build its answer; an error status is an answer too."""
-    request = asked.request
+    request = console_request.request
     reply = yield request
     notes: list[Note] = []
-    if not asked.writes and reply.status == 200 and _is_json(reply) and reply.body and not _formatted(reply.body):
+    if (
+        not console_request.writes
+        and reply.status == 200
+        and _is_json(reply)
+        and reply.body
+        and not _formatted(reply.body)
+    ):
         reply, notes = yield from _readable(request, reply)
-    answer = _shape(asked, reply, notes)
-    if asked.writes and not 200 <= reply.status < 300 and (fault := error_answers.read(reply)).unsure:
+    answer = _shape(console_request, reply, notes)
+    if console_request.writes and not 200 <= reply.status < 300 and (fault := error_answers.read(reply)).unsure:
         notes.append(unknown_note(error_answers.exception(fault).message))
     return answer
 
@@ -116,11 +122,11 @@ def _formatted(body: bytes) -> str:
         return ""
 
 
-def _shape(asked: ConsoleRequest, reply: Reply, notes: list[Note]) -> Answer:
-    request = asked.request
+def _shape(console_request: ConsoleRequest, reply: Reply, notes: list[Note]) -> Answer:
+    request = console_request.request
     text = _formatted(reply.body) if _is_json(reply) else ""
     if text:
-        answer = _read(asked, reply, text, notes)
+        answer = _read(console_request, reply, text, notes)
     else:
         try:
             text = reply.body.decode()
@@ -139,53 +145,53 @@ def _shape(asked: ConsoleRequest, reply: Reply, notes: list[Note]) -> Answer:
     return msgspec.structs.replace(answer, notes=notes)
 
 
-def _read(asked: ConsoleRequest, reply: Reply, text: str, notes: list[Note]) -> Answer:
-    request = asked.request
+def _read(console_request: ConsoleRequest, reply: Reply, text: str, notes: list[Note]) -> Answer:
+    request = console_request.request
     plain = Answer(kind=AnswerKind.JSON, status=reply.status, request=request, text=text)
     try:
         if reply.body.lstrip()[:1] == b"[":
             return msgspec.structs.replace(plain, kind=AnswerKind.TABLE, page=_page(decode(reply.body, _rows)))
-        found = decode(reply.body, _body)
+        body = decode(reply.body, _body)
     except ValueError:  # another shape of answer
         return plain
-    if found.responses and "_msearch" in read_or_write.segments(request.path):
-        return _several(asked, plain, found.responses, notes)
+    if body.responses and "_msearch" in read_or_write.segments(request.path):
+        return _several(console_request, plain, body.responses, notes)
     if reply.status < 300:
-        plain = msgspec.structs.replace(plain, failed=_hidden(found, reply))
-    if asked.tabular and bytes(found.aggregations):
-        return _tables(plain, found, notes)
-    if found.hits is None or bytes(found.aggregations) or bytes(found.suggest):
+        plain = msgspec.structs.replace(plain, failed=_hidden(body, reply))
+    if console_request.tabular and bytes(body.aggregations):
+        return _tables(plain, body, notes)
+    if body.hits is None or bytes(body.aggregations) or bytes(body.suggest):
         return plain
-    page = _grid(found.hits)
+    page = _grid(body.hits)
     return plain if page is None else msgspec.structs.replace(plain, kind=AnswerKind.GRID, page=page)
 
 
-def _grid(found: _Hits) -> Page | None:
+def _grid(hits: _Hits) -> Page | None:
     """Return the hits of a search as rows, None if they are not documents."""
     try:
-        page = _page([_unfolded(hit) for hit in found.hits], leading=_LEADING)
+        page = _page([_unfolded(hit) for hit in hits.hits], leading=_LEADING)
     except ValueError:
         return None
-    total = found.total
+    total = hits.total
     if isinstance(total, Total):
         return msgspec.structs.replace(page, total=total.value, total_exact=total.relation == "eq")
     return msgspec.structs.replace(page, total=total)
 
 
-def _tables(plain: Answer, found: _Body, notes: list[Note]) -> Answer:
+def _tables(plain: Answer, body: _Body, notes: list[Note]) -> Answer:
     """Return the aggregations of a search as tables, below its hits; the answer as it was if they make none."""
     pages: list[tuple[str, Page]] = []
-    if found.hits is not None and found.hits.hits and (grid := _grid(found.hits)) is not None:
+    if body.hits is not None and body.hits.hits and (grid := _grid(body.hits)) is not None:
         pages.append(("hits", grid))
     try:
-        tables = aggregations.Tables(parse(widened(bytes(found.aggregations))))
+        tables = aggregations.Tables(parse(widened(bytes(body.aggregations))))
         pages += [(table.title, _table(*table.rows())) for table in tables]
     except (ValueError, TypeError, AttributeError, RecursionError):  # another shape of answer
         return plain
     if not pages:
         return plain
     notes += tables.notes
-    if bytes(found.suggest):
+    if bytes(body.suggest):
         notes.append(Note(code="suggestions-left-out", reason="the suggestions of the answer are in no table"))
     return _chained(plain, pages, notes)
 
@@ -204,25 +210,27 @@ def _chained(plain: Answer, pages: list[tuple[str, Page]], notes: list[Note]) ->
     return msgspec.structs.replace(answer, text=plain.text, failed=plain.failed)
 
 
-def _several(asked: ConsoleRequest, whole: Answer, responses: list[Raw], notes: list[Note]) -> Answer:
+def _several(console_request: ConsoleRequest, whole: Answer, responses: list[Raw], notes: list[Note]) -> Answer:
     """Build a grid for each of several searches; the first one holds the whole text and the failures."""
-    parts = [_read(asked, _Part(bytes(raw)), _formatted(bytes(raw)), notes) for raw in responses]
+    parts = [_read(console_request, _Part(bytes(raw)), _formatted(bytes(raw)), notes) for raw in responses]
     failed = [part.failed for part in parts if part.failed]
-    said = f"{len(failed)} of {len(parts)} searches failed; the first: {failed[0]}" if failed else ""
-    shown: list[Answer] = []
+    failure = f"{len(failed)} of {len(parts)} searches failed; the first: {failed[0]}" if failed else ""
+    answers: list[Answer] = []
     for number, part in enumerate(parts, 1):
         title = f"search {number} of {len(parts)}" if len(parts) > 1 else ""
         tables = _chain(part)
-        shown += [msgspec.structs.replace(each, title=": ".join(filter(None, [title, each.title]))) for each in tables]
-    if len(shown) > MAX_PARTS:
-        what = "searches are shown as grids" if len(shown) == len(parts) else "grids and tables are shown"
-        reason = f"the first {MAX_PARTS} of {len(shown)} {what}"
+        answers += [
+            msgspec.structs.replace(table, title=": ".join(filter(None, [title, table.title]))) for table in tables
+        ]
+    if len(answers) > MAX_PARTS:
+        wording = "searches are shown as grids" if len(answers) == len(parts) else "grids and tables are shown"
+        reason = f"the first {MAX_PARTS} of {len(answers)} {wording}"
         notes.append(Note(code="answers-cut", reason=reason, hint="send fewer in one request"))
     answer: Answer | None = None
-    for each in reversed(shown[:MAX_PARTS]):
-        answer = msgspec.structs.replace(each, next=answer)
+    for part in reversed(answers[:MAX_PARTS]):
+        answer = msgspec.structs.replace(part, next=answer)
     first = answer if answer is not None and answer.page is not None else whole
-    return msgspec.structs.replace(first, text=whole.text, failed=said)
+    return msgspec.structs.replace(first, text=whole.text, failed=failure)
 
 
 def _chain(answer: Answer | None) -> Iterator[Answer]:
@@ -247,9 +255,11 @@ def _inner(hit: JsonRow, name: str) -> JsonRow:
 
 
 def _page(rows: list[JsonRow], *, leading: Iterable[str] = ()) -> Page:
-    shown = rows[:MAX_ROWS]
-    names = list(dict.fromkeys([*(name for name in leading if any(name in row for row in shown)), *_union(shown)]))
-    read = [{name: parse(widened(bytes(raw))) for name, raw in row.items()} for row in shown]
+    page_rows = rows[:MAX_ROWS]
+    names = list(
+        dict.fromkeys([*(name for name in leading if any(name in row for row in page_rows)), *_union(page_rows)])
+    )
+    read = [{name: parse(widened(bytes(raw))) for name, raw in row.items()} for row in page_rows]
     return _table(names, [*read, *rows[MAX_ROWS:]])
 
 
@@ -273,22 +283,22 @@ def _union(rows: Iterable[JsonRow]) -> Iterable[str]:
     return (name for row in rows for name in row)
 
 
-def _hidden(found: _Body, reply: Reply) -> str:
+def _hidden(body: _Body, reply: Reply) -> str:
     """Return the failures that an answer with status 200 hides."""
-    said = []
-    if bytes(found.error):
-        said.append(error_answers.exception(error_answers.read(reply)).message)
-    if found.errors:
-        failed = [item.error for each in found.items for item in each.values() if bytes(item.error)]
-        said.append(f"{len(failed)} of {len(found.items)} items failed{_first(failed)}")
-    if found.timed_out:
-        said.append("the request timed out on the server: the answer is partial")
-    if found.shards is not None and found.shards.failed:
-        failures = found.shards.failures
-        said.append(f"{found.shards.failed} of {found.shards.total} shards failed{_first(failures)}")
-    if found.failures:
-        said.append(f"failures: {len(found.failures)}{_first(found.failures)}")
-    return "; ".join(said)
+    texts = []
+    if bytes(body.error):
+        texts.append(error_answers.exception(error_answers.read(reply)).message)
+    if body.errors:
+        failed = [item.error for operation in body.items for item in operation.values() if bytes(item.error)]
+        texts.append(f"{len(failed)} of {len(body.items)} items failed{_first(failed)}")
+    if body.timed_out:
+        texts.append("the request timed out on the server: the answer is partial")
+    if body.shards is not None and body.shards.failed:
+        failures = body.shards.failures
+        texts.append(f"{body.shards.failed} of {body.shards.total} shards failed{_first(failures)}")
+    if body.failures:
+        texts.append(f"failures: {len(body.failures)}{_first(body.failures)}")
+    return "; ".join(texts)
 
 
 def _first(failures: list[Raw]) -> str:

@@ -47,7 +47,7 @@ class CompletionPlace(msgspec.Struct, frozen=True):
         """
         place = self.place
         if place.where is Where.METHOD:
-            return place.complete((each, SuggestionKind.METHOD, "") for each in METHODS[:5])
+            return place.complete((method, SuggestionKind.METHOD, "") for method in METHODS[:5])
         if place.where is Where.PATH:
             return place.complete(_paths(place, names))
         if place.where is Where.NOTHING:
@@ -67,10 +67,8 @@ def ask(request: CompletionRequest) -> CompletionPlace:
         return CompletionPlace(place, names="/" not in place.path.lstrip("/") and "?" not in place.path)
     if place.where in (Where.KEY, Where.VALUE):
         target = place.path.lstrip("/").partition("?")[0].partition("/")[0]
-        about = place.keys[-1] if place.keys else ""
-        return CompletionPlace(
-            place, names=about in ("index", "_index"), target="" if target.startswith("_") else target
-        )
+        key = place.keys[-1] if place.keys else ""
+        return CompletionPlace(place, names=key in ("index", "_index"), target="" if target.startswith("_") else target)
     return CompletionPlace(place)
 
 
@@ -79,13 +77,13 @@ def _words(texts: Iterable[str], kind: SuggestionKind = SuggestionKind.KEYWORD, 
 
 
 def _fields(view: View) -> list[Word]:
-    found: list[Word] = []
-    for each in view.fields.values():
-        if each.name != "_score":
-            found.append((each.name, SuggestionKind.FIELD, each.type))
-        if each.keyword:
-            found.append((each.keyword, SuggestionKind.FIELD, "keyword"))
-    return found
+    suggestions: list[Word] = []
+    for field in view.fields.values():
+        if field.name != "_score":
+            suggestions.append((field.name, SuggestionKind.FIELD, field.type))
+        if field.keyword:
+            suggestions.append((field.keyword, SuggestionKind.FIELD, "keyword"))
+    return suggestions
 
 
 def _paths(place: ConsolePlace, names: Sequence[str]) -> Iterator[Word]:
@@ -95,24 +93,24 @@ def _paths(place: ConsolePlace, names: Sequence[str]) -> Iterator[Word]:
     elif not slash:
         at = "" if place.path.startswith("/") else "/"
         indices = place.path.rpartition(",")[0]
-        yield from _words((at * (not indices) + each for each in names), SuggestionKind.OBJECT)
+        yield from _words((at * (not indices) + name for name in names), SuggestionKind.OBJECT)
         if not indices:
-            yield from _words((at + each for each in words.ROOT), SuggestionKind.PATH)
+            yield from _words((at + endpoint for endpoint in words.ROOT), SuggestionKind.PATH)
     elif path.startswith("_"):
-        rests = (each.removeprefix(f"{path}/") for each in words.ROOT if each.startswith(f"{path}/"))
+        rests = (endpoint.removeprefix(f"{path}/") for endpoint in words.ROOT if endpoint.startswith(f"{path}/"))
         yield from _words(rests, SuggestionKind.PATH)
     elif "/" not in path:
         yield from _words(words.OF_INDEX, SuggestionKind.PATH)
 
 
 def _endpoint(path: str) -> str:
-    parts = [each for each in path.partition("?")[0].split("/") if each.startswith("_")]
+    parts = [part for part in path.partition("?")[0].split("/") if part.startswith("_")]
     return parts[0] if parts else ""
 
 
 def _keys(place: ConsolePlace, fields: list[Word]) -> Iterator[Word]:
     """Yield what may be a key in the object around the cursor."""
-    keys = [each for each in place.keys if each]
+    keys = [key for key in place.keys if key]
     if not keys:
         yield from _top(place, fields)
         return
@@ -153,7 +151,7 @@ def _top(place: ConsolePlace, fields: list[Word]) -> Iterator[Word]:
 
 def _values(place: ConsolePlace, fields: list[Word], names: Sequence[str]) -> Iterator[Word]:
     """Yield what may be a value at the cursor."""
-    keys = [each for each in place.keys if each]
+    keys = [key for key in place.keys if key]
     last = keys[-1] if keys else ""
     if last in ("index", "_index"):
         yield from _words(names, SuggestionKind.OBJECT)

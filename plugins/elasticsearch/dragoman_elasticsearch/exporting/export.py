@@ -125,7 +125,7 @@ class ExportReader:
         """
         hits, self._marks[page.slice] = page.hits, page.mark
         self._rows += len(hits)
-        total = sum(each.rows for each in self.slices) if self._scrolls else self._total
+        total = sum(export_slice.rows for export_slice in self.slices) if self._scrolls else self._total
         if self._rows > total or (self.finished and self._rows != total):
             raise QueryError(f"the export is incomplete: {self._rows:,} of {total:,} rows arrived")
         if not hits:
@@ -144,7 +144,7 @@ class ExportReader:
 
     def close(self) -> HttpRequest | None:
         """Return the request that frees the search context; None while a checkpoint needs it."""
-        scrolls = [each.scroll for each in self.slices if each.scroll]
+        scrolls = [export_slice.scroll for export_slice in self.slices if export_slice.scroll]
         if scrolls:
             return HttpRequest("DELETE", "/_search/scroll", encode({"scroll_id": scrolls}))
         waiting = self._request.keep_alive and (self._rows and not self.finished)
@@ -156,27 +156,27 @@ class ExportReader:
         where = f"/{target(source.name)}" if self._scrolls else ""
         if not self._scrolls:
             body["pit"] = {"id": source.pit, "keep_alive": source.hold}
-        found = yield from search(f"{where}/_search?allow_partial_search_results=false", body, source.decoder)
-        source.check(found)
-        for hit in found.hits.hits:  # large documents make small first pages
+        answer = yield from search(f"{where}/_search?allow_partial_search_results=false", body, source.decoder)
+        source.check(answer)
+        for hit in answer.hits.hits:  # large documents make small first pages
             source.size = max(1, min(source.size, _PAGE // max(1, len(bytes(hit.source)))))
-        return found.shards.total, found.count or 0
+        return answer.shards.total, answer.count or 0
 
     def _resume(self, text: str) -> Exchange[None]:
         query = cursors.query_of(self._request)
-        found = cursors.unseal(text, query, _Position, what="checkpoint", code=_REFUSED, hint=_ANEW)
+        position = cursors.unseal(text, query, _Position, what="checkpoint", code=_REFUSED, hint=_ANEW)
         if self._scrolls:
             raise _refusal("this server has no points in time, so an export cannot be resumed")
-        self._marks, self._rows, self._total = found.marks, found.rows, found.total
+        self._marks, self._rows, self._total = position.marks, position.rows, position.total
         if self.finished:
             return
-        self._source.pit = found.pit
+        self._source.pit = position.pit
         try:
             _, total = yield from self._count()
         except (ObjectNotFoundError, QueryError) as error:
             raise _refusal(f"the server no longer holds what was exported: {error.message}") from error
-        if total != found.total:
-            raise _refusal(f"the checkpoint counts {found.total:,} rows, but the server finds {total:,}")
+        if total != position.total:
+            raise _refusal(f"the checkpoint counts {position.total:,} rows, but the server finds {total:,}")
 
     def _checkpoint(self) -> str | None:
         if self._scrolls or not self._request.keep_alive:
@@ -217,11 +217,11 @@ def _notes(page: SlicePage) -> list[Note]:
     if not numbers:
         return []
     rows = error_answers.parsed(mended(page.odd), _NAMES).hits.hits
-    named = ", ".join(f"'{rows[number].id}' of '{rows[number].index}'" for number in numbers[:_NAMED])
-    more = f", and {len(numbers) - _NAMED:,} more" if len(numbers) > _NAMED else ""
-    reason = f"stored with a comment or a byte order mark, and exported without: {named}{more}"
+    row_names = ", ".join(f"'{rows[number].id}' of '{rows[number].index}'" for number in numbers[:_NAMED])
+    rest = f", and {len(numbers) - _NAMED:,} more" if len(numbers) > _NAMED else ""
+    reason = f"stored with a comment or a byte order mark, and exported without: {row_names}{rest}"
     if page.read.respelled:
-        reason = f"the document cannot be read as it is stored, and the server wrote it anew: {named}{more}"
+        reason = f"the document cannot be read as it is stored, and the server wrote it anew: {row_names}{rest}"
     return [Note(code="documents-rewritten", reason=reason)]
 
 

@@ -84,15 +84,15 @@ class ExportQuery(msgspec.Struct):
         """Adapt the page size to the room; it grows slowly after a page that was too large."""
         self.size = rows_that_fit(self.room, rows=rows, size=size, most=min(self.window, self.size * 4))
 
-    def check(self, found: SearchAnswer[Any]) -> None:
+    def check(self, answer: SearchAnswer[Any]) -> None:
         """Check an answer, and take the newest id of the search context.
 
         Raises:
             QueryError: The answer is partial, so the export would be incomplete.
         """
-        if found.partial():
-            raise QueryError(f"the export is incomplete: {found.partial()[0].reason}")
-        self.pit = found.pit_id or self.pit
+        if answer.partial():
+            raise QueryError(f"the export is incomplete: {answer.partial()[0].reason}")
+        self.pit = answer.pit_id or self.pit
 
     def lost(self, error: DragomanError) -> QueryError:
         """Build the error for a search context that the server no longer holds."""
@@ -152,23 +152,23 @@ class Slice(msgspec.Struct):
         Raises:
             DragomanError: The page cannot be fetched; code `context-lost` for a lost context.
         """
-        asked, self.turned_away = self.source.size, False
+        size, self.turned_away = self.source.size, False
         try:
-            found = yield from self._search(asked) if self.scroll is None else self._scroll(asked)
+            answer = yield from self._search(size) if self.scroll is None else self._scroll(size)
         except (ConnectionFailedError, QueryError) as error:
-            return self._again(error, asked)
-        self.source.check(found)
+            return self._again(error, size)
+        self.source.check(answer)
         self._patience.renew()
-        hits = found.hits.hits
-        if found.read.respelled and len(hits) > 1:  # find the one row that cannot be read, and spare its neighbours
-            self.source.size = max(1, asked // 4)
+        hits = answer.hits.hits
+        if answer.read.respelled and len(hits) > 1:  # find the one row that cannot be read, and spare its neighbours
+            self.source.size = max(1, size // 4)
             return 0
         if self.scroll is not None:
-            self.rows, self.scroll = found.count or 0, found.scroll_id or self.scroll
+            self.rows, self.scroll = answer.count or 0, answer.scroll_id or self.scroll
             self.mark = not hits
         else:  # a complete answer with fewer rows than requested is the last one
-            self.mark = True if len(hits) < asked else self._behind(hits[-1])
-        return SlicePage(self.number, hits, self.mark, found.odd, found.read)
+            self.mark = True if len(hits) < size else self._behind(hits[-1])
+        return SlicePage(self.number, hits, self.mark, answer.odd, answer.read)
 
     def _behind(self, last: ExportDocument) -> Bookmark:
         """Return the bookmark of a row, which must come after the previous one."""
@@ -204,18 +204,18 @@ class Slice(msgspec.Struct):
         """Return what limits a search to the slice."""
         return {"slice": {"id": self.number, "max": self.of}} if self.of > 1 else NO_SHARE
 
-    def _again(self, error: DragomanError, asked: int) -> float:
+    def _again(self, error: DragomanError, size: int) -> float:
         """Decide by the error whether to retry: with fewer rows, later, or not at all."""
         source, details = self.source, error.details
         if details.get("type") == error_answers.CONTEXT_LOST:
             raise source.lost(error) from error
         if self.scroll:  # the server may have moved on: a retry could skip a page
             raise error
-        if isinstance(error, WindowExceededError) and 0 < (window := int(str(details["window"]))) < asked:
+        if isinstance(error, WindowExceededError) and 0 < (window := int(str(details["window"]))) < size:
             source.window = source.size = window
             return 0
-        if "limit" in details and asked > 1:
-            source.size = max(1, min(source.size, asked // 4))
+        if "limit" in details and size > 1:
+            source.size = max(1, min(source.size, size // 4))
             return 0
         away = isinstance(error, ConnectionFailedError)
         if (pause := self._patience.pause(error, away=away)) is None:
@@ -223,13 +223,13 @@ class Slice(msgspec.Struct):
                 error.hint = f"export again later, or resume within {source.hold}"
             raise error
         self.turned_away = "retry_after" in details
-        source.size = max(1, min(source.size, asked // 2))
+        source.size = max(1, min(source.size, size // 2))
         return pause
 
 
 def slice_count(rows: int, shards: int, *, scrolls: bool) -> int:
     """Return the number of slices: a multiple of the shards, which makes slices of equal size and cost."""
-    most = -(-rows // _WORTH)
+    row_slices = -(-rows // _WORTH)
     if scrolls:
-        return min(most, shards, _SCROLLS)
-    return min(most, _MOST_SLICES, shards * -(-_SLICES // max(shards, 1)))
+        return min(row_slices, shards, _SCROLLS)
+    return min(row_slices, _MOST_SLICES, shards * -(-_SLICES // max(shards, 1)))

@@ -41,22 +41,23 @@ def whole(value: Any) -> Cell:
 
 def show(rows: Sequence[Sequence[Any]]) -> list[list[Cell]]:
     """Turn rows of values into cells; arrays and objects become JSON, cut at the limit (E21, E22)."""
-    return _rows(map(_shown, zip(*rows, strict=True))) or [[] for _ in rows]
+    return _rows(map(_show_column, zip(*rows, strict=True))) or [[] for _ in rows]
 
 
 def _rows(columns: Iterable[Sequence[Cell]]) -> list[list[Cell]]:
     return list(map(list, zip(*columns, strict=True)))
 
 
-def _shown(column: Sequence[Any]) -> Sequence[Cell]:
+def _show_column(column: Sequence[Any]) -> Sequence[Cell]:
     kinds = set(map(type, column))
     if Raw in kinds:
         numbers = _numbers([value for value in column if value.__class__ is Raw])
         column = _filled(column, (Raw,), numbers, alone=len(kinds) == 1)
     if dict in kinds or list in kinds:
         alone = kinds <= {list, dict}
-        found = column if alone else [value for value in column if value.__class__ in (list, dict)]
-        texts = narrowed(_encoder.encode_lines(found).decode()).split("\n")[:-1]  # JSON on one line holds no line break
+        containers = column if alone else [value for value in column if value.__class__ in (list, dict)]
+        # JSON on one line holds no line break.
+        texts = narrowed(_encoder.encode_lines(containers).decode()).split("\n")[:-1]
         fits = max(map(len, texts)) <= CELL_CUT
         column = _filled(column, (list, dict), map(Json if fits else cut, texts), alone=alone)
     return column
@@ -73,13 +74,13 @@ def _numbers(texts: list[Raw]) -> Iterator[Cell]:
             if written == array:
                 return iter(floats)
             pairs = zip(floats, *(text[1:-1].decode().split(",") for text in (written, array)), strict=True)
-            return (value if one == other else Decimal(other) for value, one, other in pairs)
+            return (value if spelling == original else Decimal(original) for value, spelling, original in pairs)
     return (exact_number(bytes(text).decode()) for text in texts)
 
 
 def _filled(column: Sequence[Any], kinds: tuple[type, ...], values: Iterator[Any], *, alone: bool) -> list[Any]:
     """Replace the values of some types, in order."""
-    return list(values) if alone else [next(values) if each.__class__ in kinds else each for each in column]
+    return list(values) if alone else [next(values) if value.__class__ in kinds else value for value in column]
 
 
 _Way = tuple[tuple[str, bool, Any], ...]  # for each spelling of the next keys: key, nested, the paths after it
@@ -110,7 +111,7 @@ class _Key:
             self.behind.append(at)
             self.inner.setdefault(parts[1], _Key()).add(at, parts[1:], f"{name}.", arrays)
 
-    def read(self, key: str, documents: Sequence[dict[str, Any]], keys: set[str], found: list[Any]) -> None:
+    def read(self, key: str, documents: Sequence[dict[str, Any]], keys: set[str], columns: list[Any]) -> None:
         """Fill the columns for all documents at once.
 
         Raises:
@@ -122,16 +123,16 @@ class _Key:
             return
         values: list[Any] = [document.get(key, MISSING) for document in documents]
         for at in self.here:
-            found[at] = values
+            columns[at] = values
         if not self.inner:
             return
         flat, shape = self._flat(values)
         inner = set(chain.from_iterable(flat))
-        for name, each in self.inner.items():
-            each.read(name, flat, inner, found)
+        for name, child in self.inner.items():
+            child.read(name, flat, inner, columns)
         if shape:
             for at in self.behind:
-                found[at] = _folded([MISSING] * len(flat) if found[at] is None else found[at], shape)
+                columns[at] = _folded([MISSING] * len(flat) if columns[at] is None else columns[at], shape)
 
     def _flat(self, values: list[Any]) -> tuple[list[dict[str, Any]], list[int | slice | None]]:
         """Flatten arrays of objects into one list, with the slice that belongs to each value (E20)."""
@@ -153,7 +154,7 @@ class _Key:
         if list in kinds:
             raise _IrregularError
         if kinds != {dict}:
-            flat = [each if each.__class__ is dict else {} for each in flat]
+            flat = [element if element.__class__ is dict else {} for element in flat]
         return flat, shape
 
 
@@ -181,28 +182,28 @@ class CellReader:
         self._paths: dict[int, list[str]] = {}
         self._special: list[tuple[int, str]] = []
         self._runtime: list[tuple[int, str]] = []
-        self._within = [(at, frozenset(each.within)) for at, each in enumerate(columns) if each.within]
-        for at, each in enumerate(columns):
-            if each.family in SPECIAL:
-                self._special.append((at, each.family.removeprefix("_")))
-            elif each.computed:
-                self._runtime.append((at, each.field))
+        self._within = [(at, frozenset(field.within)) for at, field in enumerate(columns) if field.within]
+        for at, field in enumerate(columns):
+            if field.family in SPECIAL:
+                self._special.append((at, field.family.removeprefix("_")))
+            elif field.computed:
+                self._runtime.append((at, field.field))
             else:
-                self._paths[at] = parts = each.field.split(".")
+                self._paths[at] = parts = field.field.split(".")
                 self._keys.setdefault(parts[0], _Key()).add(at, parts, "", self._arrays)
         self.needs_source = bool(self._keys)
         # A format of the column's own may leave out digits of an instant.
         self.computed: list[str | dict[str, str]] = [
-            {"field": each.field, "format": "strict_date_optional_time"}
-            if each.family is Family.DATE and each.formats != (DATE_FORMAT,)
-            else each.field
-            for each in columns
-            if each.computed
+            {"field": field.field, "format": "strict_date_optional_time"}
+            if field.family is Family.DATE and field.formats != (DATE_FORMAT,)
+            else field.field
+            for field in columns
+            if field.computed
         ]
 
     def cells(self, hits: Sequence[DecodedHit]) -> list[list[Cell]]:
         """Return one cell per row and column."""
-        return _rows(map(_shown, self.columns(hits))) or [[] for _ in hits]
+        return _rows(map(_show_column, self.columns(hits))) or [[] for _ in hits]
 
     def columns(self, hits: Sequence[DecodedHit]) -> list[list[Any]]:
         """Return one list of uncut values per column.
@@ -210,31 +211,31 @@ class CellReader:
         `MISSING` is a key that the stored document does not have. A document that was not stored, or a computed column
         without a value, is None: nothing tells whether there is a null.
         """
-        found: list[Any] = [None] * self._width
+        columns: list[Any] = [None] * self._width
         for at, name in self._special:
-            found[at] = list(map(attrgetter(name), hits))
+            columns[at] = list(map(attrgetter(name), hits))
         documents = [hit.source or {} for hit in hits]
         keys = set(chain.from_iterable(documents))
-        for key, each in self._keys.items():
+        for key, reader in self._keys.items():
             try:
-                each.read(key, documents, keys, found)
+                reader.read(key, documents, keys, columns)
             except _IrregularError:
-                for at in (*each.here, *each.behind):
+                for at in (*reader.here, *reader.behind):
                     ways = _ways(self._paths[at], "", self._arrays)
-                    found[at] = [_follow(document, ways) for document in documents]
+                    columns[at] = [_follow(document, ways) for document in documents]
         for at, name in self._runtime:
             computed = [hit.fields.get(name) or [None] for hit in hits]  # the API always answers arrays
-            found[at] = [values[0] if len(values) == 1 else values for values in computed]
+            columns[at] = [values[0] if len(values) == 1 else values for values in computed]
         for at, indices in self._within:
-            read = zip(hits, found[at] or [MISSING] * len(hits), strict=True)
-            found[at] = [value if hit.index in indices else MISSING for hit, value in read]
+            read = zip(hits, columns[at] or [MISSING] * len(hits), strict=True)
+            columns[at] = [value if hit.index in indices else MISSING for hit, value in read]
         nothing = [MISSING] * len(hits)
-        found = [nothing if column is None else column for column in found]
+        columns = [nothing if column is None else column for column in columns]
         if any(hit.source is None for hit in hits):
             for at in self._paths:
-                read = zip(hits, found[at], strict=True)
-                found[at] = [None if hit.source is None else value for hit, value in read]
-        return found
+                read = zip(hits, columns[at], strict=True)
+                columns[at] = [None if hit.source is None else value for hit, value in read]
+        return columns
 
 
 def _ways(parts: list[str], before: str, arrays: frozenset[str]) -> _Way:
@@ -256,11 +257,11 @@ def _follow(document: Mapping[str, Any], ways: _Way) -> Any:
             return value
         kind = value.__class__
         if kind is dict:
-            found = _follow(value, behind)
+            inner_value = _follow(value, behind)
             if nested:  # a bare object under a nested mapping is an array of one
-                return [None if found is MISSING else found]
-            if found is not MISSING:
-                return found
+                return [None if inner_value is MISSING else inner_value]
+            if inner_value is not MISSING:
+                return inner_value
         elif kind is list:
             return _gather(value, behind)
     return MISSING
@@ -271,12 +272,16 @@ def _gather(values: list[Any], ways: _Way) -> list[Any]:
     if len(ways) == 1:  # nearly all leaves: one spelling, nothing below
         key = ways[0][0]
         return [
-            each.get(key) if each.__class__ is dict else _gather(each, ways) if each.__class__ is list else None
-            for each in values
+            element.get(key)
+            if element.__class__ is dict
+            else _gather(element, ways)
+            if element.__class__ is list
+            else None
+            for element in values
         ]
-    found = []
-    for each in values:
-        kind = each.__class__
-        value = _follow(each, ways) if kind is dict else _gather(each, ways) if kind is list else None
-        found.append(None if value is MISSING else value)
-    return found
+    entries = []
+    for element in values:
+        kind = element.__class__
+        value = _follow(element, ways) if kind is dict else _gather(element, ways) if kind is list else None
+        entries.append(None if value is MISSING else value)
+    return entries

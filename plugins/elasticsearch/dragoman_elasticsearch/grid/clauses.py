@@ -31,119 +31,119 @@ _WILDCARD = {Op.CONTAINS: "*{}*", Op.NOT_CONTAINS: "*{}*", Op.STARTS: "{}*", Op.
 
 
 def clause(
-    row: Filter, found: Field, features: Features, told: Differences, *, look: Look, now: str | None = None
+    row: Filter, field: Field, features: Features, remarks: Differences, *, look: Look, now: str | None = None
 ) -> Clause:
     """Translate one row without its negation.
 
     Args:
         row: A row whose operator the field takes.
-        found: The column.
+        field: The column.
         features: What the server's version takes.
-        told: Receives a sentence for whatever is not exact.
+        remarks: Receives a sentence for whatever is not exact.
         look: The look at stored rows, if there was one.
         now: The instant that date maths count from; None for the server's clock.
 
     Raises:
         ValueError: The value does not fit; the message says why.
     """
-    values = _values(row, found)
-    if found.family is Family.DATE:
+    values = _values(row, field)
+    if field.family is Family.DATE:
         values = tuple(dates.anchored(str(value), now) for value in values)
     differences = exactness.differences(
-        exactness.Asked(op=row.op, values=values, found=found, features=features, look=look)
+        exactness.Asked(op=row.op, values=values, field=field, features=features, look=look)
     )
-    told.unlikely += differences.unlikely
-    notes = told.approximations
+    remarks.unlikely += differences.unlikely
+    notes = remarks.approximations
     notes += differences.approximations
     if row.op in NULLS:
-        return exists(found, features)
+        return exists(field, features)
     if row.op is Op.EMPTY:
-        return {"term": {found.whole: ""}}
+        return {"term": {field.whole: ""}}
     if row.op is Op.NOT_EMPTY:
-        return {"bool": {"filter": [exists(found, features)], "must_not": [{"term": {found.whole: ""}}]}}
+        return {"bool": {"filter": [exists(field, features)], "must_not": [{"term": {field.whole: ""}}]}}
     if row.op in PLACES:
-        return _place(row, found)
+        return _place(row, field)
     if row.op in PATTERNS:
-        return _pattern(str(values[0]), row, found, features, notes)
+        return _pattern(str(values[0]), row, field, features, notes)
     if row.op in ORDER:
-        return _range(values, row, found, notes)
-    return _equal(values, row, found, features, notes)
+        return _range(values, row, field, notes)
+    return _equal(values, row, field, features, notes)
 
 
-def _values(row: Filter, found: Field) -> tuple[filter_values.Scalar, ...]:
+def _values(row: Filter, field: Field) -> tuple[filter_values.Scalar, ...]:
     """Type the values of a row, two for `between`, any number for a list."""
     if row.op in (*NULLS, *EMPTINESS, *PLACES):
         return ()
     if row.op in PATTERNS:
-        return (filter_values.typed(found, row.value, pattern=True),)
+        return (filter_values.typed(field, row.value, pattern=True),)
     if row.op is Op.BETWEEN:
-        given = operands.bounds(row.value)
+        values = operands.bounds(row.value)
     else:
-        given = operands.several(row.value, empty=True) if row.op in _LISTS else [row.value]
-    return tuple(filter_values.typed(found, value) for value in given)
+        values = operands.several(row.value, empty=True) if row.op in _LISTS else [row.value]
+    return tuple(filter_values.typed(field, value) for value in values)
 
 
-def _place(row: Filter, found: Field) -> Clause:
+def _place(row: Filter, field: Field) -> Clause:
     """Return the clause for points in a circle or a box; an index without the field would fail the search."""
-    rest: Clause = {"ignore_unmapped": True} if found.partial else {}
+    rest: Clause = {"ignore_unmapped": True} if field.partial else {}
     if row.op is Op.NEAR:
         at = places.circle(row.value)
         centre = {"lat": at.latitude, "lon": at.longitude}
-        return {"geo_distance": {"distance": f"{at.metres}m", found.field: centre, **rest}}
+        return {"geo_distance": {"distance": f"{at.metres}m", field.field: centre, **rest}}
     corners = places.box(row.value)
     box = {
         "top_left": {"lat": corners.north, "lon": corners.west},
         "bottom_right": {"lat": corners.south, "lon": corners.east},
     }
-    return {"geo_bounding_box": {found.field: box, **rest}}
+    return {"geo_bounding_box": {field.field: box, **rest}}
 
 
-def exists(found: Field, features: Features) -> Clause:
+def exists(field: Field, features: Features) -> Clause:
     """Return the clause for rows that have a value, without the nested arrays around it."""
-    clause: Clause = {"exists": {"field": found.field}}  # never the sub-field: it misses strings over ignore_above
-    if not exactness.ignored(found, features):
+    clause: Clause = {"exists": {"field": field.field}}  # never the sub-field: it misses strings over ignore_above
+    if not exactness.ignored(field, features):
         return clause
-    return _any([clause, {"term": {"_ignored": found.field}}])
+    return _any([clause, {"term": {"_ignored": field.field}}])
 
 
 def _equal(
-    values: tuple[filter_values.Scalar, ...], row: Filter, found: Field, features: Features, notes: list[str]
+    values: tuple[filter_values.Scalar, ...], row: Filter, field: Field, features: Features, notes: list[str]
 ) -> Clause:
-    if found.family is Family.TEXT and not found.keyword:
-        return _any([{"match_phrase": {found.field: value}} for value in values])
-    if found.family is Family.INDEX and any(character in str(value) for value in values for character in "*?\\"):
+    if field.family is Family.TEXT and not field.keyword:
+        return _any([{"match_phrase": {field.field: value}} for value in values])
+    if field.family is Family.INDEX and any(character in str(value) for value in values for character in "*?\\"):
         raise ValueError("an index cannot have such a name, and the server would expand '*'")
     for value in values:
-        _warn_format(found, notes, value)
-    if row.case is False and found.family in (Family.ID, Family.VERSION):
+        _warn_format(field, notes, value)
+    if row.case is False and field.family in (Family.ID, Family.VERSION):
         notes.append("letter case is compared")
-    if row.case is False and (found.keyword or found.family in (Family.KEYWORD, Family.KEYED, Family.FLATTENED)):
-        return _any([{"term": {found.whole: _folding(str(value), features, notes)}} for value in values])
-    if any(filter_values.period_in(found, value) or filter_values.is_foreign(found, value) for value in values):
-        return _any([_date(found, value) for value in values])
+    if row.case is False and (field.keyword or field.family in (Family.KEYWORD, Family.KEYED, Family.FLATTENED)):
+        return _any([{"term": {field.whole: _folding(str(value), features, notes)}} for value in values])
+    if any(filter_values.period_in(field, value) or filter_values.is_foreign(field, value) for value in values):
+        return _any([_date(field, value) for value in values])
     if len(values) > filter_values.MAX_TERMS:
         raise ValueError(f"{len(values):,} values; the server takes {filter_values.MAX_TERMS:,} at most")
-    if signed_zero(found) and 0 in values:
+    if signed_zero(field) and 0 in values:
         others = [value for value in values if value != 0]
-        zero: Clause = {"range": {found.field: {"gte": -0.0, "lte": 0}}}  # as a term, 0 does not find -0.0
-        return _any([{"terms": {found.field: others}}, zero]) if others else zero
+        zero: Clause = {"range": {field.field: {"gte": -0.0, "lte": 0}}}  # as a term, 0 does not find -0.0
+        return _any([{"terms": {field.field: others}}, zero]) if others else zero
     if row.op in _LISTS:
-        return {"terms": {found.whole: list(values)}}
-    return {"term": {found.whole: values[0]}}
+        return {"terms": {field.whole: list(values)}}
+    return {"term": {field.whole: values[0]}}
 
 
-def signed_zero(found: Field) -> bool:
+def signed_zero(field: Field) -> bool:
     """Return whether the server orders -0.0 before 0 in a field."""
-    return not {"double", "float", "half_float"}.isdisjoint(found.types)
+    return not {"double", "float", "half_float"}.isdisjoint(field.types)
 
 
-def _date(found: Field, value: filter_values.Scalar) -> Clause:
-    if filter_values.is_foreign(found, value):  # `term` takes no format; it means this range
-        return {"range": {found.field: {"gte": value, "lte": value, "format": filter_values.iso_format(found)}}}
-    if (period := filter_values.period_in(found, value)) is None:
-        return {"term": {found.field: value}}
+def _date(field: Field, value: filter_values.Scalar) -> Clause:
+    if filter_values.is_foreign(field, value):  # `term` takes no format; it means this range
+        return {"range": {field.field: {"gte": value, "lte": value, "format": filter_values.iso_format(field)}}}
+    if (period := filter_values.period_in(field, value)) is None:
+        return {"term": {field.field: value}}
     bounds = {"gte": period.first, "lt": period.after}
-    return {"range": {found.field: bounds | {"format": filter_values.iso_format(found)}}}
+    return {"range": {field.field: bounds | {"format": filter_values.iso_format(field)}}}
 
 
 def _any(clauses: list[Clause]) -> Clause:
@@ -163,40 +163,40 @@ def _folding(text: str, features: Features, notes: list[str]) -> Clause:
     return {"value": text, "case_insensitive": True}
 
 
-def _pattern(text: str, row: Filter, found: Field, features: Features, notes: list[str]) -> Clause:
-    if found.family is Family.TEXT and not found.keyword:
-        return {"match_phrase": {found.field: text}}
-    if found.family is Family.INDEX:
+def _pattern(text: str, row: Filter, field: Field, features: Features, notes: list[str]) -> Clause:
+    if field.family is Family.TEXT and not field.keyword:
+        return {"match_phrase": {field.field: text}}
+    if field.family is Family.INDEX:
         if any(character in text for character in "*?\\"):
             raise ValueError("an index cannot have such a name, and the server would expand it")
         return {"wildcard": {"_index": {"value": _WILDCARD[row.op].format(text if row.case else text.lower())}}}
     value = _WILDCARD[row.op].format(filter_values.escape(text))
     if row.case is True:
-        return {"wildcard": {found.whole: {"value": value}}}
-    return {"wildcard": {found.whole: _folding(value, features, notes)}}
+        return {"wildcard": {field.whole: {"value": value}}}
+    return {"wildcard": {field.whole: _folding(value, features, notes)}}
 
 
-def _warn_format(found: Field, notes: list[str], value: filter_values.Scalar) -> None:
+def _warn_format(field: Field, notes: list[str], value: filter_values.Scalar) -> None:
     """Note that a value that looks like a month or a year is something else in this field."""
-    if (own := filter_values.own_format(found, value)) is not None:
-        notes.append(f"'{value}' is read in the field's own format, {own}, not as a month or a year")
+    if (own_format := filter_values.own_format(field, value)) is not None:
+        notes.append(f"'{value}' is read in the field's own format, {own_format}, not as a month or a year")
 
 
-def _range(values: tuple[filter_values.Scalar, ...], row: Filter, found: Field, notes: list[str]) -> Clause:
+def _range(values: tuple[filter_values.Scalar, ...], row: Filter, field: Field, notes: list[str]) -> Clause:
     bounds: dict[str, filter_values.Scalar] = {}
     for op, value in zip((Op.GE, Op.LE) if row.op is Op.BETWEEN else (row.op,), values, strict=True):
-        if found.family is Family.IP and "/" in str(value):
+        if field.family is Family.IP and "/" in str(value):
             raise ValueError("networks have no order; use '=' to find its addresses")
-        _warn_format(found, notes, value)
-        if value == 0 and op in (Op.GE, Op.LT) and signed_zero(found):
+        _warn_format(field, notes, value)
+        if value == 0 and op in (Op.GE, Op.LT) and signed_zero(field):
             bounds[_RANGE[op]] = -0.0  # the server orders -0.0 before 0
             continue
-        if (period := filter_values.period_in(found, value)) is None:
+        if (period := filter_values.period_in(field, value)) is None:
             bounds[_RANGE[op]] = value
-            if filter_values.is_foreign(found, value):
-                bounds["format"] = filter_values.iso_format(found)
+            if filter_values.is_foreign(field, value):
+                bounds["format"] = filter_values.iso_format(field)
             continue
         name = "gte" if op in (Op.GT, Op.GE) else "lt"  # "after 2024-01" begins where the month ends
         bounds[name] = period.after if op in (Op.GT, Op.LE) else period.first
-        bounds["format"] = filter_values.iso_format(found)
-    return {"range": {found.whole: bounds}}
+        bounds["format"] = filter_values.iso_format(field)
+    return {"range": {field.whole: bounds}}

@@ -57,17 +57,17 @@ class _Result(msgspec.Struct):
     renewed: bool = False
     odd: dict[tuple[str, str], Note] = msgspec.field(default_factory=dict)
 
-    def check(self, found: SearchAnswer[DecodedHit]) -> None:
+    def check(self, answer: SearchAnswer[DecodedHit]) -> None:
         """Check an answer, and keep notes on its documents.
 
         Raises:
             QueryError: The answer is partial.
         """
-        if found.partial():
-            raise QueryError(found.partial()[0].reason)
-        numbers = found.read.commented or range(len(found.hits.hits))
-        rows = [found.hits.hits[number] for number in numbers]
-        self.odd |= {(hit.index, hit.id): note for note in found.notes() for hit in rows}
+        if answer.partial():
+            raise QueryError(answer.partial()[0].reason)
+        numbers = answer.read.commented or range(len(answer.hits.hits))
+        rows = [answer.hits.hits[number] for number in numbers]
+        self.odd |= {(hit.index, hit.id): note for note in answer.notes() for hit in rows}
 
 
 class PointInTimePager(_Result):
@@ -107,8 +107,8 @@ class PointInTimePager(_Result):
 
     def _open(self) -> Exchange[None]:
         self.pit = yield from open_context(self.name, keep_alive=KEEP_ALIVE, preference=self.preference)
-        found = yield from self._ask(self._sorted(self.keys), 0, None, {"track_total_hits": True})
-        self.total = found.count or 0
+        answer = yield from self._ask(self._sorted(self.keys), 0, None, {"track_total_hits": True})
+        self.total = answer.count or 0
 
     def _fetch(self, offset: int, limit: int, options: dict[str, Any]) -> Exchange[list[DecodedHit]]:
         limit = min(limit, self.total - offset)
@@ -141,17 +141,17 @@ class PointInTimePager(_Result):
         keys = self._sorted(self.keys)
         if backward:
             after = self._bookmarks[at + 1] if at < self.total else None
-            found = yield from self._ask(reverse(keys), size, after, options)
-            edges = [(at - number, hit) for number, hit in enumerate(found.hits.hits)]
+            answer = yield from self._ask(reverse(keys), size, after, options)
+            edges = [(at - number, hit) for number, hit in enumerate(answer.hits.hits)]
         else:
             after = self._bookmarks[at] if at else None
-            found = yield from self._ask(keys, size, after, options)
-            edges = [(at + number + 1, hit) for number, hit in enumerate(found.hits.hits)]
+            answer = yield from self._ask(keys, size, after, options)
+            edges = [(at + number + 1, hit) for number, hit in enumerate(answer.hits.hits)]
         if edges and edges[-1][1].sort == after:
             raise QueryError("the pages end here: the server repeated rows", hint="read the page again")
         for place, hit in (edges[0], edges[-1]) if edges else ():
             self._remember(place, hit.sort)
-        return found.hits.hits
+        return answer.hits.hits
 
     def _ask(
         self, keys: SortKeys, size: int, after: _Bookmark | None, options: dict[str, Any]
@@ -167,10 +167,10 @@ class PointInTimePager(_Result):
             if len(after) != len(keys):  # the server would accept it, and lose ties
                 raise QueryError(f"{len(after)} sort values for {len(keys)} keys; the pages end here")
             body["search_after"] = after
-        found = yield from search("/_search?allow_partial_search_results=false", body, READ)
-        self.check(found)
-        self.pit = found.pit_id or self.pit
-        return found
+        answer = yield from search("/_search?allow_partial_search_results=false", body, READ)
+        self.check(answer)
+        self.pit = answer.pit_id or self.pit
+        return answer
 
     def _sorted(self, keys: SortKeys) -> SortKeys:
         # Without a sort, pages by offset are ordered by score, then shard and position; use the same order.
@@ -224,15 +224,15 @@ class ScrollPager(_Result):
             } | options
             body |= {"sort": self.keys} if self.keys else {}
             where = f"/{target(self.name)}/_search?scroll={KEEP_ALIVE}&preference={self.preference}"
-            found = yield from search(f"{where}&allow_partial_search_results=false", body, READ)
-            self.total, self._at, self._rest = found.count or 0, 0, ()
-            self._take(found)
+            answer = yield from search(f"{where}&allow_partial_search_results=false", body, READ)
+            self.total, self._at, self._rest = answer.count or 0, 0, ()
+            self._take(answer)
         while self._at + len(self._rest) < min(offset + limit, self.total):
             self._at, self._rest = self._drop(offset)
-            found = yield from search("/_search/scroll", {"scroll": KEEP_ALIVE, "scroll_id": self.scroll}, READ)
-            if not found.hits.hits:
+            answer = yield from search("/_search/scroll", {"scroll": KEEP_ALIVE, "scroll_id": self.scroll}, READ)
+            if not answer.hits.hits:
                 break
-            self._take(found)
+            self._take(answer)
         return list(self._rest[offset - self._at :][:limit])
 
     def _drop(self, offset: int) -> tuple[int, Sequence[DecodedHit]]:
@@ -240,10 +240,10 @@ class ScrollPager(_Result):
         gone = min(max(offset - KEPT - self._at, 0), len(self._rest))
         return self._at + gone, self._rest[gone:]
 
-    def _take(self, found: SearchAnswer[DecodedHit]) -> None:
-        self.check(found)
-        self.scroll = found.scroll_id or self.scroll
-        self._rest = [*self._rest, *found.hits.hits]
+    def _take(self, answer: SearchAnswer[DecodedHit]) -> None:
+        self.check(answer)
+        self.scroll = answer.scroll_id or self.scroll
+        self._rest = [*self._rest, *answer.hits.hits]
 
 
 Pager = PointInTimePager | ScrollPager

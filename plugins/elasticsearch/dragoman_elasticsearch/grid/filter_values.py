@@ -62,18 +62,18 @@ def _date(text: str, field: Field) -> None:
 
     Date maths (`now-1d`, `2024-01-01||/M`) is the server's.
     """
-    if (found := period(text)) is not None:
-        _held(found, field)
+    if (span := period(text)) is not None:
+        _check_nanos(span, field)
         return
     anchor = text.partition("||")[0]
     if field.formats_known and not anchor.startswith("now") and not dates.is_iso(anchor):
         dates.check(anchor, field.formats)
 
 
-def _held(found: Period, field: Field) -> None:
+def _check_nanos(span: Period, field: Field) -> None:
     if "date_nanos" not in field.types:
         return
-    for bound in found:
+    for bound in span:
         if not 0 <= operands.instant(bound) <= _LAST_NANOS:
             raise ValueError(f"{bound} is out of range: a date_nanos holds 1970 to 2262")
 

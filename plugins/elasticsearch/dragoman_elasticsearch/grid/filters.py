@@ -41,14 +41,14 @@ class _Row(msgspec.Struct):
     number: int
     clause: Clause
     negated: bool = False
-    found: Field | None = None
+    field: Field | None = None
     group: str | None = None
-    told: Differences = msgspec.field(default_factory=Differences)
+    remarks: Differences = msgspec.field(default_factory=Differences)
     mates: list[int] = msgspec.field(default_factory=list)
 
     @property
     def path(self) -> tuple[str, ...]:
-        return self.found.nested if self.found is not None else ()
+        return self.field.nested if self.field is not None else ()
 
     @property
     def label(self) -> str:
@@ -56,9 +56,9 @@ class _Row(msgspec.Struct):
         while "bool" in clause:  # several values, or a clause and what narrows it
             clause = (clause["bool"].get("should") or clause["bool"]["filter"])[0]
         kind = next(iter(clause))
-        place = f" {self.found.field}" if self.found is not None else ""
-        if self.found is not None and kind not in ("exists", "match_phrase"):
-            place = f" {self.found.whole}"
+        place = f" {self.field.field}" if self.field is not None else ""
+        if self.field is not None and kind not in ("exists", "match_phrase"):
+            place = f" {self.field.whole}"
         nested = f"nested({self.path[-1]}): " if self.path else ""
         return f"{nested}{'not ' if self.negated else ''}{kind}{place}"
 
@@ -83,7 +83,7 @@ def compile_filter(request: FilterRequest, view: View, features: Features, look:
 
     rows = compile_rows(request, compile_row, hint=partial(_remedy, view=view, object=request.object))
     clauses = _joined(rows, request.match)
-    body = FilterBody(Raw(encode(_combine(clauses, request.match)).encode()), any(row.found is None for row in rows))
+    body = FilterBody(Raw(encode(_combine(clauses, request.match)).encode()), any(row.field is None for row in rows))
     return CompiledFilter(
         object=request.object,
         body=encode(body),
@@ -91,9 +91,9 @@ def compile_filter(request: FilterRequest, view: View, features: Features, look:
             Explanation(
                 row=row.number,
                 clause=row.label,
-                exact=not (row.told.approximations or row.told.unlikely),
-                approximations=row.told.approximations,
-                unlikely=row.told.unlikely,
+                exact=not (row.remarks.approximations or row.remarks.unlikely),
+                approximations=row.remarks.approximations,
+                unlikely=row.remarks.unlikely,
                 same_element=row.mates,
             )
             for row in rows
@@ -105,44 +105,44 @@ def compile_filter(request: FilterRequest, view: View, features: Features, look:
 def _remedy(row: Filter | RawQuery, view: View, object: str) -> str | Remedy:  # noqa: A002 - the contract's word
     if isinstance(row, RawQuery):
         return ""
-    found = view.find(row.column)
-    if found is not None and found.family is Family.NESTED:
-        leaves = [each for each in view.fields.values() if found.name in each.nested]
-        leaf = next((each for each in leaves if row.op in each.support[0]), leaves[0] if leaves else found)
+    field = view.find(row.column)
+    if field is not None and field.family is Family.NESTED:
+        leaves = [leaf for leaf in view.fields.values() if field.name in leaf.nested]
+        leaf = next((leaf for leaf in leaves if row.op in leaf.support[0]), leaves[0] if leaves else field)
         arguments: dict[str, Argument] = {"object": object, "column": leaf.name, "operator": str(row.op)}
         if row.value is not None:
             arguments["value"] = as_typed(row.value)
         return Remedy(RemedyKind.FILTER_ROWS, arguments)
-    if row.op is Op.REGEX and found is not None:
-        return Remedy(RemedyKind.QUERY_ROWS, {"object": object, "query": f"{found.whole}:/{row.value}/"})
+    if row.op is Op.REGEX and field is not None:
+        return Remedy(RemedyKind.QUERY_ROWS, {"object": object, "query": f"{field.whole}:/{row.value}/"})
     return Remedy(RemedyKind.DESCRIBE_OBJECT, {"object": object})
 
 
 def _raw(number: int, row: RawQuery, view: View) -> _Row:
     if not row.text.strip():
         raise ValueError("an empty query finds nothing; remove the row")
-    hidden = [name for name, each in view.fields.items() if each.nested and f"{name}:" in row.text]
+    hidden = [name for name, field in view.fields.items() if field.nested and f"{name}:" in row.text]
     notes = [f"the Raw row does not look into nested arrays: '{name}' has no value for it" for name in hidden]
     # Without `lenient`, a word searched in all fields fails on the first number or date.
-    return _Row(number, {"query_string": {"query": row.text, "lenient": True}}, told=Differences(notes))
+    return _Row(number, {"query_string": {"query": row.text, "lenient": True}}, remarks=Differences(notes))
 
 
 def _row(number: int, row: Filter, view: View, features: Features, *, look: Look, now: str | None) -> _Row:
-    found = view.find(row.column)
-    if found is None:
+    field = view.find(row.column)
+    if field is None:
         raise ValueError(UNKNOWN)
-    operators, reasons, _ = found.support
+    operators, reasons, _ = field.support
     if row.op not in operators:
         raise ValueError(reasons.get("filter") or reasons[row.op])
-    if row.group is not None and not found.nested:
+    if row.group is not None and not field.nested:
         raise ValueError("it is not a leaf of a nested array, so the row cannot belong to an element group")
-    made = _Row(number, {}, row.op in NEGATED, found, row.group)
-    made.clause = clause(row, found, features, made.told, look=look, now=now)
-    if found.within:
-        made.clause = {"bool": {"filter": [made.clause, {"terms": {"_index": list(found.within)}}]}}
+    compiled_row = _Row(number, {}, row.op in NEGATED, field, row.group)
+    compiled_row.clause = clause(row, field, features, compiled_row.remarks, look=look, now=now)
+    if field.within:
+        compiled_row.clause = {"bool": {"filter": [compiled_row.clause, {"terms": {"_index": list(field.within)}}]}}
     if row.op in (Op.NE, Op.NOT_IN, Op.NOT_CONTAINS):
-        made.told.approximations.append(f"rows without '{row.column}' match too")
-    return made
+        compiled_row.remarks.approximations.append(f"rows without '{row.column}' match too")
+    return compiled_row
 
 
 def _joined(rows: list[_Row], match: str) -> list[tuple[Clause, bool]]:
@@ -159,11 +159,11 @@ def _joined(rows: list[_Row], match: str) -> list[tuple[Clause, bool]]:
             continue
         if len(mates) < 2:
             if any(other.group == row.group and other is not row for other in rows if row.group is not None):
-                row.told.approximations.append(f"no other row of element {row.group} is on '{row.path[-1]}'")
-            clauses.append((_negate(_wrap(row.clause, [row]), negated=row.negated), row.found is None))
+                row.remarks.approximations.append(f"no other row of element {row.group} is on '{row.path[-1]}'")
+            clauses.append((_negate(_wrap(row.clause, [row]), negated=row.negated), row.field is None))
             continue
         inner = [_negate(mate.clause, negated=mate.negated) for mate in mates]
-        clauses.append((_wrap(_combine([(each, False) for each in inner], match), mates), False))
+        clauses.append((_wrap(_combine([(part, False) for part in inner], match), mates), False))
         for mate in mates:
             mate.mates = [other.number for other in mates if other is not mate]
             done.add(mate.number)
@@ -175,14 +175,14 @@ def _negate(clause: Clause, *, negated: bool) -> Clause:
 
 
 def _wrap(clause: Clause, rows: Iterable[_Row]) -> Clause:
-    return nested(clause, [row.found for row in rows if row.found is not None])
+    return nested(clause, [row.field for row in rows if row.field is not None])
 
 
 def nested(clause: Clause, fields: Sequence[Field]) -> Clause:
     """Wrap a clause in the nested arrays around its fields, which are the same for all."""
     for path in reversed(fields[0].nested if fields else ()):
         around: Clause = {"path": path, "query": clause}
-        if any(each.partial for each in fields):  # an index that lacks the array would fail the search
+        if any(field.partial for field in fields):  # an index that lacks the array would fail the search
             around["ignore_unmapped"] = True
         clause = {"nested": around}
     return clause

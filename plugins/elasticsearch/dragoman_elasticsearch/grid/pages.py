@@ -95,7 +95,7 @@ class PageQuery(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def result_key(self) -> str:
         """The key of the result; pages of one result share a pager."""
-        names = [each.name for each in self.fields]
+        names = [field.name for field in self.fields]
         return encode([self.request.object, self.view.revision, self.query, self.keys, names])
 
     def pager(self, features: Features) -> Pager:
@@ -111,10 +111,10 @@ class PageQuery(msgspec.Struct, frozen=True, kw_only=True):
         body |= {"track_total_hits": request.total} | self._options()
         where = f"/{target(request.object)}/_search?allow_partial_search_results=false&preference={self.preference}"
         try:
-            found = yield from search(where, body, READ)
+            answer = yield from search(where, body, READ)
         except WindowExceededError as error:
             raise (yield from _explained(error, request)) from error
-        return self._page(found.hits.hits, found.notes(), found.count)
+        return self._page(answer.hits.hits, answer.notes(), answer.count)
 
     def request_by_offset(self) -> HttpRequest:
         """Return the request of the page, for a preview.
@@ -159,13 +159,13 @@ class PageQuery(msgspec.Struct, frozen=True, kw_only=True):
         cells = reader.cells(hits)
         left_out = LeftOut()
         if self.request.columns is None:
-            shown = _shown_keys(view)
+            shown_keys = _shown_keys(view)
             for hit in hits:
                 if hit.source:
-                    shown.add(hit.source, left_out)
-        sorted_by = {each.column for each in self.request.sort}
+                    shown_keys.add(hit.source, left_out)
+        sorted_by = {sort.column for sort in self.request.sort}
         return Page(
-            columns=[self.view.columns.get(each.name) or column(each) for each in self.fields],
+            columns=[self.view.columns.get(field.name) or column(field) for field in self.fields],
             cells=cells,
             keys=[hit.key for hit in hits],
             notes=[
@@ -173,7 +173,7 @@ class PageQuery(msgspec.Struct, frozen=True, kw_only=True):
                 *notes,
                 *_row_notes(hits, view, source=self.reads_source),
                 *(columns_cut(len(view.fields)) if self.request.columns is None else ()),
-                *(view.left_out(each.name for each in self.fields) if hits else ()),
+                *(view.left_out(field.name for field in self.fields) if hits else ()),
                 *left_out.notes(),
                 *coerced_notes(self.fields, cells, sorted_by),
             ],
@@ -208,13 +208,13 @@ def page_query(request: PageRequest, view: View, features: Features, *, window: 
     )
 
 
-def filter_query(name: str, given: CompiledFilter | None) -> tuple[Raw, bool]:
+def filter_query(name: str, compiled_filter: CompiledFilter | None) -> tuple[Raw, bool]:
     """Return the query of a compiled filter, and whether it holds a Raw row.
 
     Raises:
         QueryError: It was compiled for another object.
     """
-    body = body_of(given, FilterBody, object=name)
+    body = body_of(compiled_filter, FilterBody, object=name)
     return (MATCH_ALL, False) if body is None else (body.query, body.raw)
 
 
@@ -225,9 +225,9 @@ def fetch_cell(request: CellRequest, view: View) -> Exchange[Cell]:
         RowNotFoundError: The row is gone.
         QueryError: The index keeps no `_source`, or a shard that may hold the row failed.
     """
-    [found] = _choose(view, [request.column])
-    reader = CellReader([found], nested_names(view))
-    if found.computed:  # only searches compute it
+    [field] = _choose(view, [request.column])
+    reader = CellReader([field], nested_names(view))
+    if field.computed:  # only searches compute it
         body = {"query": {"term": {"_id": request.key.text}}, "fields": reader.computed, "_source": False}
         answer = yield from search(f"/{target(request.key.object)}/_search", body, READ)
         hit = _same_row(answer.hits.hits, request.key)
@@ -247,8 +247,8 @@ def fetch_cell(request: CellRequest, view: View) -> Exchange[Cell]:
 def _same_row(hits: Sequence[DecodedHit], key: RowKey) -> DecodedHit | None:
     """Return the row of a key among those that a search finds by its id: each shard may hold one of another routing."""
     hits = [hit for hit in hits if hit.id == key.text]
-    found = next((hit for hit in hits if hit.routing == key.routing), None)
-    return hits[0] if found is None and key.routing is None and len(hits) == 1 else found
+    match = next((hit for hit in hits if hit.routing == key.routing), None)
+    return hits[0] if match is None and key.routing is None and len(hits) == 1 else match
 
 
 @lru_cache(maxsize=16)
@@ -259,13 +259,13 @@ def _chosen(view: View, names: tuple[str, ...] | None) -> tuple[list[Field], Cel
 
 @lru_cache(maxsize=16)
 def _shown_keys(view: View) -> ShownKeys:
-    stored = (each for each in view.fields.values() if each.family not in SPECIAL and not each.computed)
-    return ShownKeys(each.field for each in stored)
+    stored = (field for field in view.fields.values() if field.family not in SPECIAL and not field.computed)
+    return ShownKeys(field.field for field in stored)
 
 
 def nested_names(view: View) -> list[str]:
     """Return the names of all nested arrays."""
-    return [each.name for each in view.fields.values() if each.family is Family.NESTED]
+    return [field.name for field in view.fields.values() if field.family is Family.NESTED]
 
 
 def _choose(view: View, names: Sequence[str] | None) -> list[Field]:
@@ -313,7 +313,10 @@ def window_setting(name: str) -> Exchange[int]:
     reply = yield get(f"/{target(name)}/{path}")
     answer = error_answers.decode(reply, dict[str, dict[str, dict[str, str]]])
     setting = "index.max_result_window"  # set values are under `settings`, all others under `defaults`; strings
-    values = (each.get("settings", {}).get(setting) or each["defaults"][setting] for each in answer.values())
+    values = (
+        index_settings.get("settings", {}).get(setting) or index_settings["defaults"][setting]
+        for index_settings in answer.values()
+    )
     return min((int(value) for value in values), default=WINDOW)
 
 
@@ -351,7 +354,10 @@ class _Validated(msgspec.Struct, frozen=True):
 def why_nothing(name: str, query: Raw) -> Exchange[list[Note]]:
     """Ask the server why a Raw row finds nothing: `lenient` turns bad values and patterns into an empty 200."""
     reply = yield post(f"/{target(name)}/_validate/query?explain=true", {"query": query})
-    texts = [each.explanation or each.error for each in error_answers.decode(reply, _Validated).explanations]
+    texts = [
+        explanation.explanation or explanation.error
+        for explanation in error_answers.decode(reply, _Validated).explanations
+    ]
     causes = list(dict.fromkeys(cause for text in texts for cause in _causes(text)))
     return [
         Note(code="raw-query-void", reason=f"a part of the query text can match nothing: {cause}")

@@ -39,7 +39,7 @@ either number as `basic_date` (500), nor `_last`. Before 7.11, the server's own 
 (500); later, it is 0.
 """
 
-_LONGS = frozenset(name for name, (_, most) in BOUNDS.items() if most < 2**63)
+_LONGS = frozenset(name for name, (_, maximum) in BOUNDS.items() if maximum < 2**63)
 
 _DOUBLES = frozenset(("byte", "short", "integer", "half_float", "float", "double"))
 
@@ -56,20 +56,20 @@ def compile_sort(sorts: Sequence[Sort], view: View, features: Features) -> tuple
         The server's sort keys, and notes: ``sort-dropped`` for each dropped column, ``sort-approximate`` for each
         reason why the order differs from that of the stored values.
     """
-    kept, notes = sortable(sorts, view.find, lambda found: found.support[1].get("sort", ""))
+    pairs, notes = sortable(sorts, view.find, lambda field: field.support[1].get("sort", ""))
     keys: SortKeys = []
-    for sort, found in kept:
-        key = _key(found, descending=sort.descending)
-        keys.append({found.whole: key})
-        reasons = exactness.sort_approximations(found, features)
-        if key.get("numeric_type") == "double" and not _DOUBLES.issuperset(found.types):
+    for sort, field in pairs:
+        key = _key(field, descending=sort.descending)
+        keys.append({field.whole: key})
+        reasons = exactness.sort_approximations(field, features)
+        if key.get("numeric_type") == "double" and not _DOUBLES.issuperset(field.types):
             reasons.append(_FEWER_DIGITS)
-        notes += (Note(code="sort-approximate", column=sort.column, reason=each) for each in reasons)
+        notes += (Note(code="sort-approximate", column=sort.column, reason=reason) for reason in reasons)
     return keys, notes
 
 
-def _key(found: Field, *, descending: bool) -> dict[str, Any]:
-    if found.family is Family.INDEX:
+def _key(field: Field, *, descending: bool) -> dict[str, Any]:
+    if field.family is Family.INDEX:
         return {"order": "desc" if descending else "asc"}
     # Options for missing values and arrays are explicit, so that reversing a key is symmetric.
     key: dict[str, Any] = {
@@ -77,26 +77,26 @@ def _key(found: Field, *, descending: bool) -> dict[str, Any]:
         "missing": "_last",
         "mode": "max" if descending else "min",
     }
-    if found.family is Family.NUMBER and (len(found.types) > 1 or "half_float" in found.types):
+    if field.family is Family.NUMBER and (len(field.types) > 1 or "half_float" in field.types):
         # 8.19 answers 500 to a half_float that some documents lack. A double has no room for a long.
-        key["numeric_type"] = "long" if _LONGS.issuperset(found.types) else "double"
-    if found.family is Family.DATE:
-        kind = found.types[0]
-        if len(found.types) > 1:
+        key["numeric_type"] = "long" if _LONGS.issuperset(field.types) else "double"
+    if field.family is Family.DATE:
+        kind = field.types[0]
+        if len(field.types) > 1:
             kind = key["numeric_type"] = "date_nanos"
         key["missing"] = MISSING[kind][0 if descending else 1]
-    if found.partial:  # else the documents of an index without the field are silently missing
-        kind = "keyword" if found.keyword or found.family in (Family.KEYWORD, Family.KEYED) else found.types[0]
+    if field.partial:  # else the documents of an index without the field are silently missing
+        kind = "keyword" if field.keyword or field.family in (Family.KEYWORD, Family.KEYED) else field.types[0]
         key["unmapped_type"] = "double" if kind in ("scaled_float", "token_count") else kind
     nested: dict[str, Any] = {}
-    for path in reversed(found.nested):
+    for path in reversed(field.nested):
         nested = {"path": path, "nested": nested} if nested else {"path": path}
     return key | {"nested": nested} if nested else key
 
 
 def reverse(keys: SortKeys) -> SortKeys:
     """Reverse every sort key, so that the last row comes first."""
-    return [{name: _reversed(key) for name, key in each.items()} for each in keys]
+    return [{name: _reversed(key) for name, key in sort_key.items()} for sort_key in keys]
 
 
 def _reversed(key: dict[str, Any]) -> dict[str, Any]:

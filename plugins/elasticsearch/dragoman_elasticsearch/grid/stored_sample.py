@@ -71,8 +71,8 @@ def _is_read(field: Field, view: View) -> bool:
 
 def _stored(documents: Sequence[dict[str, Any]], field: Field) -> StoredValues:
     path = field.field.split(".")
-    held = [values for document in documents if (values := [*values_at(document, path)])]
-    return StoredValues(tuple(value for values in held for value in values)[:_VALUES], len(held))
+    value_lists = [values for document in documents if (values := [*values_at(document, path)])]
+    return StoredValues(tuple(value for values in value_lists for value in values)[:_VALUES], len(value_lists))
 
 
 def values_at(node: Any, path: Sequence[str]) -> Iterator[Any]:

@@ -97,7 +97,7 @@ class _Figures(msgspec.Struct, frozen=True):
     elements: _Figures | None = None
 
 
-class _Found(SearchAnswer[Hit], frozen=True):
+class _Answer(SearchAnswer[Hit], frozen=True):
     aggregations: _Figures = _Figures()
 
 
@@ -118,7 +118,7 @@ class _Summing(msgspec.Struct, kw_only=True):
 
     request: SummaryRequest
     view: View
-    found: Field
+    field: Field
     features: Features
     query: Raw
     preference: str
@@ -126,23 +126,23 @@ class _Summing(msgspec.Struct, kw_only=True):
     absent: dict[Figure, str] = msgspec.field(default_factory=dict)
 
     def exchange(self) -> Exchange[ColumnSummary]:
-        answer = yield from self._search(self._body(), _Found)
+        answer = yield from self._search(self._body(), _Answer)
         figures = answer.aggregations
         inner = figures.elements or figures
         rows = answer.count or 0
         missing = figures.missing.doc_count if figures.missing is not None else 0
         listed, distinct = self._values(inner)
         low, high = self._extremes(inner)
-        if missing < rows and (self.found.family in _SORTED or self._is_finer(low, high)):
+        if missing < rows and (self.field.family in _SORTED or self._is_finer(low, high)):
             low = yield from self._extreme(descending=False)
             high = yield from self._extreme(descending=True)
         bounds, buckets = self._bounds(inner, low, high), []
         if bounds:
             counts = yield from self._spread(bounds)
-            buckets = buckets_of([_shown(each, self.found) for each in bounds], counts)
-        self._tell(listed, low, high, bounds, held=missing < rows)
+            buckets = buckets_of([_bound_value(bound, self.field) for bound in bounds], counts)
+        self._tell(listed, low, high, bounds, has_values=missing < rows)
         return ColumnSummary(
-            column=self.view.columns.get(self.request.column) or column(self.found),
+            column=self.view.columns.get(self.request.column) or column(self.field),
             rows=rows,
             missing=missing,
             values=listed[: self.request.values],
@@ -164,21 +164,21 @@ class _Summing(msgspec.Struct, kw_only=True):
     # what is asked
 
     def _body(self) -> dict[str, Any]:
-        found = self.found
-        inner: dict[str, Any] = {"distinct": _of("cardinality", found.whole, precision_threshold=_PRECISION)}
+        field = self.field
+        inner: dict[str, Any] = {"distinct": _of("cardinality", field.whole, precision_threshold=_PRECISION)}
         # Which of two values a column holds determines its extremes.
-        if size := max(self.request.values, 2 if found.family is Family.BOOLEAN else 0):
-            inner["values"] = _of("terms", found.whole, size=size, shard_size=max(SHARD_VALUES, size))
-        if found.family in (Family.NUMBER, Family.DATE):
-            inner |= {"low": _of("min", found.whole), "high": _of("max", found.whole)}
+        if size := max(self.request.values, 2 if field.family is Family.BOOLEAN else 0):
+            inner["values"] = _of("terms", field.whole, size=size, shard_size=max(SHARD_VALUES, size))
+        if field.family in (Family.NUMBER, Family.DATE):
+            inner |= {"low": _of("min", field.whole), "high": _of("max", field.whole)}
         outer = inner
-        if found.nested:
+        if field.nested:
             if "values" in inner:  # which count elements: ask for the rows around them
                 inner["values"]["terms"]["order"] = [{"rows": "desc"}, {"_key": "asc"}]
                 inner["values"]["aggs"] = {"rows": {"reverse_nested": {}}}
-            outer = {"elements": {"nested": {"path": found.nested[-1]}, "aggs": inner}}
-        if found.family is not Family.INDEX:
-            has = nested(exists(found, self.features), [found])
+            outer = {"elements": {"nested": {"path": field.nested[-1]}, "aggs": inner}}
+        if field.family is not Family.INDEX:
+            has = nested(exists(field, self.features), [field])
             outer["missing"] = {"filter": {"bool": {"must_not": [has]}}}
         return {"size": 0, "track_total_hits": True, "query": self.query, "aggs": outer}
 
@@ -189,140 +189,142 @@ class _Summing(msgspec.Struct, kw_only=True):
             reason = "the server does not order its values"
             self.absent[Figure.MAXIMUM if descending else Figure.MINIMUM] = reason
             return None
-        has = nested(exists(self.found, self.features), [self.found])
-        query = self.query if self.found.family is Family.INDEX else {"bool": {"filter": [self.query, has]}}
+        has = nested(exists(self.field, self.features), [self.field])
+        query = self.query if self.field.family is Family.INDEX else {"bool": {"filter": [self.query, has]}}
         body: dict[str, Any] = {"size": 1, "query": query, "sort": keys, "_source": False, "track_total_hits": False}
-        dates = self.found.family is Family.DATE
+        dates = self.field.family is Family.DATE
         # The column's own format may leave out digits; so does 7.10 with the default one.
-        instants = {"field": self.found.field, "format": "strict_date_optional_time_nanos"}
+        instants = {"field": self.field.field, "format": "strict_date_optional_time_nanos"}
         body |= {"docvalue_fields": [instants]} if dates else {}
         hit = next(iter((yield from self._search(body, SearchAnswer[Hit])).hits.hits), None)
         if hit is None:
             return None
         if dates:
-            return str(hit.fields[self.found.field][-1 if descending else 0])  # in order, to the nanosecond
+            return str(hit.fields[self.field.field][-1 if descending else 0])  # in order, to the nanosecond
         return msgspec.json.decode(hit.sort[0]) if hit.sort else None
 
     def _spread(self, bounds: Sequence[int | float | Decimal]) -> Exchange[list[int]]:
         """Count the rows between bounds. The outermost stay open: the type may have no room for a round number."""
         last = len(bounds) - 2
         ranges = [
-            nested(self._range(None if at == 0 else bounds[at], None if at == last else bounds[at + 1]), [self.found])
+            nested(self._range(None if at == 0 else bounds[at], None if at == last else bounds[at + 1]), [self.field])
             for at in range(last + 1)
         ]
         spread = {"filters": {"filters": ranges}}
         body = {"size": 0, "track_total_hits": False, "query": self.query, "aggs": {"spread": spread}}
         answer = yield from self._search(body, _Counted)
-        counts = [each.doc_count for each in answer.aggregations.spread.buckets]
+        counts = [bucket.doc_count for bucket in answer.aggregations.spread.buckets]
         if len(counts) != len(ranges):
             raise QueryError(f"the server counted {len(counts)} of {len(ranges)} buckets")
         return counts
 
     def _range(self, low: Any, high: Any) -> Clause:
         if low is None and high is None:
-            return exists(self.found, self.features)
+            return exists(self.field, self.features)
         bounds = {name: value for name, value in (("gte", low), ("lt", high)) if value is not None}
-        if self.found.family is Family.DATE:
+        if self.field.family is Family.DATE:
             texts = {name: instant_text(value) for name, value in bounds.items()}
-            return {"range": {self.found.field: texts | {"format": "strict_date_optional_time"}}}
-        if signed_zero(self.found):  # the server orders -0.0 before 0
+            return {"range": {self.field.field: texts | {"format": "strict_date_optional_time"}}}
+        if signed_zero(self.field):  # the server orders -0.0 before 0
             bounds = {name: -0.0 if value == 0 else value for name, value in bounds.items()}
-        return {"range": {self.found.field: bounds}}
+        return {"range": {self.field.field: bounds}}
 
     # what came
 
     def _values(self, figures: _Figures) -> tuple[list[ValueCount], int | None]:
         terms, estimate = figures.values, figures.distinct.value
         listed = [
-            ValueCount(self._value(each), each.doc_count if each.rows is None else each.rows.doc_count)
-            for each in (terms.buckets if terms else ())
+            ValueCount(self._value(bucket), bucket.doc_count if bucket.rows is None else bucket.rows.doc_count)
+            for bucket in (terms.buckets if terms else ())
         ]
         distinct = None if estimate is None else int(estimate)
-        if "date_nanos" in self.found.types and listed:
-            told = "the server counts values of the same millisecond together"
-            self.approximate |= {Figure.VALUES: told, Figure.DISTINCT: told}
+        if "date_nanos" in self.field.types and listed:
+            note = "the server counts values of the same millisecond together"
+            self.approximate |= {Figure.VALUES: note, Figure.DISTINCT: note}
         if terms and not terms.others and not terms.error:
             return listed, len(listed)
         self._add(Figure.DISTINCT, ["the server estimates the number of different values (cardinality)"])
         if terms and terms.error:
             reason = f"each shard reports its {SHARD_VALUES:,} most frequent values: "
-            most = "by an unknown number" if terms.error < 0 else f"by up to {terms.error:,}"
-            self._add(Figure.VALUES, [f"{reason}a count may be too low {most}, and a value may be missing"])
+            shortfall = "by an unknown number" if terms.error < 0 else f"by up to {terms.error:,}"
+            self._add(Figure.VALUES, [f"{reason}a count may be too low {shortfall}, and a value may be missing"])
         return listed, distinct
 
     def _value(self, term: _Term) -> Value:
-        if self.found.family is Family.BOOLEAN:
+        if self.field.family is Family.BOOLEAN:
             return term.key_as_string == "true"
-        if self.found.family is Family.DATE:
+        if self.field.family is Family.DATE:
             return _instant(term.key, term.key_as_string)
-        return _number(self.found, term.key) if self.found.family is Family.NUMBER else term.key
+        return _number(self.field, term.key) if self.field.family is Family.NUMBER else term.key
 
     def _extremes(self, figures: _Figures) -> tuple[Value, Value]:
-        if self.found.family is Family.BOOLEAN:
-            held = {self._value(each) for each in (figures.values.buckets if figures.values else ())}
-            return (False not in held if held else None), (True in held if held else None)
-        if self.found.family is Family.DATE:
+        if self.field.family is Family.BOOLEAN:
+            values = {self._value(bucket) for bucket in (figures.values.buckets if figures.values else ())}
+            return (False not in values if values else None), (True in values if values else None)
+        if self.field.family is Family.DATE:
             low, high = figures.low, figures.high
             return _instant(low.value, low.value_as_string), _instant(high.value, high.value_as_string)
-        return _number(self.found, figures.low.value), _number(self.found, figures.high.value)
+        return _number(self.field, figures.low.value), _number(self.field, figures.high.value)
 
     def _is_finer(self, low: Value, high: Value) -> bool:
         """Return whether values may have digits that a `min` or a `max` does not report."""
-        if "date_nanos" in self.found.types and low is not None:
-            if not self.found.nested:
+        if "date_nanos" in self.field.types and low is not None:
+            if not self.field.nested:
                 return True
             self.approximate |= dict.fromkeys(_EXTREMES, "the server tells it to the millisecond")
-        return any(isinstance(each, int) and abs(each) >= _SAFE for each in (low, high))
+        return any(isinstance(extreme, int) and abs(extreme) >= _SAFE for extreme in (low, high))
 
     def _bounds(self, figures: _Figures, low: Value, high: Value) -> list[Any]:
-        most = self.request.buckets
-        if low is None or high is None or not most:
+        limit = self.request.buckets
+        if low is None or high is None or not limit:
             return []
-        if self.found.family in (Family.DATE, Family.NUMBER) and not self.found.searchable:  # before 8.1
+        if self.field.family in (Family.DATE, Family.NUMBER) and not self.field.searchable:  # before 8.1
             self.absent[Figure.BUCKETS] = "the field has no index, and the server counts in ranges only by one"
             return []
-        if self.found.family is Family.DATE:
+        if self.field.family is Family.DATE:
             first, last = figures.low.value, figures.high.value
-            bounds = [] if first is None or last is None else instant_bounds(int(first), int(last), most=most)
+            bounds = [] if first is None or last is None else instant_bounds(int(first), int(last), most=limit)
             if not bounds:
                 self.absent[Figure.BUCKETS] = "some dates lie outside of the years that a histogram shows"
             return list(bounds)
         if (
-            self.found.family is Family.NUMBER
+            self.field.family is Family.NUMBER
             and not isinstance(low, str | bytes)
             and not isinstance(high, str | bytes)
         ):
-            return list(number_bounds(low, high, most=most, whole=isinstance(low, int) and isinstance(high, int)))
+            return list(number_bounds(low, high, most=limit, whole=isinstance(low, int) and isinstance(high, int)))
         return []
 
     def _tell(
-        self, values: Sequence[ValueCount], low: Value, high: Value, bounds: Sequence[Any], *, held: bool
+        self, values: Sequence[ValueCount], low: Value, high: Value, bounds: Sequence[Any], *, has_values: bool
     ) -> None:
-        """Say where the index differs from the stored rows; where any row is `held`, it may hold none of the values."""
-        extremes = [each for each in (low, high) if each is not None]
-        shown = [each.value for each in values]
-        rule = Op.STARTS if self.found.keyword or self.found.family in _TEXTS else Op.BETWEEN
+        """Say where the index differs from the stored rows; where rows `has_values`, it may hold none."""
+        extremes = [extreme for extreme in (low, high) if extreme is not None]
+        plain_values = [count.value for count in values]
+        rule = Op.STARTS if self.field.keyword or self.field.family in _TEXTS else Op.BETWEEN
         self._add(Figure.MISSING, self._reasons(Op.NULL, ()))
-        if held or extremes or shown:
+        if has_values or extremes or plain_values:
             for figure in (Figure.VALUES, Figure.DISTINCT):
-                self._add(figure, [*self._reasons(Op.EQ, shown), *self._reasons(rule, shown)])
-        for figure, given in (
+                self._add(figure, [*self._reasons(Op.EQ, plain_values), *self._reasons(rule, plain_values)])
+        for figure, figure_values in (
             (Figure.MINIMUM, extremes[:1]), (Figure.MAXIMUM, extremes[1:]), (Figure.BUCKETS, bounds),
         ):  # fmt: skip
-            if given:
-                self._add(figure, self._reasons(Op.BETWEEN, [_shown(each, self.found) for each in given]))
-            elif held and figure is not Figure.BUCKETS:
+            if figure_values:
+                self._add(
+                    figure, self._reasons(Op.BETWEEN, [_bound_value(value, self.field) for value in figure_values])
+                )
+            elif has_values and figure is not Figure.BUCKETS:
                 self._add(figure, self._reasons(rule, ()))
 
     def _reasons(self, op: Op, values: Sequence[Any]) -> list[str]:
-        exact = tuple(Decimal(repr(each)) if isinstance(each, float) else each for each in values)
-        row = exactness.Asked(op=op, values=exact, found=self.found, features=self.features)
+        exact = tuple(Decimal(repr(value)) if isinstance(value, float) else value for value in values)
+        row = exactness.Asked(op=op, values=exact, field=self.field, features=self.features)
         return exactness.differences(row).approximations
 
     def _add(self, figure: Figure, reasons: Iterable[str]) -> None:
-        known = [self.approximate[figure]] if figure in self.approximate else []
-        if told := list(dict.fromkeys([*known, *reasons])):
-            self.approximate[figure] = "; ".join(told)
+        earlier_reasons = [self.approximate[figure]] if figure in self.approximate else []
+        if all_reasons := list(dict.fromkeys([*earlier_reasons, *reasons])):
+            self.approximate[figure] = "; ".join(all_reasons)
 
 
 def summarize(
@@ -341,48 +343,48 @@ def summarize(
         UnsupportedOperationError: The server cannot summarize such a column.
         QueryError: There is no such column, or the server refused or answered in part.
     """
-    found = view.find(request.column)
-    if found is None:
+    field = view.find(request.column)
+    if field is None:
         reason = f"'{request.object}' has no column '{request.column}'"
         raise QueryError(reason, hint="describe the object to see them", details={"column": request.column})
-    if against := _against(found):
+    if against := _against(field):
         reason, hint = against
         raise UnsupportedOperationError(f"'{request.column}' cannot be summarized: {reason}", hint=hint)
-    summing = _Summing(request=request, view=view, found=found, features=features, query=query, preference=preference)
+    summing = _Summing(request=request, view=view, field=field, features=features, query=query, preference=preference)
     return (yield from summing.exchange())
 
 
-def _against(found: Field) -> tuple[str, str] | None:
+def _against(field: Field) -> tuple[str, str] | None:
     """Return why a column cannot be summarized, and what would help."""
-    if found.conflict:
-        return found.conflict, "summarize it in one index at a time"
-    if len({*found.types}) > 1 and (found.family is Family.DATE or "unsigned_long" in found.types):
+    if field.conflict:
+        return field.conflict, "summarize it in one index at a time"
+    if len({*field.types}) > 1 and (field.family is Family.DATE or "unsigned_long" in field.types):
         return _AGAINST[Family.MIXED]
-    if found.within:
-        return "an index behind this name lacks the alias", f"summarize {found.field!r}"
-    family = Family.KEYWORD if found.keyword else found.family
+    if field.within:
+        return "an index behind this name lacks the alias", f"summarize {field.field!r}"
+    family = Family.KEYWORD if field.keyword else field.family
     counted = (*_SORTED, Family.NUMBER, Family.DATE, Family.BOOLEAN)
     if family is Family.TEXT or family not in counted:
         return _AGAINST.get(family, _OTHER)
-    if not found.aggregatable and family is not Family.INDEX:
+    if not field.aggregatable and family is not Family.INDEX:
         return "it has no doc values, which the server counts by", "map it with doc_values, and write the rows again"
-    if not found.exists and family is not Family.INDEX:
+    if not field.exists and family is not Family.INDEX:
         return "the server cannot tell which rows have it", "map it with an index, and write the rows again"
     return None
 
 
-def _of(kind: str, name: str, **more: Any) -> dict[str, Any]:
-    return {kind: {"field": name, **more}}
+def _of(kind: str, name: str, **options: Any) -> dict[str, Any]:
+    return {kind: {"field": name, **options}}
 
 
-def _number(found: Field, value: Any) -> Any:
+def _number(field: Field, value: Any) -> Any:
     """Type a number as the column's; the server writes the bits of a short float as a long one."""
     if value is None or isinstance(value, str | bool):
         return value
-    if {*found.types} <= {*BOUNDS, "token_count"} and value == int(value):
+    if {*field.types} <= {*BOUNDS, "token_count"} and value == int(value):
         return int(value)
-    packed = [_PACKED[each] for each in found.types if each in _PACKED]
-    if not packed or len(found.types) > 1:
+    packed = [_PACKED[kind] for kind in field.types if kind in _PACKED]
+    if not packed or len(field.types) > 1:
         return value
     return next(short for digits in range(1, 18) if _same(short := float(f"{value:.{digits}g}"), value, packed[0]))
 
@@ -404,11 +406,11 @@ def _instant(milliseconds: Any, text: str) -> Value:
     if milliseconds is None or not isinstance(milliseconds, int | float):
         return text or milliseconds
     try:
-        shown = instant_text(int(milliseconds))
+        instant = instant_text(int(milliseconds))
     except OverflowError:
         return text or int(milliseconds)
-    return shown if "." in shown else f"{shown.removesuffix('Z')}.000Z"  # no span of a second, as a filter value
+    return instant if "." in instant else f"{instant.removesuffix('Z')}.000Z"  # no span of a second, as a filter value
 
 
-def _shown(bound: Any, found: Field) -> Value:
-    return instant_text(bound) if found.family is Family.DATE and isinstance(bound, int) else bound
+def _bound_value(bound: Any, field: Field) -> Value:
+    return instant_text(bound) if field.family is Family.DATE and isinstance(bound, int) else bound

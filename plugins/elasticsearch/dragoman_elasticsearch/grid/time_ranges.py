@@ -44,32 +44,32 @@ def within(query: Raw, time: TimeRange | None, view: View) -> Raw:
     return Raw(encode({"bool": {"must": [query], "filter": [clause]}}).encode())
 
 
-def _clause(time: TimeRange, found: Field) -> dict[str, Any]:
+def _clause(time: TimeRange, field: Field) -> dict[str, Any]:
     bounds: dict[str, str] = {}
     for name, text in (("gte", time.since), ("lt", time.until)):
         if text is None:
             continue
-        at = _instant(text, found)
-        if "date_nanos" in found.types and not _FIRST <= at <= _LAST:
-            if len(found.types) > 1:
-                reason = f"{text} is out of range: an index behind this name holds '{found.name}' from 1970 to 2262"
+        at = _instant(text, field)
+        if "date_nanos" in field.types and not _FIRST <= at <= _LAST:
+            if len(field.types) > 1:
+                reason = f"{text} is out of range: an index behind this name holds '{field.name}' from 1970 to 2262"
                 raise QueryError(reason, hint="choose the time in one index at a time")
             if (at < _FIRST) is (name == "lt"):
                 return _NOTHING
             continue
         bounds[name] = text.strip()
     if not bounds:
-        return {"exists": {"field": found.field}}
-    return {"range": {found.field: {**bounds, "format": FORMAT}}}
+        return {"exists": {"field": field.field}}
+    return {"range": {field.field: {**bounds, "format": FORMAT}}}
 
 
-def _instant(text: str, found: Field) -> Decimal:
+def _instant(text: str, field: Field) -> Decimal:
     try:
         at = operands.instant(text)
     except ValueError as error:
-        raise QueryError(f"a range of '{found.name}' has a bound that is not an instant: {error}") from error
-    digits = min(_DIGITS[each] for each in found.types)
+        raise QueryError(f"a range of '{field.name}' has a bound that is not an instant: {error}") from error
+    digits = min(_DIGITS[kind] for kind in field.types)
     if at != round(at, digits):
-        reason = f"'{found.name}' holds {digits} digits of a second, so no range of it can begin or end at {text}"
+        reason = f"'{field.name}' holds {digits} digits of a second, so no range of it can begin or end at {text}"
         raise QueryError(reason, hint=f"write at most {digits} digits after the decimal point")
     return at

@@ -77,7 +77,7 @@ class _Item(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def written(self) -> list[_Written]:
-        return [each for each in (self.create, self.index, self.update, self.delete) if each is not None]
+        return [answer for answer in (self.create, self.index, self.update, self.delete) if answer is not None]
 
 
 class _Bulk(msgspec.Struct, frozen=True):
@@ -123,16 +123,16 @@ def _rows(planned: PlannedRequest) -> Iterator[_Row]:
         return
     lines = iter((request.body or "").split("\n"))  # not splitlines: JSON text may hold other line separators
     for changes in planned.rows:
-        action, about = _action(head := next(lines))
+        action, address = _action(head := next(lines))
         body = None if action == "delete" else next(lines)
-        told = f"{head}\n" if body is None else f"{head}\n{body}\n"
-        yield _Row(changes, told, action, index, about.id, about.routing, body)
+        lines_text = f"{head}\n" if body is None else f"{head}\n{body}\n"
+        yield _Row(changes, lines_text, action, index, address.id, address.routing, body)
 
 
 def _action(head: str) -> tuple[str, _Action]:
-    found = _head.decode(head)
-    named = ((name, getattr(found, name)) for name in ("create", "index", "update", "delete"))
-    return next((name, about) for name, about in named if about is not None)
+    head_line = _head.decode(head)
+    addresses = ((name, getattr(head_line, name)) for name in ("create", "index", "update", "delete"))
+    return next((name, address) for name, address in addresses if address is not None)
 
 
 class Sender:
@@ -145,7 +145,7 @@ class Sender:
     def __init__(self, plan: Plan) -> None:
         self.waiting = plan.planned
         self._outcomes = Outcomes()
-        self._known: dict[str, Collection[str]] = {}  # the concrete indices behind a name, empty if hidden
+        self._indices: dict[str, Collection[str]] = {}  # the concrete indices behind a name, empty if hidden
         self._again = False
 
     @property
@@ -160,24 +160,24 @@ class Sender:
             ConnectionFailedError: The first request was not sent; later failures become outcomes.
         """
         planned, self.waiting = self.waiting, []
-        for each in planned:
-            with self._outcomes.sending(each.changes):
-                yield from self._send(each)
+        for request in planned:
+            with self._outcomes.sending(request.changes):
+                yield from self._send(request)
                 continue
-            yield from self._lost(list(_rows(each)))
+            yield from self._lost(list(_rows(request)))
         self._again = True
         return bool(self.waiting)
 
     def _send(self, planned: PlannedRequest) -> Exchange[None]:
         rows = list(_rows(planned))
         index = rows[0].index
-        if planned.request.method != "DELETE" and index not in self._known:
+        if planned.request.method != "DELETE" and index not in self._indices:
             with before_writing():  # the write would create an index that was dropped since the plan
-                self._known[index] = (yield from objects.index_settings(index)) or ()
+                self._indices[index] = (yield from objects.index_settings(index)) or ()
         reply = yield planned.request
         busy, unclear = [], []
         for row, (written, fault) in zip(rows, _answers(planned, reply), strict=True):
-            outcome = _failure(row, written, fault) if fault and _about(row, written) else self._told(row, written)
+            outcome = _failure(row, written, fault) if fault and _names_row(row, written) else self._judge(row, written)
             if fault and fault.busy and outcome.status is not OutcomeStatus.UNKNOWN:
                 outcome = replace(outcome, busy=True)
                 busy.append(row)
@@ -191,17 +191,17 @@ class Sender:
         if unclear:
             yield from self._look(unclear)
 
-    def _told(self, row: _Row, written: _Written) -> Outcome:
+    def _judge(self, row: _Row, written: _Written) -> Outcome:
         """Return the outcome of a successful answer; one that does not name the row proves nothing."""
-        concrete = row.index in self._known.get(row.index, (row.index,))  # an answer names a deleted row's index
-        here = written.id and _about(row, written) and (written.index == row.index or not concrete)
+        concrete = row.index in self._indices.get(row.index, (row.index,))  # an answer names a deleted row's index
+        matches = written.id and _names_row(row, written) and (written.index == row.index or not concrete)
         drop = row.action == "delete" and row.id is None
         if drop and written.acknowledged:
             return Outcome(change=0, status=OutcomeStatus.APPLIED)
-        if not drop and here and written.result in _RESULTS[row.action] and written.error is None:
+        if not drop and matches and written.result in _RESULTS[row.action] and written.error is None:
             return _applied(row, written)
-        said = f"{written.index}/{written.id} {written.result}".strip(" /") or "nothing of it"
-        return Outcome(change=0, status=OutcomeStatus.UNKNOWN, id=row.id, reason=f"the answer says {said}")
+        answer_text = f"{written.index}/{written.id} {written.result}".strip(" /") or "nothing of it"
+        return Outcome(change=0, status=OutcomeStatus.UNKNOWN, id=row.id, reason=f"the answer says {answer_text}")
 
     def _lost(self, rows: list[_Row]) -> Exchange[None]:
         """Name the rows of a request that got no answer, and read them if it may have been applied."""
@@ -212,13 +212,15 @@ class Sender:
 
     def _look(self, rows: list[_Row]) -> Exchange[None]:
         """Read rows of unknown outcome, and those in a conflict, perhaps with an earlier attempt of the same write."""
-        named = [(row, row.id) for row in rows if row.id is not None]
-        found: list[tuple[StoredHit, bool] | DragomanError] = []
+        keyed_rows = [(row, row.id) for row in rows if row.id is not None]
+        hits: list[tuple[StoredHit, bool] | DragomanError] = []
         with suppress(DragomanError):
-            found = (
-                (yield from read_rows(named[0][0].index, [(key, row.routing) for row, key in named])) if named else []
+            hits = (
+                (yield from read_rows(keyed_rows[0][0].index, [(key, row.routing) for row, key in keyed_rows]))
+                if keyed_rows
+                else []
             )
-        for (row, key), hit in zip_longest(named, found):
+        for (row, key), hit in zip_longest(keyed_rows, hits):
             before, holds = self._outcomes.of(row.changes[0]), False
             unknown = before.status is OutcomeStatus.UNKNOWN
             with suppress(ValueError, RecursionError):  # too deep, or too many digits, to compare
@@ -243,20 +245,21 @@ def _answers(planned: PlannedRequest, reply: Reply) -> list[tuple[_Written, erro
     try:
         if not planned.rows:
             return [(error_answers.decode(reply, _Written), None)]
-        told = [written for item in error_answers.decode(reply, _bulk).items for written in item.written]
+        answers = [written for item in error_answers.decode(reply, _bulk).items for written in item.written]
     except QueryError as error:
         error.details["sent"] = True
         raise
-    if len(told) != len(planned.rows) or not all(each.status for each in told):
-        number = sum(each.status > 0 for each in told)
+    if len(answers) != len(planned.rows) or not all(answer.status for answer in answers):
+        number = sum(answer.status > 0 for answer in answers)
         reason = f"the answer has the outcomes of {number} rows instead of {len(planned.rows)}"
         raise QueryError(reason, details={"sent": True})
     return [
-        (each, None if 200 <= each.status < 300 else error_answers.describe(each.status, each.error)) for each in told
+        (answer, None if 200 <= answer.status < 300 else error_answers.describe(answer.status, answer.error))
+        for answer in answers
     ]
 
 
-def _about(row: _Row, written: _Written) -> bool:
+def _names_row(row: _Row, written: _Written) -> bool:
     """Return whether an answer is about a row; an answer to a failed request names no row."""
     return row.id is None or written.id in ("", row.id)
 
@@ -294,11 +297,11 @@ def _holds(row: _Row, hit: tuple[StoredHit, bool] | DragomanError | None) -> boo
     source = bytes(hit[0].source)
     if row.action == "delete" or not source or row.body is None:
         return False
-    wanted = row.body.encode()
+    document = row.body.encode()
     try:
         if row.action == "update":
-            wanted = json.dumps(_merged(loaded(source), loaded(wanted)["doc"])).encode()
-        return digest(source) == digest(wanted)
+            document = json.dumps(_merged(loaded(source), loaded(document)["doc"])).encode()
+        return digest(source) == digest(document)
     except ValueError:
         return False
 

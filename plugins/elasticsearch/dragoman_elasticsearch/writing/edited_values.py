@@ -125,7 +125,7 @@ def _no_number(value: object) -> float | Decimal | None:
         case float() | Decimal():
             return None if isfinite(value) else value
         case list() | tuple():
-            return next((found for item in value if (found := _no_number(item)) is not None), None)
+            return next((number for item in value if (number := _no_number(item)) is not None), None)
         case dict():
             return _no_number([*value.values()])
     return None
@@ -217,15 +217,15 @@ def tree(ways: Mapping[tuple[str, ...], object]) -> Tree:
     Raises:
         ValueError: One path is a part of another.
     """
-    made: Tree = {}
+    root: Tree = {}
     for way, value in ways.items():
         if any(way[:end] in ways for end in range(1, len(way))):
             raise ValueError(f"'{way[-1]}' is changed as a whole and in part")
-        at = made
+        at = root
         for key in way[:-1]:
             at = at.setdefault(key, {})
         at[way[-1]] = value
-    return made
+    return root
 
 
 def replaced(document: bytes, way: Sequence[str], value: object) -> bytes:
@@ -254,11 +254,11 @@ def respelled(text: bytes) -> str:
 
     `_update` decodes the document and writes every number anew (seen on 7.10 to 8.19).
     """
-    numbers = (found[1].decode() for found in _NUMBERS.finditer(text) if found[1])
-    return next((number for number in numbers if not _kept(number)), "")
+    numbers = (match[1].decode() for match in _NUMBERS.finditer(text) if match[1])
+    return next((number for number in numbers if not _keeps_digits(number)), "")
 
 
-def _kept(number: str) -> bool:
+def _keeps_digits(number: str) -> bool:
     if not _FRACTION.search(number):
         return number != "-0"
     value = float(number)

@@ -22,16 +22,22 @@ def is_load(request: PlanRequest) -> bool:
     """Return whether a plan has only such rows; then no change of it depends on another one, nor on what is stored."""
     if not request.bulk or request.undo or not request.changes:
         return False
-    name, named, keys = object_of(request.changes[0]), 0, set()
-    for each in request.changes:
-        if not isinstance(each, Insert) or each.object != name or each.document is None or each.values or each.guard:
+    name, id_count, keys = object_of(request.changes[0]), 0, set()
+    for change in request.changes:
+        if (
+            not isinstance(change, Insert)
+            or change.object != name
+            or change.document is None
+            or change.values
+            or change.guard
+        ):
             return False
-        if each.id is not None:
-            if not isinstance(each.id, str):
+        if change.id is not None:
+            if not isinstance(change.id, str):
                 return False
-            named += 1
-            keys.add((each.id, each.routing))
-    return len(keys) == named
+            id_count += 1
+            keys.add((change.id, change.routing))
+    return len(keys) == id_count
 
 
 def check_routing(view: View, routing: str | None) -> None:
@@ -49,7 +55,7 @@ def check_routing(view: View, routing: str | None) -> None:
 
 def writes(draft: PlanDraft, view: View, *, refresh: bool) -> list[RowWrite]:
     """Return the write of each row; a row that cannot be written is refused in the draft."""
-    made = []
+    row_writes = []
     for number, change in enumerate(draft.changes):
         with draft.judging(number):
             assert isinstance(change, Insert)
@@ -61,5 +67,5 @@ def writes(draft: PlanDraft, view: View, *, refresh: bool) -> list[RowWrite]:
                 refresh=refresh, changes=[number],
             )  # fmt: skip
             row.check(len(document))
-            made.append(row)
-    return made
+            row_writes.append(row)
+    return row_writes

@@ -34,10 +34,10 @@ def plan_index(new: NewObject) -> Plan:
         )
     body = None
     if new.like:
-        found = [*decode(new.like, dict[str, _Index]).values()]
-        if len(found) != 1:
-            text = f"the rows come from indices with {len(found)} mappings, and one index has one"
+        indices = [*decode(new.like, dict[str, _Index]).values()]
+        if len(indices) != 1:
+            text = f"the rows come from indices with {len(indices)} mappings, and one index has one"
             raise QueryError(text, hint="make the index in the console")
-        body = encode({"mappings": found[0].mappings})
+        body = encode({"mappings": indices[0].mappings})
     request = HttpRequest("PUT", f"/{segment(new.name)}", body)
     return Plan(planned=[PlannedRequest(request=request, changes=[])])

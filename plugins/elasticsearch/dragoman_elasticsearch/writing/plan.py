@@ -69,7 +69,7 @@ class _Planner(msgspec.Struct, kw_only=True):
     last: bool
     draft: PlanDraft
     settings: dict[str, Mapping[str, objects.IndexSettings] | None] = msgspec.field(default_factory=dict)
-    found: dict[tuple[str, RowId], tuple[StoredHit, bool] | DragomanError] = msgspec.field(default_factory=dict)
+    hits: dict[tuple[str, RowId], tuple[StoredHit, bool] | DragomanError] = msgspec.field(default_factory=dict)
     rows: dict[object, PlannedRow] = msgspec.field(default_factory=dict)
     drops: list[PlannedRequest] = msgspec.field(default_factory=list)
     dropped: set[str] = msgspec.field(default_factory=set)
@@ -77,25 +77,25 @@ class _Planner(msgspec.Struct, kw_only=True):
 
     def read(self, changes: Sequence[Change]) -> Exchange[None]:
         """Read the rows of several changes, many at once."""
-        wanted: dict[str, dict[RowId, None]] = {}
+        keys_by_object: dict[str, dict[RowId, None]] = {}
         for change in changes:
             if isinstance(change, (Update, Delete)) and change.key.id:
-                wanted.setdefault(change.key.object, {})[change.key.text, change.key.routing] = None
+                keys_by_object.setdefault(change.key.object, {})[change.key.text, change.key.routing] = None
             elif (
                 isinstance(change, Insert)
                 and change.id
                 and (self.undo or change.guard or (_restores(change) and not self.bulk))
             ):
-                wanted.setdefault(change.object, {})[text_id(change.id), change.routing] = None
+                keys_by_object.setdefault(change.object, {})[text_id(change.id), change.routing] = None
         size = 0
-        for name, keys in wanted.items():
+        for name, keys in keys_by_object.items():
             try:
-                yield from self._known(name)
+                yield from self._read_settings(name)
             except (ObjectNotFoundError, QueryError):
                 continue  # each change reports it
             for batch in (list(keys)[at : at + _BATCH] for at in range(0, len(keys), _BATCH)):
                 read = yield from read_rows(name, batch)
-                self.found |= {(name, key): hit for key, hit in zip(batch, read, strict=True)}
+                self.hits |= {(name, key): hit for key, hit in zip(batch, read, strict=True)}
                 size += sum(len(bytes(hit[0].source)) for hit in read if isinstance(hit, tuple))
                 _check_size(size, len(changes))
 
@@ -137,20 +137,20 @@ class _Planner(msgspec.Struct, kw_only=True):
         else:
             document = yield from self._filled(change)
         # The undo needs an id before the row is written.
-        given = None if change.id is None else text_id(change.id)
-        key = secrets.token_urlsafe(15) if given is None and self.undo else given
+        row_id = None if change.id is None else text_id(change.id)
+        key = secrets.token_urlsafe(15) if row_id is None and self.undo else row_id
         if key is not None and not 0 < len(key.encode()) <= ID_BYTES:
             raise NotSentError(f"an _id has 1 to {ID_BYTES} bytes")
         address = number if key is None else (change.object, (key, change.routing))
         row = self.rows.get(address)
         if row is None:
-            hit = self.found.get(address) if isinstance(address, tuple) else None
+            hit = self.hits.get(address) if isinstance(address, tuple) else None
             if isinstance(hit, tuple) and not change.replace:  # while sending, it could be the change itself
                 holds = same(bytes(hit[0].source), document)
                 raise NotSentError("a row with this id exists already", status=OutcomeStatus.CONFLICT, holds=holds)
             if isinstance(hit, tuple):
                 yield from self._returns(change.object)
-                row = self._stored(change.object, (given or "", change.routing), hit, refresh=refresh)
+                row = self._stored(change.object, (row_id or "", change.routing), hit, refresh=refresh)
             elif change.guard:
                 raise NotSentError("the row that it was to replace is gone", status=OutcomeStatus.CONFLICT)
             else:
@@ -173,10 +173,10 @@ class _Planner(msgspec.Struct, kw_only=True):
         if change.document is not None:
             raise NotSentError("it has both values and a document; give one of the two")
         view = yield from self._view(change.object)
-        given = {name: value for name, value in change.values.items() if value is not None}
-        if not given:  # a document without fields, unless all of them are null
+        values = {name: value for name, value in change.values.items() if value is not None}
+        if not values:  # a document without fields, unless all of them are null
             return b"{}"
-        return encode(edited_values.tree({found.keys: value for found, value in _typed(view, given)})).encode()
+        return encode(edited_values.tree({field.keys: value for field, value in _typed(view, values)})).encode()
 
     def _update(self, change: Update) -> Exchange[PlannedRow]:
         yield from self._refresh(change.key.object)
@@ -188,11 +188,11 @@ class _Planner(msgspec.Struct, kw_only=True):
             raise NotSentError("the index keeps no documents (_source), so none can be changed")
         if view.pruned and row.before and not row.whole:  # the server indexes the document as it is stored
             raise NotSentError(f"{_PRUNED} ({view.pruned}), and an edit would remove them from the index for good")
-        known = (self.settings[change.key.object] or {}).get(row.index)
-        synthetic = view.synthetic or (known is not None and known.synthetic)
+        own_settings = (self.settings[change.key.object] or {}).get(row.index)
+        synthetic = view.synthetic or (own_settings is not None and own_settings.synthetic)
         if synthetic and any(edited_values.opens(value, b"[", b"{") for _, value in typed):
             raise NotSentError("the index rebuilds its documents (synthetic _source): arrays come back changed")
-        ways = {edited_values.spelled(document, found): value for found, value in typed}
+        ways = {edited_values.spelled(document, field): value for field, value in typed}
         edited_values.tree(ways)
         # A partial update merges objects and keeps removed keys: write the whole document instead.
         whole = row.whole or any(edited_values.opens(value, b"{") for value in ways.values())
@@ -211,7 +211,7 @@ class _Planner(msgspec.Struct, kw_only=True):
         row.now, row.whole, row.ways = document, whole, row.ways | ways
         return row
 
-    def made(self, row: PlannedRow) -> None:
+    def note_respelling(self, row: PlannedRow) -> None:
         """Note what a row's write changes besides what it was asked to."""
         if row.action == "update" and row.now and (digits := edited_values.respelled(row.now)):
             reason = f"a partial update makes the server rewrite numbers: {digits} may come back with other digits"
@@ -223,7 +223,7 @@ class _Planner(msgspec.Struct, kw_only=True):
         address = (key.object, (key.text, key.routing))
         if (row := self.rows.get(address)) is None:
             refresh = yield from self._refresh(key.object)
-            hit = self.found[address]
+            hit = self.hits[address]
             if isinstance(hit, DragomanError):
                 loads.check_routing((yield from self._view(key.object)), key.routing)
                 raise hit
@@ -235,8 +235,8 @@ class _Planner(msgspec.Struct, kw_only=True):
 
     def _stored(self, name: str, key: RowId, hit: tuple[StoredHit, bool], *, refresh: bool) -> PlannedRow:
         stored, exact = hit
-        known = self.settings[name]
-        if stored.index not in known if known is not None else not _ONE.fullmatch(stored.index):
+        indices = self.settings[name]
+        if stored.index not in indices if indices is not None else not _ONE.fullmatch(stored.index):
             raise NotSentError(f"the server answered a row of '{stored.index}', and '{name}' does not stand for that")
         source = bytes(stored.source)
         if self.undo and not source:
@@ -267,9 +267,9 @@ class _Planner(msgspec.Struct, kw_only=True):
     def _drop(self, name: str) -> Exchange[HttpRequest]:
         if not name or name == "_all" or _UNSAFE.search(name) or name != name.lower():
             raise NotSentError(f"{name!r} is not the exact name of one index; a drop takes one index")
-        found = yield from self._known(name)
-        if found is not None and list(found) != [name]:
-            raise NotSentError(f"'{name}' is an alias or a data stream of {', '.join(found)}; drop the index itself")
+        indices = yield from self._read_settings(name)
+        if indices is not None and list(indices) != [name]:
+            raise NotSentError(f"'{name}' is an alias or a data stream of {', '.join(indices)}; drop the index itself")
         return HttpRequest("DELETE", f"/{segment(name)}")
 
     def _view(self, name: str) -> Exchange[View]:
@@ -277,7 +277,7 @@ class _Planner(msgspec.Struct, kw_only=True):
             self.views[name] = yield from objects.view(name)
         return self.views[name]
 
-    def _known(self, name: str) -> Exchange[Mapping[str, objects.IndexSettings] | None]:
+    def _read_settings(self, name: str) -> Exchange[Mapping[str, objects.IndexSettings] | None]:
         """Check that an index exists: writing to a missing one would create it. None if it is hidden."""
         if name not in self.settings:
             self.settings[name] = yield from objects.index_settings(name)
@@ -285,8 +285,10 @@ class _Planner(msgspec.Struct, kw_only=True):
 
     def _refresh(self, name: str) -> Exchange[bool]:
         """Return whether to wait for a refresh; a request that waits longer than its deadline would be in doubt."""
-        found = yield from self._known(name)
-        text, seconds = max((each.refresh for each in (found or {}).values()), key=itemgetter(1), default=("", 1.0))
+        indices = yield from self._read_settings(name)
+        text, seconds = max(
+            (settings.refresh for settings in (indices or {}).values()), key=itemgetter(1), default=("", 1.0)
+        )
         if self.bulk and not self.last:
             return False
         if seconds <= _SOON:
@@ -317,7 +319,7 @@ def _restores(change: Insert) -> bool:
 
 def described(request: PlanRequest) -> set[str]:
     """Name the objects of which a plan needs a view."""
-    return {object_of(each) for each in request.changes if request.undo or isinstance(each, Insert | Update)}
+    return {object_of(change) for change in request.changes if request.undo or isinstance(change, Insert | Update)}
 
 
 def plan_changes(request: PlanRequest, views: dict[str, View]) -> Exchange[Plan]:
@@ -342,15 +344,15 @@ def plan_changes(request: PlanRequest, views: dict[str, View]) -> Exchange[Plan]
     for number, change in keyed.items():
         with draft.judging(number):
             yield from planner.change(number, change)
-    made: list[PlannedRow] = []
+    final_rows: list[PlannedRow] = []
     for row in {id(row): row for row in planner.rows.values() if row.changes}.values():
         with draft.judging(*row.changes):
             if not row.settle(undo=request.undo):
                 raise NotSentError("a later change of the set deletes the row again", status=OutcomeStatus.SKIPPED)
-            planner.made(row)
-            made.append(row)
-    _check_size(sum(row.size for row in made), len(request.changes))
-    sent = planner.requests(made)
+            planner.note_respelling(row)
+            final_rows.append(row)
+    _check_size(sum(row.size for row in final_rows), len(request.changes))
+    sent = planner.requests(final_rows)
     draft.planned += [*(planned for planned, _ in sent), *planner.drops]
     return draft.plan(undo=[write.undo for _, batch in sent for write in batch if write.undo is not None])
 
@@ -377,16 +379,16 @@ def _typed(view: View, values: Mapping[str, object]) -> list[tuple[Field, object
     """Type the values of a row, and report all faults at once."""
 
     def edited(name: str, value: object) -> tuple[Field, object]:
-        found = view.find(name)
-        if found is None:
+        field = view.find(name)
+        if field is None:
             raise ValueError("there is no such column")
-        reason = found.support[1].get("edit", "")
-        if reason and found.nested and not found.alias:
-            nested = f"{name} is a nested leaf; edit '{found.nested[0]}'"
+        reason = field.support[1].get("edit", "")
+        if reason and field.nested and not field.alias:
+            nested = f"{name} is a nested leaf; edit '{field.nested[0]}'"
             raise NotSentError(nested, status=OutcomeStatus.SKIPPED)
         if reason or is_cut(value):
             raise ValueError(reason or _CUT)
-        return found, edited_values.edited(found, value)
+        return field, edited_values.edited(field, value)
 
     if not values:
         raise NotSentError("there is nothing to write")

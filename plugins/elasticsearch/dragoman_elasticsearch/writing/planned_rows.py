@@ -36,7 +36,7 @@ class PlannedRow(RowWrite, kw_only=True):
         ways: The values of a partial update, by path.
         whole: The whole document must be written; a partial update cannot express the change.
         blind: It replaces whatever is stored.
-        given: The guard in the changes.
+        change_guard: The guard in the changes.
     """
 
     before: bytes | None = None
@@ -45,7 +45,7 @@ class PlannedRow(RowWrite, kw_only=True):
     ways: dict[KeyPath, object] = msgspec.field(default_factory=dict)
     whole: bool = False
     blind: bool = False
-    given: dict[str, int | str] = msgspec.field(default_factory=dict)
+    change_guard: dict[str, int | str] = msgspec.field(default_factory=dict)
 
     def expect(self, guard: dict[str, int | str]) -> None:
         """Check the guard of a change against the row, and keep the guard.
@@ -53,20 +53,20 @@ class PlannedRow(RowWrite, kw_only=True):
         Raises:
             NotSentError: The guard does not hold.
         """
-        here = {f"if_{name}": value for name, value in guard.items()}
-        if not guard or guard == self.given or here == self.guard:
+        parameters = {f"if_{name}": value for name, value in guard.items()}
+        if not guard or guard == self.change_guard or parameters == self.guard:
             return
-        if self.given or self.changes:
+        if self.change_guard or self.changes:
             reason = "an earlier change of the set has another guard for this row"
             raise NotSentError(reason, status=OutcomeStatus.CONFLICT)
         if set(guard) == {SHA}:
             if not self.before or digest(self.before) != guard[SHA]:
                 raise NotSentError("the row was changed after that change", status=OutcomeStatus.CONFLICT)
-        elif set(guard) == {"seq_no", "primary_term"} and all(isinstance(each, int) for each in guard.values()):
+        elif set(guard) == {"seq_no", "primary_term"} and all(isinstance(number, int) for number in guard.values()):
             self.guard = {f"if_{name}": guard[name] for name in ("seq_no", "primary_term")}  # in the order of previews
         else:
             raise NotSentError(f"a guard has the whole numbers seq_no and primary_term, not {encode(guard)}")
-        self.given = guard
+        self.change_guard = guard
 
     def settle(self, *, undo: bool) -> bool:
         """Choose the request, and return whether there is anything to send.

@@ -102,9 +102,9 @@ class RowWrite(msgspec.Struct, kw_only=True):
 
     def lines(self) -> str:
         """Return the row's lines of a bulk request; the path of the request names the index."""
-        about: dict[str, Any] = {} if self.id is None else {"_id": self.id}
-        about |= self.guard if self.routing is None else {**self.guard, "routing": self.routing}
-        return encode({self.action: about}) + "\n" + ("" if self.body is None else f"{self.body}\n")
+        metadata: dict[str, Any] = {} if self.id is None else {"_id": self.id}
+        metadata |= self.guard if self.routing is None else {**self.guard, "routing": self.routing}
+        return encode({self.action: metadata}) + "\n" + ("" if self.body is None else f"{self.body}\n")
 
 
 def path(path: str, options: Mapping[str, object]) -> str:
@@ -113,8 +113,8 @@ def path(path: str, options: Mapping[str, object]) -> str:
     return f"{path}?{query}" if query else path
 
 
-def _refresh(wanted: bool) -> str | None:  # noqa: FBT001 - its only word
-    return "wait_for" if wanted else None
+def _refresh(waits: bool) -> str | None:  # noqa: FBT001 - its only word
+    return "wait_for" if waits else None
 
 
 def planned_requests(writes: Sequence[RowWrite]) -> Iterator[tuple[PlannedRequest, list[RowWrite]]]:
@@ -149,13 +149,13 @@ def _parts(batch: Sequence[RowWrite]) -> Iterator[tuple[list[RowWrite], list[str
     lines: list[str] = []
     size = 0
     for write in batch:
-        told = write.lines()
-        length = len(told) if told.isascii() else len(told.encode())
+        text = write.lines()
+        length = len(text) if text.isascii() else len(text.encode())
         if part and (size + length > BULK_BYTES or len(part) == BULK_ROWS):
             yield part, lines
             part, lines, size = [], [], 0
         part.append(write)
-        lines.append(told)
+        lines.append(text)
         size += length
     if part:
         yield part, lines

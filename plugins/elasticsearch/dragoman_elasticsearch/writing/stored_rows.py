@@ -28,10 +28,10 @@ def digest(document: bytes) -> str:
     return sha256(json.dumps(loaded(document), sort_keys=True).encode()).hexdigest()
 
 
-def same(one: bytes, other: bytes) -> bool:
+def same(document: bytes, other: bytes) -> bool:
     """Return whether two documents are equal by value; False if one cannot be read."""
     try:
-        return one == other or (bool(one) and digest(one) == digest(other))
+        return document == other or (bool(document) and digest(document) == digest(other))
     except (ValueError, RecursionError):
         return False
 
@@ -48,13 +48,13 @@ def loaded(document: bytes) -> Any:
         raise ValueError("it is nested too deeply") from error
 
 
-class _Found(StoredHit, frozen=True):
-    found: bool = False
+class _StoredDoc(StoredHit, frozen=True):
+    exists: bool = msgspec.field(default=False, name="found")
     error: dict[str, Any] | None = None
 
 
 class _Answer(msgspec.Struct, frozen=True):
-    docs: list[_Found]
+    docs: list[_StoredDoc]
 
 
 _answer = msgspec.json.Decoder(_Answer)
@@ -68,10 +68,12 @@ def read_rows(name: str, keys: Sequence[RowId]) -> Exchange[list[tuple[StoredHit
     Returns:
         For each key the row and whether its bytes are exact, or the reason why it cannot be read.
     """
-    wanted = [{"_id": key, **({} if routing is None else {"routing": routing})} for key, routing in keys]
+    addresses = [{"_id": key, **({} if routing is None else {"routing": routing})} for key, routing in keys]
     fault, docs, exact = None, [], True
     try:
-        answer, exact = yield from documents(whole_documents(post(f"/{target(name)}/_mget", {"docs": wanted})), _answer)
+        answer, exact = yield from documents(
+            whole_documents(post(f"/{target(name)}/_mget", {"docs": addresses})), _answer
+        )
         docs = answer.docs
     except QueryError as error:
         fault = error
@@ -87,12 +89,12 @@ def read_rows(name: str, keys: Sequence[RowId]) -> Exchange[list[tuple[StoredHit
     return [_read(name, key, doc, exact=exact) for (key, _), doc in zip(keys, docs, strict=True)]
 
 
-def _read(name: str, key: str, doc: _Found, *, exact: bool) -> tuple[StoredHit, bool] | DragomanError:
+def _read(name: str, key: str, doc: _StoredDoc, *, exact: bool) -> tuple[StoredHit, bool] | DragomanError:
     if doc.id != key:
         return QueryError(f"the server answered the document {doc.id!r} in place of {key!r}")
     if doc.error is not None:
         return error_answers.exception(error_answers.describe(400, doc.error))
-    if not doc.found:
+    if not doc.exists:
         return RowNotFoundError(
             f"'{name}' holds no document '{doc.id}'", hint="it may have been deleted: read the page again"
         )
