@@ -78,17 +78,17 @@ def mode_beside(path: Path, *, source: Path | int | None) -> int:
     """
     if source is not None:
         with suppress(OSError):
-            about, folder = os.stat(source), path.parent.stat()  # noqa: PTH116 - perhaps of a descriptor
-            if stat.S_ISREG(about.st_mode):
+            status, folder = os.stat(source), path.parent.stat()  # noqa: PTH116 - perhaps of a descriptor
+            if stat.S_ISREG(status.st_mode):
                 group = folder.st_gid if folder.st_mode & stat.S_ISGID else os.getegid()
-                return _narrowed(OPEN, about, group=group, listed=_has_access_list(source))
+                return _narrowed(OPEN, status, group=group, listed=_has_access_list(source))
     return PRIVATE
 
 
-def _narrowed(mode: int, about: os.stat_result, *, group: int, listed: bool) -> int:
+def _narrowed(mode: int, status: os.stat_result, *, group: int, listed: bool) -> int:
     """Narrow a mode to the rights that an existing file gives to others, for a new file of a group."""
-    rights = stat.S_IMODE(about.st_mode)
-    if group != about.st_gid or listed:  # what all users may do, the members of any group may do
+    rights = stat.S_IMODE(status.st_mode)
+    if group != status.st_gid or listed:  # what all users may do, the members of any group may do
         rights = rights & ~0o070 | (rights & 0o007) << 3
     return mode & (rights | PRIVATE)
 
@@ -107,15 +107,15 @@ def replacing(path: Path, *, mode: int = OPEN, durable: bool = True) -> Iterator
 
     The new file gives other users no right that `mode` or the old file does not give them.
     """
-    about, listed = None, False
+    status, listed = None, False
     with suppress(OSError):  # there is no old file
-        about, listed = path.stat(), _has_access_list(path)
+        status, listed = path.stat(), _has_access_list(path)
     # Other users may write to the folder, so create a new file with an unpredictable name.
     draft = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
     try:
-        with open_new(draft, mode=mode if about is None else mode & (about.st_mode | PRIVATE)) as file:
-            if about is not None:
-                _take_rights(file.fileno(), about, listed=listed)
+        with open_new(draft, mode=mode if status is None else mode & (status.st_mode | PRIVATE)) as file:
+            if status is not None:
+                _take_rights(file.fileno(), status, listed=listed)
             yield file
             file.flush()
             if durable:
@@ -128,14 +128,14 @@ def replacing(path: Path, *, mode: int = OPEN, durable: bool = True) -> Iterator
         sync(path.parent)
 
 
-def _take_rights(handle: int, about: os.stat_result, *, listed: bool) -> None:
+def _take_rights(handle: int, status: os.stat_result, *, listed: bool) -> None:
     """Give a new, empty file the group of the one that it replaces; without it, the group gets no special rights."""
-    if os.fstat(handle).st_gid != about.st_gid:
+    if os.fstat(handle).st_gid != status.st_gid:
         with suppress(OSError):  # this user is no member
-            os.fchown(handle, -1, about.st_gid)
+            os.fchown(handle, -1, status.st_gid)
     own = os.fstat(handle)
     mode = stat.S_IMODE(own.st_mode)
-    if (narrow := _narrowed(mode, about, group=own.st_gid, listed=listed)) != mode:
+    if (narrow := _narrowed(mode, status, group=own.st_gid, listed=listed)) != mode:
         os.fchmod(handle, narrow)
 
 
@@ -153,8 +153,8 @@ def find_drafts(*files: Path) -> list[Path]:
 
 
 def _is_draft(entry: os.DirEntry[str], heads: tuple[str, ...]) -> bool:
-    found = any(entry.name.startswith(head) and _DRAFT.fullmatch(entry.name, len(head)) for head in heads)
-    return found and entry.is_file(follow_symlinks=False)
+    has_draft_name = any(entry.name.startswith(head) and _DRAFT.fullmatch(entry.name, len(head)) for head in heads)
+    return has_draft_name and entry.is_file(follow_symlinks=False)
 
 
 def sweep_drafts(*files: Path) -> None:
@@ -228,8 +228,8 @@ def below(root: Path, name: str) -> Path:
     if not reason and not (path := root / name).parent.resolve().is_relative_to(root.resolve()):
         reason = "a link leads out of the folder"
     if reason:
-        shown = f"{name[:200]!a}{'…' if len(name) > 200 else ''}"
-        text = f"{shown} cannot be written below {root}: {reason}"
+        quoted_name = f"{name[:200]!a}{'…' if len(name) > 200 else ''}"
+        text = f"{quoted_name} cannot be written below {root}: {reason}"
         raise RegistryError(text, code="path-refused", hint="report the name to its author; nothing was written")
     return path
 

@@ -122,7 +122,7 @@ def nearness(address: Address) -> Nearness:
 
 def is_metadata(address: Address) -> bool:
     """Check whether a cloud serves credentials at an address to any program that asks."""
-    return any(each in network for each in behind(address) for network in _METADATA)
+    return any(target in network for target in behind(address) for network in _METADATA)
 
 
 def _nearness(address: Address) -> Nearness:

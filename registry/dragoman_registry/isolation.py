@@ -103,19 +103,19 @@ def _given_up(reason: str) -> RegistryError:
 
 def _started() -> subprocess.Popen[bytes]:
     # Keep the host's environment, which may hold tokens, from this process.
-    kept = {name: os.environ[name] for name in ("SYSTEMROOT", "TMPDIR", "TEMP") if name in os.environ}
+    environment = {name: os.environ[name] for name in ("SYSTEMROOT", "TMPDIR", "TEMP") if name in os.environ}
     command = [sys.executable, "-I", "-B", "-c", _START, *filter(None, sys.path)]
     pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
-    return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=nothing, env=kept)  # noqa: S603 - our own text
+    return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=nothing, env=environment)  # noqa: S603 - our own text
 
 
 def main() -> None:
     """Run as the helper process: read calls from stdin until it ends, and answer on stdout."""
-    asked, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+    calls, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # keep other output out of the answers
     while True:
         try:
-            function, args, kwargs, seconds = pickle.load(asked)  # noqa: S301 - the parent wrote it
+            function, args, kwargs, seconds = pickle.load(calls)  # noqa: S301 - the parent wrote it
         except EOFError:
             return
         _bound(seconds)
@@ -135,7 +135,7 @@ def _answer(function: Callable[..., Any], args: Any, kwargs: Any) -> bytes:
 def _bound(seconds: float) -> None:
     import resource
 
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    most = int(used.ru_utime + used.ru_stime + seconds) + 1  # this limit still applies if the parent dies
-    resource.setrlimit(resource.RLIMIT_CPU, (most, resource.getrlimit(resource.RLIMIT_CPU)[1]))
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    limit = int(usage.ru_utime + usage.ru_stime + seconds) + 1  # this limit still applies if the parent dies
+    resource.setrlimit(resource.RLIMIT_CPU, (limit, resource.getrlimit(resource.RLIMIT_CPU)[1]))
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))

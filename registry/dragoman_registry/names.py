@@ -140,8 +140,12 @@ def marked(label: str) -> str:
     if label.isascii():
         return label
     # The first word of a letter's name is its script, or a word for letters made to look like others: FULLWIDTH.
-    found = {re.split("[ -]", unicodedata.name(each, "UNNAMED"))[0] for each in label if each.isalpha()}
-    return label if len(found) < 2 or found <= _TOGETHER else f"{label} [letters of {' and '.join(sorted(found))}]"
+    scripts = {
+        re.split("[ -]", unicodedata.name(character, "UNNAMED"))[0] for character in label if character.isalpha()
+    }
+    return (
+        label if len(scripts) < 2 or scripts <= _TOGETHER else f"{label} [letters of {' and '.join(sorted(scripts))}]"
+    )
 
 
 def called(label: str, name: str) -> str:

@@ -28,15 +28,15 @@ def plain_permissions(permissions: tuple[str, ...]) -> tuple[str, ...]:
 
 def _in_words(permission: str) -> str:
     kind, _, value = permission.partition("=")
-    parts = [_host(each) if kind == "net:host" else each for each in value.split(",")]
+    parts = [_host(part) if kind == "net:host" else part for part in value.split(",")]
     return f"{_VERBS.get(kind, kind)} {', '.join(parts)}".rstrip()
 
 
 def _host(text: str) -> str:
     host = text.partition(":")[0]
-    here = host == "localhost" or host.endswith(".localhost")
-    here = here or (is_literal(host) and nearness(ip_address(host)) is Nearness.LOOPBACK)
-    return f"{text} (this machine itself)" if here else text
+    is_local = host == "localhost" or host.endswith(".localhost")
+    is_local = is_local or (is_literal(host) and nearness(ip_address(host)) is Nearness.LOOPBACK)
+    return f"{text} (this machine itself)" if is_local else text
 
 
 def describe_reach(permissions: tuple[str, ...]) -> str:
@@ -45,6 +45,6 @@ def describe_reach(permissions: tuple[str, ...]) -> str:
     >>> describe_reach(("net:connection", "net:sign-in"))
     "the connection's host and port, and the token endpoint that you agree to"
     """
-    found = [words for words in plain_permissions(permissions) if words.startswith("reaches ")]
-    *first, last = [words.removeprefix("reaches ") for words in found] or ["nothing"]
+    phrases = [words for words in plain_permissions(permissions) if words.startswith("reaches ")]
+    *first, last = [words.removeprefix("reaches ") for words in phrases] or ["nothing"]
     return ", ".join([*first, f"and {last}"]) if first else last

@@ -68,5 +68,5 @@ def load(kind: type[T], data: bytes, *, code: str) -> tuple[T | None, list[Fault
     try:
         return _adapters[kind].validate_json(data, strict=True), []
     except ValidationError as error:
-        found = error.errors(include_url=False, include_input=False, include_context=False)
-        return None, [Fault(code, f"{json_path(entry['loc'])}: {entry['msg']}") for entry in found]
+        problems = error.errors(include_url=False, include_input=False, include_context=False)
+        return None, [Fault(code, f"{json_path(entry['loc'])}: {entry['msg']}") for entry in problems]

@@ -69,13 +69,13 @@ class Links:
         Raises:
             RegistryError: Its working tree is gone (code ``link-broken``), or the file is damaged.
         """
-        for found in self.list():
-            if name in (found.plugin, *(kind.name for kind in found.manifest.types)):
-                if not os.path.isdir(found.trees[0]):  # noqa: PTH112 - Path.is_dir raises for impossible names
-                    message = f"{found.plugin} is linked to {found.trees[0]}, which is not there"
-                    hint = f"dragoman driver unlink {found.plugin}"
+        for generation in self.list():
+            if name in (generation.plugin, *(kind.name for kind in generation.manifest.types)):
+                if not os.path.isdir(generation.trees[0]):  # noqa: PTH112 - Path.is_dir raises for impossible names
+                    message = f"{generation.plugin} is linked to {generation.trees[0]}, which is not there"
+                    hint = f"dragoman driver unlink {generation.plugin}"
                     raise RegistryError(message, code="link-broken", hint=hint)
-                return found
+                return generation
         return None
 
     def add(self, manifest: Manifest, *, version: str, trees: Sequence[Path]) -> Generation:
@@ -87,7 +87,7 @@ class Links:
             trees: Folders to import from, the working tree first.
         """
         self._write(manifest.id, _Link(version=version, trees=tuple(map(str, trees)), manifest=manifest))
-        return next(found for found in self.list() if found.plugin == manifest.id)
+        return next(generation for generation in self.list() if generation.plugin == manifest.id)
 
     def remove(self, plugin: str) -> None:
         """Unlink a driver. Raises PluginNotFoundError if it is not linked."""

@@ -53,20 +53,26 @@ def collect(store: Store, *, dry_run: bool = False) -> list[Collected]:
         if not trees.folder.is_dir():
             return drafts
         with locked(trees.folder):
-            spent = [one for one in _spent(store) if not any(trees.leased(tree.name) for tree in one.trees)]
-            owners = {tree.name: (one.plugin, one.version) for one in spent for tree in one.trees}
-            for one in spent if not dry_run else ():
-                store.drop(one)
+            spent = [
+                generation
+                for generation in _spent(store)
+                if not any(trees.leased(tree.name) for tree in generation.trees)
+            ]
+            owners = {
+                tree.name: (generation.plugin, generation.version) for generation in spent for tree in generation.trees
+            }
+            for generation in spent if not dry_run else ():
+                store.drop(generation)
             needed = store.trees_in_use(without=spent)
-            found = drafts
+            collected = drafts
             for digest in trees.digests():
                 if digest in needed or trees.leased(digest):
                     continue
                 plugin, version = owners.get(digest, ("", ""))
                 path, size = trees.path(digest), trees.size(digest)
                 if dry_run or trees.discard(digest):
-                    found.append(Collected(plugin=plugin, version=version, path=path, size=size))
-            return found
+                    collected.append(Collected(plugin=plugin, version=version, path=path, size=size))
+            return collected
     except OSError as error:
         reason = f"{error.strerror or error}: {error.filename or trees.folder}"
         raise InstallError(f"{trees.folder} cannot be cleaned up: {reason}", hint="dragoman doctor") from error
@@ -74,9 +80,9 @@ def collect(store: Store, *, dry_run: bool = False) -> list[Collected]:
 
 def _spent(store: Store) -> list[Generation]:
     """List the generations that can be collected: not active, not the previous one, not pinned."""
-    found, seen = [], dict[str, int]()
-    for one in store.by_last_use():
-        seen[one.plugin] = seen.get(one.plugin, 0) + 1
-        if seen[one.plugin] > KEPT and one.version != one.pin:
-            found.append(one)
-    return found
+    spent, seen = [], dict[str, int]()
+    for generation in store.by_last_use():
+        seen[generation.plugin] = seen.get(generation.plugin, 0) + 1
+        if seen[generation.plugin] > KEPT and generation.version != generation.pin:
+            spent.append(generation)
+    return spent

@@ -88,8 +88,8 @@ class Inputs:
     @property
     def settled(self) -> bool:
         """Whether the installed version runs or a person disabled it; then no registry is asked."""
-        here = self.installed is not None and self.quarantined is None
-        return here and (self.disabled or (self.compatible and not self.damaged))
+        may_run = self.installed is not None and self.quarantined is None
+        return may_run and (self.disabled or (self.compatible and not self.damaged))
 
     @property
     def fitting(self) -> bool:
@@ -153,11 +153,11 @@ def _here(i: Inputs) -> Decision | None:
     return None
 
 
-def _quarantined(i: Inputs, what: str, why: str) -> Decision:
+def _quarantined(i: Inputs, release: str, why: str) -> Decision:
     """Refuse a quarantined version; suggest the nearest one that may run, or else show the advisory."""
     show = f"dragoman plugins show {i.plugin}"
     action = f"dragoman plugins install {i.plugin} --version {i.safe}" if i.safe else show
-    reason = f"{what} must not run: {why}; " + (f"{i.safe} may run" if i.safe else "no other version fits")
+    reason = f"{release} must not run: {why}; " + (f"{i.safe} may run" if i.safe else "no other version fits")
     return Decision(outcome=InstallOutcome.QUARANTINED, reason=reason, action=action)
 
 
@@ -165,8 +165,8 @@ def _unfitting(i: Inputs) -> Decision:
     """Explain why no release can be installed: quarantine, a lock on other bytes, or a host that is too old."""
     skipped = i.choice.skipped if i.choice else ()
     codes = {entry.code for entry in skipped}
-    if (held := [entry for entry in skipped if entry.code == "quarantined"]) and not codes & HOST:
-        return _quarantined(i, f"{i.plugin} {held[0].version}", held[0].reason)
+    if (quarantined := [entry for entry in skipped if entry.code == "quarantined"]) and not codes & HOST:
+        return _quarantined(i, f"{i.plugin} {quarantined[0].version}", quarantined[0].reason)
     why = "; ".join(f"{entry.version}: {entry.reason}" for entry in skipped) or "it has no release"
     if "lock-mismatch" in codes:
         reason = f"{i.plugin} differs from plugins.lock: {why}"
@@ -190,10 +190,10 @@ def _offered(i: Inputs) -> Decision:
     if not i.fitting:
         return _unfitting(i)
 
-    def ask(about: str, reason: str) -> Decision:
+    def ask(topic: str, reason: str) -> Decision:
         action = f"dragoman plugins install {i.plugin}{' --yes' if i.installed else ''}"
         return Decision(
-            outcome=InstallOutcome.ASK, reason=reason, action=action, about=about, choice=i.choice, trusted=True
+            outcome=InstallOutcome.ASK, reason=reason, action=action, about=topic, choice=i.choice, trusted=True
         )
 
     if i.beyond_baseline:

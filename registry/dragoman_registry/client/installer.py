@@ -89,11 +89,11 @@ async def install(
     work = _Work(choice, store, registry, host, on_progress, trusted=trusted, origin=origin)
     with _explained(store, work.release), closing(work):
         try:
-            while (found := await anyio.to_thread.run_sync(work.begin)) is None:  # noqa: ASYNC110 - any process may hold it
+            while (outcome := await anyio.to_thread.run_sync(work.begin)) is None:  # noqa: ASYNC110 - any process may hold it
                 await anyio.sleep(POLL)
-            if not isinstance(found, tuple):
-                return found
-            manifest, trees = found
+            if not isinstance(outcome, tuple):
+                return outcome
+            manifest, trees = outcome
             on_progress("smoke-test", 0, 0)
             await smoke_test(tuple(store.trees.path(digest) for digest in trees), manifest)
             on_progress("activate", 0, 0)
@@ -266,17 +266,21 @@ class _Work:
         sidecar = self._registry.sidecar(self.release, self._files[0])
         first = inspect(paths[0], expected=self._files[0], sidecar=sidecar, host=self._host, driver=True)
         native = first.manifest is not None and "native-code" in first.manifest.permissions
-        found = {paths[0]: first.faults}
+        faults_by_path = {paths[0]: first.faults}
         for path, wheel in zip(paths[1:], self._files[1:], strict=True):
             report = inspect(path, expected=wheel, host=self._host, driver=False, native=native)
-            found[path] = report.faults
+            faults_by_path[path] = report.faults
         if first.manifest is not None:
-            found[paths[0]] = [*first.faults, *self._promised(first.manifest)]
-        faults = [(fault.code, f"{path.name}: {fault.reason}") for path, each in found.items() for fault in each]
+            faults_by_path[paths[0]] = [*first.faults, *self._promised(first.manifest)]
+        faults = [
+            (fault.code, f"{path.name}: {fault.reason}")
+            for path, path_faults in faults_by_path.items()
+            for fault in path_faults
+        ]
         if faults:
-            more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
+            suffix = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
             raise WheelRejectedError(
-                f"{self.release.plugin} {self.release.version} was refused: {faults[0][1]}{more}",
+                f"{self.release.plugin} {self.release.version} was refused: {faults[0][1]}{suffix}",
                 hint="tell the publisher; none of its code was run",
                 faults=tuple(faults),
             )
@@ -294,8 +298,10 @@ class _Work:
             ("dependencies", [d.sha256 for d in manifest.dependencies], [d.sha256 for d in release.dependencies]),
         ):
             if mine != theirs:
-                said = f"the manifest says {quoted(mine) or 'none'}, but the index says {quoted(theirs) or 'none'}"
-                yield Fault("manifest", f"$.{key}: {said}.")
+                contradiction = (
+                    f"the manifest says {quoted(mine) or 'none'}, but the index says {quoted(theirs) or 'none'}"
+                )
+                yield Fault("manifest", f"$.{key}: {contradiction}.")
         bound = self._registry.types()
         for kind in manifest.types:  # connections of that type would hand this driver their secrets
             if bound.get(kind.name) != release.project:

@@ -66,8 +66,8 @@ def _digests(*sets: tuple[LockedFile, ...] | tuple[WheelFile, ...]) -> set[tuple
 def lock_release(release: Release) -> Locked:
     """Build the lock entry of a release."""
     wheels, dependencies = (
-        tuple(LockedFile(file=wheel.file, sha256=wheel.sha256, size=wheel.size) for wheel in found)
-        for found in (release.wheels, release.dependencies)
+        tuple(LockedFile(file=wheel.file, sha256=wheel.sha256, size=wheel.size) for wheel in files)
+        for files in (release.wheels, release.dependencies)
     )
     return Locked(project=release.project, version=release.version, wheels=wheels, dependencies=dependencies)
 

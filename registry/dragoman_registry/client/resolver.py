@@ -77,16 +77,16 @@ def resolve(
 
 def _misfit(release: Release, host: Host, locked: Locked | None, pinned: str | None) -> tuple[str, str] | None:
     """Return the code and reason why a release is not acceptable, or None; the registry's reasons come first."""
-    wanted = pinned or (locked.version if locked else None)
+    fixed_version = pinned or (locked.version if locked else None)
     if release.quarantined is not None:
         return "quarantined", release.quarantined
-    if release.yanked is not None and wanted != release.version:
+    if release.yanked is not None and fixed_version != release.version:
         return "yanked", release.yanked
-    if wanted is not None and wanted != release.version:
-        return ("pinned", f"{wanted} is pinned") if pinned else ("locked", f"plugins.lock names {wanted}")
+    if fixed_version is not None and fixed_version != release.version:
+        return ("pinned", f"{fixed_version} is pinned") if pinned else ("locked", f"plugins.lock names {fixed_version}")
     if locked and locked.version == release.version and not locked.covers(release):
         return "lock-mismatch", "its files differ from those in plugins.lock"
-    if wanted is None and parse_version(release.version).is_prerelease:
+    if fixed_version is None and parse_version(release.version).is_prerelease:
         return "pre-release", "a pre-release is installed only when pinned"
     if not holds(release.host_api, host.api):
         return "host-api", f"needs dragoman-api {release.host_api}, this is {host.api}"

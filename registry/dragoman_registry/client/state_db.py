@@ -86,18 +86,18 @@ class Database:
 
     def explained(self, error: Exception, verb: str) -> DragomanError:
         """Build an error that names the failure and its remedy; a disk error does not count as damage."""
-        said, folder = f"{self.file} cannot be {verb}: {error}", quote(str(self.file.parent))
+        message, folder = f"{self.file} cannot be {verb}: {error}", quote(str(self.file.parent))
         name = getattr(error, "sqlite_errorname", "")
         number = error.errno if isinstance(error, OSError) else None
         if name.startswith("SQLITE_READONLY") or number in (errno.EACCES, errno.EPERM, errno.EROFS):
-            return InstallError(said, hint=f"chmod u+w {quote(str(self.file))}")
+            return InstallError(message, hint=f"chmod u+w {quote(str(self.file))}")
         if name in ("SQLITE_FULL", "SQLITE_IOERR_WRITE", "SQLITE_IOERR_FSYNC") or number == errno.ENOSPC:
-            return InstallError(said, hint=f"free some space in {folder}")
+            return InstallError(message, hint=f"free some space in {folder}")
         if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-            return InstallError(said, hint="try again; another process is changing it")
+            return InstallError(message, hint="try again; another process is changing it")
         if self.file.is_file() and not os.access(self.file, os.R_OK):
-            return RegistryError(said, hint=f"chmod u+r {quote(str(self.file))}", code="state-unreadable")
-        return RegistryError(said, hint="dragoman plugins repair", code="state-damaged")
+            return RegistryError(message, hint=f"chmod u+r {quote(str(self.file))}", code="state-unreadable")
+        return RegistryError(message, hint="dragoman plugins repair", code="state-damaged")
 
     def put_aside(self) -> Path:
         """Rename the file and its journal to mark them as damaged, and return the file's new path.

@@ -72,8 +72,12 @@ class Store:
     def installed(self) -> list[Generation]:
         """List the active generation of every plugin, linked ones first. Raises RegistryError for damaged files."""
         linked = self.links.list()
-        hidden = {found.plugin for found in linked}
-        return linked + [one for one in self._select("p.active = g.id ORDER BY g.plugin") if one.plugin not in hidden]
+        hidden = {generation.plugin for generation in linked}
+        return linked + [
+            generation
+            for generation in self._select("p.active = g.id ORDER BY g.plugin")
+            if generation.plugin not in hidden
+        ]
 
     def unreadable(self) -> dict[str, str]:
         """Map each plugin whose active generation cannot be read to its version. Raises as `active`."""
@@ -197,7 +201,7 @@ class Store:
         Raises:
             PluginNotFoundError: It is not installed. InstallError: The disk fails; nothing has changed.
         """
-        if any(plugin == one.plugin for one in self.links.list()) and self._active(plugin) is None:
+        if any(plugin == link.plugin for link in self.links.list()) and self._active(plugin) is None:
             hint = f"dragoman driver unlink {plugin}"
             raise PluginNotFoundError(f"{plugin} is linked, not installed", hint=hint)
         before = self._expect(plugin)
@@ -221,21 +225,23 @@ class Store:
 
         Generations that cannot be read count too: `repair` may need their trees. Raises as `active`.
         """
-        left_out = {one.id for one in without}
+        left_out = {generation.id for generation in without}
         with self._database.reading() as database:
             rows = database.execute("SELECT id, trees FROM generations").fetchall() if database else []
-            found = [msgspec.json.decode(trees, type=list[str]) for number, trees in rows if number not in left_out]
-        return {digest for trees in found for digest in trees}
+            digest_lists = [
+                msgspec.json.decode(trees, type=list[str]) for number, trees in rows if number not in left_out
+            ]
+        return {digest for trees in digest_lists for digest in trees}
 
     def collect_drafts(self, *, dry_run: bool = False) -> list[tuple[Path, int]]:
         """Remove drafts of the state's files that killed processes left; list each with its size. Raises OSError."""
         if not find_drafts(*self._files):
             return []
         with locked(self.root / ".state.lock"):
-            found = [(draft, draft.stat().st_size) for draft in find_drafts(*self._files)]
-            for draft, _ in found if not dry_run else ():
+            drafts = [(draft, draft.stat().st_size) for draft in find_drafts(*self._files)]
+            for draft, _ in drafts if not dry_run else ():
                 draft.unlink()
-        return found
+        return drafts
 
     def restore(self) -> tuple[Path, bool] | None:
         """Move a damaged database aside and replace it with the copy that every change writes.
@@ -253,14 +259,14 @@ class Store:
             with locked(self.root / ".state.lock"):
                 if not os.path.lexists(database.file) or self._is_sound(database):
                     return None
-                kept = Database(database.kept)
-                copied = kept.file.is_file() and self._is_sound(kept)
+                backup = Database(database.kept)
+                copied = backup.file.is_file() and self._is_sound(backup)
                 if not copied and self._is_sound(database, rows=False):
                     self._forget_unreadable()
                     return None
                 aside = database.put_aside()
                 if copied:
-                    kept.copy(to=database.file)
+                    backup.copy(to=database.file)
                 return aside, copied
         except OSError as error:
             raise database.explained(error, "restored") from error
@@ -290,8 +296,8 @@ class Store:
         try:
             with database.reading() as opened:
                 assert opened is not None
-                [(said,)] = opened.execute("PRAGMA integrity_check(1)")
-                if said != "ok":
+                [(verdict,)] = opened.execute("PRAGMA integrity_check(1)")
+                if verdict != "ok":
                     return False
                 for row in opened.execute(SELECT).fetchall():
                     if rows:
@@ -324,9 +330,9 @@ class Store:
                 database.execute("INSERT INTO notes (key, value) VALUES (?, ?)", (key, msgspec.json.encode(value)))
 
     def _expect(self, plugin: str) -> Generation:
-        if (found := self._active(plugin)) is None:
+        if (generation := self._active(plugin)) is None:
             raise PluginNotFoundError(f"{plugin} is not installed", hint=f"dragoman plugins install {plugin}")
-        return found
+        return generation
 
     def _point(self, database: sqlite3.Connection, manifest: Manifest, generation: int) -> None:
         """Set a plugin's active generation and its types."""
@@ -348,17 +354,17 @@ class Store:
 
     def _select(self, where: str, name: str = "", *, strict: bool = False) -> list[Generation]:
         """Read generations; skip those that cannot be read, or raise if `strict`."""
-        found = []
+        generations = []
         with self._database.reading() as database:
             rows = database.execute(f"{SELECT} WHERE {where}", {"name": name}).fetchall() if database else []
         for row in rows:
             try:
-                found.append(self._generation(row))
+                generations.append(self._generation(row))
             except UNREADABLE as error:
                 if strict:
-                    said = f"the record of {row['plugin']} {row['version']} cannot be read: {error}"
-                    raise RegistryError(said, code="state-damaged", hint="dragoman plugins repair") from error
-        return found
+                    message = f"the record of {row['plugin']} {row['version']} cannot be read: {error}"
+                    raise RegistryError(message, code="state-damaged", hint="dragoman plugins repair") from error
+        return generations
 
     def _generation(self, row: sqlite3.Row) -> Generation:
         values = dict(row)  # COLUMNS have the names of the fields

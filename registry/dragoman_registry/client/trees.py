@@ -157,12 +157,12 @@ class Trees:
             listing = decode((root / LISTING).read_bytes(), dict[str, str])
         except Unreadable as error:
             return [Fault("unreadable", f"It cannot be read: {error}.", str(root / LISTING))]
-        there = set(_files(root)) - {LISTING}
-        faults = [Fault("missing", "It is missing.", str(root / name)) for name in sorted(listing.keys() - there)]
-        faults += [Fault("unlisted", "It was added.", str(root / name)) for name in sorted(there - listing.keys())]
+        file_names = set(_files(root)) - {LISTING}
+        faults = [Fault("missing", "It is missing.", str(root / name)) for name in sorted(listing.keys() - file_names)]
+        faults += [Fault("unlisted", "It was added.", str(root / name)) for name in sorted(file_names - listing.keys())]
         return faults + [
             Fault("changed", "It was changed after installation.", str(root / name))
-            for name in sorted(there & listing.keys())
+            for name in sorted(file_names & listing.keys())
             if _digest(root / name) != listing[name]
         ]
 
@@ -174,26 +174,26 @@ def leasing(trees: Iterable[Path]) -> Iterator[None]:
     Raises:
         RegistryError: A tree has just been collected (code ``integrity-failed``).
     """
-    with ExitStack() as held:
+    with ExitStack() as leases:
         for tree in trees:
             try:
                 descriptor = share(tree)
-                held.callback(os.close, descriptor)
-                there = holds(descriptor, tree)
+                leases.callback(os.close, descriptor)
+                exists = holds(descriptor, tree)
             except FileNotFoundError:
-                there = False
-            if not there:
+                exists = False
+            if not exists:
                 message = f"{tree} was collected before it could be opened"
                 raise RegistryError(message, code="integrity-failed", hint="open it again")
         yield
 
 
 def _files(root: Path) -> list[str]:
-    found = []
+    paths = []
     for folder, _, names in os.walk(root):
         prefix = os.path.relpath(folder, root).replace(os.sep, "/")
-        found += [name if prefix == "." else f"{prefix}/{name}" for name in names]
-    return found
+        paths += [name if prefix == "." else f"{prefix}/{name}" for name in names]
+    return paths
 
 
 def _digest(path: Path) -> str:

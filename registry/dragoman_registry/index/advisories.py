@@ -29,20 +29,22 @@ def read_advisories(data: bytes) -> Advisories:
     try:
         return decode(data, Advisories)
     except Unreadable:
-        said = decode(data, _Said)
+        document = decode(data, _Said)
         return Advisories(
-            quarantined=_each(said.quarantined), yanked=_each(said.yanked), deprecated=_each(said.deprecated)
+            quarantined=_each(document.quarantined),
+            yanked=_each(document.yanked),
+            deprecated=_each(document.deprecated),
         )
 
 
 def _each(projects: Mapping[str, msgspec.Raw]) -> dict[str, dict[str, str]]:
-    found: dict[str, dict[str, str]] = {}
+    reasons: dict[str, dict[str, str]] = {}
     for project, versions in projects.items():
         try:
-            found[project] = decode(bytes(versions), dict[str, str])
+            reasons[project] = decode(bytes(versions), dict[str, str])
         except Unreadable as error:
-            found[project] = {EVERY: f"its advisory cannot be read: {error}"}
-    return found
+            reasons[project] = {EVERY: f"its advisory cannot be read: {error}"}
+    return reasons
 
 
 def held_against(projects: Mapping[str, Mapping[str, str]], project: str, version: str) -> str | None:

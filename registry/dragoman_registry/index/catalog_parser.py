@@ -52,9 +52,11 @@ def sound_bindings(data: bytes) -> tuple[dict[str, str] | None, list[Fault]]:
         written = whole.types if whole is not None else decode(data, _Bindings).types
     except Unreadable:
         return None, faults
-    found = {kind: to for kind, to in written.items() if TYPE.fits(kind) and isinstance(to, str) and PROJECT.fits(to)}
-    said = "or the project it is bound to is not a valid name"
-    return found, [Fault("index", f"{kind[:80]!a} {said}", "types") for kind in written if kind not in found]
+    bindings = {
+        kind: to for kind, to in written.items() if TYPE.fits(kind) and isinstance(to, str) and PROJECT.fits(to)
+    }
+    reason = "or the project it is bound to is not a valid name"
+    return bindings, [Fault("index", f"{kind[:80]!a} {reason}", "types") for kind in written if kind not in bindings]
 
 
 def sound_records(data: bytes) -> tuple[Catalog | None, list[Fault]]:
@@ -76,11 +78,11 @@ def sound_records(data: bytes) -> tuple[Catalog | None, list[Fault]]:
         projects = [(at, project) for at, project, _ in judged if project is not None]
         libraries, worse = _records(WheelFile, parts.libraries, "libraries")
         faults = [*(fault for _, _, bad in judged for fault in bad), *worse]
-    kept: dict[str, Project] = {}
+    sound_projects: dict[str, Project] = {}
     plugins: set[str] = set()
     for at, project in projects:
         reasons = list(unsound(project))
-        if project.project in kept or project.plugin in plugins:
+        if project.project in sound_projects or project.plugin in plugins:
             reasons.append(f"{project.project} or {project.plugin} appears twice")
         if reasons:
             faults.append(_left_out(f"projects[{at}]", reasons))
@@ -89,11 +91,11 @@ def sound_records(data: bytes) -> tuple[Catalog | None, list[Fault]]:
         if reasons:
             faults.append(_left_out(f"projects[{at}].releases", reasons))
         if sound is not None:
-            kept[project.project] = sound
+            sound_projects[project.project] = sound
             plugins.add(project.plugin)
     sized = tuple(wheel for _, wheel in libraries if wheel.size > 0)
     faults += [_left_out(f"libraries[{at}]", ["it has no size"]) for at, wheel in libraries if wheel.size <= 0]
-    return Catalog(projects=tuple(kept.values()), libraries=sized), faults
+    return Catalog(projects=tuple(sound_projects.values()), libraries=sized), faults
 
 
 def _project(part: bytes, at: int) -> tuple[Project | None, list[Fault]]:
@@ -115,29 +117,29 @@ def _project(part: bytes, at: int) -> tuple[Project | None, list[Fault]]:
 
 
 def _records(kind: type[T], parts: tuple[msgspec.Raw, ...], key: str) -> tuple[list[tuple[int, T]], list[Fault]]:
-    found, faults = [], []
+    records, faults = [], []
     for at, part in enumerate(parts):
         record, wrong = load(kind, bytes(part), code="index")
         if record is None:
             faults.append(_left_out(f"{key}[{at}]", [fault.reason for fault in wrong]))
         else:
-            found.append((at, record))
-    return found, faults
+            records.append((at, record))
+    return records, faults
 
 
 def _left_out(record: str, reasons: list[str]) -> Fault:
-    more = f"; and {len(reasons) - 3} more" if len(reasons) > 3 else ""
-    return Fault("index", f"$.{record} is left out: {'; '.join(reasons[:3])}{more}", "catalog")
+    suffix = f"; and {len(reasons) - 3} more" if len(reasons) > 3 else ""
+    return Fault("index", f"$.{record} is left out: {'; '.join(reasons[:3])}{suffix}", "catalog")
 
 
 def without_unsound(project: Project) -> tuple[Project | None, list[str]]:
     """Leave out the unsound releases of a driver, and return it with the reasons; None if no release is left."""
     judged = [(release, list(_unsound_release(project, release))) for release in project.releases]
-    reasons = [reason for _, each in judged for reason in each]
+    reasons = [reason for _, release_reasons in judged for reason in release_reasons]
     if not reasons:
         return project, []
-    kept = tuple(release for release, wrong in judged if not wrong)
-    return (replace(project, releases=kept) if kept else None), reasons
+    sound_releases = tuple(release for release, wrong in judged if not wrong)
+    return (replace(project, releases=sound_releases) if sound_releases else None), reasons
 
 
 def unsound(project: Project) -> Iterator[str]:
@@ -150,15 +152,15 @@ def unsound(project: Project) -> Iterator[str]:
 
 def _unsound_release(project: Project, release: Release) -> Iterator[str]:
     """Check a release: sizes, contradictory names and invalid ranges."""
-    named = f"{release.project} {release.version}"
+    title = f"{release.project} {release.version}"
     if any(len(text) > MAX_TEXT for text in release.permissions):
-        yield f"{named} has a text of more than {MAX_TEXT:,} characters"
+        yield f"{title} has a text of more than {MAX_TEXT:,} characters"
     if (release.plugin, release.project) != (project.plugin, project.project):
-        yield f"{named} is not a release of {project.project}"
+        yield f"{title} is not a release of {project.project}"
     if not release.wheels:
-        yield f"{named} has no wheel"
+        yield f"{title} has no wheel"
     if any(wheel.size <= 0 for wheel in (*release.wheels, *release.dependencies)):
-        yield f"{named} has a wheel without a size"
+        yield f"{title} has a wheel without a size"
     for wheel in release.wheels:
         try:
             name = parse_name(wheel.file)
@@ -166,10 +168,10 @@ def _unsound_release(project: Project, release: Release) -> Iterator[str]:
             yield str(error)
         else:
             if (name.project, name.version) != (release.project, release.version):
-                yield f"{wheel.file!r} is not a wheel of {named}"
+                yield f"{wheel.file!r} is not a wheel of {title}"
     for text in (release.host_api, *(wheel.requires_python for wheel in release.wheels)):
         if not _is_range(text):
-            yield f"{named} has {text[:80]!r}, which is not a version range"
+            yield f"{title} has {text[:80]!r}, which is not a version range"
 
 
 @cache

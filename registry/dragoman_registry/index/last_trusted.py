@@ -53,8 +53,8 @@ class Memory:
 
     def claims_name(self, name: str) -> bool | None:
         """Check whether it claims a plugin or project; None if unknown."""
-        known = self._read()
-        return None if known.names is None else name in known.names or name in (known.types or {}).values()
+        claims = self._read()
+        return None if claims.names is None else name in claims.names or name in (claims.types or {}).values()
 
     def _read(self) -> Claims:
         try:

@@ -77,7 +77,7 @@ class Registry:
     def _keep_names(self, names: _Names) -> None:
         """Store its claims, including those of records that are left out."""
         if self.memory is not None:
-            self.memory.keep_names(name for one in names.projects for name in (one.plugin, one.project))
+            self.memory.keep_names(name for project in names.projects for name in (project.plugin, project.project))
 
     def sifted(self) -> tuple[Catalog, list[Fault]]:
         """Read the sound records of the catalog: a bad record is left out without affecting the others.
@@ -91,21 +91,21 @@ class Registry:
 
     def _records(self) -> tuple[Catalog, list[Fault]]:
         data = self.index_file("catalog")
-        found, faults = sound_records(data)
-        if found is None:
+        catalog, faults = sound_records(data)
+        if catalog is None:
             raise _invalid(self.url("catalog"), [fault.reason for fault in faults])
         with suppress(Unreadable):  # if unreadable, keep the earlier names
             self._keep_names(decode(data, _Names))
-        return _held_back(found, self.advisories().quarantined), faults
+        return _held_back(catalog, self.advisories().quarantined), faults
 
     def types(self) -> dict[str, str]:
         """Read the bindings of database types to projects, without invalid names. Raises as `catalog`."""
-        found, faults = sound_bindings(self.index_file("types"))
-        if found is None:
+        bindings, faults = sound_bindings(self.index_file("types"))
+        if bindings is None:
             raise _invalid(self.url("types"), [fault.reason for fault in faults])
         if self.memory is not None:
-            self.memory.keep_types(found)
-        return found
+            self.memory.keep_types(bindings)
+        return bindings
 
     def advisories(self) -> Advisories:
         """Read the advisories against published versions, with their reasons.
@@ -125,19 +125,19 @@ class Registry:
         """
         data = self.index_file("catalog")
         try:
-            found = decode(data, _Names)
-            self._keep_names(found)
-            names = found.projects
+            catalog_names = decode(data, _Names)
+            self._keep_names(catalog_names)
+            names = catalog_names.projects
             for at, entry in enumerate(names):
                 if name in (entry.plugin, entry.project):
                     record = decode(bytes(decode(data, Parts).projects[at]), Project)
-                    kept, reasons = without_unsound(record)
-                    if kept is None or (reasons := list(unsound(record))):
+                    project, reasons = without_unsound(record)
+                    if project is None or (reasons := list(unsound(record))):
                         raise _invalid(self.url("catalog"), reasons)
-                    return _held_back(Catalog(projects=(kept,)), self.advisories().quarantined).projects[0]
+                    return _held_back(Catalog(projects=(project,)), self.advisories().quarantined).projects[0]
         except Unreadable as error:
             catalog, faults = self._records()
-            if sound := [each for each in catalog.projects if name in (each.plugin, each.project)]:
+            if sound := [driver for driver in catalog.projects if name in (driver.plugin, driver.project)]:
                 return sound[0]
             raise _invalid(self.url("catalog"), [fault.reason for fault in faults] or [str(error)]) from error
         raise PluginNotFoundError(f"the registry {self.name!r} has no plugin {name!r}", hint="dragoman plugins browse")
@@ -180,7 +180,9 @@ class Registry:
         target = SignedFile(path=wheel.path, size=wheel.size, sha256=wheel.sha256)
         if wheel.file in {own.file for own in release.wheels}:
             return self._trust.admit(target)
-        if (wheel.file, wheel.sha256) not in {(each.file, each.sha256) for each in self.manifest(release).dependencies}:
+        if (wheel.file, wheel.sha256) not in {
+            (dependency.file, dependency.sha256) for dependency in self.manifest(release).dependencies
+        }:
             text = f"{release.plugin} {release.version} does not name {wheel.file} with the digest {wheel.sha256}"
             raise TrustError(text, hint="tell the registry's operator; nothing was installed")
         return target
@@ -234,7 +236,7 @@ def _held_back(catalog: Catalog, quarantined: Mapping[str, Mapping[str, str]]) -
 
     if not any(wrong(release) for project in catalog.projects for release in project.releases):
         return catalog
-    projects = (replace(each, releases=tuple(map(judged, each.releases))) for each in catalog.projects)
+    projects = (replace(project, releases=tuple(map(judged, project.releases))) for project in catalog.projects)
     return replace(catalog, projects=tuple(projects))
 
 
@@ -248,6 +250,6 @@ def changed(where: str, expected: str, actual: str) -> IntegrityError:
 
 
 def _invalid(where: str, faults: list[str]) -> IndexInvalidError:
-    shown = "; ".join(faults[:10]) + (f"; and {len(faults) - 10} more" if len(faults) > 10 else "")
+    summary = "; ".join(faults[:10]) + (f"; and {len(faults) - 10} more" if len(faults) > 10 else "")
     hint = "dragoman registry verify FOLDER"
-    return IndexInvalidError(f"{where} is not valid: {shown}", hint=hint, details={"path": where})
+    return IndexInvalidError(f"{where} is not valid: {summary}", hint=hint, details={"path": where})

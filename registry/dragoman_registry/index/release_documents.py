@@ -56,7 +56,7 @@ def read_documents(release: Release, read: Read) -> Documents:
         for name in ("README.md", "CHANGELOG.md")
     )
     reports = (read(f"{wheel.path}.report.json") for wheel in release.wheels)
-    report = next((found for data in reports if data and (found := _report(data))), None)
+    report = next((conformance_report for data in reports if data and (conformance_report := _report(data))), None)
     return Documents(readme=readme, changelog=changelog, report=report)
 
 

@@ -92,8 +92,8 @@ def summarise(project: Project) -> Summary:
     candidates: dict[tuple[object, ...], Candidate] = {}
     for release in project.releases:
         if offered(release):
-            found = _candidate(release)
-            candidates.setdefault((found.host_api, found.pythons, found.platforms), found)
+            candidate = _candidate(release)
+            candidates.setdefault((candidate.host_api, candidate.pythons, candidate.platforms), candidate)
     return Summary(
         plugin=project.plugin,
         project=project.project,
@@ -134,7 +134,7 @@ def _candidate(release: Release) -> Candidate:
         version=release.version,
         host_api=release.host_api,
         pythons=tuple(sorted({wheel.requires_python for wheel in release.wheels})),
-        platforms=tuple(tuple(sorted(found)) for found in variants.values() if _ANY not in found),
+        platforms=tuple(tuple(sorted(tags)) for tags in variants.values() if _ANY not in tags),
         size=release.wheels[0].size,
         permissions=release.permissions,
     )
@@ -172,8 +172,8 @@ def read(registry: Registry, *, on_fault: OnFault | None = None) -> tuple[Summar
             message = f"{registry.url(NAME)} is malformed: {error}"
             raise IndexInvalidError(message, hint="dragoman registry verify FOLDER") from error
         drivers = tuple(_readable(rows, on_fault))
-    held = registry.advisories().quarantined
-    return tuple(_without(one, held) if one.project in held else one for one in drivers)
+    quarantined = registry.advisories().quarantined
+    return tuple(_without(summary, quarantined) if summary.project in quarantined else summary for summary in drivers)
 
 
 def _readable(rows: Iterable[msgspec.Raw], on_fault: OnFault) -> Iterator[Summary]:
@@ -193,9 +193,13 @@ def _name(row: msgspec.Raw) -> str:
     return name if PLUGIN.fits(name) else ""
 
 
-def _without(one: Summary, held: Mapping[str, Mapping[str, str]]) -> Summary:
-    kept = tuple(each for each in one.candidates if held_against(held, one.project, each.version) is None)
-    return msgspec.structs.replace(one, candidates=kept)
+def _without(summary: Summary, quarantined: Mapping[str, Mapping[str, str]]) -> Summary:
+    candidates = tuple(
+        candidate
+        for candidate in summary.candidates
+        if held_against(quarantined, summary.project, candidate.version) is None
+    )
+    return msgspec.structs.replace(summary, candidates=candidates)
 
 
 def fitting(host: Host) -> Callable[[Iterable[Candidate]], Candidate | None]:
@@ -203,20 +207,20 @@ def fitting(host: Host) -> Callable[[Iterable[Candidate]], Candidate | None]:
 
     It evaluates each range and tag once, since the drivers of a registry have few different ones.
     """
-    known: dict[tuple[object, ...], bool] = {}
+    verdicts: dict[tuple[object, ...], bool] = {}
 
-    def fits(one: Candidate) -> bool:
-        key = (one.host_api, one.pythons, one.platforms)
-        if key not in known:
-            known[key] = _fits(one, host)
-        return known[key]
+    def fits(candidate: Candidate) -> bool:
+        key = (candidate.host_api, candidate.pythons, candidate.platforms)
+        if key not in verdicts:
+            verdicts[key] = _fits(candidate, host)
+        return verdicts[key]
 
     return lambda candidates: next(filter(fits, candidates), None)
 
 
-def _fits(one: Candidate, host: Host) -> bool:
+def _fits(candidate: Candidate, host: Host) -> bool:
     return (
-        holds(one.host_api, host.api)
-        and any(holds(text, host.python) for text in one.pythons)
-        and all(any(not parse_tags(text).isdisjoint(host.tags) for text in tags) for tags in one.platforms)
+        holds(candidate.host_api, host.api)
+        and any(holds(text, host.python) for text in candidate.pythons)
+        and all(any(not parse_tags(text).isdisjoint(host.tags) for text in tags) for tags in candidate.platforms)
     )

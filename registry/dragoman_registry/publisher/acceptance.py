@@ -81,18 +81,18 @@ def accept_each(
         catalog, arrived = edit.catalog, {upload.name: upload for upload in uploads}
         refused = [Fault("unreadable", reason, file) for file, reason in edit.repository.unreadable().items()]
         for role, metadata in edit.repository.pending().items():
-            found, following, faults = _judge(edit, role, metadata, arrived, catalog, apart)
+            reports, following, faults = _judge(edit, role, metadata, arrived, catalog, apart)
             if faults:
                 refused += faults
                 continue
-            edit.record(found)
-            for file, report in found.items():
+            edit.record(reports)
+            for file, report in reports.items():
                 write_wheel(path, file, report, {})
                 touched.add(project_of(file.name))
             edit.repository.adopt(role, metadata)
             catalog = following
         write_index(path, edit.repository, catalog, changed=touched)
-    new = [one for one in releases(catalog) if {wheel.file for wheel in one.wheels} - before]
+    new = [release for release in releases(catalog) if {wheel.file for wheel in release.wheels} - before]
     return Acceptance(releases=new, refused=refused)
 
 
@@ -100,28 +100,28 @@ def _judge(
     edit: Edit, role: str, metadata: Metadata[Targets], arrived: Mapping[str, Path], catalog: Catalog, apart: Apart
 ) -> tuple[dict[Path, WheelReport], Catalog, list[Fault]]:
     """Judge a publisher's submission, and return the catalog extended with it if there is no fault."""
-    found: dict[Path, WheelReport] = {}
+    reports: dict[Path, WheelReport] = {}
     try:
         faults = [Fault(code, reason, role) for code, reason in edit.repository.problems(role, metadata)]
         if not faults:
-            found, faults = _signed_wheels(edit, metadata.signed.targets, arrived, apart)
-        faults = faults or [*immutable(catalog, found), *edit.claims(found)]
-        following, conflicts = (catalog, []) if faults else merged(catalog, found, edit.stamp)
+            reports, faults = _signed_wheels(edit, metadata.signed.targets, arrived, apart)
+        faults = faults or [*immutable(catalog, reports), *edit.claims(reports)]
+        following, conflicts = (catalog, []) if faults else merged(catalog, reports, edit.stamp)
     except Exception as error:  # noqa: BLE001 - one publisher's bytes must not stop the others
         return {}, catalog, [Fault("unreadable", f"It cannot be checked: {failure(error)}.", role)]
-    return found, following, [*faults, *conflicts]
+    return reports, following, [*faults, *conflicts]
 
 
 def _signed_wheels(
     edit: Edit, waiting: Mapping[str, TargetFile], arrived: Mapping[str, Path], apart: Apart
 ) -> tuple[dict[Path, WheelReport], list[Fault]]:
     """Inspect the signed wheels of a publisher that await acceptance, and the libraries they name."""
-    there = {wheel.file for wheel in wheels(edit.catalog)}
-    found: dict[Path, WheelReport] = {}
+    published_files = {wheel.file for wheel in wheels(edit.catalog)}
+    reports: dict[Path, WheelReport] = {}
     faults: list[Fault] = []
     for target in waiting:
         folder, _, name = target.rpartition("/")
-        if name.endswith(".whl") and name not in there:
+        if name.endswith(".whl") and name not in published_files:
             path = edit.path / "targets" / target
             path = path if path.is_file() else arrived.get(name, path)
             report = _looked_at(path, apart, driver=True)
@@ -131,15 +131,15 @@ def _signed_wheels(
             beside = waiting.get(f"{target}.driver.json")
             if beside is None or beside.hashes.get("sha256") != sha256(report.manifest_data).hexdigest():
                 faults.append(Fault("manifest", f"{folder}/{name}.driver.json is not signed with it.", name))
-            found[path] = report
-    for report in list(found.values()):
+            reports[path] = report
+    for report in list(reports.values()):
         for dependency in report.manifest.dependencies if report.manifest else ():
             path = edit.path / "targets/wheels" / project_of(dependency.file) / dependency.file
             path = path if path.is_file() else arrived.get(dependency.file, path)
-            if dependency.file not in there and path.is_file():
-                found[path] = _looked_at(path, apart, driver=False)
-                faults += [replace(fault, where=path.name) for fault in found[path].faults]
-    return found, faults
+            if dependency.file not in published_files and path.is_file():
+                reports[path] = _looked_at(path, apart, driver=False)
+                faults += [replace(fault, where=path.name) for fault in reports[path].faults]
+    return reports, faults
 
 
 def _looked_at(path: Path, apart: Apart, *, driver: bool) -> WheelReport:

@@ -32,33 +32,33 @@ def wheels(catalog: Catalog) -> Iterator[WheelFile]:
     yield from catalog.libraries
 
 
-def immutable(catalog: Catalog, found: dict[Path, WheelReport]) -> Iterator[Fault]:
+def immutable(catalog: Catalog, reports: dict[Path, WheelReport]) -> Iterator[Fault]:
     """Find files that are already published with other bytes."""
     listed = {wheel.file: wheel for wheel in wheels(catalog)}
-    for path, report in found.items():
+    for path, report in reports.items():
         if path.name in listed and listed[path.name].sha256 != report.sha256:
             yield Fault("immutable", "It is already published with other bytes; raise the version.", path.name)
 
 
-def merged(catalog: Catalog, found: dict[Path, WheelReport], stamp: str) -> tuple[Catalog, list[Fault]]:
+def merged(catalog: Catalog, reports: dict[Path, WheelReport], stamp: str) -> tuple[Catalog, list[Fault]]:
     """Add wheels to a catalog; return it with the faults."""
     libraries = {wheel.file: wheel for wheel in catalog.libraries}
-    for path, report in found.items():
+    for path, report in reports.items():
         if report.manifest is None:
             libraries.setdefault(path.name, _wheel_file(path.name, report, stamp))
     projects = {project.project: project for project in catalog.projects}
-    taken = _Taken(projects.values())
+    claims = _Taken(projects.values())
     faults: list[Fault] = []
-    for path, report in found.items():
+    for path, report in reports.items():
         if report.manifest is not None:
             problems = [
-                *taken.conflicts(path.name, report.manifest),
+                *claims.conflicts(path.name, report.manifest),
                 *_conflicts(projects, libraries, path.name, report),
             ]
             faults += problems
             if not problems:
                 _add(projects, libraries, _wheel_file(path.name, report, stamp), report)
-                taken.add(projects[project_of(path.name)])
+                claims.add(projects[project_of(path.name)])
     ordered = tuple(projects[name] for name in sorted(projects))
     return Catalog(projects=ordered, libraries=tuple(libraries[name] for name in sorted(libraries))), faults
 
@@ -112,7 +112,9 @@ def _conflicts(
     same = [r for r in project.releases if (r.project, r.version) == _key(file)] if project else []
     if same and same[0].manifest_sha256 != hashlib.sha256(report.manifest_data).hexdigest():
         yield Fault("manifest", "It differs from the manifest of the version's other wheels.", file)
-    there = set(provided().values()) | {project_of(dependency.file) for dependency in manifest.dependencies}
+    available_projects = set(provided().values()) | {
+        project_of(dependency.file) for dependency in manifest.dependencies
+    }
     for dependency in manifest.dependencies:
         wheel = libraries.get(dependency.file)
         if wheel is None:
@@ -123,7 +125,7 @@ def _conflicts(
             yield Fault("dependency-mismatch", f"{dependency.file}: {reason}.", file)
         if "native-code" not in manifest.permissions and not wheel.file.endswith("-any.whl"):
             yield Fault("native-code", f"{wheel.file} is native code without the permission native-code.", file)
-        for name in set(wheel.requires) - there:
+        for name in set(wheel.requires) - available_projects:
             yield Fault("dependency-missing", f"{wheel.file} needs {name}, which the manifest does not list.", file)
 
 

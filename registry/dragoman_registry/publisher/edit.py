@@ -83,10 +83,10 @@ class Edit:
             raise RegistryError(f"{path} is an unsigned registry", hint=hint, code="not-signed")
         self._by_key = sign is not None
 
-    def claims(self, found: Mapping[Path, WheelReport]) -> Iterator[Fault]:
+    def claims(self, reports: Mapping[Path, WheelReport]) -> Iterator[Fault]:
         """Find projects and types that do not belong to the signer."""
         publishers = roles_of(self.repository.targets) if exists(self.path) else {}
-        for path, report in found.items():
+        for path, report in reports.items():
             if report.manifest is None:
                 continue
             project = project_of(path.name)
@@ -103,10 +103,10 @@ class Edit:
                     reason = f"The type {kind.name!r} is not bound to {project}; run: dragoman registry add-publisher"
                     yield Fault("type-not-bound", f"{reason} FOLDER NAME --type {kind.name}.", path.name)
 
-    def record(self, found: Mapping[Path, WheelReport]) -> None:
+    def record(self, reports: Mapping[Path, WheelReport]) -> None:
         """Record which files the wheels add, before any is written."""
         names = []
-        for path, report in found.items():
+        for path, report in reports.items():
             project, version = project_of(path.name), report.name.version if report.name else ""
             wheel = f"targets/wheels/{project}/{path.name}"
             names += [wheel, *(f"{wheel}.{kind}" for kind in ("metadata", "driver.json", "report.json"))]

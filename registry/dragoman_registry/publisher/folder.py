@@ -83,7 +83,7 @@ def writing(path: Path) -> Iterator[None]:
         raise RegistryError(f"{path} cannot be written: {reason}", code="registry-not-written", hint=hint) from error
 
 
-def write_wheel(root: Path, path: Path, report: WheelReport, more: Mapping[str, bytes]) -> dict[str, bytes]:
+def write_wheel(root: Path, path: Path, report: WheelReport, side_files: Mapping[str, bytes]) -> dict[str, bytes]:
     """Write a wheel and the files beside it, before any metadata names them; return the files its publisher signs."""
     assert report.name is not None
     folder = f"wheels/{report.name.project}"
@@ -94,12 +94,14 @@ def write_wheel(root: Path, path: Path, report: WheelReport, more: Mapping[str, 
         docs = f"docs/{report.name.project}/{report.name.version}"
         if report.readme:
             signed[f"{docs}/README.md"] = report.readme.encode()
-        if "CHANGELOG.md" in more:
-            signed[f"{docs}/CHANGELOG.md"] = more["CHANGELOG.md"]
+        if "CHANGELOG.md" in side_files:
+            signed[f"{docs}/CHANGELOG.md"] = side_files["CHANGELOG.md"]
         # If these bytes are already published, keep their report, which was published with them.
-        kept = root / "targets" / f"{wheel}.report.json"
-        if kept.exists() or "report.json" in more:
-            signed[f"{wheel}.report.json"] = kept.read_bytes() if kept.exists() else more["report.json"]
+        published_report = root / "targets" / f"{wheel}.report.json"
+        if published_report.exists() or "report.json" in side_files:
+            signed[f"{wheel}.report.json"] = (
+                published_report.read_bytes() if published_report.exists() else side_files["report.json"]
+            )
     for name, data in {f"{wheel}.metadata": report.metadata, **signed}.items():
         write_new(root, f"targets/{name}", data)
     return signed
@@ -130,13 +132,17 @@ def add_digest_names(root: Path, repository: Repository, projects: Collection[st
 
 def index_files(catalog: Catalog) -> dict[str, bytes]:
     """Build the files of the index that follow from the catalog."""
-    held: dict[str, dict[str, dict[str, str]]] = {"quarantined": {}, "yanked": {}, "deprecated": {}}
+    reasons_by_status: dict[str, dict[str, dict[str, str]]] = {"quarantined": {}, "yanked": {}, "deprecated": {}}
     for release in releases(catalog):
         instead = f"; use {release.replaced_by} instead" if release.replaced_by else ""
-        for status, versions in held.items():
+        for status, versions in reasons_by_status.items():
             if (reason := getattr(release, status)) is not None:
                 versions.setdefault(release.project, {})[release.version] = reason + instead
-    advisories = Advisories(quarantined=held["quarantined"], yanked=held["yanked"], deprecated=held["deprecated"])
+    advisories = Advisories(
+        quarantined=reasons_by_status["quarantined"],
+        yanked=reasons_by_status["yanked"],
+        deprecated=reasons_by_status["deprecated"],
+    )
     return {
         "advisories": encode(advisories), "catalog": encode(catalog),
         search_summaries.NAME: search_summaries.encode(catalog),
@@ -167,14 +173,14 @@ def write_index(
     changed: Collection[str] = (),
 ) -> None:
     """Write the files of a catalog, then the metadata that names them, in an order that survives a crash."""
-    targets, kept = root / "targets", set()
+    targets, served_names = root / "targets", set()
     files = index_files(catalog) | (
         {"types": encode(Types(types=dict(sorted(types.items()))))} if types is not None else {}
     )
     for name, data in files.items():
         if (old := repository.signed(_OF[name], name)) is not None:
-            kept.add(served_name(name, old.hashes["sha256"]))
-        kept.add(served := served_name(name, repository.vouch(_OF[name], name, data)))
+            served_names.add(served_name(name, old.hashes["sha256"]))
+        served_names.add(served := served_name(name, repository.vouch(_OF[name], name, data)))
         if not (targets / served).is_file():
             write_below(targets, served, data)
     names = publishers_of(repository.targets)
@@ -189,5 +195,5 @@ def write_index(
             draft.unlink()
     for name in files if done else ():
         for file in targets.glob(f"*.{name}"):  # keep the previous state for current readers
-            if file.name not in kept:
+            if file.name not in served_names:
                 file.unlink()

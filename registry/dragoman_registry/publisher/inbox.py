@@ -95,14 +95,14 @@ class Draft:
         """
         self.close()
         if not _FILE.fullmatch(file):
-            what = "a source archive" if file.endswith((".tar.gz", ".zip")) else repr(file[:200])
-            raise RegistryError(f"{what} is not a wheel; a registry accepts only wheels", code="upload-invalid")
+            subject = "a source archive" if file.endswith((".tar.gz", ".zip")) else repr(file[:200])
+            raise RegistryError(f"{subject} is not a wheel; a registry accepts only wheels", code="upload-invalid")
         if "sha256_digest" not in claimed:
             raise RegistryError(f"{file} has no sha256_digest", code="upload-invalid")
         for name, digest in (("sha256_digest", self.sha256), ("blake2_256_digest", self._blake2.hexdigest())):
-            wanted = claimed.get(name, digest).lower()
-            if wanted != digest:
-                reason = f"{file} arrived damaged: its {name} is {digest}, but {wanted[:64]!r} was announced"
+            expected = claimed.get(name, digest).lower()
+            if expected != digest:
+                reason = f"{file} arrived damaged: its {name} is {digest}, but {expected[:64]!r} was announced"
                 raise RegistryError(reason, code="upload-invalid", hint="upload it again")
         (self.folder / "content").rename(self.folder / file)
         at = datetime.now(UTC).replace(microsecond=0)
@@ -146,13 +146,13 @@ class Inbox:
         return self._records()[1]
 
     def _records(self) -> tuple[list[Upload], list[Fault]]:
-        found, faults = [], []
+        uploads, faults = [], []
         for folder in self.folder.glob("[!.]*"):
             try:
-                found += [upload] if (upload := self._read(folder.name)) else []
+                uploads += [upload] if (upload := self._read(folder.name)) else []
             except IndexInvalidError as error:
                 faults.append(Fault("unreadable", error.message, folder.name))
-        return sorted(found, key=lambda upload: (upload.at, upload.file)), faults
+        return sorted(uploads, key=lambda upload: (upload.at, upload.file)), faults
 
     def path(self, upload: Upload) -> Path:
         """Return the path of an upload's wheel."""
@@ -160,10 +160,10 @@ class Inbox:
 
     def faults(self) -> dict[str, list[Fault]]:
         """Map each waiting file to the faults that publishing all the uploads together would raise."""
-        found: dict[str, list[Fault]] = {upload.file: [] for upload in self.waiting()}
-        for fault in publish.look([self.folder / file / file for file in found], to=self.registry):
-            found[fault.where].append(fault)
-        return found
+        faults_by_file: dict[str, list[Fault]] = {upload.file: [] for upload in self.waiting()}
+        for fault in publish.look([self.folder / file / file for file in faults_by_file], to=self.registry):
+            faults_by_file[fault.where].append(fault)
+        return faults_by_file
 
     def signed(self) -> dict[str, str]:
         """Map each upload that a publisher signed for to the role; `accept` will verify the signature."""

@@ -65,24 +65,24 @@ def is_unfinished(root: Path) -> bool:
     return any(root.glob(f"*{RECORD}*"))  # a draft of the record counts too
 
 
-def find(root: Path, used: set[str]) -> list[str]:
+def find(root: Path, used_names: set[str]) -> list[str]:
     """List the leftovers by their paths in the registry: drafts, and recorded files that are not in use.
 
     Args:
         root: The registry.
-        used: The result of `in_use`.
+        used_names: The result of `in_use`.
     """
-    found = list[str]()
+    leftovers = list[str]()
     for name in _read(root):
-        if belongs(name) and name not in used:
-            found += [name, *_second_names(root, name)]
+        if belongs(name) and name not in used_names:
+            leftovers += [name, *_second_names(root, name)]
     drafts = [str(file.relative_to(root)) for file in root.rglob(".*.tmp")] if is_unfinished(root) else []
-    return [name for name in dict.fromkeys([*found, *drafts]) if (root / name).is_file()]
+    return [name for name in dict.fromkeys([*leftovers, *drafts]) if (root / name).is_file()]
 
 
-def sweep(root: Path, used: set[str]) -> None:
+def sweep(root: Path, used_names: set[str]) -> None:
     """Remove the leftovers; the caller holds the registry's lock."""
-    for name in find(root, used):
+    for name in find(root, used_names):
         (root / name).unlink()
         with suppress(OSError):  # the folder holds other files
             (root / name).parent.rmdir()
@@ -103,12 +103,12 @@ def in_use(root: Path, catalog: Catalog, repository: Repository, *, accepted: bo
     A file with two names is listed by its plain one. A submission recorded by killed work counts only if it could
     be accepted.
     """
-    used = (
+    targets = (
         {name for role in repository.names() for name in repository.role(role).signed.targets}
         if accepted
         else set[str]()
     )
-    used |= {wheel.path for wheel in wheels(catalog)}
+    targets |= {wheel.path for wheel in wheels(catalog)}
     roles = {f"metadata/{repository.role(name).signed.version}.{name}.json" for name in repository.names()}
     recorded = set(_read(root))
     for name, waiting in repository.pending().items():
@@ -117,22 +117,24 @@ def in_use(root: Path, catalog: Catalog, repository: Repository, *, accepted: bo
         ]:
             continue
         roles.add(file)
-        used |= set(waiting.signed.targets)
+        targets |= set(waiting.signed.targets)
         for target in waiting.signed.targets:  # a driver's libraries are in use with it
             if target.endswith(".driver.json") and belongs(f"targets/{target}"):
                 needed = _dependencies(root / "targets" / target)
-                used |= {f"wheels/{project_of(library)}/{library}" for library in needed}
+                targets |= {f"wheels/{project_of(library)}/{library}" for library in needed}
     for kind in ("metadata", "driver.json", "report.json"):
-        used |= {f"{name}.{kind}" for name in used if name.endswith(".whl")}
-    projects = {one.project for one in catalog.projects} | {project_of(wheel.file) for wheel in catalog.libraries}
-    used |= {f"simple/{project}/index.{kind}" for project in projects for kind in ("html", "v1+json")}
-    return roles | {f"targets/{name}" for name in used}
+        targets |= {f"{name}.{kind}" for name in targets if name.endswith(".whl")}
+    projects = {project.project for project in catalog.projects} | {
+        project_of(wheel.file) for wheel in catalog.libraries
+    }
+    targets |= {f"simple/{project}/index.{kind}" for project in projects for kind in ("html", "v1+json")}
+    return roles | {f"targets/{name}" for name in targets}
 
 
 def _dependencies(sidecar: Path) -> list[str]:
     with suppress(OSError, Unreadable):
-        found = decode(read_plain(sidecar, limit=MAX_MANIFEST), _Named)
-        return [each.file for each in found.dependencies]
+        manifest = decode(read_plain(sidecar, limit=MAX_MANIFEST), _Named)
+        return [dependency.file for dependency in manifest.dependencies]
     return []
 
 

@@ -47,22 +47,22 @@ def mark(
         PLUGIN.check(replaced_by)
     with editing(path, keys, now=now) as edit:
         edit.repository.expect(*ONLINE, "advisories")
-        found = [r for r in releases(edit.catalog) if project in (r.project, r.plugin) and r.version == version]
-        if not found:
+        matches = [r for r in releases(edit.catalog) if project in (r.project, r.plugin) and r.version == version]
+        if not matches:
             raise PluginNotFoundError(f"{path} has no {project} {version}", hint="dragoman plugins browse")
-        kept = found[0].quarantined
-        if kept is not None and status in ("yanked", "deprecated"):
+        quarantine = matches[0].quarantined
+        if quarantine is not None and status in ("yanked", "deprecated"):
             hint = f"lift the quarantine first: dragoman registry mark {path} {project} {version} active"
-            raise ConfigurationError(f"{project} {version} is quarantined ({kept})", hint=hint)
+            raise ConfigurationError(f"{project} {version} is quarantined ({quarantine})", hint=hint)
         marked = replace(
-            found[0],
+            matches[0],
             yanked=reason if status == "yanked" else None,
             quarantined=reason if status == "quarantined" else None,
             deprecated=reason if status == "deprecated" else None,
             replaced_by=replaced_by if status == "deprecated" else "",
         )
         projects = tuple(
-            replace(entry, releases=tuple(marked if release is found[0] else release for release in entry.releases))
+            replace(entry, releases=tuple(marked if release is matches[0] else release for release in entry.releases))
             for entry in edit.catalog.projects
         )
         write_index(path, edit.repository, replace(edit.catalog, projects=projects))

@@ -124,11 +124,11 @@ def _copy_files(location: str, to: Path, registry: Registry, repository: Reposit
             if wheel.path in lost or below(to, f"targets/{wheel.path}.metadata").is_file():
                 continue
             try:
-                found = apart.call(inspect, below(to, f"targets/{wheel.path}"), native=True)
+                report = apart.call(inspect, below(to, f"targets/{wheel.path}"), native=True)
             except RegistryError as error:
                 lost[wheel.path] = Fault(error.code, f"The check was stopped: {error.message}.", wheel.path)
             else:
-                write_below(to, f"targets/{wheel.path}.metadata", found.metadata)
+                write_below(to, f"targets/{wheel.path}.metadata", report.metadata)
     catalog, without = _whole_releases(catalog, lost)
     for name, data in pages(catalog, reader(to), publishers=publishers_of(repository.targets)):
         write_below(to, place_of(name), data)
@@ -138,23 +138,23 @@ def _copy_files(location: str, to: Path, registry: Registry, repository: Reposit
 def _signed(repository: Repository) -> tuple[dict[str, str], list[Fault]]:
     """Map each signed path to its digest; also return a fault for each path or role with an invalid name."""
     faults = [Fault("name", f"{ROLE.reason(name)}.", "metadata/targets") for name in strange(repository.targets)]
-    found: dict[str, str] = {}
+    digests: dict[str, str] = {}
     for role in repository.names():
         for path, target in repository.role(role).signed.targets.items():
             if TARGET.fits(path):
-                found.setdefault(path, target.hashes["sha256"])
+                digests.setdefault(path, target.hashes["sha256"])
             else:
                 faults.append(Fault("name", f"{TARGET.reason(path)}.", f"metadata/{role}"))
-    return found, faults
+    return digests, faults
 
 
 def _without(catalog: Catalog, releases: Container[Release]) -> Catalog:
     """Leave out releases, and drivers without remaining releases."""
     projects = []
     for project in catalog.projects:
-        kept = tuple(release for release in project.releases if release not in releases)
-        if kept or not project.releases:
-            projects.append(replace(project, releases=kept))
+        remaining_releases = tuple(release for release in project.releases if release not in releases)
+        if remaining_releases or not project.releases:
+            projects.append(replace(project, releases=remaining_releases))
     return replace(catalog, projects=tuple(projects))
 
 
@@ -165,8 +165,8 @@ def _whole_releases(catalog: Catalog, lost: Collection[str]) -> tuple[Catalog, l
         own = [name for wheel in release.wheels for name in (wheel.path, f"{wheel.path}.driver.json")]
         if missed := [path for path in (*own, *(wheel.path for wheel in release.dependencies)) if path in lost]:
             lacking.append(release)
-            said = f"{release.plugin} {release.version} needs it and is left out."
-            faults.append(Fault("incomplete", said, missed[0]))
+            reason = f"{release.plugin} {release.version} needs it and is left out."
+            faults.append(Fault("incomplete", reason, missed[0]))
     libraries = tuple(wheel for wheel in catalog.libraries if wheel.path not in lost)
     return replace(_without(catalog, {*lacking}), libraries=libraries), faults
 

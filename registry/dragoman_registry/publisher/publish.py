@@ -102,11 +102,11 @@ def build(
     if not dry_run:
         init(to, keys=keys, now=now)
     with (reading if dry_run else editing)(to, keys, sign, now) as edit:
-        found, catalog, faults = _judge(edit, wheels)
+        reports, catalog, faults = _judge(edit, wheels)
         refuse(faults)
         if not dry_run:
-            _publish(edit, found, beside or {}, catalog)
-    names = {path.name for path in found}
+            _publish(edit, reports, beside or {}, catalog)
+    names = {path.name for path in reports}
     return [release for release in releases(catalog) if names & {wheel.file for wheel in release.wheels}]
 
 
@@ -119,9 +119,9 @@ def look(wheels: Iterable[Path], *, to: Path) -> list[Fault]:
 def refuse(faults: list[Fault]) -> None:
     """Raise WheelRejectedError with every fault, if there are any."""
     if faults:
-        shown = f"nothing was published: {faults[0]}" + (f" (and {len(faults) - 1} more)" if len(faults) > 1 else "")
+        message = f"nothing was published: {faults[0]}" + (f" (and {len(faults) - 1} more)" if len(faults) > 1 else "")
         pairs = tuple((fault.code, str(fault)) for fault in faults)
-        raise WheelRejectedError(shown, hint="correct the wheel and build it again", faults=pairs)
+        raise WheelRejectedError(message, hint="correct the wheel and build it again", faults=pairs)
 
 
 def read_catalog(path: Path) -> Catalog:
@@ -142,38 +142,38 @@ def published(path: Path) -> dict[str, str]:
 
 def _judge(edit: Edit, wheels: Iterable[Path]) -> tuple[dict[Path, WheelReport], Catalog, list[Fault]]:
     """Inspect wheels, and return the catalog extended with them if there is no fault."""
-    found = {path: inspect(path, native=True) for path in wheels}
-    faults = [replace(fault, where=path.name) for path, report in found.items() for fault in report.faults]
-    faults += [*immutable(edit.catalog, found), *edit.claims(found)]
-    catalog, more = (edit.catalog, []) if faults else merged(edit.catalog, found, edit.stamp)
-    return found, catalog, [*faults, *more]
+    reports = {path: inspect(path, native=True) for path in wheels}
+    faults = [replace(fault, where=path.name) for path, report in reports.items() for fault in report.faults]
+    faults += [*immutable(edit.catalog, reports), *edit.claims(reports)]
+    catalog, conflicts = (edit.catalog, []) if faults else merged(edit.catalog, reports, edit.stamp)
+    return reports, catalog, [*faults, *conflicts]
 
 
 def _publish(
-    edit: Edit, found: Mapping[Path, WheelReport], more: Mapping[str, Mapping[str, bytes]], catalog: Catalog
+    edit: Edit, reports: Mapping[Path, WheelReport], side_files: Mapping[str, Mapping[str, bytes]], catalog: Catalog
 ) -> None:
     """Write wheels, sign for their publishers, and accept them if the registry's keys are available."""
     repository, types = edit.repository, dict(edit.types)
-    drivers = {path: project_of(path.name) for path, report in found.items() if report.manifest is not None}
+    drivers = {path: project_of(path.name) for path, report in reports.items() if report.manifest is not None}
     if new := sorted(set(drivers.values()) - roles_of(repository.targets).keys()):
         repository.extend(OWNER, [pattern for project in new for pattern in patterns(project)])
     for path, project in drivers.items():
-        manifest = found[path].manifest
+        manifest = reports[path].manifest
         types |= {kind.name: project for kind in manifest.types} if manifest else {}
     publishers = roles_of(repository.targets)
     signed: dict[str, dict[str, bytes]] = {publishers[project]: {} for project in drivers.values()}
     for role in signed:
         repository.expect_publisher(role)
-    edit.record(found)
-    for path, report in found.items():
-        files = write_wheel(edit.path, path, report, more.get(path.name, {}))
+    edit.record(reports)
+    for path, report in reports.items():
+        files = write_wheel(edit.path, path, report, side_files.get(path.name, {}))
         if path in drivers:
             signed[publishers[drivers[path]]] |= files
     interrupted_writes.record(edit.path, [f"metadata/{repository.next_version(role)}.{role}.json" for role in signed])
     waiting = [role for role, files in signed.items() if repository.submit(role, files)]
     if repository.can_sign(*ONLINE):
-        there = repository.pending()
+        pending = repository.pending()
         for role in waiting:
-            repository.adopt(role, there[role])
-        changed = {project_of(path.name) for path in found}
+            repository.adopt(role, pending[role])
+        changed = {project_of(path.name) for path in reports}
         write_index(edit.path, repository, catalog, types=types if types != edit.types else None, changed=changed)

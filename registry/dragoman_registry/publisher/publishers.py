@@ -47,24 +47,26 @@ def add_publisher(
     Raises:
         ConfigurationError: The name or key is invalid, or a project or type belongs to another.
     """
-    named = [PROJECT.check(re.sub(r"[-_.]+", "-", project).lower()) for project in projects]
+    project_names = [PROJECT.check(re.sub(r"[-_.]+", "-", project).lower()) for project in projects]
     types = list(map(TYPE.check, types))
     role, public = f"{PUBLISHER}{PUBLISHER_NAME.check(name)}", read_public(key)
     with editing(path, keys) as edit:
         edit.repository.expect("targets", "snapshot", "timestamp")
-        known = delegated(edit.repository.targets).get(role)
-        named = list(dict.fromkeys([*named, *(projects_of(known) if known else [])]))
-        if not named:
+        delegation = delegated(edit.repository.targets).get(role)
+        project_names = list(dict.fromkeys([*project_names, *(projects_of(delegation) if delegation else [])]))
+        if not project_names:
             raise ConfigurationError(f"{name} has no project to publish", hint="--project NAME-OF-THE-DISTRIBUTION")
-        for project in named:
+        for project in project_names:
             if (other := publisher_of(edit.repository.targets, project)) not in (None, role):
                 holder = str(other).removeprefix(PUBLISHER)
                 raise ConfigurationError(f"{project} is published by {holder}", hint="choose another project")
-        held = {kind: edit.types[kind] for kind in types if edit.types.get(kind, named[0]) != named[0]}
-        if held and not rebind:
-            said = ", ".join(f"the type {kind!r} is served by {holder}" for kind, holder in held.items())
-            raise ConfigurationError(said, hint=f"--rebind makes {named[0]} serve it from now on")
-        edit.repository.delegate(role, public, [pattern for project in named for pattern in patterns(project)])
-        bound = edit.types | dict.fromkeys(types, named[0])
+        holders = {
+            kind: edit.types[kind] for kind in types if edit.types.get(kind, project_names[0]) != project_names[0]
+        }
+        if holders and not rebind:
+            message = ", ".join(f"the type {kind!r} is served by {holder}" for kind, holder in holders.items())
+            raise ConfigurationError(message, hint=f"--rebind makes {project_names[0]} serve it from now on")
+        edit.repository.delegate(role, public, [pattern for project in project_names for pattern in patterns(project)])
+        bound = edit.types | dict.fromkeys(types, project_names[0])
         write_index(path, edit.repository, edit.catalog, types=bound)
     return Publisher(name=name, keys=(public.keyid,))

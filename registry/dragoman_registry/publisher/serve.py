@@ -102,8 +102,8 @@ async def serving(
             reason = f"the server cannot listen on {host}:{port}: {why}"
             raise ConfigurationError(reason, hint="--port 0 picks a free port") from error
         try:
-            shown = f"[{host}]" if ":" in host else host
-            yield f"http://{shown}:{listening.sockets[0].getsockname()[1]}"
+            url_host = f"[{host}]" if ":" in host else host
+            yield f"http://{url_host}:{listening.sockets[0].getsockname()[1]}"
         finally:
             listening.close()
             await uploads.end()
@@ -136,7 +136,9 @@ class _Doors:
         """Accept a connection; if there are too many, close the one that was silent longest."""
         door: web.RequestHandler = self._server()
         if len(self._server.connections) >= CONNECTIONS:
-            silent = next((each for each in self._until if getattr(each, "transport", None) is not None), door)
+            silent = next(
+                (other_door for other_door in self._until if getattr(other_door, "transport", None) is not None), door
+            )
             if silent is door:
                 return _Closed()
             self._cut(silent, None)
@@ -209,35 +211,35 @@ class _Files:
 
     async def file(self, request: web.Request) -> web.StreamResponse:
         path = request.match_info["path"]
-        found = await anyio.to_thread.run_sync(self._find, path)
-        if found is None:
+        file = await anyio.to_thread.run_sync(self._find, path)
+        if file is None:
             raise web.HTTPNotFound(text="there is no such file\n")
-        if found.name == "index.html" and path and not path.endswith(("/", "index.html")):
+        if file.name == "index.html" and path and not path.endswith(("/", "index.html")):
             raise web.HTTPMovedPermanently(f"{request.path.rpartition('/')[2]}/")
-        kind = _TYPES.get(found.suffix, "application/octet-stream")
-        headers = {"Cache-Control": "max-age=31536000, immutable" if found.suffix == ".whl" else "no-cache"}
+        kind = _TYPES.get(file.suffix, "application/octet-stream")
+        headers = {"Cache-Control": "max-age=31536000, immutable" if file.suffix == ".whl" else "no-cache"}
         if path.startswith("targets/simple/") and path.endswith("/"):
             chosen = _negotiated(request.headers.get("Accept", ""))
             if chosen is None:
                 raise web.HTTPNotAcceptable(text=f"this page is available as {', '.join((*_JSON[:1], *_HTML[:2]))}\n")
             kind, headers["Vary"] = f"{chosen}; charset=utf-8", "Accept"
             if chosen in _JSON:
-                kind, found = _JSON[0], found.with_name("index.v1+json")
+                kind, file = _JSON[0], file.with_name("index.v1+json")
         elif path.startswith("targets/docs/"):  # show an author's text without running scripts
             headers["Content-Security-Policy"] = "sandbox; default-src 'none'"
-        size = (await anyio.to_thread.run_sync(found.stat)).st_size
-        return _File(found, size, headers=headers | {"Content-Type": kind})
+        size = (await anyio.to_thread.run_sync(file.stat)).st_size
+        return _File(file, size, headers=headers | {"Content-Type": kind})
 
     def _find(self, path: str) -> Path | None:
         """Find a file of the registry to serve; never a link out of it, never a folder listing."""
         if "\0" in path or "\\" in path or any(part.startswith(".") for part in path.split("/")):
             return None
         try:
-            found = (self.root / path.lstrip("/")).resolve()
-            if found.is_dir():
-                found = (found / "index.html").resolve()
-            own = found.is_relative_to(self.root) and belongs(found.relative_to(self.root).as_posix())
-            return found if own and found.is_file() else None
+            file = (self.root / path.lstrip("/")).resolve()
+            if file.is_dir():
+                file = (file / "index.html").resolve()
+            own = file.is_relative_to(self.root) and belongs(file.relative_to(self.root).as_posix())
+            return file if own and file.is_file() else None
         except (OSError, RuntimeError):  # too long a name, or a loop of links
             return None
 
@@ -254,7 +256,7 @@ def _negotiated(accept: str) -> str | None:
     for entry in (accept or "*/*").split(","):
         kind, *parameters = (part.strip().lower() for part in entry.split(";"))
         try:
-            weight = next((float(each[2:]) for each in parameters if each.startswith("q=")), 1.0)
+            weight = next((float(parameter[2:]) for parameter in parameters if parameter.startswith("q=")), 1.0)
         except ValueError:
             weight = 0.0
         offered = _HTML[0] if kind in ("*/*", "text/*") else kind

@@ -87,12 +87,12 @@ class Uploads:
         except OSError as error:
             reason = f"the inbox cannot be written: {error.strerror}"
             return self._refused(request, RegistryError(reason, code="inbox-full"))
-        told = events.RegistryUploadReceived(
+        event = events.RegistryUploadReceived(
             registry=str(self.root), file=upload.file, sha256=upload.sha256, publisher=publisher, new=new
         )
-        self._on_event(told)
-        said = "waits for its author's signature" if new else "is already here with the same bytes"
-        return web.Response(text=f"{upload.file} {said}\n")
+        self._on_event(event)
+        outcome = "waits for its author's signature" if new else "is already here with the same bytes"
+        return web.Response(text=f"{upload.file} {outcome}\n")
 
     async def end(self) -> None:
         """End every running upload; its draft is removed when this returns."""
@@ -159,11 +159,13 @@ class Uploads:
         faults = error.faults if isinstance(error, WheelRejectedError) else ()
         codes = {code for code, _ in faults} or {error.code}
         status = next((_STATUS[code] for code in sorted(codes) if code in _STATUS), 400)
-        said = [f"{code}: {reason}" for code, reason in faults or ((error.code, error.message),)]
-        more = [f"try: {error.hint}"] if error.hint else []
+        reasons = [f"{code}: {reason}" for code, reason in faults or ((error.code, error.message),)]
+        hints = [f"try: {error.hint}"] if error.hint else []
         self._on_event(events.RegistryUploadRefused(registry=str(self.root), codes=sorted(codes), reason=error.message))
-        said = [one if one.isprintable() else ascii(one)[1:-1] for one in said]  # terminals show this text
-        response = web.Response(status=status, reason=phrase(said), text="\n".join([*said, *more]) + "\n")
+        reasons = [
+            reason if reason.isprintable() else ascii(reason)[1:-1] for reason in reasons
+        ]  # terminals show this text
+        response = web.Response(status=status, reason=phrase(reasons), text="\n".join([*reasons, *hints]) + "\n")
         if status == 401:
             response.headers["WWW-Authenticate"] = 'Basic realm="registry"'
         return response
@@ -225,12 +227,12 @@ def _check(claimed: Mapping[str, str]) -> None:
         raise RegistryError(f"{kind[:100]!r} is not a wheel", code="upload-invalid")
 
 
-def phrase(said: list[str]) -> str:
+def phrase(reasons: list[str]) -> str:
     """Join as many reasons as safely fit into one header line."""
-    room = sum(1 for length in accumulate(map(len, said)) if length <= 900)
-    kept = said[:room] or [said[0][:900]]
-    kept += [f"and {len(said) - len(kept)} more"] if len(kept) < len(said) else []
-    return "".join(character if " " <= character <= "~" else "?" for character in "; ".join(kept))
+    room = sum(1 for length in accumulate(map(len, reasons)) if length <= 900)
+    parts = reasons[:room] or [reasons[0][:900]]
+    parts += [f"and {len(reasons) - len(parts)} more"] if len(parts) < len(reasons) else []
+    return "".join(character if " " <= character <= "~" else "?" for character in "; ".join(parts))
 
 
 def _digest(token: str) -> bytes:

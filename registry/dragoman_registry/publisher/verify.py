@@ -51,12 +51,12 @@ def verify(path: Path, *, keys: Path | None = None, now: datetime | None = None)
         faults += left_out
         faults += _signatures(path, repository, now or datetime.now(UTC))
         left = find(path, in_use(path, catalog, repository))
-        said = "A killed command left it, or a running one needs it."
-        faults += [Fault(LEFTOVER, said, name) for name in left]
+        reason = "A killed command left it, or a running one needs it."
+        faults += [Fault(LEFTOVER, reason, name) for name in left]
         # If records were left out, their signed files are known too, so do not report those as unlisted.
-        known = in_use(path, catalog, repository, accepted=bool(left_out))
+        listed_names = in_use(path, catalog, repository, accepted=bool(left_out))
         with Apart() as apart:
-            faults += _wheels(path, catalog, repository, {*known, *left}, apart)
+            faults += _wheels(path, catalog, repository, {*listed_names, *left}, apart)
     except RegistryError as error:
         where = str(error.details.get("path", "")).rpartition("targets/")[2] or "metadata"
         return [*faults, Fault("index", error.message, where)]
@@ -67,15 +67,15 @@ def verify(path: Path, *, keys: Path | None = None, now: datetime | None = None)
             faults.append(Fault("missing", "It is missing.", name))
         elif (path / place_of(name)).read_bytes() != data:
             faults.append(Fault("page", "It differs from the catalog.", name))
-    said = "The published folder contains a private key; move it out."
-    return faults + [Fault("private-key", said, str(file.relative_to(path))) for file in path.rglob("*.pem")]
+    reason = "The published folder contains a private key; move it out."
+    return faults + [Fault("private-key", reason, str(file.relative_to(path))) for file in path.rglob("*.pem")]
 
 
 def _signatures(path: Path, repository: Repository, now: datetime) -> Iterator[Fault]:
     for name, metadata in repository.everything():
         if not repository.verified(name, metadata):
-            said = "Its publisher has a new key and must sign it again: dragoman registry sign FOLDER --sign KEY."
-            yield Fault("signature", said, f"metadata/{name}")
+            reason = "Its publisher has a new key and must sign it again: dragoman registry sign FOLDER --sign KEY."
+            yield Fault("signature", reason, f"metadata/{name}")
         if metadata.signed.is_expired(now):
             yield Fault("expired", f"It expired on {metadata.signed.expires:%Y-%m-%d}.", f"metadata/{name}")
     for name in strange(repository.targets):
@@ -97,7 +97,9 @@ def _signatures(path: Path, repository: Repository, now: datetime) -> Iterator[F
                     )
 
 
-def _wheels(path: Path, catalog: Catalog, repository: Repository, known: set[str], apart: Apart) -> Iterator[Fault]:
+def _wheels(
+    path: Path, catalog: Catalog, repository: Repository, listed_names: set[str], apart: Apart
+) -> Iterator[Fault]:
     targets = path / "targets"
     for release in releases(catalog):
         for wheel in release.wheels:
@@ -106,8 +108,8 @@ def _wheels(path: Path, catalog: Catalog, repository: Repository, known: set[str
         yield from _wheel(targets, wheel, None, apart)
     for name, reason in repository.unreadable().items():
         yield Fault("unreadable", f"The publisher's metadata cannot be read: {reason}.", name)
-    there = {file.relative_to(path).as_posix() for file in (targets / "wheels").rglob("[!.]*") if file.is_file()}
-    for name in sorted(name.removeprefix("targets/") for name in there if plain_name(name) not in known):
+    stored_names = {file.relative_to(path).as_posix() for file in (targets / "wheels").rglob("[!.]*") if file.is_file()}
+    for name in sorted(name.removeprefix("targets/") for name in stored_names if plain_name(name) not in listed_names):
         yield Fault("unlisted", "It is not in the catalog.", name)
 
 

@@ -80,23 +80,23 @@ def judge_beginning(url: str, path: str, head: bytes, headers: HTTPMessage) -> N
     kind = str(headers.get("Content-Type", ""))[:60]
     is_json = path.endswith(".json") or path.rpartition("/")[2].rpartition(".")[2] in _INDEX
     if beginning.startswith(_PAGES) or ((is_json or path.endswith(".whl")) and beginning.startswith(b"<")):
-        said = f" ({kind})" if kind else ""
-        raise unreachable(url, f"the answer is a web page{said}, not the file", hint=_SIGN_IN)
+        remark = f" ({kind})" if kind else ""
+        raise unreachable(url, f"the answer is a web page{remark}, not the file", hint=_SIGN_IN)
     if is_json and beginning and not beginning.startswith((b"{", b"[")):
         raise unreachable(url, f"the answer is not JSON{f' but {kind}' if kind else ''}", hint=_SIGN_IN)
 
 
 def _failure(url: str, clause: str, *, hint: str, status: int | None) -> RegistryError:
     details: dict[str, str | int] = {"url": url}
-    shown = url
+    route = url
     if status is not None:
         details["status"] = status
     if proxy := _proxy_of(url):
         address, variable = proxy
-        shown += f", through the proxy {address} of {variable},"
+        route += f", through the proxy {address} of {variable},"
         details["proxy"] = address
         hint = hint or f"check {variable}, or except the host: NO_PROXY={urlsplit(url).hostname}"
-    text = f"{shown} {clause}"
+    text = f"{route} {clause}"
     return RegistryError(text, code="registry-unreachable", hint=hint or "dragoman registry list", details=details)
 
 
@@ -107,6 +107,8 @@ def _proxy_of(url: str) -> tuple[str, str] | None:
     if not proxy or not parts.hostname or proxy_bypass(parts.netloc):
         return None
     name = f"{parts.scheme}_proxy"
-    variable = next((known for known in (name, name.upper()) if os.environ.get(known)), "the system's settings")
+    variable = next(
+        (spelling for spelling in (name, name.upper()) if os.environ.get(spelling)), "the system's settings"
+    )
     place = urlsplit(proxy if "://" in proxy else f"http://{proxy}").netloc.rpartition("@")[2]
     return f"http://{place}"[:_SHOWN], variable

@@ -78,7 +78,7 @@ class BundleSource:
         for info in members:
             name = info.orig_filename
             parts = name.removesuffix("/").split("/")
-            if {"", ".", ".."}.intersection(parts) or any(each in name for each in "\\:\0"):
+            if {"", ".", ".."}.intersection(parts) or any(character in name for character in "\\:\0"):
                 raise self._damaged(f"{name[:200]!r} is not a path in a registry")
             if name in seen:
                 raise self._damaged(f"it has {name[:200]!r} twice")

@@ -168,8 +168,8 @@ class _Connection(HTTPConnection):
         self.response_class = self._answer  # type: ignore[assignment]
 
     def _answer(self, *arguments: Any, **options: Any) -> _Response:
-        self._answers.append(made := _Response(*arguments, pace=self._pace, **options))
-        return made
+        self._answers.append(response := _Response(*arguments, pace=self._pace, **options))
+        return response
 
     def connect(self) -> None:
         self._pace.aside(super().connect, undo=self._give_up)

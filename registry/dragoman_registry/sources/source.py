@@ -103,8 +103,8 @@ def _unreadable(path: Path, reason: object) -> RegistryError:
 class NoSource:
     """An invalid location of a registry."""
 
-    def __init__(self, shown: str) -> None:
-        self.shown = shown
+    def __init__(self, location: str) -> None:
+        self.shown = location
 
     def chunks(self, path: str) -> Generator[bytes]:
         """Raise RegistryError for every path."""

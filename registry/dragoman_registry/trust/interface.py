@@ -75,16 +75,16 @@ class TrustedPath:
         return {}
 
 
-def agreed(asked: SignedFile, vouched: SignedFile, where: str) -> SignedFile:
+def agreed(requested: SignedFile, vouched: SignedFile, where: str) -> SignedFile:
     """Return the vouched file after comparing it with the requested one.
 
     Raises:
         TrustError: The catalog names other bytes, or the file is larger than the limit.
     """
-    if asked.sha256 not in (None, vouched.sha256):
-        text = f"the catalog of {where} and the signature name different bytes for {asked.path}"
-        details = {"path": asked.path, "expected": vouched.sha256, "actual": asked.sha256}
+    if requested.sha256 not in (None, vouched.sha256):
+        text = f"the catalog of {where} and the signature name different bytes for {requested.path}"
+        details = {"path": requested.path, "expected": vouched.sha256, "actual": requested.sha256}
         raise TrustError(text, hint="tell the registry's operator; nothing was installed", details=details)
-    if asked.sha256 is None and vouched.size > asked.size:
-        raise TrustError(f"{asked.path} of {where} has {vouched.size} bytes; at most {asked.size} are read")
+    if requested.sha256 is None and vouched.size > requested.size:
+        raise TrustError(f"{requested.path} of {where} has {vouched.size} bytes; at most {requested.size} are read")
     return vouched

@@ -126,8 +126,8 @@ def read_public(path: Path) -> Key:
 
 
 def _no_key(path: Path, reason: object) -> ConfigurationError:
-    said = getattr(reason, "strerror", None) or reason
-    return ConfigurationError(f"{path} cannot be used as a key: {said}", hint="make one: dragoman driver key FILE")
+    cause = getattr(reason, "strerror", None) or reason
+    return ConfigurationError(f"{path} cannot be used as a key: {cause}", hint="make one: dragoman driver key FILE")
 
 
 def _public_bytes(signer: CryptoSigner) -> bytes:

@@ -41,12 +41,12 @@ def parse_metadata(path: Path, kind: type[Any]) -> Metadata[Any]:
     return metadata
 
 
-def read_roots(folder: Path, known: Path) -> Metadata[Root]:
+def read_roots(folder: Path, first_root: Path) -> Metadata[Root]:
     """Follow the chain of roots, each signed by the previous one, and return the last.
 
     Args:
         folder: The folder of metadata.
-        known: The copy of the first root beside the keys; the first root must match it.
+        first_root: The copy of the first root beside the keys; the first root must match it.
 
     Raises:
         IndexInvalidError: As `parse_metadata`.
@@ -54,8 +54,8 @@ def read_roots(folder: Path, known: Path) -> Metadata[Root]:
     """
     path = folder / "1.root.json"
     root = parse_metadata(path, Root)
-    if known.is_file() and known.read_bytes() != read_plain(path, limit=MAX_ROLE):
-        text = f"{path} is not the root that was made with the keys in {known.parent}"
+    if first_root.is_file() and first_root.read_bytes() != read_plain(path, limit=MAX_ROLE):
+        text = f"{path} is not the root that was made with the keys in {first_root.parent}"
         raise TrustError(text, hint="the folder was changed; restore it from a copy", code="root-mismatch")
     while (path := folder / f"{root.signed.version + 1}.root.json").is_file():
         following = parse_metadata(path, Root)

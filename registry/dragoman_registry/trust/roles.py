@@ -81,8 +81,8 @@ def publisher_roles(targets: Targets) -> Iterator[DelegatedRole]:
 
 def projects_of(role: DelegatedRole) -> list[str]:
     """List the projects that a publisher's role may sign for."""
-    found = [pattern.split("/")[1] for pattern in role.paths or () if pattern.startswith("wheels/")]
-    return [project for project in found if PROJECT.fits(project)]
+    projects = [pattern.split("/")[1] for pattern in role.paths or () if pattern.startswith("wheels/")]
+    return [project for project in projects if PROJECT.fits(project)]
 
 
 def publishers_of(targets: Targets) -> dict[str, str]:

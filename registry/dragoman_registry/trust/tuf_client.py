@@ -103,12 +103,12 @@ class TufTrust:
         def question(updater: Updater) -> dict[str, bytes]:
             targets = Metadata[Targets].from_file(str(self._cache / "targets.json")).signed
             snapshot = Metadata[Snapshot].from_file(str(self._cache / "snapshot.json")).signed
-            found = ["root", "targets"]
+            role_names = ["root", "targets"]
             for name, role in delegated(targets).items():
                 if f"{name}.json" in snapshot.meta and role.paths:
                     updater.get_targetinfo(role.paths[0].replace("*", "-"))  # this verifies the role, found or not
-                    found.append(name)
-            return {name: (self._cache / f"{name}.json").read_bytes() for name in found}
+                    role_names.append(name)
+            return {name: (self._cache / f"{name}.json").read_bytes() for name in role_names}
 
         return self._ask(question)
 
@@ -142,16 +142,16 @@ class TufTrust:
 
     def _bootstrap(self) -> bytes:
         """Find the starting root: in the cache, or in the registry under any version number."""
-        kept = self._cache / "pinned.root.json"
-        if kept.is_file():
-            data = kept.read_bytes()
+        pinned_file = self._cache / "pinned.root.json"
+        if pinned_file.is_file():
+            data = pinned_file.read_bytes()
             if not self._root or hashlib.sha256(data).hexdigest() == self._root:
                 self._root = hashlib.sha256(data).hexdigest()
                 return data
         if not self._root and not self._first_use:
             hint = "dragoman registry add LOCATION --root SHA256; ask its operator for the digest"
             raise TrustError(f"no root is known for {self._where}", hint=hint, code="root-unknown")
-        found = []
+        digests = []
         for version in range(1, MAX_ROTATIONS):
             try:
                 data = read(self._source, f"metadata/{version}.root.json", limit=MAX_ROOT)
@@ -164,16 +164,16 @@ class TufTrust:
                     raise TrustError(text, hint=hint, code=UNSIGNED) from error
                 break
             digest = hashlib.sha256(data).hexdigest()
-            found.append(digest)
+            digests.append(digest)
             if digest == (self._root or digest):
                 self._root = digest
-                write(kept, data)
+                write(pinned_file, data)
                 return data
         hint = "ask its operator for the root's digest; another registry may have taken its place"
-        others = list(dict.fromkeys(found))
-        more = f" and {len(others) - 1} later ones" if len(others) > 1 else ""
-        text = f"{self._where} does not begin with the root {self._root}; it has {others[0]}{more}"
-        raise TrustError(text, hint=hint, code="root-mismatch", details={"expected": self._root, "actual": found[0]})
+        others = list(dict.fromkeys(digests))
+        suffix = f" and {len(others) - 1} later ones" if len(others) > 1 else ""
+        text = f"{self._where} does not begin with the root {self._root}; it has {others[0]}{suffix}"
+        raise TrustError(text, hint=hint, code="root-mismatch", details={"expected": self._root, "actual": digests[0]})
 
     @contextmanager
     def _explained(self) -> Iterator[None]:

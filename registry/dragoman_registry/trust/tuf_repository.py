@@ -92,10 +92,10 @@ class Repository:
 
     def _begin(self, upstream: Root | None) -> None:
         own = ("snapshot", "timestamp") if upstream else ("targets", "snapshot", "timestamp")
-        made: dict[str, list[Key]] = {}
-        made |= {role: [self.keys.new(role).public_key] for role in own}
-        made["root"] = [self.keys.new(f"root-{number}").public_key for number in range(1, roles.ROOT_KEYS + 1)]
-        self._root = Metadata(roles.new_root(made, self._expiry("root")))
+        keys_by_role: dict[str, list[Key]] = {}
+        keys_by_role |= {role: [self.keys.new(role).public_key] for role in own}
+        keys_by_role["root"] = [self.keys.new(f"root-{number}").public_key for number in range(1, roles.ROOT_KEYS + 1)]
+        self._root = Metadata(roles.new_root(keys_by_role, self._expiry("root")))
         self._timestamp = Metadata(Timestamp(expires=self._expiry("timestamp")))
         self._snapshot = Metadata(Snapshot(expires=self._expiry("snapshot")))
         self._new = {"root", "targets", "snapshot", "timestamp"}
@@ -220,9 +220,9 @@ class Repository:
 
     def vouch(self, role: str, path: str, data: bytes) -> str:
         """Record a target's size and digest in one of the registry's own roles, and return the digest."""
-        target, there = TargetFile.from_data(path, data, ["sha256"]), self.role(role).signed.targets
-        if there.get(path) != target:
-            there[path] = target
+        target, targets = TargetFile.from_data(path, data, ["sha256"]), self.role(role).signed.targets
+        if targets.get(path) != target:
+            targets[path] = target
             self._changed.add(role)
         return str(target.hashes["sha256"])
 
@@ -238,10 +238,10 @@ class Repository:
         waiting = self.pending().get(name)
         sound = waiting is not None and not list(self.problems(name, waiting))
         metadata = deepcopy(waiting if sound and waiting else self.role(name))
-        made = {path: TargetFile.from_data(path, data, ["sha256"]) for path, data in files.items()}
-        if all(metadata.signed.targets.get(path) == target for path, target in made.items()):
+        targets = {path: TargetFile.from_data(path, data, ["sha256"]) for path, data in files.items()}
+        if all(metadata.signed.targets.get(path) == target for path, target in targets.items()):
             return metadata.signed.targets != self.role(name).signed.targets
-        metadata.signed.targets.update(made)
+        metadata.signed.targets.update(targets)
         self.write_publisher(name, metadata)
         return True
 
@@ -283,9 +283,9 @@ class Repository:
 
     def extend(self, name: str, paths: list[str]) -> None:
         """Let a role of the registry's owner sign further paths; make the role and its key if missing."""
-        known = roles.delegated(self.targets).get(name)
-        key = self.targets.get_key(known.keyids[0]) if known else self.keys.new(name).public_key
-        self.delegate(name, key, [*(known.paths or [] if known else []), *paths])
+        delegation = roles.delegated(self.targets).get(name)
+        key = self.targets.get_key(delegation.keyids[0]) if delegation else self.keys.new(name).public_key
+        self.delegate(name, key, [*(delegation.paths or [] if delegation else []), *paths])
 
     def resign(self, name: str) -> None:
         """Sign a publisher's accepted metadata again. Raises as `submit`."""

@@ -154,15 +154,15 @@ def _archive(archive: Archive, report: WheelReport, caps: WheelLimits) -> None:
 
 
 def _path(name: str) -> Iterator[Fault]:
-    parts, shown = name.removesuffix("/").split("/"), name if len(name) <= 200 else f"{name[:200]}…"
+    parts, short_name = name.removesuffix("/").split("/"), name if len(name) <= 200 else f"{name[:200]}…"
     if name.startswith("/") or ".." in parts or "\\" in name or "\0" in name or re.match(r"[A-Za-z]:", name):
-        yield Fault("path-escape", f"{shown!r} would be written outside the plugin folder.")
+        yield Fault("path-escape", f"{short_name!r} would be written outside the plugin folder.")
     elif folded(installed_path(name).partition("/")[0]) == LISTING:
-        yield Fault("path-reserved", f"{shown!r} would be installed as {LISTING}, which the store writes itself.")
+        yield Fault("path-reserved", f"{short_name!r} would be installed as {LISTING}, which the store writes itself.")
     elif len(name) > _LONGEST or len(name.encode(errors="replace")) > _LONGEST or len(parts) > _DEEPEST:
-        yield Fault("path-reserved", f"{shown!r} is too long or too deep for some systems.")
+        yield Fault("path-reserved", f"{short_name!r} is too long or too deep for some systems.")
     elif any(not _portable(part) for part in parts):
-        yield Fault("path-reserved", f"{shown!r} is not a portable file name.")
+        yield Fault("path-reserved", f"{short_name!r} is not a portable file name.")
 
 
 def _portable(part: str) -> bool:

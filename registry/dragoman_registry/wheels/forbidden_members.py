@@ -25,7 +25,7 @@ def check_members(report: WheelReport, *, native: bool) -> None:
         native: Whether native code is allowed.
     """
     own = f"{report.dist_info.removesuffix('.dist-info')}.data"
-    named, machine_code = report.name and f"{report.name.stem}.data", {*report.machine_code}
+    expected_folder, machine_code = report.name and f"{report.name.stem}.data", {*report.machine_code}
     for name, path in report.placed.items():
         if path.lower().endswith(".pth"):
             report.add("pth-file", f"{name} would run code at interpreter start.")
@@ -38,7 +38,7 @@ def check_members(report: WheelReport, *, native: bool) -> None:
             scheme, _, inner = rest.partition("/")
             if scheme == "scripts":
                 report.add("scripts", f"A driver may not install the command {inner}.")
-            elif scheme not in ("purelib", "platlib") or not inner or top != own or top != named:
+            elif scheme not in ("purelib", "platlib") or not inner or top != own or top != expected_folder:
                 report.add("data-scheme", f"{name} would be installed outside the package.")
     _modules(report)
 

@@ -51,14 +51,14 @@ def provided() -> dict[str, str]:
         seen.add(project)
         owners.setdefault(project.replace("-", "_"), project)
         try:
-            found = distribution(project)
+            package = distribution(project)
         except PackageNotFoundError:
             continue  # a dependency for another platform
-        for file in found.files or ():
+        for file in package.files or ():
             top = file.parts[0]
             if top.endswith((".py", ".so", ".pyd")) or (len(file.parts) > 1 and top.isidentifier()):
                 owners.setdefault(top.partition(".")[0], project)
-        for text in found.requires or ():
+        for text in package.requires or ():
             requirement = parse_requirement(text)
             if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
                 todo.append(project_name(requirement.name))

@@ -179,17 +179,17 @@ def _relations(manifest: Manifest) -> Iterator[str]:
 def _asked(manifest: Manifest) -> Iterator[str]:
     """Find labels and permission lists that a question or form cannot show completely."""
     labels = {"$": manifest.label}
-    labels |= {f"$.types[{at}]": one.label for at, one in enumerate(manifest.types)}
-    labels |= {f"$.auth_methods[{at}]": one.label for at, one in enumerate(manifest.auth_methods)}
+    labels |= {f"$.types[{at}]": kind.label for at, kind in enumerate(manifest.types)}
+    labels |= {f"$.auth_methods[{at}]": method.label for at, method in enumerate(manifest.auth_methods)}
     for at, field in enumerate(manifest.form):
         labels[f"$.form[{at}]"] = field.label
-        labels |= {f"$.form[{at}].choices[{number}]": one.label for number, one in enumerate(field.choices)}
+        labels |= {f"$.form[{at}].choices[{number}]": choice.label for number, choice in enumerate(field.choices)}
     for place, label in labels.items():
         if not label.strip() or len(label) > MAX_LABEL:
             yield f"{place}.label: it has {len(label)} characters; a label has 1 to {MAX_LABEL} and is not blank"
-    most = max([len(manifest.permissions), *(each.count(",") + 1 for each in manifest.permissions)])
-    if most > _MOST_PERMISSIONS:
-        yield f"$.permissions: {most} are too many to ask about; {_MOST_PERMISSIONS} are allowed"
+    count = max([len(manifest.permissions), *(permission.count(",") + 1 for permission in manifest.permissions)])
+    if count > _MOST_PERMISSIONS:
+        yield f"$.permissions: {count} are too many to ask about; {_MOST_PERMISSIONS} are allowed"
 
 
 def _form(manifest: Manifest) -> Iterator[str]:
@@ -203,7 +203,7 @@ def _form(manifest: Manifest) -> Iterator[str]:
             yield f"$.form: {name!r} has to be a field of kind {ACTED_ON[name].value!r}, because the host uses it"
         if fields[name].visible_if:
             yield f"$.form: {name!r} must always be shown, because the host uses it"
-    if "ssl_mode" in fields and (modes := {each.value for each in fields["ssl_mode"].choices} - {*SslMode}):
+    if "ssl_mode" in fields and (modes := {choice.value for choice in fields["ssl_mode"].choices} - {*SslMode}):
         yield f"$.form: 'ssl_mode' cannot offer {', '.join(sorted(modes))}; allowed are {', '.join(SslMode)}"
     granted = {name.removeprefix("fs:read=") for name in manifest.permissions if name.startswith("fs:read=")}
     for name in sorted(granted | {"ca_file", "client_certificate"} & fields.keys()):
@@ -220,8 +220,8 @@ def _form(manifest: Manifest) -> Iterator[str]:
             if other not in fields:
                 yield f"{at}.visible_if: there is no field {other!r}"
             elif fields[other].kind is FieldKind.CHOICE:
-                known = {choice.value for choice in fields[other].choices}
-                strange = [value for value in allowed if value not in known]
+                choices = {choice.value for choice in fields[other].choices}
+                strange = [value for value in allowed if value not in choices]
                 yield from (f"{at}.visible_if.{other}: {value!r} is not one of its choices" for value in strange)
     yield from _client(manifest, fields)
     offered = [choice.value for choice in fields["auth_method"].choices] if "auth_method" in fields else []
@@ -255,6 +255,6 @@ def _default(entry: FormField) -> Iterator[str]:
         yield "the default must verify TLS certificates; a person may change it"
     elif entry.kind is FieldKind.CHOICE and entry.default not in {choice.value for choice in entry.choices}:
         yield f"{quoted(entry.default)} is not one of its choices"
-    wanted = {FieldKind.INTEGER: int, FieldKind.SWITCH: bool}.get(entry.kind, str)
-    if type(entry.default) is not wanted:
+    expected_type = {FieldKind.INTEGER: int, FieldKind.SWITCH: bool}.get(entry.kind, str)
+    if type(entry.default) is not expected_type:
         yield f"{quoted(entry.default)} does not fit kind {entry.kind.value!r}"

@@ -94,8 +94,8 @@ def _text(archive: Archive, report: WheelReport, name: str, *, code: str) -> str
 def _identity(report: WheelReport) -> None:
     assert report.name is not None
     if not report.name.canonical:
-        wanted = f"{report.name.project.replace('-', '_')}-{report.name.version}-…"
-        report.add("name-mismatch", f"The file name is not canonical: {wanted!r} is expected.")
+        expected = f"{report.name.project.replace('-', '_')}-{report.name.version}-…"
+        report.add("name-mismatch", f"The file name is not canonical: {expected!r} is expected.")
     _same(report, "the .dist-info folder", *report.dist_info.removesuffix(".dist-info").rpartition("-")[::2])
 
 
@@ -120,15 +120,15 @@ def _metadata(
     report.metadata = text.encode()
     if expected and expected.metadata_sha256 not in ("", hashlib.sha256(report.metadata).hexdigest()):
         report.add("metadata", "METADATA differs from the copy published beside the wheel.")
-    found, faults = parse_metadata(text, strict=strict)
+    metadata, faults = parse_metadata(text, strict=strict)
     report.faults += [Fault("metadata", reason) for reason in faults]
-    if found is None:
+    if metadata is None:
         return
-    _same(report, "METADATA", found.name, found.version)
-    report.requires_python, report.requires = found.requires_python, list(found.requires)
-    report.summary, report.readme = found.summary, found.description
-    if host and not holds(found.requires_python, host.python):
-        report.add("metadata", f"Requires-Python is {found.requires_python}, but this is Python {host.python}.")
+    _same(report, "METADATA", metadata.name, metadata.version)
+    report.requires_python, report.requires = metadata.requires_python, list(metadata.requires)
+    report.summary, report.readme = metadata.summary, metadata.description
+    if host and not holds(metadata.requires_python, host.python):
+        report.add("metadata", f"Requires-Python is {metadata.requires_python}, but this is Python {host.python}.")
 
 
 def _tags(archive: Archive, report: WheelReport, host: Host | None) -> None:
@@ -137,22 +137,22 @@ def _tags(archive: Archive, report: WheelReport, host: Host | None) -> None:
         return
     inside: set[str] = set()
     try:
-        told = parse_headers(text)
-        for line in dict.fromkeys(told.get_all("Tag", ())):
+        headers = parse_headers(text)
+        for line in dict.fromkeys(headers.get_all("Tag", ())):
             inside |= parse_tags(line) if len(inside) <= MAX_TAGS else set()
     except Unreadable as error:
         report.add("tags", f"WHEEL cannot be read: {error}.")
         return
-    version = told.get_all("Wheel-Version", [])
+    version = headers.get_all("Wheel-Version", [])
     if len(version) != 1 or not re.fullmatch(r"1\.[0-9]{1,3}", version[0]):
         report.add("metadata", f"WHEEL: Wheel-Version is {' and '.join(version) or 'missing'}; 1.0 is expected.")
-    if len(told.get_all("Root-Is-Purelib", [])) > 1:
+    if len(headers.get_all("Root-Is-Purelib", [])) > 1:
         report.add("metadata", "WHEEL has Root-Is-Purelib twice.")
-    named = ", ".join(sorted(report.name.tags))
+    tags = ", ".join(sorted(report.name.tags))
     if inside != report.name.tags:
-        report.add("tags", f"The file name says {named}, but WHEEL says {', '.join(sorted(inside)) or 'nothing'}.")
+        report.add("tags", f"The file name says {tags}, but WHEEL says {', '.join(sorted(inside)) or 'nothing'}.")
     if host and not report.name.tags & set(host.tags):
-        report.add("tags", f"The wheel is for {named}; this host accepts {', '.join(host.tags[:3])}, ….")
+        report.add("tags", f"The wheel is for {tags}; this host accepts {', '.join(host.tags[:3])}, ….")
 
 
 def _entry_points(archive: Archive, report: WheelReport) -> tuple[dict[str, str], list[str]]:
@@ -200,21 +200,23 @@ def _promises(report: WheelReport, manifest: Manifest, name: str) -> None:
     if not any(path.startswith((f"{module}.", f"{module}/__init__.")) for path in report.placed.values()):
         report.add("manifest", f"$.entry: {manifest.entry.partition(':')[0]} is not in the wheel.")
     required = [r for r in report.requires if project_name(r.name) == API]
-    wanted = ",".join(dict.fromkeys(str(r.specifier) for r in required if str(r.specifier)))
-    if not required or not _equal(wanted, manifest.host_api):
-        says = f"{API}{wanted}" if required else "nothing"
+    specifier = ",".join(dict.fromkeys(str(r.specifier) for r in required if str(r.specifier)))
+    if not required or not _equal(specifier, manifest.host_api):
+        says = f"{API}{specifier}" if required else "nothing"
         report.add("host-api", f"The manifest says {manifest.host_api}, but the wheel requires {says}.")
-    there = set(provided().values()) - {"dragoman"} | {API} | {project_of(d.file) for d in manifest.dependencies}
+    available_projects = (
+        set(provided().values()) - {"dragoman"} | {API} | {project_of(d.file) for d in manifest.dependencies}
+    )
     for requirement in report.requires:
-        shown = f"Requires-Dist: {str(requirement)[:200]}"
+        line = f"Requires-Dist: {str(requirement)[:200]}"
         if requirement.url:
-            report.add("metadata", f"{shown} names an address; wheels come only from the registry.")
-        if project_name(requirement.name) not in there:
-            report.add("metadata", f"{shown} is not among the manifest's dependencies.")
+            report.add("metadata", f"{line} names an address; wheels come only from the registry.")
+        if project_name(requirement.name) not in available_projects:
+            report.add("metadata", f"{line} is not among the manifest's dependencies.")
 
 
-def _equal(one: str, other: str) -> bool:
+def _equal(text: str, other: str) -> bool:
     try:
-        return parse_range(one) == parse_range(other)
+        return parse_range(text) == parse_range(other)
     except Unreadable:
         return False

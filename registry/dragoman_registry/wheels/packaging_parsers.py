@@ -58,16 +58,16 @@ _HEADERS = {
 """Maps each header that some reader parses to its maximum number of characters."""
 
 
-def _measure(text: str, what: str, longest: int) -> None:
+def _measure(text: str, kind: str, longest: int) -> None:
     """Refuse a text that is too large for a parser."""
-    many = f"{text[:40]!r}… cannot be read as {what}: "
+    many = f"{text[:40]!r}… cannot be read as {kind}: "
     if len(text) > longest:
         raise Unreadable(f"{many}it has {len(text)} characters; {longest} are allowed")
     if _DIGITS.search(text):
         raise Unreadable(f"{many}it has a number with more than {MAX_DIGITS} digits")
-    for sign, name, most in (("(", "parentheses", MAX_PARENTHESES), (",", "clauses", MAX_CLAUSES)):
-        if (count := text.count(sign)) > most:
-            raise Unreadable(f"{many}it has {count} {name}; {most} are allowed")
+    for sign, name, limit in (("(", "parentheses", MAX_PARENTHESES), (",", "clauses", MAX_CLAUSES)):
+        if (count := text.count(sign)) > limit:
+            raise Unreadable(f"{many}it has {count} {name}; {limit} are allowed")
 
 
 def project_name(text: str) -> str:
@@ -118,12 +118,12 @@ def parse_requirement(text: str) -> Requirement:
 
     _measure(text, "a requirement", MAX_REQUIREMENT)
     try:
-        found = Requirement(text)
-        str(found)  # fails for a value with both kinds of quotes
+        requirement = Requirement(text)
+        str(requirement)  # fails for a value with both kinds of quotes
     except (ValueError, RecursionError) as error:
-        said = str(error).partition("\n")[0]
-        raise Unreadable(f"{text[:200]!r} is not a requirement: {said}") from error
-    return found
+        reason = str(error).partition("\n")[0]
+        raise Unreadable(f"{text[:200]!r} is not a requirement: {reason}") from error
+    return requirement
 
 
 def needed(requirement: Requirement) -> bool:
@@ -139,7 +139,7 @@ def needed(requirement: Requirement) -> bool:
 def _possible(parts: object) -> bool:
     """Check whether a parsed marker can be true if no `extra == "…"` is; "and" binds closer than "or"."""
     if isinstance(parts, tuple):
-        left, operator, right = (each.serialize() for each in parts)
+        left, operator, right = (term.serialize() for term in parts)
         return operator != "==" or "extra" not in (left, right) or {left, right} <= {"extra", '""'}
     assert isinstance(parts, list)
     groups: list[list[bool]] = [[]]
@@ -194,18 +194,18 @@ def parse_headers(text: str) -> Message:
     """Read the headers of METADATA or WHEEL without a body that follows. Raises Unreadable."""
     from email.parser import HeaderParser
 
-    found = HeaderParser().parsestr(text)
-    if len(found) > MAX_HEADERS:
-        raise Unreadable(f"it has {len(found)} headers; {MAX_HEADERS} are allowed")
-    if mime := next((name for name in found if _MIME.fullmatch(name.lower())), ""):
+    headers = HeaderParser().parsestr(text)
+    if len(headers) > MAX_HEADERS:
+        raise Unreadable(f"it has {len(headers)} headers; {MAX_HEADERS} are allowed")
+    if mime := next((name for name in headers if _MIME.fullmatch(name.lower())), ""):
         # With this header a mail parser would split the body into nested parts.
         raise Unreadable(f"it has the mail header {mime}")
-    if (long := sum(map(len, map(str, found.get_all("Requires-Dist", ()))))) > MAX_REQUIREMENTS:
+    if (long := sum(map(len, map(str, headers.get_all("Requires-Dist", ()))))) > MAX_REQUIREMENTS:
         raise Unreadable(f"its requirements have {long} characters; {MAX_REQUIREMENTS} are allowed")
-    for name, value in found.items():
+    for name, value in headers.items():
         if name.lower() in _HEADERS:
             _measure(str(value), name, _HEADERS[name.lower()])
-    return found
+    return headers
 
 
 class Metadata(NamedTuple):
@@ -259,12 +259,12 @@ def parse_metadata(text: str, *, strict: bool) -> tuple[Metadata | None, list[st
         return None, [*faults, f"METADATA: {error}."]
 
 
-def _used(found: Any) -> Metadata:
+def _used(metadata: Any) -> Metadata:
     return Metadata(
-        name=str(found.name),
-        version=str(found.version),
-        requires_python=str(parse_range(str(found.requires_python or ""))),
-        requires=tuple(filter(needed, found.requires_dist or ())),
-        summary=found.summary or "",
-        description=found.description or "",
+        name=str(metadata.name),
+        version=str(metadata.version),
+        requires_python=str(parse_range(str(metadata.requires_python or ""))),
+        requires=tuple(filter(needed, metadata.requires_dist or ())),
+        summary=metadata.summary or "",
+        description=metadata.description or "",
     )

@@ -68,15 +68,15 @@ def find_directory(path: Path) -> tuple[Directory, list[str]]:
     at = tail.rfind(b"PK\5\6", 0, len(tail) - _END.size + 4)
     if at < 0:
         raise NotAWheel("it has no directory at its end")
-    _, disk, first, here, count, size, offset, comment = _END.unpack_from(tail, at)
+    _, disk, first, disk_entries, count, size, offset, comment = _END.unpack_from(tail, at)
     if size > MAX_DIRECTORY:
         raise NotAWheel(f"its directory is larger than {MAX_DIRECTORY} bytes")
     faults = []
     if at + _END.size != len(tail) or comment:
         faults.append("data follows its end")
-    if disk or first or here != count:
+    if disk or first or disk_entries != count:
         faults.append("it is one of several parts")
-    if 0xFFFF in (here, count) or 0xFFFFFFFF in (size, offset) or b"PK\6\7" in tail[max(0, at - 20) : at]:
+    if 0xFFFF in (disk_entries, count) or 0xFFFFFFFF in (size, offset) or b"PK\6\7" in tail[max(0, at - 20) : at]:
         faults.append("it uses ZIP64, which no wheel needs")
     elif offset + size != length - len(tail) + at:
         faults.append("its directory is not where its end record says")
@@ -94,11 +94,11 @@ def ambiguities(path: Path, directory: Directory) -> Iterator[str]:
                 yield f"its end record counts {directory.files} files, its directory {len(entries)}"
             position = 0
             for offset, entry in entries:
-                shown = entry.name.decode(errors="replace")
+                label = entry.name.decode(errors="replace")
                 if offset != position:
-                    yield f"{shown!r} {'overlaps another file' if offset < position else 'follows hidden bytes'}"
+                    yield f"{label!r} {'overlaps another file' if offset < position else 'follows hidden bytes'}"
                 file.seek(offset)
-                position = offset + (yield from _local(file, entry, shown))
+                position = offset + (yield from _local(file, entry, label))
             if position != directory.offset:
                 yield "hidden bytes precede its directory"
         except (struct.error, ValueError) as error:
@@ -120,28 +120,28 @@ def _entries(data: bytes) -> Iterator[tuple[int, _Told]]:
         yield offset, entry
 
 
-def _local(file: BinaryIO, entry: _Told, shown: str) -> Generator[str, None, int]:
+def _local(file: BinaryIO, entry: _Told, label: str) -> Generator[str, None, int]:
     """Read the descriptions before and after a file; return the bytes that they and the file take."""
     head = file.read(_LOCAL.size)
     mark, _, flags, method, _, _, crc, packed, size, name, extra = _LOCAL.unpack(head)
     if mark != b"PK\3\4":
-        raise ValueError(f"{shown!r} is not where the directory says")
+        raise ValueError(f"{label!r} is not where the directory says")
     local = _Told(file.read(name), flags, method, crc, packed, size)
     _check_extra(file.read(extra))
     behind = 0
     if flags & _DESCRIBED:
         file.seek(entry.packed, 1)
-        told = file.read(16)
-        behind = 16 if told.startswith(b"PK\7\x08") else 12
-        crc, packed, size = struct.unpack("<3L", told[behind - 12 : behind])
+        descriptor = file.read(16)
+        behind = 16 if descriptor.startswith(b"PK\7\x08") else 12
+        crc, packed, size = struct.unpack("<3L", descriptor[behind - 12 : behind])
         local = local._replace(crc=crc, packed=packed, size=size)
         if method != _DEFLATED:
-            yield f"{shown!r} does not state where it ends"
+            yield f"{label!r} does not state where it ends"
     if local != entry:
         differs = ", ".join(key for key in entry._fields if getattr(local, key) != getattr(entry, key))
-        yield f"{shown!r} has a different {differs} before the file than in the directory"
+        yield f"{label!r} has a different {differs} before the file than in the directory"
     if not entry.name.isascii() and not entry.flags & _UTF8:
-        yield f"{shown!r} does not state the encoding of its name"
+        yield f"{label!r} does not state the encoding of its name"
     return int(_LOCAL.size + name + extra + entry.packed + behind)
 
 

@@ -32,12 +32,12 @@ def page_of(project: str) -> str:
 
 def catalogue_pages(catalog: Catalog) -> Iterator[tuple[str, bytes]]:
     """Build the front page, and a full page if the front page cannot show every driver without JavaScript."""
-    drivers = sorted(map(summarise, catalog.projects), key=lambda one: one.plugin)
-    rows = [_row(one) for one in drivers]
+    drivers = sorted(map(summarise, catalog.projects), key=lambda driver: driver.plugin)
+    rows = [_row(driver) for driver in drivers]
     count = f"{len(rows):,} driver{'' if len(rows) == 1 else 's'}" if rows else "No driver is published here yet."
     if len(rows) > SHOWN:
         yield ALL, fill("all.html", count=count, rows=rows)
-    apis, can = _apis(drivers), sorted({name for one in drivers for name in one.capabilities})
+    apis, can = _apis(drivers), sorted({name for driver in drivers for name in driver.capabilities})
     yield (
         FRONT,
         fill(
@@ -54,56 +54,62 @@ def catalogue_pages(catalog: Catalog) -> Iterator[tuple[str, bytes]]:
     )
 
 
-def _row(one: Summary) -> dict[str, object]:
+def _row(driver: Summary) -> dict[str, object]:
     return {
-        "file": page_of(one.project),
-        "label": marked(one.label),
-        "version": _version(one),
-        "summary": one.summary,
-        "types": one.types,
-        "can": list(map(words, one.capabilities)),
-        "reaches": _reaches(one),
+        "file": page_of(driver.project),
+        "label": marked(driver.label),
+        "version": _version(driver),
+        "summary": driver.summary,
+        "types": driver.types,
+        "can": list(map(words, driver.capabilities)),
+        "reaches": _reaches(driver),
     }
 
 
-def _version(one: Summary) -> str:
-    return one.candidates[0].version if one.candidates else f"{one.newest} withdrawn"
+def _version(driver: Summary) -> str:
+    return driver.candidates[0].version if driver.candidates else f"{driver.newest} withdrawn"
 
 
-def _reaches(one: Summary) -> str:
-    return f"reaches {describe_reach(one.candidates[0].permissions)}" if one.candidates else ""
+def _reaches(driver: Summary) -> str:
+    return f"reaches {describe_reach(driver.candidates[0].permissions)}" if driver.candidates else ""
 
 
 def _apis(drivers: Sequence[Summary]) -> dict[str, set[str]]:
     """Map each API version that the drivers' ranges name to the ranges that include it."""
-    ranges = {one.host_api: parse_range(one.host_api) for driver in drivers for one in driver.candidates}
-    named = {spec.version.removesuffix(".*") for found in ranges.values() for spec in found}
-    held = {
-        version: {text for text, found in ranges.items() if found.contains(version, prereleases=True)}
-        for version in sorted(named, key=parse_version)
+    ranges = {
+        candidate.host_api: parse_range(candidate.host_api) for driver in drivers for candidate in driver.candidates
     }
-    return {version: found for version, found in held.items() if found}
+    versions = {spec.version.removesuffix(".*") for version_range in ranges.values() for spec in version_range}
+    texts_by_version = {
+        version: {text for text, version_range in ranges.items() if version_range.contains(version, prereleases=True)}
+        for version in sorted(versions, key=parse_version)
+    }
+    return {version: texts for version, texts in texts_by_version.items() if texts}
 
 
 def _data(drivers: Sequence[Summary], apis: dict[str, set[str]], can: list[str]) -> dict[str, object]:
-    reaches = sorted({_reaches(one) for one in drivers})
-    held = list(apis.values())
+    reaches = sorted({_reaches(driver) for driver in drivers})
+    range_sets = list(apis.values())
     return {
         "apis": list(apis),
         "can": list(map(words, can)),
         "reaches": list(map(clean, reaches)),
         "drivers": [
             (
-                page_of(one.project),
-                one.plugin,
-                clean(marked(one.label)),
-                clean(one.summary),
-                one.types,
-                [can.index(name) for name in one.capabilities],
-                _version(one),
-                [at for at, found in enumerate(held) if any(each.host_api in found for each in one.candidates)],
-                reaches.index(_reaches(one)),
+                page_of(driver.project),
+                driver.plugin,
+                clean(marked(driver.label)),
+                clean(driver.summary),
+                driver.types,
+                [can.index(name) for name in driver.capabilities],
+                _version(driver),
+                [
+                    at
+                    for at, ranges in enumerate(range_sets)
+                    if any(candidate.host_api in ranges for candidate in driver.candidates)
+                ],
+                reaches.index(_reaches(driver)),
             )
-            for one in drivers
+            for driver in drivers
         ],
     }

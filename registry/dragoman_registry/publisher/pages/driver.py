@@ -31,7 +31,7 @@ def driver_page(project: Project, read: Read, *, publisher: str, stamp: str) -> 
         stamp: Written at the end of the page to identify what the page was made from.
     """
     release = next(filter(offered, project.releases), project.releases[0])
-    found, manifest = read_documents(release, read), _manifest(release, read)
+    documents, manifest = read_documents(release, read), _manifest(release, read)
     page = fill(
         "driver.html",
         script="driver.js",
@@ -42,11 +42,11 @@ def driver_page(project: Project, read: Read, *, publisher: str, stamp: str) -> 
         permissions=[*map(capitalised, plain_permissions(release.permissions))] or ["Nothing"],
         facts=_facts(project, release, manifest, publisher),
         docs=address(manifest.docs) if manifest is not None else None,
-        readme=_prose(found.readme),
-        versions=[{"release": one, "held": standing(one), "facts": _version(one)} for one in project.releases],
-        changelog=_prose(found.changelog),
-        report=found.report,
-        results=_results(found),
+        readme=_prose(documents.readme),
+        versions=[{"release": r, "held": standing(r), "facts": _version(r)} for r in project.releases],
+        changelog=_prose(documents.changelog),
+        report=documents.report,
+        results=_results(documents),
     )
     return page + f"<!-- {stamp} -->\n".encode()
 
@@ -85,8 +85,8 @@ def _version(release: Release) -> list[str]:
     return [release.wheels[0].uploaded[:10], f"dragoman-api {release.host_api}", total]
 
 
-def _results(found: Documents) -> list[tuple[str, list[str]]]:
-    report = found.report
+def _results(documents: Documents) -> list[tuple[str, list[str]]]:
+    report = documents.report
     if report is None:
         return []
     return [

@@ -50,7 +50,7 @@ def _environment() -> Environment:
     except ModuleNotFoundError as error:
         text = "the pages of a registry need the package Jinja2, which is not installed"
         raise ConfigurationError(text, hint="pip install 'dragoman[publish]'", code="extra-missing") from error
-    made = Environment(
+    environment = Environment(
         loader=FileSystemLoader(FOLDER),
         autoescape=True,
         undefined=StrictUndefined,
@@ -59,8 +59,8 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    made.filters |= {"size": size, "words": words, "capitalised": capitalised}
-    return made
+    environment.filters |= {"size": size, "words": words, "capitalised": capitalised}
+    return environment
 
 
 def _shown(value: object) -> object:

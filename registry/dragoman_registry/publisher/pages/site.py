@@ -36,8 +36,8 @@ def pages(
         name, publisher = f"../{page_of(project.project)}", publishers.get(project.project, "")
         stamp = _stamp(project, publisher)
         if changed is not None and project.project not in changed:
-            made = read(name)
-            if made is not None and made.endswith(f"<!-- {stamp} -->\n".encode()):
+            page = read(name)
+            if page is not None and page.endswith(f"<!-- {stamp} -->\n".encode()):
                 continue
         # The page for people comes last and carries the stamp: if it is up to date, the others are too.
         yield from project_pages(project)
@@ -54,6 +54,6 @@ def _stamp(*made_from: object) -> str:
 @cache
 def _generator() -> bytes:
     """Return a digest of every file here that affects the pages."""
-    here = Path(__file__).parent
-    files = sorted(file for file in here.rglob("*") if file.suffix in (".py", ".html", ".css", ".js"))
+    folder = Path(__file__).parent
+    files = sorted(file for file in folder.rglob("*") if file.suffix in (".py", ".html", ".css", ".js"))
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).digest()
