@@ -85,7 +85,7 @@ class Figures(msgspec.Struct, frozen=True, rename="camel"):
     top_occurrences: list[_Occurrence] | None = None
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+class PropertyQuery(msgspec.Struct, frozen=True, kw_only=True):
     """What is asked about a property.
 
     Attributes:
@@ -101,7 +101,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     missing: Where | None = None
 
 
-class Found(msgspec.Struct, frozen=True, kw_only=True):
+class Aggregate(msgspec.Struct, frozen=True, kw_only=True):
     """What was asked about a property; None for what was not.
 
     Attributes:
@@ -124,49 +124,53 @@ def has_figures(prop: str) -> bool:
 
 def joined(*clauses: Where | None) -> Where | None:
     """Return the clause that holds where all of several hold; None for no restriction."""
-    given = [each for each in clauses if each is not None]
-    return {"operator": "And", "operands": given} if len(given) > 1 else next(iter(given), None)
+    operands = [clause for clause in clauses if clause is not None]
+    return {"operator": "And", "operands": operands} if len(operands) > 1 else next(iter(operands), None)
 
 
-def ask(view: View, wanted: Wanted, *, where: Where | None, tenant: str | None) -> HttpRequest:
+def ask(view: View, property_query: PropertyQuery, *, where: Where | None, tenant: str | None) -> HttpRequest:
     """Build the request for what is wanted of a property, over the rows of a filter."""
-    figures = f" {wanted.prop}{{{wanted.figures}}}" if wanted.figures else ""
+    figures = f" {property_query.prop}{{{property_query.figures}}}" if property_query.figures else ""
     parts = [_part("rows", view, scope(where, tenant), f"meta{{count}}{figures}")]
-    if wanted.groups:
-        grouped = [*scope(where, tenant), f"groupBy:{literal([wanted.prop])}", f"limit:{wanted.groups}"]
+    if property_query.groups:
+        grouped = [*scope(where, tenant), f"groupBy:{literal([property_query.prop])}", f"limit:{property_query.groups}"]
         parts.append(_part("groups", view, grouped, "meta{count} groupedBy{value}"))
-    if wanted.missing is not None:
-        parts.append(_part("missing", view, scope(joined(where, wanted.missing), tenant), "meta{count}"))
+    if property_query.missing is not None:
+        parts.append(_part("missing", view, scope(joined(where, property_query.missing), tenant), "meta{count}"))
     return _query(parts)
 
 
-def read(reply: Reply, wanted: Wanted) -> Found:
+def read(reply: Reply, property_query: PropertyQuery) -> Aggregate:
     """Read the answer. Raises DragomanError if the server refused, or answered in part."""
-    found = _read(reply)
-    row = next(iter(found.get("rows", ())), {})
-    figures = error_answers.decode_part(row[wanted.prop], Figures) if wanted.figures and wanted.prop in row else None
+    rows_by_alias = _read(reply)
+    row = next(iter(rows_by_alias.get("rows", ())), {})
+    figures = (
+        error_answers.decode_part(row[property_query.prop], Figures)
+        if property_query.figures and property_query.prop in row
+        else None
+    )
     values = figures.top_occurrences if figures is not None else None
-    groups = [(each.value, each.occurs) for each in values] if values is not None else None
-    if wanted.groups:
+    groups = [(occurrence.value, occurrence.occurs) for occurrence in values] if values is not None else None
+    if property_query.groups:
         groups = [
-            (error_answers.decode_part(each["groupedBy"], _GroupedBy).value, _count(each))
-            for each in found.get("groups", ())
+            (error_answers.decode_part(group["groupedBy"], _GroupedBy).value, _count(group))
+            for group in rows_by_alias.get("groups", ())
         ]
-    missing = None if wanted.missing is None else _counted(found, "missing")
-    return Found(rows=_counted(found, "rows"), figures=figures, groups=groups, missing=missing)
+    missing = None if property_query.missing is None else _counted(rows_by_alias, "missing")
+    return Aggregate(rows=_counted(rows_by_alias, "rows"), figures=figures, groups=groups, missing=missing)
 
 
 def ask_counts(view: View, clauses: Sequence[Where | None], *, tenant: str | None) -> HttpRequest:
     """Build the request that counts the rows of each of several filters."""
     return _query(
-        [_part(f"n{at}", view, scope(each, tenant), "meta{count}") for at, each in enumerate(clauses)],
+        [_part(f"n{at}", view, scope(clause, tenant), "meta{count}") for at, clause in enumerate(clauses)],
     )
 
 
 def read_counts(reply: Reply, number: int) -> list[int]:
     """Read that many counts. Raises DragomanError if the server refused, or answered in part."""
-    found = _read(reply)
-    return [_counted(found, f"n{at}") for at in range(number)]
+    rows_by_alias = _read(reply)
+    return [_counted(rows_by_alias, f"n{at}") for at in range(number)]
 
 
 def _part(alias: str, view: View, arguments: Sequence[str], selected: str) -> str:
@@ -181,13 +185,13 @@ def _query(parts: Sequence[str]) -> HttpRequest:
 def _read(reply: Reply) -> dict[str, list[dict[str, Raw]]]:
     answer = error_answers.decode(reply, _Answer)
     if answer.errors or answer.data is None or answer.data.aggregate is None:
-        texts = [each.message for each in answer.errors or []]
+        texts = [error.message for error in answer.errors or []]
         raise error_answers.refused(texts or ["the answer contains neither data nor a reason"], status=reply.status)
     return {alias: rows or [] for alias, rows in answer.data.aggregate.items()}
 
 
-def _counted(found: dict[str, list[dict[str, Raw]]], alias: str) -> int:
-    rows = found.get(alias)
+def _counted(rows_by_alias: dict[str, list[dict[str, Raw]]], alias: str) -> int:
+    rows = rows_by_alias.get(alias)
     if not rows:
         raise error_answers.refused([f"the answer lacks the count {alias!r}"], status=200)
     return _count(rows[0])

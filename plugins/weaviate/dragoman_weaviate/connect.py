@@ -104,9 +104,9 @@ def identify(profile: Profile) -> Exchange[tuple[Server, Features]]:
         raise error
     if meta.status in (401, 403):
         raise error_answers.exception(meta)
-    number, found = _version(meta)
-    notes = [f"Weaviate {number} is older than 1.19 and untested"] if found < (1, 19, 0) else []
-    return Server("Weaviate", number, [*notes, *_rights(own)]), Features(found)
+    number, version = _version(meta)
+    notes = [f"Weaviate {number} is older than 1.19 and untested"] if version < (1, 19, 0) else []
+    return Server("Weaviate", number, [*notes, *_rights(own)]), Features(version)
 
 
 def _version(meta: Reply) -> tuple[str, tuple[int, int, int]]:
@@ -132,7 +132,7 @@ def _rights(own: Reply) -> list[str]:
     """Return notes on the key's rights, known only with role-based access: no rights at all, or read only."""
     if (roles := _roles(own)) is None:
         return []
-    actions = {each.action for role in roles for each in role.permissions or []}
+    actions = {right.action for role in roles for right in role.permissions or []}
     if not actions:
         return ["the key has no rights on this server: it sees no collection"]
     return ["the key has read access only"] if all(action.startswith("read_") for action in actions) else []
@@ -174,22 +174,22 @@ def credentials_rejected(error: AuthenticationError, profile: Profile) -> Authen
     """Build the error for rejected credentials; it says what the hosted service needs (W34, W36)."""
     if error.details.get("sent") is False:  # the token endpoint rejected the client; the server was not asked
         return error
-    said = error.message.removeprefix(error.prefix)
+    server_message = error.message.removeprefix(error.prefix)
     where = profile.where
     edited: dict[str, Argument] = {"field": "api_key"}
     if profile.auth_scheme is AuthScheme.NONE:
-        what, hint = f"{where} asks for a key, but Auth Method is None", "set Auth Method to API Key"
+        reason, hint = f"{where} asks for a key, but Auth Method is None", "set Auth Method to API Key"
         edited = {"field": "auth_method", "value": "api-key"}
     elif profile.auth_scheme is AuthScheme.CLIENT_CREDENTIALS:
-        what, hint = f"the token of the token endpoint was rejected by {where}", "check Token URL and Scope"
+        reason, hint = f"the token of the token endpoint was rejected by {where}", "check Token URL and Scope"
         edited = {"field": "token_url"}
-    elif "no authentication scheme is configured" in said:
-        what, hint = f"{where} takes no key", "set Auth Method to None"
+    elif "no authentication scheme is configured" in server_message:
+        reason, hint = f"{where} takes no key", "set Auth Method to None"
         edited = {"field": "auth_method", "value": "none"}
     else:
-        what, hint = f"the API key was rejected by {where}", "enter the new key and connect again"
+        reason, hint = f"the API key was rejected by {where}", "enter the new key and connect again"
     remedy = Remedy(RemedyKind.EDIT_FIELD, edited)
-    text, hint = f"{what} (401): {said}", f"{hint}; {HOSTED_HINT}"
+    text, hint = f"{reason} (401): {server_message}", f"{hint}; {HOSTED_HINT}"
     return AuthenticationError(text, hint=hint, remedies=[remedy], details=error.details)
 
 

@@ -82,10 +82,10 @@ class Driver:
     async def connect(self, profile: Profile, http: Http) -> Server:
         self._http, self._profile = http, profile
         try:
-            found, self._features = await self._run(connect.identify(profile))
+            server, self._features = await self._run(connect.identify(profile))
         except (AuthenticationError, ConnectionFailedError) as error:
             raise connect.advise(error, profile) from error
-        return found
+        return server
 
     @hookimpl
     async def ping(self) -> Health:
@@ -220,9 +220,9 @@ class Driver:
         from .exporting import shares
         from .exporting.export import ExportReader
 
-        asked = request.export
-        export = ExportReader(asked, await self._views.check(asked.object, asked.filter))
-        async with self._naming_tenants(asked, export.view):
+        export_request = request.export
+        export = ExportReader(export_request, await self._views.check(export_request.object, export_request.filter))
+        async with self._naming_tenants(export_request, export.view):
             await self._run(export.count())
             await self._run(export.look_for_vectors())
         return shares.split(request, export.total, export.notes)
@@ -265,10 +265,10 @@ class Driver:
         except QueryError as error:
             if not request.tenant or not error_answers.UNKNOWN_TENANT.search(error.message):
                 raise
-            known: list[str] = []
+            tenants: list[str] = []
             with suppress(DragomanError):  # the key may not list them
-                known = await self._run(objects.tenants(view.target))
-            raise error_answers.tenant_unknown(request.tenant, view.name, known) from error
+                tenants = await self._run(objects.tenants(view.target))
+            raise error_answers.tenant_unknown(request.tenant, view.name, tenants) from error
 
     async def _run(
         self,
@@ -285,7 +285,7 @@ class Driver:
         except AuthenticationError as error:
             raise connect.credentials_rejected(error, self._profile) from error
 
-    async def _send(self, request: HttpRequest, **more: Any) -> Reply:
+    async def _send(self, request: HttpRequest, **options: Any) -> Reply:
         """Send one request; retry a read after a pause if the server is busy."""
         read = not read_or_write.may_write(request)
-        return await retries.send(self._http, request, error_answers.retry_after, read=read, **more)
+        return await retries.send(self._http, request, error_answers.retry_after, read=read, **options)

@@ -45,7 +45,7 @@ def message(reply: Reply) -> str:
         body: Any = json_text.decode(reply.body, object)
     except ValueError:
         body = reply.body.decode(errors="replace")
-    return shorten(_said(body))
+    return shorten(_text_of(body))
 
 
 def shorten(text: str) -> str:
@@ -53,11 +53,11 @@ def shorten(text: str) -> str:
     return " ".join(text.split())[:_LIMIT]
 
 
-def _said(body: object) -> str:
+def _text_of(body: object) -> str:
     if isinstance(body, list):
-        return "; ".join(dict.fromkeys(filter(None, map(_said, body))))
+        return "; ".join(dict.fromkeys(filter(None, map(_text_of, body))))
     if isinstance(body, dict):
-        return _said(body.get("error") or body.get("message") or body.get("errors") or "")
+        return _text_of(body.get("error") or body.get("message") or body.get("errors") or "")
     return body if isinstance(body, str) else ""
 
 
@@ -83,8 +83,8 @@ def decode(reply: Reply, kind: type[T] | msgspec.json.Decoder[T]) -> T:
     try:
         return json_text.decode(body, kind)
     except ValueError as fault:
-        what = f"the answer is not the expected JSON: {fault}" if body else "the answer is empty"
-        raise QueryError(what, hint=replies.PROXY_HINT, details={"status": reply.status}) from fault
+        reason = f"the answer is not the expected JSON: {fault}" if body else "the answer is empty"
+        raise QueryError(reason, hint=replies.PROXY_HINT, details={"status": reply.status}) from fault
 
 
 def decode_part(text: Raw, kind: type[T]) -> T:
@@ -130,7 +130,7 @@ def exception(reply: Reply) -> DragomanError:
         return AuthenticationError(text or "the server gives no reason", details=details)
     if reply.status == 403:
         return _forbidden(text)
-    if any(each in text for each in _NO_GRAPHQL):
+    if any(phrase in text for phrase in _NO_GRAPHQL):
         return QueryError(
             f"this server does not answer GraphQL ({text}): filters, sorts, counts and summaries need it",
             hint="unfiltered pages, edits, exports without a filter and REST lines in the console still work",
@@ -150,8 +150,8 @@ def refused(texts: Iterable[str], *, status: int, retry_after: int | None = None
     """Build the exception for a server's messages, whatever their status."""
     text = shorten("; ".join(dict.fromkeys(texts)))
     if window := _WINDOW.search(text):
-        asked, limit = int(window[1]) + int(window[2]), int(window[3])
-        return window_exceeded(asked, limit, status=status)
+        last_row, limit = int(window[1]) + int(window[2]), int(window[3])
+        return window_exceeded(last_row, limit, status=status)
     if _TENANT.search(text):
         return tenant_required(text)
     details: dict[str, Detail] = {"status": status}
@@ -171,12 +171,12 @@ def _forbidden(text: str) -> DragomanError:
     return AccessDeniedError(f"the credentials do not allow this (403): {text}")
 
 
-def window_exceeded(asked: int, limit: int, *, status: int | None = None) -> WindowExceededError:
+def window_exceeded(last_row: int, limit: int, *, status: int | None = None) -> WindowExceededError:
     """Build the error for a page beyond what the server reaches by offset (W39)."""
     return WindowExceededError(
-        f"row {asked:,} lies past the {limit:,} rows that pages reach (QUERY_MAXIMUM_RESULTS of the server)",
+        f"row {last_row:,} lies past the {limit:,} rows that pages reach (QUERY_MAXIMUM_RESULTS of the server)",
         hint="narrow the filter, pass on an unfiltered page's `next` as the cursor, or export, which has no limit",
-        details={"window": limit, "asked": asked, "status": status},
+        details={"window": limit, "asked": last_row, "status": status},
     )
 
 
@@ -187,10 +187,10 @@ def tenant_required(text: str) -> QueryError:
     )
 
 
-def tenant_unknown(name: str, collection: str, known: Sequence[str]) -> QueryError:
+def tenant_unknown(name: str, collection: str, tenants: Sequence[str]) -> QueryError:
     """Build the error for a tenant that a collection does not have."""
-    near = get_close_matches(name[:_NAME], known[:_TENANTS], n=3)
-    meant = f" (did you mean {' or '.join(near)}?)" if near else ""
-    text = f"'{collection}' has no tenant {name!r}{meant}"
+    near = get_close_matches(name[:_NAME], tenants[:_TENANTS], n=3)
+    suggestion = f" (did you mean {' or '.join(near)}?)" if near else ""
+    text = f"'{collection}' has no tenant {name!r}{suggestion}"
     remedy = Remedy(RemedyKind.SEND_REQUEST, {"request": f"GET /v1/schema/{collection}/tenants"})
     return QueryError(text, code="tenant-unknown", hint="list the tenants", remedies=[remedy], details={"tenant": name})

@@ -84,7 +84,7 @@ def literal(value: Any) -> str:
     {path:["a"],operator:Equal,valueText:"x\"y"}
     """
     if isinstance(value, dict):
-        return "{" + ",".join(f"{key}:{_operator(key, each)}" for key, each in value.items()) + "}"
+        return "{" + ",".join(f"{key}:{_operator(key, member)}" for key, member in value.items()) + "}"
     if isinstance(value, list):
         return "[" + ",".join(map(literal, value)) + "]"
     return json.dumps(value, ensure_ascii=False)
@@ -131,11 +131,11 @@ def search(
         keys.append((["_id"], False))
     order = [{"path": path, "order": "desc" if down else "asc"} for path, down in keys]
     arguments += [f"sort:{literal(order)}"] if order else []
-    chosen = {each.prop: each for each in fields if each.prop}
+    chosen = {field.prop: field for field in fields if field.prop}
     sorted_by = {path[0] for path, _ in sort}
-    chosen |= {each.prop: each for each in view.fields.values() if each.prop and each.prop in sorted_by}
-    selection = [_selected(each) for each in chosen.values()]
-    additional = _ADDITIONAL + (_vectors(view) if any(each.family is Family.VECTOR for each in fields) else "")
+    chosen |= {field.prop: field for field in view.fields.values() if field.prop and field.prop in sorted_by}
+    selection = [_selected(field) for field in chosen.values()]
+    additional = _ADDITIONAL + (_vectors(view) if any(field.family is Family.VECTOR for field in fields) else "")
     text = f"Get{{{view.target}({','.join(arguments)}){{{' '.join(selection)} _additional{{{additional}}}}}}}"
     return query(f"{{{text}{_counts([view.target], doubt, tenant) if doubt else ''}}}")
 
@@ -157,7 +157,7 @@ def _read_by(where: Where | None, view: View) -> PropertyPath | None:
     """
     if where is None or where["operator"] not in _LOWER_BOUNDS | _UPPER_BOUNDS or not view.features.ordered_keys:
         return None
-    field = next((each for each in view.fields.values() if [each.prop] == where["path"]), None)
+    field = next((candidate for candidate in view.fields.values() if [candidate.prop] == where["path"]), None)
     if field is None or field.array or field.spec is None or field.spec.ranged:
         return None
     if field.family is Family.INT and where["operator"] in _LOWER_BOUNDS and float(where["valueInt"]) <= _OVERFLOWN:
@@ -255,10 +255,10 @@ def first_objects(reply: Reply, view: View) -> list[dict[str, Any]] | None:
 
 
 def _objects(answer: _Answer, view: View, status: int) -> list[dict[str, Any]]:
-    found = answer.data.get.get(view.target) if answer.data and answer.data.get else None
-    if answer.errors or found is None:
+    rows = answer.data.get.get(view.target) if answer.data and answer.data.get else None
+    if answer.errors or rows is None:
         raise error_answers.refused(_texts(answer), status=status)
-    return found
+    return rows
 
 
 def counted(reply: Reply) -> dict[str, int]:
@@ -275,7 +275,7 @@ def counted(reply: Reply) -> dict[str, int]:
 
 
 def _counted(data: Mapping[str, list[_Count] | None]) -> dict[str, int]:
-    return {name: each[0].meta.count for name, each in data.items() if each}
+    return {name: counts[0].meta.count for name, counts in data.items() if counts}
 
 
 def counted_of(reply: Reply, name: str) -> int:
@@ -297,4 +297,4 @@ def _read(reply: Reply) -> _Answer:
 
 
 def _texts(answer: _Answer) -> list[str]:
-    return [each.message for each in answer.errors or []] or ["the answer contains neither data nor a reason"]
+    return [error.message for error in answer.errors or []] or ["the answer contains neither data nor a reason"]

@@ -34,8 +34,8 @@ def post(path: str, body: object) -> HttpRequest:
 
 def with_query(path: str, /, **query: object) -> str:
     """Add parameters to a path; those that are None are left out."""
-    given = urlencode({name: value for name, value in query.items() if value is not None}, quote_via=quote)
-    return f"{path}?{given}" if given else path
+    parameters = urlencode({name: value for name, value in query.items() if value is not None}, quote_via=quote)
+    return f"{path}?{parameters}" if parameters else path
 
 
 def object_path(collection: str, key: str) -> str:

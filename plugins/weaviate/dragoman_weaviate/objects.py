@@ -41,16 +41,22 @@ _collection = msgspec.json.Decoder(Collection)
 def list_objects(features: Features) -> Exchange[ObjectList]:
     """List collections by name (W8): the server's order varies."""
     replies = yield [get("/v1/schema"), *([get("/v1/aliases")] if features.aliases else [])]
-    found = sorted(error_answers.decode(replies[0], Schema).classes or [], key=lambda each: each.name)
-    if len(found) > MAX_OBJECTS:
+    collections = sorted(error_answers.decode(replies[0], Schema).classes or [], key=lambda collection: collection.name)
+    if len(collections) > MAX_OBJECTS:
         raise QueryError(
-            f"the server lists {len(found):,} collections; {MAX_OBJECTS:,} can be shown",
+            f"the server lists {len(collections):,} collections; {MAX_OBJECTS:,} can be shown",
             hint="open one by its name",
         )
-    counts = yield from _counts([each.name for each in found if not each.tenancy.enabled and is_collection(each.name)])
+    counts = yield from _counts(
+        [
+            collection.name
+            for collection in collections
+            if not collection.tenancy.enabled and is_collection(collection.name)
+        ]
+    )
     aliases: list[_Alias] = []
     notes = []
-    if not found and (reason := hidden_collections((yield from ask(OWN_INFO)))):
+    if not collections and (reason := hidden_collections((yield from ask(OWN_INFO)))):
         notes.append(Note(code="objects-hidden", reason=reason))
     if features.aliases and replies[1].status == 200:
         aliases = error_answers.decode(replies[1], _Aliases).aliases or []
@@ -58,8 +64,8 @@ def list_objects(features: Features) -> Exchange[ObjectList]:
         reason = f"the aliases cannot be listed (HTTP {replies[1].status}), so none are shown"
         notes.append(Note(code="objects-hidden", reason=reason))
     objects = [
-        *(Object(each.name, counts.get(each.name), kind="collection") for each in found),
-        *(Object(name, kind="alias") for name in sorted(each.alias for each in aliases)),
+        *(Object(collection.name, counts.get(collection.name), kind="collection") for collection in collections),
+        *(Object(name, kind="alias") for name in sorted(alias.alias for alias in aliases)),
     ]
     return ObjectList(objects=objects, notes=notes)
 
@@ -67,8 +73,11 @@ def list_objects(features: Features) -> Exchange[ObjectList]:
 def properties() -> Exchange[dict[str, list[tuple[str, str]]]]:
     """Read the properties of every collection, with their types."""
     reply = yield from ask(get("/v1/schema"))
-    found = sorted(error_answers.decode(reply, Schema).classes or [], key=lambda each: each.name)
-    return {each.name: [(one.name, ", ".join(one.data_type)) for one in each.properties or []] for each in found}
+    collections = sorted(error_answers.decode(reply, Schema).classes or [], key=lambda collection: collection.name)
+    return {
+        collection.name: [(spec.name, ", ".join(spec.data_type)) for spec in collection.properties or []]
+        for collection in collections
+    }
 
 
 def _counts(names: Sequence[str]) -> Exchange[dict[str, int]]:
@@ -98,8 +107,8 @@ def view(name: str, features: Features) -> Exchange[View]:
         raise missing
     collection = error_answers.decode(reply, _collection)
     if odd := collection.odd:
-        told = error_answers.shorten(", ".join(map(repr, odd)))
-        raise QueryError(f"'{name}' has {len(odd):,} names that cannot be part of a request: {told}")
+        names = error_answers.shorten(", ".join(map(repr, odd)))
+        raise QueryError(f"'{name}' has {len(odd):,} names that cannot be part of a request: {names}")
     if collection.name.lower() != name.lower() and not features.aliases:
         raise QueryError(f"the server returned the collection '{collection.name}' instead of '{name}'")
     return View(name, collection, _text(reply.body), features)
@@ -112,7 +121,7 @@ class _Tenant(msgspec.Struct, frozen=True):
 def tenants(name: str) -> Exchange[list[str]]:
     """List the names of a collection's tenants."""
     reply = yield from ask(get(f"/v1/schema/{name}/tenants"))
-    return [each.name for each in error_answers.decode(reply, list[_Tenant])]
+    return [tenant.name for tenant in error_answers.decode(reply, list[_Tenant])]
 
 
 def current_revision(view: View) -> Exchange[str]:

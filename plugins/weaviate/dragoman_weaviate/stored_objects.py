@@ -58,9 +58,11 @@ def same(item: StoredObject, properties: Raw, vector: Raw, vectors: Raw) -> bool
     """Return whether an object holds the properties and vectors that were sent: numbers by value, vectors by bits."""
     try:
         stored = _plain(encode(item.properties or {}).encode())
-        wanted = {name: value for name, value in _plain(bytes(properties)).items() if value is not None}
+        sent = {name: value for name, value in _plain(bytes(properties)).items() if value is not None}
         pairs = ((item.vector, vector), (item.vectors, vectors))
-        return stored == wanted and all(_bits(one) == _bits(other) for one, other in pairs if filled(other))
+        return stored == sent and all(
+            _bits(stored_vector) == _bits(sent_vector) for stored_vector, sent_vector in pairs if filled(sent_vector)
+        )
     except (ValueError, OverflowError, RecursionError):
         return False
 
@@ -77,9 +79,9 @@ def _bits(vector: Raw) -> object:
 
 def _narrow(value: object) -> object:
     if isinstance(value, dict):
-        return {name: _narrow(each) for name, each in value.items()}
+        return {name: _narrow(member) for name, member in value.items()}
     if isinstance(value, list):
-        return [_narrow(each) for each in value]
+        return [_narrow(element) for element in value]
     return struct.pack("<f", value) if isinstance(value, int | float) else value
 
 
@@ -114,12 +116,12 @@ def read_list(reply: Reply, view: View, tenant: str | None) -> list[StoredObject
     """
     if reply.status == 404:
         raise ObjectNotFoundError(f"the collection '{view.target}' is gone", remedies=[Remedy(RemedyKind.LIST_OBJECTS)])
-    found = error_answers.decode(reply, _list).objects or []
-    for each in found:
-        if each.collection != view.target or (each.tenant or tenant) != tenant:
-            where = f"'{each.collection}'" + (f", tenant '{each.tenant}'" if each.tenant else "")
+    items = error_answers.decode(reply, _list).objects or []
+    for item in items:
+        if item.collection != view.target or (item.tenant or tenant) != tenant:
+            where = f"'{item.collection}'" + (f", tenant '{item.tenant}'" if item.tenant else "")
             raise QueryError(f"the server returned a row of {where} instead of one of '{view.target}'")
-    return found
+    return items
 
 
 def read_one(reply: Reply, collection: str, key: str) -> StoredObject | None:
@@ -137,13 +139,13 @@ def read_one(reply: Reply, collection: str, key: str) -> StoredObject | None:
     if reply.status == 404:
         return None
     item = error_answers.decode(reply, _item)
-    if item.collection != collection or item.id.lower() != (key or _made(item.id)).lower():
-        asked = f"{collection}/{key}".rstrip("/")
-        raise QueryError(f"the server returned the object '{item.collection}/{item.id}' instead of '{asked}'")
+    if item.collection != collection or item.id.lower() != (key or _generated_uuid(item.id)).lower():
+        address = f"{collection}/{key}".rstrip("/")
+        raise QueryError(f"the server returned the object '{item.collection}/{item.id}' instead of '{address}'")
     return item
 
 
-def _made(key: str) -> str:
+def _generated_uuid(key: str) -> str:
     """Return a uuid that the server made; empty for a text that is not a uuid."""
     try:
         return str(UUID(key))
@@ -151,7 +153,7 @@ def _made(key: str) -> str:
         return ""
 
 
-def from_graphql(found: Iterable[dict[str, Any]], view: View) -> tuple[list[StoredObject], Suspects]:
+def from_graphql(rows: Iterable[dict[str, Any]], view: View) -> tuple[list[StoredObject], Suspects]:
     """Convert objects of a GraphQL search to their REST form.
 
     Returns:
@@ -161,7 +163,7 @@ def from_graphql(found: Iterable[dict[str, Any]], view: View) -> tuple[list[Stor
         QueryError: They do not have the requested form.
     """
     try:
-        return _from_graphql(found, view)
+        return _from_graphql(rows, view)
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         reason = f"the answer does not have the requested form: {failure(error)}"
         raise QueryError(
@@ -169,19 +171,19 @@ def from_graphql(found: Iterable[dict[str, Any]], view: View) -> tuple[list[Stor
         ) from error
 
 
-def _from_graphql(found: Iterable[dict[str, Any]], view: View) -> tuple[list[StoredObject], Suspects]:
+def _from_graphql(rows: Iterable[dict[str, Any]], view: View) -> tuple[list[StoredObject], Suspects]:
     items: list[StoredObject] = []
     suspects: Suspects = {}
-    specs = {each.prop: each.spec for each in view.fields.values() if each.spec is not None}
+    specs = {field.prop: field.spec for field in view.fields.values() if field.spec is not None}
     same = {name for name, spec in specs.items() if family_of(spec.data_type)[0] not in _REWRITTEN}
-    for at, each in enumerate(found):
-        additional = each.pop("_additional")
+    for at, row in enumerate(rows):
+        additional = row.pop("_additional")
         if not isinstance(additional["id"], str):
             raise TypeError("a row has no uuid")
         lost: set[str] = set()
         values = {
             name: value if value.__class__ in _SCALARS and name in same else _restored(value, specs[name], lost)
-            for name, value in each.items()
+            for name, value in row.items()
         }
         vector, vectors = additional.get("vector"), additional.get("vectors")
         items.append(
@@ -192,7 +194,7 @@ def _from_graphql(found: Iterable[dict[str, Any]], view: View) -> tuple[list[Sto
                 last_update_time_unix=int(additional.get("lastUpdateTimeUnix") or 0),
                 properties={name: value for name, value in values.items() if value is not None},
                 vector=_raw(vector),
-                vectors=_raw({name: each for name, each in (vectors or {}).items() if each}),
+                vectors=_raw({name: value for name, value in (vectors or {}).items() if value}),
             )
         )
         if lost:
@@ -213,14 +215,14 @@ def _restored(value: Any, spec: Any, lost: set[str]) -> Any:
         return None
     match family:
         case Family.INT if array:
-            lost |= {_SURELY for each in value if each is None}
+            lost |= {_SURELY for element in value if element is None}
         case Family.OBJECT:
-            return [_object(each, spec, lost) for each in value] if array else _object(value, spec, lost)
+            return [_object(element, spec, lost) for element in value] if array else _object(value, spec, lost)
         case Family.PHONE:
             lost |= {_SURELY} if None in (value.get("national"), value.get("countryCode")) else set()
-            return {name: each for name, each in value.items() if each is not None and (name, each) != _NO_COUNTRY}
+            return {name: part for name, part in value.items() if part is not None and (name, part) != _NO_COUNTRY}
         case Family.REFERENCE:
-            return [_beacon(each) for each in value]
+            return [_beacon(reference) for reference in value]
     return value
 
 
@@ -228,9 +230,9 @@ def _object(value: Any, spec: Any, lost: set[str]) -> Any:
     if not isinstance(value, dict):
         return value
     inner: set[str] = set()
-    kept = {each.name: _restored(value.get(each.name), each, inner) for each in spec.nested}
+    members = {nested.name: _restored(value.get(nested.name), nested, inner) for nested in spec.nested}
     lost |= {_SURELY} if inner else set()  # a filter cannot reach the keys of an object
-    return {name: kept[name] for name in sorted(kept) if kept[name] is not None}
+    return {name: members[name] for name in sorted(members) if members[name] is not None}
 
 
 def _beacon(value: dict[str, Any]) -> dict[str, str]:
@@ -275,8 +277,8 @@ def with_all_references(
             ids.setdefault(len((item.properties or {}).get(name) or ()), []).append(item.id)
         for count, some in ids.items():
             among = {"path": ["id"], "operator": "ContainsAny", "valueText": some}
-            more = {"path": [name], "operator": "GreaterThan", "valueInt": count}
-            operands.append({"operator": "And", "operands": [among, more]})
+            further_references = {"path": [name], "operator": "GreaterThan", "valueInt": count}
+            operands.append({"operator": "And", "operands": [among, further_references]})
     where = operands[0] if len(operands) == 1 else {"operator": "Or", "operands": operands}
     reply = yield from ask(graphql.search(view, fields=(), where=where, limit=len(items), tenant=tenant))
     lacking = {row["_additional"]["id"] for row in graphql.objects(reply, view)}
@@ -285,15 +287,17 @@ def with_all_references(
 
 def _unsettled(items: list[StoredObject], suspects: Suspects, view: View, tenant: str | None) -> Exchange[list[int]]:
     """Return the objects to read again; of many that may have no value, one search finds those that have one."""
-    indexed = {each.prop for each in view.fields.values() if each.spec and (each.spec.filterable or each.spec.ranged)}
-    asked = [at for at, names in suspects.items() if names <= indexed]
-    if len(asked) <= _FEW or not view.features.contains:
+    indexed = {
+        field.prop for field in view.fields.values() if field.spec and (field.spec.filterable or field.spec.ranged)
+    }
+    candidates = [at for at, names in suspects.items() if names <= indexed]
+    if len(candidates) <= _FEW or not view.features.contains:
         return list(suspects)
     edges = [("GreaterThan", 2**31 - 1), ("LessThan", -(2**31))]
-    names = sorted(set().union(*(suspects[at] for at in asked)))
+    names = sorted(set().union(*(suspects[at] for at in candidates)))
     large = [{"path": [name], "operator": op, "valueInt": edge} for name in names for op, edge in edges]
-    ids = {"path": ["id"], "operator": "ContainsAny", "valueText": [items[at].id for at in asked]}
+    ids = {"path": ["id"], "operator": "ContainsAny", "valueText": [items[at].id for at in candidates]}
     where = {"operator": "And", "operands": [ids, {"operator": "Or", "operands": large}]}
-    reply = yield from ask(graphql.search(view, fields=(), where=where, limit=len(asked), tenant=tenant))
-    found = {each["_additional"]["id"] for each in graphql.objects(reply, view)}
-    return [at for at in suspects if at not in asked or items[at].id in found]
+    reply = yield from ask(graphql.search(view, fields=(), where=where, limit=len(candidates), tenant=tenant))
+    matching_ids = {row["_additional"]["id"] for row in graphql.objects(reply, view)}
+    return [at for at in suspects if at not in candidates or items[at].id in matching_ids]

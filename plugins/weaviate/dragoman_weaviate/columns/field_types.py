@@ -141,7 +141,7 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
     def column(self, features: Features) -> Column:
         """Describe the column."""
         operators, reasons = self.support(features)
-        about = {"sort": self.sort_reason, "edit": self.edit_reason}
+        column_reasons = {"sort": self.sort_reason, "edit": self.edit_reason}
         kind = _KINDS.get(self.family, ColumnKind.JSON)
         vector = ("vectors",) if self.array else ("vector",)
         path = {Family.ID: ("id",), Family.VECTOR: vector}.get(self.family, ("properties", self.prop))
@@ -154,7 +154,7 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
             written=self.written,
             sortable=not self.sort_reason,
             operators=operators,
-            reasons=reasons | {name: reason for name, reason in about.items() if reason},
+            reasons=reasons | {name: reason for name, reason in column_reasons.items() if reason},
             path=path,
             members=("latitude", "longitude") if self.family is Family.GEO else self.members,
             dimensions=0 if self.family is Family.VECTOR and (self.members or not self.array) else None,

@@ -66,22 +66,22 @@ class View:
     @cached_property
     def fields(self) -> dict[str, Field]:
         """The columns by name; a property named `uuid` or `vector` is qualified."""
-        found = [Field(name="uuid", type="uuid", family=Family.ID)]
-        for each in self.collection.properties or []:
-            family, array = family_of(each.data_type)
-            found.append(
+        columns = [Field(name="uuid", type="uuid", family=Family.ID)]
+        for spec in self.collection.properties or []:
+            family, array = family_of(spec.data_type)
+            columns.append(
                 Field(
-                    name=f"properties.{each.name}" if each.name in ("uuid", "vector") else each.name,
-                    prop=each.name,
-                    type=", ".join(each.data_type),
+                    name=f"properties.{spec.name}" if spec.name in ("uuid", "vector") else spec.name,
+                    prop=spec.name,
+                    type=", ".join(spec.data_type),
                     family=family,
                     array=array,
-                    spec=each,
+                    spec=spec,
                     index=self.collection.index,
                 )
             )
         type_ = f"vectors {', '.join(self.named_vectors)}" if self.named_vectors else "vector"
-        found.append(
+        columns.append(
             Field(
                 name="vector",
                 type=type_,
@@ -90,7 +90,7 @@ class View:
                 members=tuple(self.collection.single_vectors),
             )
         )
-        return {each.name: each for each in found}
+        return {column.name: column for column in columns}
 
     @cached_property
     def properties(self) -> frozenset[str]:

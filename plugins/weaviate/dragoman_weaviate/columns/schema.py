@@ -35,8 +35,8 @@ class PropertyBase(msgspec.Struct, rename="camel"):
     def odd(self) -> list[str]:
         """The invalid names in it: its own, those of its keys, and those of collections it refers to."""
         names = [] if _PROPERTY.fullmatch(self.name) else [self.name]
-        names += [each for each in self.data_type if not is_collection(each.removesuffix("[]"))]
-        return [*names, *(name for each in self.nested for name in each.odd)]
+        names += [type_name for type_name in self.data_type if not is_collection(type_name.removesuffix("[]"))]
+        return [*names, *(name for nested in self.nested for name in nested.odd)]
 
 
 class Nested(PropertyBase):
@@ -138,8 +138,8 @@ class Collection(msgspec.Struct, rename="camel"):
     def odd(self) -> list[str]:
         """The invalid names in it, which cannot go into a path or a query."""
         names = [] if is_collection(self.name) else [self.name]
-        names += [each for each in self.vector_config or {} if not _PROPERTY.fullmatch(each)]
-        return [*names, *(name for each in self.properties or [] for name in each.odd)]
+        names += [vector_name for vector_name in self.vector_config or {} if not _PROPERTY.fullmatch(vector_name)]
+        return [*names, *(name for spec in self.properties or [] for name in spec.odd)]
 
     @property
     def one_shard(self) -> bool:
@@ -154,15 +154,18 @@ class Collection(msgspec.Struct, rename="camel"):
     @property
     def single_vectors(self) -> list[str]:
         """The names of its vectors, if they have names and each is one vector; several per object are a matrix."""
-        indexes = {name: each.index for name, each in (self.vector_config or {}).items()}
+        indexes = {name: vector.index for name, vector in (self.vector_config or {}).items()}
         many = any(index and index.multivector and index.multivector.enabled for index in indexes.values())
         return [] if many else list(indexes)
 
     @property
     def vectorizers(self) -> list[str]:
         """The modules that compute vectors whenever an object is written."""
-        given = [each.vectorizer for each in (self.vector_config or {}).values()]
-        names = [self.vectorizer, *(next(iter(each), "") if isinstance(each, dict) else each for each in given)]
+        modules = [vector.vectorizer for vector in (self.vector_config or {}).values()]
+        names = [
+            self.vectorizer,
+            *(next(iter(module), "") if isinstance(module, dict) else module for module in modules),
+        ]
         return sorted({name for name in names if name not in ("", "none")})
 
 

@@ -33,16 +33,16 @@ def pages(body: bytes) -> list[tuple[str, Page]]:
     Raises:
         ValueError: It is no such answer.
     """
-    found = decode(body, _answer).data.get("Aggregate", {})
-    return [(f"Aggregate {name}", _page(rows)) for name, rows in found.items() if rows is not None]
+    groups_by_name = decode(body, _answer).data.get("Aggregate", {})
+    return [(f"Aggregate {name}", _page(rows)) for name, rows in groups_by_name.items() if rows is not None]
 
 
-def _page(found: list[dict[str, Any]]) -> Page:
-    rows = [dict(_flat(row)) for row in found[:MAX_ROWS]]
+def _page(groups: list[dict[str, Any]]) -> Page:
+    rows = [dict(_flat(row)) for row in groups[:MAX_ROWS]]
     names = [*dict.fromkeys(name for row in rows for name in row)]
     notes = []
-    if len(found) > MAX_ROWS:
-        notes.append(Note(code="rows-cut", reason=f"{len(found):,} rows; the first {MAX_ROWS:,} are shown"))
+    if len(groups) > MAX_ROWS:
+        notes.append(Note(code="rows-cut", reason=f"{len(groups):,} rows; the first {MAX_ROWS:,} are shown"))
     if len(names) > MAX_COLUMNS:
         notes.append(Note(code="columns-cut", reason=f"{len(names)} columns; the first {MAX_COLUMNS} are shown"))
         del names[MAX_COLUMNS:]

@@ -71,26 +71,26 @@ _get = msgspec.json.Decoder(dict[str, list[JsonRow] | None], float_hook=Raw)
 _listed = msgspec.json.Decoder(_Listed, float_hook=Raw)
 
 
-def execute(asked: ConsoleRequest, features: Features) -> Exchange[Answer]:
+def execute(console_request: ConsoleRequest, features: Features) -> Exchange[Answer]:
     """Send one request exactly as parsed, and build its answer; an error status is an answer too."""
-    request = asked.request
+    request = console_request.request
     reply = yield from ask(request)
     notes = _notes(request, reply)
-    if asked.writes and error_answers.unsure(reply):
+    if console_request.writes and error_answers.unsure(reply):
         notes.append(unknown_note(error_answers.exception(reply).message))
     failed, grids = "", []
     aggregated: list[tuple[str, Page]] = []
     if 200 <= reply.status < 300:
-        failed, tables = _read(asked, reply)
+        failed, tables = _read(console_request, reply)
         aliased = bool(tables) and request.method == "POST" and _aliased(request.body or "")
-        for title, found in tables:
-            view = None if aliased else (yield from _known(title, features))
+        for title, rows in tables:
+            view = None if aliased else (yield from _look_up(title, features))
             if _is_graphql(request):
-                notes += yield from _lost_integers(found, view)
+                notes += yield from _lost_integers(rows, view)
             with suppress(*_NO_TABLE):
-                grids.append((title, _page(found, view)))
+                grids.append((title, _page(rows, view)))
         grids = grids if len(grids) == len(tables) else []
-        aggregated = _aggregated(reply, notes) if asked.tabular and _is_graphql(request) else []
+        aggregated = _aggregated(reply, notes) if console_request.tabular and _is_graphql(request) else []
     answer: Answer | None = None
     for title, page in reversed(aggregated):
         title = title if len(aggregated) + len(grids) > 1 else ""
@@ -133,16 +133,16 @@ def _is_graphql(request: HttpRequest) -> bool:
     return request.method == "POST" and _path(request) == "/v1/graphql"
 
 
-def _read(asked: ConsoleRequest, reply: Reply) -> tuple[str, list[tuple[str, list[JsonRow]]]]:
+def _read(console_request: ConsoleRequest, reply: Reply) -> tuple[str, list[tuple[str, list[JsonRow]]]]:
     """Return why a request failed in spite of its status, and the tables of the answer."""
-    request = asked.request
-    besides = {"Aggregate"} if asked.tabular else set()
+    request = console_request.request
+    besides = {"Aggregate"} if console_request.tabular else set()
     try:
         if _is_graphql(request):
             answer = decode(reply.body, _GraphQL)
             searched = answer.data and {*answer.data} - besides == {"Get"}
-            found = decode(bytes(answer.data["Get"]), _get) if answer.data and searched else {}
-            return _failed(answer), [(name, each) for name, each in found.items() if each is not None]
+            tables = decode(bytes(answer.data["Get"]), _get) if answer.data and searched else {}
+            return _failed(answer), [(name, rows) for name, rows in tables.items() if rows is not None]
         if request.method == "GET" and _path(request) == "/v1/objects":
             return "", _by_collection(decode(reply.body, _listed).objects)
     except _NO_TABLE:  # another shape of answer is shown as text
@@ -174,13 +174,15 @@ def _failed(answer: _GraphQL) -> str:
 def _by_collection(objects: Sequence[JsonRow]) -> list[tuple[str, list[JsonRow]]]:
     """Group the objects of a list by collection, in the form of GraphQL."""
     tables: dict[str, list[JsonRow]] = {}
-    for each in objects:
-        more = {name: each[name] for name in ("id", "lastUpdateTimeUnix", "vector", "vectors") if each.get(name)}
-        tables.setdefault(str(each.get("class")), []).append({**(each.get("properties") or {}), "_additional": more})
+    for row in objects:
+        additional = {name: row[name] for name in ("id", "lastUpdateTimeUnix", "vector", "vectors") if row.get(name)}
+        tables.setdefault(str(row.get("class")), []).append(
+            {**(row.get("properties") or {}), "_additional": additional}
+        )
     return list(tables.items())
 
 
-def _known(name: str, features: Features) -> Exchange[View | None]:
+def _look_up(name: str, features: Features) -> Exchange[View | None]:
     """Look up a collection for its columns and the keys of its rows; None if there is none."""
     try:
         return (yield from objects.view(name, features))
@@ -188,27 +190,27 @@ def _known(name: str, features: Features) -> Exchange[View | None]:
         return None
 
 
-def _lost_integers(found: Sequence[JsonRow], view: View | None) -> Exchange[list[Note]]:
+def _lost_integers(rows: Sequence[JsonRow], view: View | None) -> Exchange[list[Note]]:
     """Note the nulls of a search that may stand for integers: GraphQL has none beyond 32 bits (seen on 1.38.11).
 
     Where the rows alone do not tell, the extremes of a property do, which an aggregate answers in full.
     """
     if view is None:  # with aliases in the request, no name says what a value is
-        names = {name for row in found for name, value in row.items() if value is None}
+        names = {name for row in rows for name, value in row.items() if value is None}
         return [_lost(names, "may be")] if names else []
     surely: set[str] = set()
     perhaps: set[str] = set()
     for spec in view.collection.properties or []:
-        _seek_nulls([row[spec.name] for row in found if spec.name in row], spec, spec.name, surely, perhaps)
-    if asked := sorted(name for name in perhaps if "." not in name):
-        fields = " ".join(f"{name}{{minimum maximum}}" for name in asked)
+        _seek_nulls([row[spec.name] for row in rows if spec.name in row], spec, spec.name, surely, perhaps)
+    if properties := sorted(name for name in perhaps if "." not in name):
+        fields = " ".join(f"{name}{{minimum maximum}}" for name in properties)
         query = encode({"query": f"{{Aggregate{{{view.target}{{{fields}}}}}}}"})
         reply = yield from ask(HttpRequest("POST", "/v1/graphql", query))
         with suppress(*_NO_TABLE):  # a tenant is missing, or the collection is gone
             [extremes] = decode(reply.body, dict[str, dict[str, dict[str, list[dict[str, dict[str, Any]]]]]])["data"][
                 "Aggregate"
             ][view.target]
-            perhaps -= {name for name in asked if all(map(_fits, extremes[name].values()))}
+            perhaps -= {name for name in properties if all(map(_fits, extremes[name].values()))}
     notes = [_lost(surely, "are")] if surely else []
     return [*notes, _lost(perhaps - surely, "may be")] if perhaps - surely else notes
 
@@ -238,17 +240,17 @@ def _lost(names: set[str], verb: str) -> Note:
     return Note(code="integers-null", reason=reason, hint="GET /v1/objects?class=NAME answers them in full")
 
 
-def _page(found: Sequence[JsonRow], view: View | None) -> Page:
+def _page(rows: Sequence[JsonRow], view: View | None) -> Page:
     notes = []
-    if len(found) > MAX_ROWS:
-        notes.append(Note(code="rows-cut", reason=f"{len(found):,} rows; the first {MAX_ROWS:,} are shown"))
-        found = found[:MAX_ROWS]
-    declared = {each.prop: view.columns[each.name] for each in view.fields.values() if each.prop} if view else {}
-    selected = dict.fromkeys(name for row in found for name in row if name != "_additional")
-    added = dict.fromkeys(name for row in found for name in row.get("_additional") or {} if name != "id")
+    if len(rows) > MAX_ROWS:
+        notes.append(Note(code="rows-cut", reason=f"{len(rows):,} rows; the first {MAX_ROWS:,} are shown"))
+        rows = rows[:MAX_ROWS]
+    declared = {field.prop: view.columns[field.name] for field in view.fields.values() if field.prop} if view else {}
+    selected = dict.fromkeys(name for row in rows for name in row if name != "_additional")
+    added = dict.fromkeys(name for row in rows for name in row.get("_additional") or {} if name != "id")
     ours = {"uuid", *({"vector"} & {*added})}
     ways: list[tuple[Column, str, bool]] = []
-    if any((row.get("_additional") or {}).get("id") for row in found):
+    if any((row.get("_additional") or {}).get("id") for row in rows):
         ways.append(
             (Column(name="uuid", type="uuid", kind=ColumnKind.TEXT, role=Role.KEY, written=Written.NEVER), "id", True)
         )
@@ -262,8 +264,8 @@ def _page(found: Sequence[JsonRow], view: View | None) -> Page:
     if len(ways) > MAX_COLUMNS:
         notes.append(Note(code="columns-cut", reason=f"{len(ways)} columns; the first {MAX_COLUMNS} are shown"))
         del ways[MAX_COLUMNS:]
-    cells = [[cell(_value(row, name, added=added)) for _, name, added in ways] for row in found]
-    return Page(columns=[column for column, _, _ in ways], cells=cells, keys=_keys(found, view), notes=notes)
+    cells = [[cell(_value(row, name, added=added)) for _, name, added in ways] for row in rows]
+    return Page(columns=[column for column, _, _ in ways], cells=cells, keys=_keys(rows, view), notes=notes)
 
 
 def _value(row: Mapping[str, Any], name: str, *, added: bool) -> Any:
@@ -278,14 +280,14 @@ def _column(name: str, described: Column | None = None) -> Column:
     return Column(name=name, type="", kind=ColumnKind.OTHER, written=Written.NEVER)
 
 
-def _keys(found: Sequence[JsonRow], view: View | None) -> list[RowKey]:
+def _keys(rows: Sequence[JsonRow], view: View | None) -> list[RowKey]:
     """Return the rows' keys if each has a uuid and the collection is known and has no tenants."""
-    added = [row.get("_additional") or {} for row in found]
-    if view is None or view.collection.tenancy.enabled or not all(each.get("id") for each in added):
+    added = [row.get("_additional") or {} for row in rows]
+    if view is None or view.collection.tenancy.enabled or not all(additional.get("id") for additional in added):
         return []
-    times = [each.get("lastUpdateTimeUnix") for each in added]
+    times = [additional.get("lastUpdateTimeUnix") for additional in added]
     guards: list[dict[str, int | str]] = [{"lastUpdateTimeUnix": int(time)} if time else {} for time in times]
-    return [RowKey(view.target, each["id"], None, guard) for each, guard in zip(added, guards, strict=True)]
+    return [RowKey(view.target, additional["id"], None, guard) for additional, guard in zip(added, guards, strict=True)]
 
 
 def _text(reply: Reply) -> tuple[AnswerKind, str]:

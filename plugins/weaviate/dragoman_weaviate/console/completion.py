@@ -44,7 +44,7 @@ def complete(request: CompletionRequest, schema: Mapping[str, Sequence[tuple[str
     if place.where is Where.PATH:
         return place.complete(_paths(place, schema))
     if place.where is Where.METHOD and not _opened(before):
-        return place.complete((each, SuggestionKind.METHOD, "") for each in METHODS)
+        return place.complete((method, SuggestionKind.METHOD, "") for method in METHODS)
     return _graphql(request, schema)
 
 
@@ -54,7 +54,7 @@ def _paths(place: ConsolePlace, schema: Mapping[str, Sequence[tuple[str, str]]])
     if path.removeprefix("v1").strip("/") in _NAMED:
         yield from ((name, SuggestionKind.OBJECT, "collection") for name in schema)
     elif path in ("", "v1"):
-        yield from ((f"{at}v1/{each}" if not path else each, SuggestionKind.PATH, "") for each in PATHS)
+        yield from ((f"{at}v1/{route}" if not path else route, SuggestionKind.PATH, "") for route in PATHS)
 
 
 def _opened(before: str) -> int:
@@ -66,7 +66,7 @@ def _names(before: str) -> list[str]:
     """Return the name before each open brace or parenthesis, from the outermost; a parenthesis is marked."""
     stack: list[str] = []
     name = ""
-    starts = [found.start() for found in _START.finditer(before)]
+    starts = [match.start() for match in _START.finditer(before)]
     for token in _TOKEN.finditer(before, starts[-1] if starts else 0):
         text = token[0]
         if text in "{(":
@@ -81,8 +81,8 @@ def _names(before: str) -> list[str]:
 
 
 def _graphql(request: CompletionRequest, schema: Mapping[str, Sequence[tuple[str, str]]]) -> Completion:
-    found = _TYPED.search(request.text, max(0, request.position - 200), request.position)
-    typed = found[0] if found else ""
+    match = _TYPED.search(request.text, max(0, request.position - 200), request.position)
+    typed = match[0] if match else ""
     rest = _REST.match(request.text, request.position)
     start, end = request.position - len(typed), rest.end() if rest else request.position
     words = list(_members(_names(request.text[:start]), schema))
@@ -98,15 +98,15 @@ def _graphql(request: CompletionRequest, schema: Mapping[str, Sequence[tuple[str
 
 def _members(names: Sequence[str], schema: Mapping[str, Sequence[tuple[str, str]]]) -> Iterator[Word]:
     if len(names) == 1:
-        yield from ((each, SuggestionKind.KEYWORD, "") for each in _ROOTS)
+        yield from ((root, SuggestionKind.KEYWORD, "") for root in _ROOTS)
     elif len(names) == 2 and names[1] in _ROOTS:
         yield from ((name, SuggestionKind.OBJECT, "collection") for name in schema)
     elif len(names) == 3 and names[2].startswith("("):
-        yield from ((each, SuggestionKind.KEYWORD, "argument") for each in _ARGUMENTS)
+        yield from ((argument, SuggestionKind.KEYWORD, "argument") for argument in _ARGUMENTS)
     elif len(names) == 3 and names[2] in schema:
         yield from ((name, SuggestionKind.FIELD, kind) for name, kind in schema[names[2]])
         yield ("_additional" if names[1] == "Get" else "meta", SuggestionKind.KEYWORD, "")
     elif names and names[-1] == "_additional":
-        yield from ((each, SuggestionKind.KEYWORD, "") for each in _ADDITIONAL)
+        yield from ((member, SuggestionKind.KEYWORD, "") for member in _ADDITIONAL)
     elif names and names[-1] == "meta":
         yield "count", SuggestionKind.KEYWORD, ""

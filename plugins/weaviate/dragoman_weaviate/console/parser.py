@@ -32,7 +32,7 @@ def parse(text: str) -> list[ConsoleRequest]:
         ConsoleSyntaxError: With line and column, both from 1.
     """
     reader = ConsoleReader(text)
-    found: list[ConsoleRequest] = []
+    requests: list[ConsoleRequest] = []
     while reader.skip():
         start = reader.at
         if line := reader.rest_line():
@@ -42,8 +42,8 @@ def parse(text: str) -> list[ConsoleRequest]:
         else:
             request = _graphql(reader)
         writes = read_or_write.may_write(request)
-        found.append(ConsoleRequest(request=request, writes=writes, line=reader.line(start)))
-    return found
+        requests.append(ConsoleRequest(request=request, writes=writes, line=reader.line(start)))
+    return requests
 
 
 def _rest(reader: ConsoleReader, line: RestLine) -> HttpRequest:

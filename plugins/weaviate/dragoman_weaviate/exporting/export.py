@@ -72,8 +72,8 @@ class IdRange(msgspec.Struct):
         position: The id after which the next page begins, empty for the start.
         bound: The last id of the range, empty for no bound.
         size: Rows of the next page.
-        most: The maximum number of rows of a page.
-        told: The id up to which all was passed on.
+        max_rows: The maximum number of rows of a page.
+        passed_on_to: The id up to which all was passed on.
         ended: Whether its last row was passed on.
         patience: With the server, until its next page.
         gap: How many ids there are to one row that matches, as far as is known; 0 if it is not.
@@ -82,8 +82,8 @@ class IdRange(msgspec.Struct):
     position: str
     bound: str
     size: int
-    most: int
-    told: str
+    max_rows: int
+    passed_on_to: str
     ended: bool = False
     patience: Patience = msgspec.field(default_factory=Patience)
     gap: int = 0
@@ -131,10 +131,10 @@ class IdRange(msgspec.Struct):
 
 def _number(id_: str) -> int:
     """Return the place of an id among all. Raises ValueError if it is not written as the server writes ids."""
-    found = UUID(id_) if id_ else UUID(int=0)
-    if id_ and str(found) != id_:
+    uuid = UUID(id_) if id_ else UUID(int=0)
+    if id_ and str(uuid) != id_:
         raise ValueError(id_)
-    return found.int
+    return uuid.int
 
 
 class Piece(msgspec.Struct):
@@ -178,7 +178,7 @@ class ExportReader(msgspec.Struct):
             QueryError: The checkpoint is invalid, a tenant is missing, or the server is too old for a cursor.
         """
         self.tenant = self.view.tenant(self.request.tenant)
-        self.where = where_of(self.request.object, self.request.filter, what="an export")
+        self.where = where_of(self.request.object, self.request.filter, operation="an export")
         if not self.view.features.cursor:
             raise QueryError("servers below 1.18 have no cursor, so an export would stop at the window")
         size = _FIRST if self.where is None else _MOST  # a search evaluates its filter for every page
@@ -211,8 +211,8 @@ class ExportReader(msgspec.Struct):
     def look_for_vectors(self) -> Exchange[None]:
         """Note that the export leaves out vectors, if its first object shows that there are some."""
         documents = self.request.form is ExportForm.DOCUMENTS  # properties alone
-        named = self.vectors and not documents
-        if named or self.request.share is not None or self.request.checkpoint is not None:
+        exports_vectors = self.vectors and not documents
+        if exports_vectors or self.request.share is not None or self.request.checkpoint is not None:
             return
         first = get("/v1/objects", **{"class": self.view.target}, limit=1, include="vector", tenant=self.tenant)
         with suppress(DragomanError):  # the export itself says what is wrong
@@ -238,7 +238,7 @@ class ExportReader(msgspec.Struct):
             if ended and edge != span.bound:
                 last.last = edge
             span.go_on(len(rows), last.last)
-            span.size = rows_that_fit(_BYTES, rows=last.rows, size=len(last.data), most=span.most, least=_LEAST)
+            span.size = rows_that_fit(_BYTES, rows=last.rows, size=len(last.data), most=span.max_rows, least=_LEAST)
         pieces = pieces or [Piece(span, b"", 0, span.position)]
         pieces[-1].ends = ended and edge == span.bound
         return pieces
@@ -246,15 +246,15 @@ class ExportReader(msgspec.Struct):
     def _next(self, span: IdRange) -> Exchange[tuple[Sequence[_Row], bool, str]]:
         """Return the next rows of a range, whether they are all up to an id, and that id."""
         edge = span.edge()
-        found = yield from self._smaller(span, edge)
+        rows = yield from self._smaller(span, edge)
         span.patience.renew()
         target = self.view.target
-        keys = [row.id for row in found if row.collection == target]
-        if len(keys) < len(found):
-            strange = next(row.collection for row in found if row.collection != target)
+        keys = [row.id for row in rows if row.collection == target]
+        if len(keys) < len(rows):
+            strange = next(row.collection for row in rows if row.collection != target)
             raise QueryError(f"the export is incomplete: the server returned a row of '{strange}'")
         walk = Walk(key=attrgetter("id"), position=span.position, until=edge or None, what="export")
-        return walk.accept(found, span.size, keys), walk.ended, edge
+        return walk.accept(rows, span.size, keys), walk.ended, edge
 
     def part(self, piece: Piece) -> ExportPart | None:
         """Build a part of the export, whose checkpoint says where each range continues; None for nothing new.
@@ -265,8 +265,8 @@ class ExportReader(msgspec.Struct):
             return ExportPart(data=piece.data, rows=piece.rows, turned_away=int(piece.turned_away))
         if piece.turned_away:
             return None
-        piece.span.told, piece.span.ended = piece.last, piece.ends
-        position: _Position = [(span.told, span.bound) for span in self.ranges if not span.ended]
+        piece.span.passed_on_to, piece.span.ended = piece.last, piece.ends
+        position: _Position = [(span.passed_on_to, span.bound) for span in self.ranges if not span.ended]
         checkpoint = cursors.seal(cursors.query_of(self.request), position)
         notes, self.notes = self.notes, []
         return ExportPart(data=piece.data, rows=piece.rows, total=self.total, checkpoint=checkpoint, notes=notes)
@@ -275,17 +275,17 @@ class ExportReader(msgspec.Struct):
         """Fetch a page, and a smaller one if the answer is too long."""
         while True:
             try:
-                return (yield from (self._listed(span) if self.where is None else self._found(span, edge)))
+                return (yield from (self._list_page(span) if self.where is None else self._search_page(span, edge)))
             except WindowExceededError as error:  # the server names a lower limit than usual
                 if not 0 < (window := int(str(error.details["window"]))) < span.size:
                     raise
-                span.most = span.size = window
+                span.max_rows = span.size = window
             except DragomanError as error:
                 if "limit" not in error.details or span.size <= _LEAST:
                     raise
                 span.size = max(_LEAST, span.size // 4)
 
-    def _listed(self, span: IdRange) -> Exchange[list[_Row]]:
+    def _list_page(self, span: IdRange) -> Exchange[list[_Row]]:
         request = get(
             "/v1/objects",
             **{"class": self.view.target},
@@ -296,14 +296,14 @@ class ExportReader(msgspec.Struct):
         )
         return error_answers.decode((yield from ask(request)), _list).objects or []
 
-    def _found(self, span: IdRange, edge: str) -> Exchange[list[_Row]]:
+    def _search_page(self, span: IdRange, edge: str) -> Exchange[list[_Row]]:
         edges = [("GreaterThan", span.position), ("LessThanEqual", edge)]
         clauses = [{"path": ["id"], "operator": op, "valueText": id_} for op, id_ in edges if id_]
         where: Where = {"operator": "And", "operands": [self.where, *clauses]} if clauses else self.where or {}
-        fields = [each for each in self.view.fields.values() if self.vectors or each.family is not Family.VECTOR]
+        fields = [field for field in self.view.fields.values() if self.vectors or field.family is not Family.VECTOR]
         by_id = [(["_id"], False)]
-        asked = graphql.search(self.view, fields=fields, where=where, sort=by_id, limit=span.size, tenant=self.tenant)
-        items, suspects = stored_objects.from_graphql(graphql.objects((yield from ask(asked)), self.view), self.view)
+        search = graphql.search(self.view, fields=fields, where=where, sort=by_id, limit=span.size, tenant=self.tenant)
+        items, suspects = stored_objects.from_graphql(graphql.objects((yield from ask(search)), self.view), self.view)
         yield from stored_objects.repaired(items, suspects, self.view, self.tenant)
         yield from stored_objects.with_all_references(items, fields, self.view, self.tenant)
         return [
@@ -319,25 +319,25 @@ class ExportReader(msgspec.Struct):
             for item in items
         ]
 
-    def _cut(self, span: IdRange, found: Sequence[_Row]) -> Iterator[Piece]:
+    def _cut(self, span: IdRange, page_rows: Sequence[_Row]) -> Iterator[Piece]:
         """Yield rows as lines, in pieces of bounded size."""
-        data, rows = self._lines(found), 0
-        if found and len(data) <= 2 * _BYTES:
-            yield Piece(span, data, len(found), found[-1].id)
+        data, rows = self._lines(page_rows), 0
+        if page_rows and len(data) <= 2 * _BYTES:
+            yield Piece(span, data, len(page_rows), page_rows[-1].id)
             return
         for part in split_lines(data, most=2 * _BYTES):  # rows may be longer than the previous ones
             rows += part.rows
-            yield Piece(span, part.data, part.rows, found[rows - 1].id)
+            yield Piece(span, part.data, part.rows, page_rows[rows - 1].id)
 
-    def _lines(self, found: Sequence[_Row]) -> bytes:
-        lines = [row.properties for row in found]
+    def _lines(self, rows: Sequence[_Row]) -> bytes:
+        lines = [row.properties for row in rows]
         if _NULL in lines:
-            for row in found:
+            for row in rows:
                 row.properties = _EMPTY if row.properties == _NULL else row.properties
-            lines = [row.properties for row in found]
+            lines = [row.properties for row in rows]
         if self.request.form is ExportForm.DOCUMENTS:
             return b"\n".join([*lines, b""])
-        for row in found:
+        for row in rows:
             if row.vector is not UNSET:  # many rows have none
                 row.vector = _filled(row.vector)
             if row.vectors is not UNSET:
@@ -345,9 +345,9 @@ class ExportReader(msgspec.Struct):
             if self.tenant:
                 row.tenant = self.tenant
         if self.request.form is ExportForm.BULK:
-            for row in found:
+            for row in rows:
                 row.creation_time_unix = row.last_update_time_unix = UNSET
-        return _encoder.encode_lines(found)
+        return _encoder.encode_lines(rows)
 
 
 def _has_vector(row: _Row) -> bool:

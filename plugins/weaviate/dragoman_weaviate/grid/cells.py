@@ -39,5 +39,5 @@ def _column(items: Sequence[StoredObject], properties: Sequence[dict[str, Any]],
     if field.family in (Family.ID, Family.VECTOR):
         structured = field.family is Family.VECTOR
         return [cell(item.value(field), structured=structured) for item in items]
-    values = [each.get(field.prop) for each in properties]
+    values = [members.get(field.prop) for members in properties]
     return [value if value.__class__ in _PLAIN else cell(value) for value in values]

@@ -14,7 +14,7 @@ from dragoman_api.kit.periods import conditions, period
 from dragoman_weaviate.columns.field_types import LISTS, Family, Field
 
 from . import filter_values
-from .exactness import Asked, Judgement, judge
+from .exactness import Comparison, Judgement, judge
 
 if TYPE_CHECKING:
     from dragoman_weaviate.connect import Features
@@ -35,14 +35,16 @@ _COMPARE = {
 _LIKE = {Op.CONTAINS: "*{}*", Op.NOT_CONTAINS: "*{}*", Op.STARTS: "{}*", Op.ENDS: "*{}"}
 
 
-def clause(row: Filter, field: Field, features: Features, told: Judgement, *, sample: Sample | None = None) -> Where:
+def clause(
+    row: Filter, field: Field, features: Features, judgement: Judgement, *, sample: Sample | None = None
+) -> Where:
     """Translate one row.
 
     Args:
         row: A row whose operator the column takes.
         field: The column.
         features: What the server's version takes.
-        told: Receives a sentence for whatever is not exact.
+        judgement: Receives a sentence for whatever is not exact.
         sample: What a look at stored rows saw, if there was one.
 
     Raises:
@@ -50,17 +52,19 @@ def clause(row: Filter, field: Field, features: Features, told: Judgement, *, sa
     """
     if row.op is Op.NEAR:
         at = places.circle(row.value)
-        told.add(judge([Asked(op=row.op, field=field, features=features)]))
+        judgement.add(judge([Comparison(op=row.op, field=field, features=features)]))
         centre = {"latitude": at.latitude, "longitude": at.longitude}
         within = {"geoCoordinates": centre, "distance": {"max": at.metres}}
         return {"path": field.path, "operator": "WithinGeoRange", "valueGeoRange": within}
-    given = _given(row)
-    if field.family is Family.DATE and any(map(period, given)):
-        return _periods(row, given, field, features, told, sample)
-    values = [filter_values.typed(field, each) for each in given]
-    asked = partial(Asked, op=row.op, field=field, features=features, case=row.case, sample=sample)
-    pairs = zip(values, given, strict=True)
-    told.add(judge([asked(value=value, given=each) for value, each in pairs] or [asked()]))
+    written_values = _written_values(row)
+    if field.family is Family.DATE and any(map(period, written_values)):
+        return _periods(row, written_values, field, features, judgement, sample)
+    values = [filter_values.typed(field, written) for written in written_values]
+    build_comparison = partial(Comparison, op=row.op, field=field, features=features, case=row.case, sample=sample)
+    pairs = zip(values, written_values, strict=True)
+    judgement.add(
+        judge([build_comparison(value=value, written=written) for value, written in pairs] or [build_comparison()])
+    )
     if row.op in NULLS or row.op in EMPTINESS:
         return _nothing(row.op, field, features)
     if row.op in PATTERNS:
@@ -77,26 +81,36 @@ def clause(row: Filter, field: Field, features: Features, told: Judgement, *, sa
 
 
 def _periods(
-    row: Filter, given: list[object], field: Field, features: Features, told: Judgement, sample: Sample | None
+    row: Filter,
+    written_values: list[object],
+    field: Field,
+    features: Features,
+    judgement: Judgement,
+    sample: Sample | None,
 ) -> Where:
     """Translate a row with a period of time in place of an instant."""
     positive = NEGATED.get(row.op, row.op)
     alternatives = (
-        [conditions(row.op, given)]
+        [conditions(row.op, written_values)]
         if row.op is Op.BETWEEN
-        else [conditions(Op.EQ if positive is Op.IN else positive, each) for each in given]
+        else [conditions(Op.EQ if positive is Op.IN else positive, written) for written in written_values]
     )
-    pairs = [(op, filter_values.typed(field, value), value) for each in alternatives for op, value in each]
-    if field.array and any(len(each) > 1 for each in alternatives):
+    pairs = [
+        (op, filter_values.typed(field, value), value) for alternative in alternatives for op, value in alternative
+    ]
+    if field.array and any(len(alternative) > 1 for alternative in alternatives):
         raise ValueError("the two bounds of a period may hold for different elements of an array")
     if positive is not row.op and not features.negation:
         raise ValueError("below 1.33 the server has no Not, and a row outside a period needs it")
-    asked = partial(Asked, field=field, features=features, case=row.case, sample=sample)
-    judgement = judge([asked(op=op, value=value, given=each) for op, value, each in pairs])
+    build_comparison = partial(Comparison, field=field, features=features, case=row.case, sample=sample)
+    period_judgement = judge([build_comparison(op=op, value=value, written=written) for op, value, written in pairs])
     if positive is not row.op:
-        told.add(judge([asked(op=row.op, value=pairs[0][1], given=pairs[0][2])]))
-    told.add(judgement)
-    joined = _joined("Or", [_joined("And", [_compared(field, *each) for each in one]) for one in alternatives])
+        judgement.add(judge([build_comparison(op=row.op, value=pairs[0][1], written=pairs[0][2])]))
+    judgement.add(period_judgement)
+    joined = _joined(
+        "Or",
+        [_joined("And", [_compared(field, *condition) for condition in alternative]) for alternative in alternatives],
+    )
     return joined if positive is row.op else _not(joined)
 
 
@@ -104,7 +118,7 @@ def _compared(field: Field, op: Op, value: object) -> Where:
     return compare(op, field, filter_values.typed(field, value))
 
 
-def _given(row: Filter) -> list[object]:
+def _written_values(row: Filter) -> list[object]:
     """Return the values of a row as they were written."""
     if row.op in NULLS or row.op in EMPTINESS:
         return []

@@ -48,7 +48,7 @@ Sample = Mapping[str, Sequence[Sequence[Any]]]
 """What a look at stored rows saw: by the names of columns, the values of each row that has any."""
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """One filter row with one of its values.
 
     Attributes:
@@ -57,7 +57,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
         features: What the server's version can do.
         case: Whether the filter row compares letter case, None if it leaves that open.
         value: The value as it is sent, None for an operator without one.
-        given: The value as it was written.
+        written: The value as it was written.
         sample: What a look at stored rows saw; None if nobody looked.
     """
 
@@ -66,7 +66,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     features: Features
     case: bool | None = None
     value: Scalar | None = None
-    given: object = None
+    written: object = None
     sample: Sample | None = None
 
     @property
@@ -132,41 +132,41 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     ops: Collection[Op] = _VALUED
     families: Collection[Family] = (Family.TEXT,)
-    when: Callable[[Asked], bool] = lambda _: True
+    when: Callable[[Comparison], bool] = lambda _: True
     reason: str
     refused: bool = False
     shown_by: Callable[[Any], bool] | None = None
 
-    def concerns(self, asked: Asked) -> bool:
+    def concerns(self, comparison: Comparison) -> bool:
         """Whether the filter row is one of those that it is about."""
-        return asked.op in self.ops and asked.field.family in self.families and self.when(asked)
+        return comparison.op in self.ops and comparison.field.family in self.families and self.when(comparison)
 
-    def told(self, asked: Asked) -> str:
+    def reason_for(self, comparison: Comparison) -> str:
         """Return the reason for one filter row."""
         units = {"trigram": "pieces of three letters"} | dict.fromkeys(WORDWISE, "words")
         return self.reason.format(
-            name=asked.field.name,
-            op=asked.op,
-            value=asked.value,
-            given=asked.given,
-            unit=units.get(asked.tokenization, "pieces of words"),
+            name=comparison.field.name,
+            op=comparison.op,
+            value=comparison.value,
+            written=comparison.written,
+            unit=units.get(comparison.tokenization, "pieces of words"),
         )
 
 
-def _field(asked: Asked) -> bool:
-    return asked.field.exact_tokens
+def _field(comparison: Comparison) -> bool:
+    return comparison.field.exact_tokens
 
 
-def _tokenized(asked: Asked) -> bool:
-    return not asked.field.exact_tokens
+def _tokenized(comparison: Comparison) -> bool:
+    return not comparison.field.exact_tokens
 
 
-def _only_stopwords(asked: Asked) -> bool:
-    return bool(asked.words) and asked.stopwords.issuperset(asked.words)
+def _only_stopwords(comparison: Comparison) -> bool:
+    return bool(comparison.words) and comparison.stopwords.issuperset(comparison.words)
 
 
-def _without_characters(asked: Asked) -> bool:
-    return not asked.text.strip(" *?\t\r\n") or (_tokenized(asked) and not asked.words)
+def _without_characters(comparison: Comparison) -> bool:
+    return not comparison.text.strip(" *?\t\r\n") or (_tokenized(comparison) and not comparison.words)
 
 
 def comparable(date: str) -> bool:
@@ -174,12 +174,12 @@ def comparable(date: str) -> bool:
     return _SMALLEST_DATE <= datetime.fromisoformat(re.sub(r"\.\d+", "", date)) < _LARGEST_DATE
 
 
-def _outside(asked: Asked) -> bool:
-    return not comparable(asked.text)
+def _outside(comparison: Comparison) -> bool:
+    return not comparable(comparison.text)
 
 
-def _absent_counts(asked: Asked) -> bool:
-    return asked.field.index.index_null_state
+def _absent_counts(comparison: Comparison) -> bool:
+    return comparison.field.index.index_null_state
 
 
 def _has_margins(value: Any) -> bool:
@@ -217,22 +217,22 @@ TABLE: tuple[Difference, ...] = (
     # texts
     Difference(
         name="case kept",
-        when=lambda asked: asked.case is False and asked.tokenization in _CASED,
+        when=lambda comparison: comparison.case is False and comparison.tokenization in _CASED,
         reason="letter case is compared",
     ),
     Difference(
         name="case lost",
-        when=lambda asked: asked.case is True and asked.tokenization not in _CASED,
+        when=lambda comparison: comparison.case is True and comparison.tokenization not in _CASED,
         reason="letter case is not compared",
     ),
     Difference(
         name="dotted capital",
-        when=lambda asked: _DOTTED in asked.text and asked.tokenization not in _CASED,
+        when=lambda comparison: _DOTTED in comparison.text and comparison.tokenization not in _CASED,
         reason=f"{_DOTTED} is compared as i",
     ),
     Difference(
         name="accents",
-        when=lambda asked: asked.field.folded,
+        when=lambda comparison: comparison.field.folded,
         reason="accents are not compared: é is e, ß is ss",
     ),
     Difference(
@@ -241,14 +241,14 @@ TABLE: tuple[Difference, ...] = (
     Difference(
         name="no word",
         ops=(*EQUALITY, *LISTS),
-        when=lambda asked: not asked.words and asked.tokenization != "trigram",
+        when=lambda comparison: not comparison.words and comparison.tokenization != "trigram",
         reason="{value!r} contains no word, and the collection compares words",
         refused=True,
     ),
     Difference(
         name="no trigram",
         ops=(*EQUALITY, *LISTS),
-        when=lambda asked: not asked.words and asked.tokenization == "trigram",
+        when=lambda comparison: not comparison.words and comparison.tokenization == "trigram",
         reason="{value!r} has fewer than three letters, and the collection compares pieces of three",
         refused=True,
     ),
@@ -262,7 +262,7 @@ TABLE: tuple[Difference, ...] = (
     Difference(
         name="stopwords",
         ops=(*EQUALITY, *LISTS),
-        when=lambda asked: not asked.stopwords.isdisjoint(asked.words),
+        when=lambda comparison: not comparison.stopwords.isdisjoint(comparison.words),
         reason="words that are not indexed (stopwords) are left out",
     ),
     Difference(
@@ -274,15 +274,16 @@ TABLE: tuple[Difference, ...] = (
     Difference(
         name="any word left out",
         ops=NEGATED,
-        when=lambda asked: (
-            _tokenized(asked) and (asked.op is Op.NE or (asked.op is Op.NOT_IN and not asked.features.negation))
+        when=lambda comparison: (
+            _tokenized(comparison)
+            and (comparison.op is Op.NE or (comparison.op is Op.NOT_IN and not comparison.features.negation))
         ),
         reason="compares {unit}: a text that contains one of them is left out",
     ),
     Difference(
         name="all words left out",
         ops=(Op.NOT_IN,),
-        when=lambda asked: _tokenized(asked) and asked.features.negation,
+        when=lambda comparison: _tokenized(comparison) and comparison.features.negation,
         reason="compares {unit}: a text that contains all of one value is left out, in any order",
     ),
     Difference(
@@ -295,14 +296,16 @@ TABLE: tuple[Difference, ...] = (
     Difference(
         name="old patterns",
         ops=PATTERNS,
-        when=lambda asked: not asked.features.literal_patterns and not _OLD_LITERAL.fullmatch(asked.text),
+        when=lambda comparison: (
+            not comparison.features.literal_patterns and not _OLD_LITERAL.fullmatch(comparison.text)
+        ),
         reason="this version of the server treats characters other than letters and digits as a pattern",
         refused=True,
     ),
     Difference(
         name="wildcards",
         ops=PATTERNS,
-        when=lambda asked: "*" in asked.text or "?" in asked.text,
+        when=lambda comparison: "*" in comparison.text or "?" in comparison.text,
         reason="* and ? stand for any characters; they cannot be escaped",
     ),
     Difference(
@@ -322,51 +325,53 @@ TABLE: tuple[Difference, ...] = (
     Difference(
         name="parts of a pattern",
         ops=PATTERNS,
-        when=lambda asked: _tokenized(asked) and not asked.whole,
+        when=lambda comparison: _tokenized(comparison) and not comparison.whole,
         reason="compares words: finds them in any order, anywhere in the text",
     ),
     Difference(
         name="any word",
         ops=(Op.STARTS, Op.ENDS),
-        when=lambda asked: _tokenized(asked) and asked.whole,
+        when=lambda comparison: _tokenized(comparison) and comparison.whole,
         reason="finds texts in which any word {op} with it",
     ),
     Difference(
         name="several elements",
-        when=lambda asked: asked.field.array and _tokenized(asked) and asked.split,
+        when=lambda comparison: comparison.field.array and _tokenized(comparison) and comparison.split,
         reason="the {unit} may be in different elements",
     ),
     # numbers
     Difference(
         name="smallest integer",
         families=(Family.INT,),
-        when=lambda asked: float(asked.value or 0) == 2.0**63,
+        when=lambda comparison: float(comparison.value or 0) == 2.0**63,
         reason="{value} compares as the smallest integer, -2^63",
         refused=True,
     ),
     Difference(
         name="rounded integer",
         families=(Family.INT,),
-        when=lambda asked: abs(int(asked.value or 0)) > EXACT,
+        when=lambda comparison: abs(int(comparison.value or 0)) > EXACT,
         reason="integers beyond 2^53 are compared as 64-bit floats",
     ),
     Difference(
         name="overflow",
         families=(Family.INT,),
-        when=lambda asked: asked.op in COMPARISONS or float(asked.value or 0) == -(2.0**63),  # two bounds leave it out
+        when=lambda comparison: (
+            comparison.op in COMPARISONS or float(comparison.value or 0) == -(2.0**63)  # two bounds leave it out
+        ),
         reason="stored integers from 2^63 - 512 on compare as the smallest",
         shown_by=_overflows,
     ),
     Difference(
         name="rounded number",
         families=(Family.NUMBER,),
-        when=lambda asked: Decimal(str(asked.given).strip()) != Decimal(repr(asked.value)),
-        reason="{given} is compared as {value}, the nearest 64-bit float",
+        when=lambda comparison: Decimal(str(comparison.written).strip()) != Decimal(repr(comparison.value)),
+        reason="{written} is compared as {value}, the nearest 64-bit float",
     ),
     Difference(
         name="negative zero",
         families=(Family.NUMBER,),
-        when=lambda asked: not asked.features.zeros,
+        when=lambda comparison: not comparison.features.zeros,
         reason="below 1.38, -0.0 is not 0.0 and compares as the smallest number",
         shown_by=_is_negative_zero,
     ),
@@ -388,7 +393,7 @@ TABLE: tuple[Difference, ...] = (
     Difference(
         name="digits of a second",
         families=(Family.DATE,),
-        when=lambda asked: re.search(r"\.\d{9}\d*[1-9]", asked.text) is not None,
+        when=lambda comparison: re.search(r"\.\d{9}\d*[1-9]", comparison.text) is not None,
         reason="digits beyond nanoseconds are not compared",
     ),
     # places
@@ -409,7 +414,7 @@ TABLE: tuple[Difference, ...] = (
         name="empty is null",
         ops=NULLS,
         families={*Family},
-        when=lambda asked: asked.field.array or asked.field.family is Family.TEXT,
+        when=lambda comparison: comparison.field.array or comparison.field.family is Family.TEXT,
         reason=EMPTY_IS_NULL,
     ),
     Difference(
@@ -423,7 +428,7 @@ TABLE: tuple[Difference, ...] = (
         name="null before the property",
         ops=(Op.NULL, Op.EMPTY),
         families={*Family},
-        when=lambda asked: not asked.features.negation and _absent_counts(asked),
+        when=lambda comparison: not comparison.features.negation and _absent_counts(comparison),
         reason="rows written before '{name}' was added to the collection are missing",
     ),
 )
@@ -450,31 +455,36 @@ class Judgement(msgspec.Struct):
         self.undecided |= other.undecided
 
 
-def judge(askeds: Sequence[Asked]) -> Judgement:
+def judge(comparisons: Sequence[Comparison]) -> Judgement:
     """Judge a filter row by each of its values; one without a value comes as such.
 
     Raises:
         ValueError: It is refused; the message says why.
     """
-    concerning = [(difference, asked) for difference in TABLE for asked in askeds if difference.concerns(asked)]
-    for difference, asked in concerning:
+    concerning = [
+        (difference, comparison)
+        for difference in TABLE
+        for comparison in comparisons
+        if difference.concerns(comparison)
+    ]
+    for difference, comparison in concerning:
         if difference.refused:
-            raise ValueError(difference.told(asked))
+            raise ValueError(difference.reason_for(comparison))
     judgement = Judgement()
-    for difference, asked in concerning:
-        judgement.add(_judged(difference, asked))
+    for difference, comparison in concerning:
+        judgement.add(_judged(difference, comparison))
     return judgement
 
 
-def _judged(difference: Difference, asked: Asked) -> Judgement:
-    told, shown_by = difference.told(asked), difference.shown_by
-    if shown_by is None or (asked.value is not None and shown_by(asked.value)):
-        return Judgement([told])
-    if asked.sample is None:
-        return Judgement([told], undecided=True)
-    if not (rows := asked.sample.get(asked.field.name)):
-        return Judgement([told])
+def _judged(difference: Difference, comparison: Comparison) -> Judgement:
+    reason, shown_by = difference.reason_for(comparison), difference.shown_by
+    if shown_by is None or (comparison.value is not None and shown_by(comparison.value)):
+        return Judgement([reason])
+    if comparison.sample is None:
+        return Judgement([reason], undecided=True)
+    if not (rows := comparison.sample.get(comparison.field.name)):
+        return Judgement([reason])
     for value in (value for row in rows for value in row):
         if shown_by(value):
-            return Judgement([f"{told}; a row holds {repr(value)[:_EXAMPLE]}"])
-    return Judgement([], [f"{told}; none in {len(rows):,} rows with a value"])
+            return Judgement([f"{reason}; a row holds {repr(value)[:_EXAMPLE]}"])
+    return Judgement([], [f"{reason}; none in {len(rows):,} rows with a value"])

@@ -64,33 +64,33 @@ def compile_filter(
     rows, residual = split_rows(request, compile_row, hint=lambda _: remedy, kind=lambda row: kind_of(row, view))
     clauses = [clause for clause, _ in rows]
     where = {"operator": "And" if request.match == "all" else "Or", "operands": clauses} if clauses else None
-    made = FilterBody(clauses[0] if len(clauses) == 1 else where, residual)
+    filter_body = FilterBody(clauses[0] if len(clauses) == 1 else where, residual)
     explained = [*(explained for _, explained in rows), *(residual.explained() if residual else ())]
-    explained.sort(key=lambda each: each.row)
-    return CompiledFilter(object=request.object, body=encode(made), rows=explained, revision=view.revision)
+    explained.sort(key=lambda explanation: explanation.row)
+    return CompiledFilter(object=request.object, body=encode(filter_body), rows=explained, revision=view.revision)
 
 
-def body(name: str, given: CompiledFilter | None) -> FilterBody:
+def body(name: str, compiled: CompiledFilter | None) -> FilterBody:
     """Return the driver's own form of a compiled filter. Raises QueryError if it was compiled for another object."""
-    return body_of(given, FilterBody, object=name) or FilterBody()
+    return body_of(compiled, FilterBody, object=name) or FilterBody()
 
 
-def where_of(name: str, given: CompiledFilter | None, *, what: str) -> Where | None:
+def where_of(name: str, compiled: CompiledFilter | None, *, operation: str) -> Where | None:
     """Return the clause of a compiled filter for an operation on all rows.
 
     Args:
         name: The object.
-        given: The filter.
-        what: The operation, for a refusal: ``a count``.
+        compiled: The filter.
+        operation: The operation, for a refusal: ``a count``.
 
     Raises:
         QueryError: It was compiled for another object.
         FilterNotSupportedError: A part of it is to be evaluated here.
     """
-    found = body(name, given)
-    if found.residual is not None:
-        raise found.residual.refusal(what)
-    return found.where
+    filter_body = body(name, compiled)
+    if filter_body.residual is not None:
+        raise filter_body.residual.refusal(operation)
+    return filter_body.where
 
 
 def _row(number: int, row: Filter | RawQuery, view: View, sample: Sample | None) -> tuple[Where, Explanation, bool]:
@@ -103,14 +103,14 @@ def _row(number: int, row: Filter | RawQuery, view: View, sample: Sample | None)
         raise ValueError(reasons.get("filter") or reasons[row.op])
     if row.group is not None:
         raise ValueError("it is not a leaf of a nested array, so the row cannot belong to an element group")
-    told = Judgement()
-    compiled = clause(row, field, view.features, told, sample=sample)
+    judgement = Judgement()
+    compiled = clause(row, field, view.features, judgement, sample=sample)
     text = literal(compiled)
     explanation = Explanation(
         row=number,
         clause=text if len(text) <= _SHOWN else text[:_SHOWN] + "…",
-        exact=not (told.approximations or told.unlikely),
-        approximations=told.approximations,
-        unlikely=told.unlikely,
+        exact=not (judgement.approximations or judgement.unlikely),
+        approximations=judgement.approximations,
+        unlikely=judgement.unlikely,
     )
-    return compiled, explanation, told.undecided
+    return compiled, explanation, judgement.undecided

@@ -45,17 +45,17 @@ class IdWindow(msgspec.Struct, frozen=True):
         ids: Where = {"path": ["id"], "operator": operator, "valueText": str(UUID(int=bound))}
         return {"operator": "And", "operands": [where, ids]} if where else ids
 
-    def wider(self, rows: int, found: int) -> IdWindow | None:
+    def wider(self, rows: int, window_rows: int) -> IdWindow | None:
         """Return a larger window for the same rows.
 
         Args:
             rows: The number of rows that it should hold.
-            found: The number of rows that were in this window.
+            window_rows: The number of rows that were in this window.
 
         Returns:
             None if all ids should be read: too few rows are in this window, or too many ids would be in the next.
         """
-        return _of(self.share * rows / found, self.descending) if found >= _FEW else None
+        return _of(self.share * rows / window_rows, self.descending) if window_rows >= _FEW else None
 
 
 def first_window(rows: int, matching: float, *, descending: bool = False) -> IdWindow | None:

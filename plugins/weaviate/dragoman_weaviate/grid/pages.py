@@ -48,18 +48,18 @@ class _PageQuery(msgspec.Struct, kw_only=True):
     where: Where | None
     keys: SortKeys
     notes: list[Note]
-    here: Residual | None = None
+    residual: Residual | None = None
     after: str | None = None
 
     @property
     def _offset(self) -> int:
         """The first row to read."""
-        return self.request.offset if self.here is None else 0
+        return self.request.offset if self.residual is None else 0
 
     @property
     def _limit(self) -> int:
         """The number of rows to read."""
-        return self.request.limit if self.here is None else self.here.limit
+        return self.request.limit if self.residual is None else self.residual.limit
 
     @property
     def _all(self) -> object:
@@ -79,8 +79,8 @@ class _PageQuery(msgspec.Struct, kw_only=True):
     @property
     def _read(self) -> list[Field]:
         """The columns to read."""
-        more = [] if self.here is None else self.here.fields(self.view)
-        return [*self.fields, *(each for each in more if each not in self.fields)]
+        residual_fields = [] if self.residual is None else self.residual.fields(self.view)
+        return [*self.fields, *(field for field in residual_fields if field not in self.fields)]
 
     @property
     def plain(self) -> bool:
@@ -89,18 +89,18 @@ class _PageQuery(msgspec.Struct, kw_only=True):
 
     def check(self) -> None:
         """Refuse requests that the server would refuse or answer wrongly."""
-        asked = self.request
-        check_bounds(asked)  # the server answers 200 with an empty body to a negative offset
-        if self.here is not None and asked.cursor is not None:
+        request = self.request
+        check_bounds(request)  # the server answers 200 with an empty body to a negative offset
+        if self.residual is not None and request.cursor is not None:
             reason = "a cursor goes on after a page, and a page that is evaluated here is one of an offset"
             raise QueryError(reason, code=cursors.INVALID)
-        if asked.cursor is not None:
+        if request.cursor is not None:
             if not (self.plain and self.view.features.cursor):
                 reason = "a cursor goes through all rows in the order of their uuids: no filter, no sort"
                 raise QueryError(reason, code=cursors.INVALID)
-            self.after = cursors.unseal(asked.cursor, cursors.query_of(asked), str)
-        if self.here is not None and not 1 <= self.here.limit <= WINDOW:
-            raise QueryError(f"at most {WINDOW:,} rows can be read to be evaluated here, not {self.here.limit:,}")
+            self.after = cursors.unseal(request.cursor, cursors.query_of(request), str)
+        if self.residual is not None and not 1 <= self.residual.limit <= WINDOW:
+            raise QueryError(f"at most {WINDOW:,} rows can be read to be evaluated here, not {self.residual.limit:,}")
         reach = self._limit + (0 if self.after is not None else self._offset)
         if reach > WINDOW:
             raise error_answers.window_exceeded(reach, WINDOW)
@@ -109,7 +109,7 @@ class _PageQuery(msgspec.Struct, kw_only=True):
         """Return the requests of the page, with the ids among which it should be."""
         window = yield from self._window()
         requests = [self._list() if self.plain else self._search(window)]
-        if self.request.total or self.here is not None:
+        if self.request.total or self.residual is not None:
             requests.append(graphql.count([self.view.target], where=self.where, tenant=self.tenant))
         return window, requests
 
@@ -121,12 +121,12 @@ class _PageQuery(msgspec.Struct, kw_only=True):
         if self.plain:
             items = stored_objects.read_list(replies[0], self.view, self.tenant)
         else:
-            found = graphql.first_objects(replies[0], self.view)
-            if found is None:
-                found = graphql.objects((yield from ask(self._search(to_the_end=True))), self.view)
-            if window is not None and len(found) < self._limit:
-                found = yield from self._outside(window, found)
-            items, suspects = stored_objects.from_graphql(found, self.view)
+            rows = graphql.first_objects(replies[0], self.view)
+            if rows is None:
+                rows = graphql.objects((yield from ask(self._search(to_the_end=True))), self.view)
+            if window is not None and len(rows) < self._limit:
+                rows = yield from self._outside(window, rows)
+            items, suspects = stored_objects.from_graphql(rows, self.view)
             if wrong := (yield from stored_objects.repaired(items, suspects, self.view, self.tenant)):
                 reason = f"GraphQL replaces integers beyond 32 bits by null: {wrong} rows were read again by REST"
                 notes.append(Note(code="integers-repaired", reason=reason))
@@ -144,13 +144,13 @@ class _PageQuery(msgspec.Struct, kw_only=True):
             raise QueryError(f"the server returned {len(items):,} rows instead of {self._limit:,}")
         total = self._total(replies[1], notes) if len(requests) > 1 else None
         exact = True
-        if self.here is not None:
-            chosen = self._select(items, total, self.here)
+        if self.residual is not None:
+            chosen = self._select(items, total, self.residual)
             items = chosen.rows[self.request.offset :][: self.request.limit]
             notes += chosen.notes
             total, exact = (chosen.total, chosen.total_exact) if self.request.total else (None, True)
         return Page(
-            columns=[self.view.columns[each.name] for each in self.fields],
+            columns=[self.view.columns[field.name] for field in self.fields],
             cells=cells(items, self.fields),
             keys=[item.key(self.tenant) for item in items],
             notes=notes,
@@ -160,15 +160,15 @@ class _PageQuery(msgspec.Struct, kw_only=True):
             next=self._next(items, total),
         )
 
-    def _select(self, items: list[StoredObject], matched: int | None, here: Residual) -> Selection[StoredObject]:
+    def _select(self, items: list[StoredObject], matched: int | None, residual: Residual) -> Selection[StoredObject]:
         fields = self.view.fields
         return select(
             items,
             lambda item, column: stored_value(item, fields[column]),
-            limit=here.limit,
+            limit=residual.limit,
             matched=matched,
-            where=here.where,
-            sort=here.sort,
+            where=residual.where,
+            sort=residual.sort,
         )
 
     def _window(self) -> Exchange[IdWindow | None]:
@@ -185,17 +185,17 @@ class _PageQuery(msgspec.Struct, kw_only=True):
         matching = counts.get(self._counted, counts.get(self._all, 0) / id_windows.EVERY)
         return first_window(self._reach, matching, descending=descending)
 
-    def _outside(self, window: IdWindow, found: list[dict[str, Any]]) -> Exchange[list[dict[str, Any]]]:
+    def _outside(self, window: IdWindow, rows: list[dict[str, Any]]) -> Exchange[list[dict[str, Any]]]:
         """Return the objects of a page that a window did not fill: from a larger one, or from all ids."""
-        wider = window.wider(self._reach, self._offset + len(found)) if found else None
+        wider = window.wider(self._reach, self._offset + len(rows)) if rows else None
         if wider is not None:
-            found = graphql.objects((yield from ask(self._search(wider))), self.view)
-        if wider is None or len(found) < self._limit:
-            found = graphql.objects((yield from ask(self._search())), self.view)
-        return found
+            rows = graphql.objects((yield from ask(self._search(wider))), self.view)
+        if wider is None or len(rows) < self._limit:
+            rows = graphql.objects((yield from ask(self._search())), self.view)
+        return rows
 
     def _list(self) -> HttpRequest:
-        wants_vector = any(each.family is Family.VECTOR for each in self.fields)
+        wants_vector = any(field.family is Family.VECTOR for field in self.fields)
         place = {"offset": self._offset or None} if self.after is None else {}
         return get(
             "/v1/objects",
@@ -234,7 +234,12 @@ class _PageQuery(msgspec.Struct, kw_only=True):
         return counted
 
     def _next(self, items: list[StoredObject], total: int | None) -> str | None:
-        if not self.plain or self.here is not None or len(items) < self.request.limit or not self.view.features.cursor:
+        if (
+            not self.plain
+            or self.residual is not None
+            or len(items) < self.request.limit
+            or not self.view.features.cursor
+        ):
             return None
         if total == self.request.offset + len(items):
             return None
@@ -257,7 +262,7 @@ def preview(request: PageRequest | CountRequest, view: View) -> Exchange[list[Ht
     if isinstance(request, PageRequest):
         _, requests = yield from _query(request, view).requests()
         return requests
-    where = where_of(request.object, request.filter, what="a count")
+    where = where_of(request.object, request.filter, operation="a count")
     return [graphql.count([view.target], where=where, tenant=view.tenant(request.tenant))]
 
 
@@ -266,16 +271,16 @@ def _query(request: PageRequest, view: View) -> _PageQuery:
     body = filters.body(request.object, request.filter)
     if body.residual is not None and request.residual is None:
         raise body.residual.refusal("a page that does not allow it")
-    here, notes = _residual(request, view, body, notes)
+    residual, notes = _residual(request, view, body, notes)
     query = _PageQuery(
         request=request,
         view=view,
         tenant=view.tenant(request.tenant),
         fields=view.choose(request.columns),
         where=body.where,
-        keys=[] if here is not None and here.sort else keys,
+        keys=[] if residual is not None and residual.sort else keys,
         notes=notes,
-        here=here,
+        residual=residual,
     )
     query.check()
     return query
@@ -296,7 +301,7 @@ def _residual(
 
 def count(request: CountRequest, view: View) -> Exchange[int]:
     """Count rows exactly."""
-    where = where_of(request.object, request.filter, what="a count")
+    where = where_of(request.object, request.filter, operation="a count")
     return (yield from graphql.count_of(view, where, view.tenant(request.tenant)))
 
 

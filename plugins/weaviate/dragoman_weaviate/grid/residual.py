@@ -49,34 +49,34 @@ class Residual(msgspec.Struct, frozen=True, kw_only=True):
     def fields(self, view: View) -> list[Field]:
         """Return the columns that it reads."""
         rows = self.where.rows if self.where is not None else []
-        names = [*(each.row.column for each in rows), *(each.column for each in self.sort)]
+        names = [*(condition.row.column for condition in rows), *(key.column for key in self.sort)]
         return [view.fields[name] for name in dict.fromkeys(names)]
 
 
 def kind_of(row: Filter, view: View) -> ValueKind | None:
     """Return how the column of a filter row compares; None if the row must not be evaluated here."""
-    found = view.fields.get(row.column)
-    if found is None or found.family not in _KINDS:
+    field = view.fields.get(row.column)
+    if field is None or field.family not in _KINDS:
         return None
-    text = found.family is Family.TEXT
+    text = field.family is Family.TEXT
     if row.op in PATTERNS:
         return ValueKind.TEXT if text else None
     if row.op in EQUALITY or row.op in LISTS:
-        return _KINDS[found.family] if found.exact_tokens or not text else None
+        return _KINDS[field.family] if field.exact_tokens or not text else None
     ordered = row.op in COMPARISONS or row.op is Op.BETWEEN
-    return _KINDS[found.family] if ordered and found.family in ORDERED else None
+    return _KINDS[field.family] if ordered and field.family in ORDERED else None
 
 
 def sort_kind(name: str, view: View) -> ValueKind | None:
     """Return how a column is ordered; None if its values have no order."""
-    found = view.fields.get(name)
-    return _SORTED.get(found.family) if found is not None and not found.array else None
+    field = view.fields.get(name)
+    return _SORTED.get(field.family) if field is not None and not field.array else None
 
 
-def stored_value(item: StoredObject, found: Field) -> Any:
+def stored_value(item: StoredObject, field: Field) -> Any:
     """Return the stored value of a column with numbers that compare."""
-    value = item.value(found)
-    return [_number(each) for each in value] if isinstance(value, list) else _number(value)
+    value = item.value(field)
+    return [_number(element) for element in value] if isinstance(value, list) else _number(value)
 
 
 def _number(value: Any) -> Any:

@@ -22,5 +22,7 @@ def compile_sort(sorts: Sequence[Sort], view: View) -> tuple[SortKeys, list[Note
     Returns:
         Paths, each with whether it descends, and a note ``sort-dropped`` for each dropped column.
     """
-    kept, notes = sortable(sorts, view.fields.get, lambda field: field.sort_reason)
-    return [(["_id"] if field.family is Family.ID else field.path, sort.descending) for sort, field in kept], notes
+    server_keys, notes = sortable(sorts, view.fields.get, lambda field: field.sort_reason)
+    return [
+        (["_id"] if field.family is Family.ID else field.path, sort.descending) for sort, field in server_keys
+    ], notes

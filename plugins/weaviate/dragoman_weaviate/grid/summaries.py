@@ -20,7 +20,7 @@ from dragoman_api.kit.bucket_bounds import EPOCH, instant_bounds, instant_text, 
 from dragoman_api.kit.summaries import buckets_of
 from dragoman_api.summaries import Bucket, ColumnSummary, Figure, SummaryRequest, ValueCount
 from dragoman_weaviate import aggregates
-from dragoman_weaviate.aggregates import Found, Wanted, joined
+from dragoman_weaviate.aggregates import Aggregate, PropertyQuery, joined
 from dragoman_weaviate.columns.field_types import ORDERED, Family, Field
 from dragoman_weaviate.columns.grid_columns import View
 from dragoman_weaviate.graphql import Where
@@ -73,24 +73,24 @@ class _Summing(msgspec.Struct, kw_only=True):
     absent: dict[Figure, str] = msgspec.field(default_factory=dict)
 
     def exchange(self) -> Exchange[ColumnSummary]:
-        wanted = self._wanted()
-        request = aggregates.ask(self.view, wanted, where=self.where, tenant=self.tenant)
-        found = aggregates.read((yield from ask(request)), wanted)
-        if self.where is None and not wanted.groups and any("\\" in text for text, _ in found.groups or ()):
-            found = yield from self._unescaped(found)
-        values = self._values(found)
+        property_query = self._build_query()
+        request = aggregates.ask(self.view, property_query, where=self.where, tenant=self.tenant)
+        aggregate = aggregates.read((yield from ask(request)), property_query)
+        if self.where is None and not property_query.groups and any("\\" in text for text, _ in aggregate.groups or ()):
+            aggregate = yield from self._unescaped(aggregate)
+        values = self._values(aggregate)
         every = values if values is not None and len(values) < self._limit else None
-        missing = self._missing(found, every)
-        low, high = self._extremes(found, every)
-        buckets = yield from self._buckets(found, low, high, every)
+        missing = self._missing(aggregate, every)
+        low, high = self._extremes(aggregate, every)
+        buckets = yield from self._buckets(aggregate, low, high, every)
         listed, distinct = self._most_frequent(values, every), self._distinct(values, every)
-        if missing == found.rows:  # there is nothing to estimate
+        if missing == aggregate.rows:  # there is nothing to estimate
             distinct = 0
             self.approximate.clear()
             self.absent.clear()
         return ColumnSummary(
             column=self.view.columns[self.column.name],
-            rows=found.rows,
+            rows=aggregate.rows,
             missing=missing,
             values=listed,
             distinct=distinct,
@@ -101,11 +101,11 @@ class _Summing(msgspec.Struct, kw_only=True):
             absent=self.absent,
         )
 
-    def _unescaped(self, found: Found) -> Exchange[Found]:
+    def _unescaped(self, aggregate: Aggregate) -> Exchange[Aggregate]:
         """Ask for the values again: without a filter, the server lists frequent texts as JSON escapes them."""
-        again = Wanted(prop=self.column.prop, groups=self._limit)
+        again = PropertyQuery(prop=self.column.prop, groups=self._limit)
         reply = yield from ask(aggregates.ask(self.view, again, where=None, tenant=self.tenant))
-        return replace(found, groups=aggregates.read(reply, again).groups)
+        return replace(aggregate, groups=aggregates.read(reply, again).groups)
 
     # what is asked
 
@@ -131,7 +131,7 @@ class _Summing(msgspec.Struct, kw_only=True):
         _, reasons = self.column.support(self.view.features)
         return reasons.get("filter") or reasons.get(op, "")
 
-    def _wanted(self) -> Wanted:
+    def _build_query(self) -> PropertyQuery:
         family, listed = self.column.family, self.request.values > 0
         figures = "count" if self._figured else ""
         if figures and family in ORDERED:
@@ -144,21 +144,23 @@ class _Summing(msgspec.Struct, kw_only=True):
         if not self._against(Op.NULL) and (self.column.array or not self._figured):
             null = Filter(self.column.name, Op.NULL)
             missing = clauses.clause(null, self.column, self.view.features, exactness.Judgement())
-        return Wanted(prop=self.column.prop, figures=figures, groups=self._limit if listed else 0, missing=missing)
+        return PropertyQuery(
+            prop=self.column.prop, figures=figures, groups=self._limit if listed else 0, missing=missing
+        )
 
     # what came
 
-    def _values(self, found: Found) -> list[ValueCount] | None:
+    def _values(self, aggregate: Aggregate) -> list[ValueCount] | None:
         """Return the reported values, the most frequent first; None if none were asked for."""
-        figures = found.figures
+        figures = aggregate.figures
         if figures is not None and figures.total_true is not None:
             totals = {True: figures.total_true, False: figures.total_false or 0}
             values = [ValueCount(value, rows) for value, rows in totals.items() if rows]
-        elif found.groups is not None:
-            values = [ValueCount(self._value(text), rows) for text, rows in found.groups]
+        elif aggregate.groups is not None:
+            values = [ValueCount(self._value(text), rows) for text, rows in aggregate.groups]
         else:
             return None
-        return sorted(values, key=lambda each: -each.rows)
+        return sorted(values, key=lambda value_count: -value_count.rows)
 
     def _value(self, text: str) -> Any:
         match self.column.family:
@@ -183,29 +185,29 @@ class _Summing(msgspec.Struct, kw_only=True):
         self.absent[Figure.DISTINCT] = _BY_VALUES if values is None else reason
         return None
 
-    def _missing(self, found: Found, every: list[ValueCount] | None) -> int | None:
-        if found.missing is not None:
-            asked = exactness.Asked(op=Op.NULL, field=self.column, features=self.view.features)
+    def _missing(self, aggregate: Aggregate, every: list[ValueCount] | None) -> int | None:
+        if aggregate.missing is not None:
+            comparison = exactness.Comparison(op=Op.NULL, field=self.column, features=self.view.features)
             ignored = exactness.EMPTY_IS_NULL if self.column.array else ""  # a summary counts it so, too
-            told = [each for each in exactness.judge([asked]).approximations if each != ignored]
-            if told:
-                self.approximate[Figure.MISSING] = "; ".join(told)
-            return found.missing
+            reasons = [reason for reason in exactness.judge([comparison]).approximations if reason != ignored]
+            if reasons:
+                self.approximate[Figure.MISSING] = "; ".join(reasons)
+            return aggregate.missing
         if not self.column.array:
-            if found.figures is not None:
-                return found.rows - found.figures.count
+            if aggregate.figures is not None:
+                return aggregate.rows - aggregate.figures.count
             if every is not None:
-                return found.rows - sum(each.rows for each in every)
+                return aggregate.rows - sum(value_count.rows for value_count in every)
         elif every == []:
-            return found.rows
+            return aggregate.rows
         self.absent[Figure.MISSING] = self._against(Op.NULL) or "it is counted along with the values"
         return None
 
-    def _extremes(self, found: Found, every: list[ValueCount] | None) -> tuple[Value, Value]:
-        family, figures = self.column.family, found.figures
+    def _extremes(self, aggregate: Aggregate, every: list[ValueCount] | None) -> tuple[Value, Value]:
+        family, figures = self.column.family, aggregate.figures
         if every is not None:
-            held = sorted((each.value for each in every), key=self._place)
-            return (held[0], held[-1]) if held else (None, None)
+            values = sorted((value_count.value for value_count in every), key=self._place)
+            return (values[0], values[-1]) if values else (None, None)
         if family in ORDERED and figures is not None:
             low, high = self._figure(figures.minimum), self._figure(figures.maximum)
             if low is not None:
@@ -235,11 +237,13 @@ class _Summing(msgspec.Struct, kw_only=True):
         """Return why a comparison with a value is not exact."""
         if self.column.family is Family.DATE:
             value = instant_text(int(value))
-        given = repr(value) if isinstance(value, float) else value
+        written = repr(value) if isinstance(value, float) else value
         value = float(value) if self.column.family is Family.NUMBER else value
-        asked = exactness.Asked(op=op, field=self.column, features=self.view.features, value=value, given=given)
+        comparison = exactness.Comparison(
+            op=op, field=self.column, features=self.view.features, value=value, written=written
+        )
         try:
-            return exactness.judge([asked]).approximations
+            return exactness.judge([comparison]).approximations
         except ValueError as refusal:
             return [str(refusal)]
 
@@ -248,26 +252,30 @@ class _Summing(msgspec.Struct, kw_only=True):
     def _place(self, value: Any) -> Any:
         return nanoseconds(value) if self.column.family is Family.DATE else value
 
-    def _buckets(self, found: Found, low: Any, high: Any, every: list[ValueCount] | None) -> Exchange[list[Bucket]]:
+    def _buckets(
+        self, aggregate: Aggregate, low: Any, high: Any, every: list[ValueCount] | None
+    ) -> Exchange[list[Bucket]]:
         if low is None or self.column.family not in ORDERED or not self.request.buckets:
             return []
-        most = self.request.buckets
+        max_buckets = self.request.buckets
         if every is None:
             if against := self._against_counting(low, high):
                 self.absent[Figure.BUCKETS] = against
                 return []
             by_keys = self.column.spec is None or not self.column.spec.ranged
-            most = min(most, FEW_BUCKETS) if by_keys and found.rows > LARGE else most
-        bounds = self._bounds(low, high, most=most)
+            max_buckets = min(max_buckets, FEW_BUCKETS) if by_keys and aggregate.rows > LARGE else max_buckets
+        bounds = self._bounds(low, high, max_buckets=max_buckets)
         if not bounds:
             self.absent[Figure.BUCKETS] = "some dates lie outside of the years that a histogram shows"
             return []
         if every is not None:
             counts = self._spread(bounds, every)
         else:
-            counts = yield from self._count(bounds, found.figures.count if found.figures is not None else found.rows)
+            counts = yield from self._count(
+                bounds, aggregate.figures.count if aggregate.figures is not None else aggregate.rows
+            )
             self._judge_buckets(bounds, low, high)
-        return buckets_of([self._shown(each) for each in bounds], counts) if counts else []
+        return buckets_of([self._shown(bound) for bound in bounds], counts) if counts else []
 
     def _against_counting(self, low: Any, high: Any) -> str:
         """Return why the server cannot count the rows between bounds; empty if it can."""
@@ -281,20 +289,20 @@ class _Summing(msgspec.Struct, kw_only=True):
             return "some dates lie outside of those that the server compares"
         return ""
 
-    def _bounds(self, low: Any, high: Any, *, most: int) -> list[Any]:
+    def _bounds(self, low: Any, high: Any, *, max_buckets: int) -> list[Any]:
         if self.column.family is Family.DATE:
-            first, last = (self._place(each) // 10**6 for each in (low, high))
-            return list(instant_bounds(first, last, most=most))
-        return list(number_bounds(low, high, most=most, whole=self.column.family is Family.INT))
+            first, last = (self._place(extreme) // 10**6 for extreme in (low, high))
+            return list(instant_bounds(first, last, most=max_buckets))
+        return list(number_bounds(low, high, most=max_buckets, whole=self.column.family is Family.INT))
 
     def _spread(self, bounds: Sequence[Any], every: list[ValueCount]) -> list[int]:
         """Spread values that are all known. Of an array, a bucket with two of them may count a row twice."""
         dates = self.column.family is Family.DATE
         counts, values = Counter[int](), Counter[int]()
-        for each in every:
-            place = self._place(each.value) // 10**6 if dates else each.value
+        for value_count in every:
+            place = self._place(value_count.value) // 10**6 if dates else value_count.value
             at = bisect_right(bounds, place) - 1
-            counts[at] += each.rows
+            counts[at] += value_count.rows
             values[at] += 1
         if self.column.array and max(values.values()) > 1:
             self.absent[Figure.BUCKETS] = "a row may have several values in one bucket"
@@ -310,16 +318,16 @@ class _Summing(msgspec.Struct, kw_only=True):
         if not inner:
             return [present]
         half = (len(inner) + 1) // 2
-        below = [self._compared(Op.LT, each) for each in inner[:half]]
-        above = [self._compared(Op.GE, each) for each in inner[half:]]
+        below = [self._compared(Op.LT, bound) for bound in inner[:half]]
+        above = [self._compared(Op.GE, bound) for bound in inner[half:]]
         middle = joined(self._compared(Op.GE, inner[half - 1]), *(self._compared(Op.LT, at) for at in inner[half:][:1]))
-        asked = [joined(self.where, each) for each in (*below, middle, *above)]
-        reply = yield from ask(aggregates.ask_counts(self.view, asked, tenant=self.tenant))
-        found = aggregates.read_counts(reply, len(asked))
-        low, high = [0, *found[:half]], [*found[half + 1 :], 0]
+        filters = [joined(self.where, clause) for clause in (*below, middle, *above)]
+        reply = yield from ask(aggregates.ask_counts(self.view, filters, tenant=self.tenant))
+        counts = aggregates.read_counts(reply, len(filters))
+        low, high = [0, *counts[:half]], [*counts[half + 1 :], 0]
         rising = [after - before for before, after in pairwise(low)]
         falling = [before - after for before, after in pairwise(high)]
-        return [max(each, 0) for each in (*rising, found[half], *falling)]  # rows may be written meanwhile
+        return [max(count, 0) for count in (*rising, counts[half], *falling)]  # rows may be written meanwhile
 
     def _compared(self, op: Op, bound: Any) -> Where:
         value = float(bound) if self.column.family is Family.NUMBER else self._shown(bound)
@@ -329,7 +337,7 @@ class _Summing(msgspec.Struct, kw_only=True):
         return instant_text(bound) if self.column.family is Family.DATE else bound
 
     def _judge_buckets(self, bounds: Sequence[Any], low: Any, high: Any) -> None:
-        reasons = [each for bound in bounds[1:-1] for each in self._reasons(Op.BETWEEN, bound)]
+        reasons = [reason for bound in bounds[1:-1] for reason in self._reasons(Op.BETWEEN, bound)]
         if self.column.family is Family.INT and (low <= _SMALLEST or high >= _OVERFLOWING):
             reasons += self._reasons(Op.LT, 0)
         if reasons:
@@ -344,18 +352,18 @@ def summarize(request: SummaryRequest, view: View) -> Exchange[ColumnSummary]:
         QueryError: There is no such column, or the server refused or answered in part.
         FilterNotSupportedError: A part of the filter is to be evaluated here.
     """
-    found = view.fields.get(request.column)
-    if found is None:
+    field = view.fields.get(request.column)
+    if field is None:
         reason = f"'{request.object}' has no column '{request.column}'"
         raise QueryError(reason, hint="describe the object to see them", details={"column": request.column})
-    if found.family not in _COUNTED:
-        reason, hint = _AGAINST.get(found.family, _UNLISTED)
+    if field.family not in _COUNTED:
+        reason, hint = _AGAINST.get(field.family, _UNLISTED)
         raise UnsupportedOperationError(f"'{request.column}' cannot be summarized: {reason}", hint=hint)
     summing = _Summing(
         request=request,
         view=view,
-        column=found,
-        where=where_of(request.object, request.filter, what="a summary"),
+        column=field,
+        where=where_of(request.object, request.filter, operation="a summary"),
         tenant=view.tenant(request.tenant),
     )
     return (yield from summing.exchange())

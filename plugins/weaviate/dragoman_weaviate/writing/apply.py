@@ -51,7 +51,7 @@ class Sender:
         self.waiting = plan.planned
         self._changes, self._features = plan.changes, features
         self._outcomes = Outcomes()
-        self.known: dict[str, View] = {}
+        self.views: dict[str, View] = {}
         self.written: set[tuple[str, str, str | None]] = set()
 
     @property
@@ -66,15 +66,15 @@ class Sender:
             ConnectionFailedError: The first request was not sent; later failures become outcomes.
         """
         planned, self.waiting = self.waiting, []
-        for each in planned:
-            if each.rows:
-                yield from self._send_batch(each)
+        for planned_request in planned:
+            if planned_request.rows:
+                yield from self._send_batch(planned_request)
                 continue
-            changes = [self._changes[number] for number in each.changes]
-            key = None if isinstance(changes[0], Drop) else _row(each.request).id or None
-            with self._outcomes.sending(each.changes, row=key):
-                outcome = yield from self._carry_out(each, changes)
-                self._outcomes.tell(each.changes, outcome)
+            changes = [self._changes[number] for number in planned_request.changes]
+            key = None if isinstance(changes[0], Drop) else _row(planned_request.request).id or None
+            with self._outcomes.sending(planned_request.changes, row=key):
+                outcome = yield from self._carry_out(planned_request, changes)
+                self._outcomes.tell(planned_request.changes, outcome)
         return bool(self.waiting)
 
     # batches
@@ -98,13 +98,13 @@ class Sender:
         new = [row for row in free if batches.must_be_new(self._changes[row.changes[0]])]
         if not new:
             return free
-        about = new[0].body
-        view = yield from self._view(about.collection)
-        taken = yield from batches.taken(view, [row.body.id for row in new], about.tenant)
-        there = [row for row in new if row.body.id in taken]
-        for row, holds in zip(there, (yield from self._held(there)), strict=True):
+        body = new[0].body
+        view = yield from self._view(body.collection)
+        taken_ids = yield from batches.taken(view, [row.body.id for row in new], body.tenant)
+        existing = [row for row in new if row.body.id in taken_ids]
+        for row, holds in zip(existing, (yield from self._check_stored(existing)), strict=True):
             self._tell(row, OutcomeStatus.CONFLICT, _EXISTS, holds=bool(holds))
-        return [row for row in free if row.body.id not in taken or row not in there]
+        return [row for row in free if row.body.id not in taken_ids or row not in existing]
 
     def _post(self, rows: list[BatchRow]) -> Exchange[list[BatchRow]]:
         """Send rows, and return those of which the answer leaves open what became of them."""
@@ -136,14 +136,14 @@ class Sender:
 
     def _look(self, rows: list[BatchRow]) -> Exchange[None]:
         """Read rows of unknown outcome, and those that failed: the server may fail after it stored an object."""
-        for row, holds in zip(rows, (yield from self._held(rows)), strict=True):
+        for row, holds in zip(rows, (yield from self._check_stored(rows)), strict=True):
             before = self._outcomes.of(row.changes[0])
             if holds:
                 self._tell(row, OutcomeStatus.APPLIED, _HELD)
             elif holds is None and before.status is OutcomeStatus.FAILED:
                 self._tell(row, OutcomeStatus.UNKNOWN, f"{before.reason}, and the row cannot be read")
 
-    def _held(self, rows: Sequence[BatchRow]) -> Exchange[list[bool | None]]:
+    def _check_stored(self, rows: Sequence[BatchRow]) -> Exchange[list[bool | None]]:
         """Return for each row whether an object with its id holds what was to be written; None if it cannot be read."""
         try:
             replies = yield [
@@ -172,7 +172,7 @@ class Sender:
         reply = yield from ask(request)
         outcome = _outcome(number, request, row, reply)
         if outcome.status is OutcomeStatus.CONFLICT and request.method == "POST" and row.id:
-            [holds] = yield from self._held([BatchRow([number], "", row)])
+            [holds] = yield from self._check_stored([BatchRow([number], "", row)])
             outcome = replace(outcome, holds=bool(holds))
         if outcome.status is OutcomeStatus.APPLIED:
             self.written.add((row.collection, row.id, row.tenant))
@@ -204,14 +204,14 @@ class Sender:
 
     def _unknown(self, row: Body) -> Exchange[str]:
         """Check that collection and properties still exist: the server would create missing ones."""
-        known = (yield from self._view(row.collection)).collection.properties or []
-        unknown = edited_values.unknown_keys(msgspec.json.decode(row.properties), known)
+        properties = (yield from self._view(row.collection)).collection.properties or []
+        unknown = edited_values.unknown_keys(msgspec.json.decode(row.properties), properties)
         return f"the schema has no property {', '.join(unknown)} any more" if unknown else ""
 
     def _view(self, collection: str) -> Exchange[View]:
-        if collection not in self.known:
-            self.known[collection] = yield from objects.view(collection, self._features)
-        return self.known[collection]
+        if collection not in self.views:
+            self.views[collection] = yield from objects.view(collection, self._features)
+        return self.views[collection]
 
 
 def _holds(row: Body, reply: Reply) -> bool | None:
@@ -231,7 +231,9 @@ def _busy(reply: Reply) -> bool:
 def _guard(changes: Sequence[Change]) -> Mapping[str, int | str]:
     """Return the guard of a row's changes; all that have one have the same."""
     guards = [
-        each.guard if isinstance(each, Insert) else each.key.guard for each in changes if not isinstance(each, Drop)
+        change.guard if isinstance(change, Insert) else change.key.guard
+        for change in changes
+        if not isinstance(change, Drop)
     ]
     return next(filter(None, guards), {})
 
@@ -241,14 +243,14 @@ def _row(request: HttpRequest) -> Body:
     if request.body is not None:
         return msgspec.json.decode(request.body, type=Body)
     path, _, query = request.path.partition("?")
-    named = {name: values[0] for name, values in parse_qs(query).items()}
+    parameters = {name: values[0] for name, values in parse_qs(query).items()}
     *_, collection, key = path.split("/")
-    return Body(named.get("class", collection), unquote(key), named.get("tenant"))
+    return Body(parameters.get("class", collection), unquote(key), parameters.get("tenant"))
 
 
 def _outcome(number: int, request: HttpRequest, row: Body, reply: Reply) -> Outcome:
     drop = request.path.startswith("/v1/schema/")
-    status, reason, key, found = OutcomeStatus.APPLIED, "", None, None if drop else row.id or None
+    status, reason, key, row_id = OutcomeStatus.APPLIED, "", None, None if drop else row.id or None
     if error_answers.unsure(reply):
         status, reason = OutcomeStatus.UNKNOWN, error_answers.exception(reply).message
     elif not 200 <= reply.status < 300:
@@ -259,11 +261,11 @@ def _outcome(number: int, request: HttpRequest, row: Body, reply: Reply) -> Outc
         except QueryError as error:
             status, reason = OutcomeStatus.UNKNOWN, error.message
         else:
-            key, found = (item.key(row.tenant), item.id) if item else (None, found)
+            key, row_id = (item.key(row.tenant), item.id) if item else (None, row_id)
     elif reply.status != (200 if drop else 204) or reply.body:
         status = OutcomeStatus.UNKNOWN
         reason = f"the answer is HTTP {reply.status} and says {error_answers.message(reply) or 'nothing'}"
-    return Outcome(change=number, status=status, id=found, reason=reason, key=key, busy=_busy(reply))
+    return Outcome(change=number, status=status, id=row_id, reason=reason, key=key, busy=_busy(reply))
 
 
 def _failure(reply: Reply) -> tuple[OutcomeStatus, str]:

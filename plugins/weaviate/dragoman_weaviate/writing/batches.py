@@ -92,7 +92,7 @@ class BatchRow(msgspec.Struct):
 
 def is_load(request: PlanRequest) -> bool:
     """Return whether all changes of a plan are rows of a load, which can be sent in batches."""
-    plain = (isinstance(each, Insert) and not each.guard for each in request.changes)
+    plain = (isinstance(change, Insert) and not change.guard for change in request.changes)
     return request.bulk and not request.undo and all(plain)
 
 
@@ -102,18 +102,18 @@ class Drafts:
     def __init__(self) -> None:
         self._texts: list[str] = []
         self._rows: list[list[int]] = []
-        self._about: tuple[str, str | None] = ("", None)
+        self._target: tuple[str, str | None] = ("", None)
         self._keys: set[str] = set()
         self._size = 0
         self.planned: list[PlannedRequest] = []
 
     def add(self, number: int, key: RowKey, text: str) -> None:
         """Add a row; one that does not fit into the batch begins the next one."""
-        about, size = (key.object, key.routing), len(text if text.isascii() else text.encode())
+        target, size = (key.object, key.routing), len(text if text.isascii() else text.encode())
         full = self._size + size > BATCH_BYTES or len(self._rows) == BATCH_ROWS
-        if self._rows and (full or about != self._about or key.text in self._keys):
+        if self._rows and (full or target != self._target or key.text in self._keys):
             self.close()
-        self._about = about
+        self._target = target
         self._texts.append(text)
         self._rows.append([number])
         self._keys.add(key.text)
@@ -138,7 +138,7 @@ def planned_again(rows: Sequence[BatchRow]) -> PlannedRequest:
 
 def rows_of(planned: PlannedRequest) -> list[BatchRow]:
     """Return the rows of a planned batch."""
-    texts = [bytes(each) for each in _batch.decode(planned.request.body or "").objects]
+    texts = [bytes(text) for text in _batch.decode(planned.request.body or "").objects]
     return [
         BatchRow(changes, text.decode(), _body.decode(text)) for changes, text in zip(planned.rows, texts, strict=True)
     ]
@@ -154,17 +154,17 @@ def taken(view: View, ids: Sequence[str], tenant: str | None) -> Exchange[set[st
         where = {"path": ["id"], "operator": "ContainsAny", "valueText": [*ids]}
         try:
             reply = yield from ask(graphql.search(view, fields=(), where=where, limit=len(ids), tenant=tenant))
-            return {each["_additional"]["id"] for each in graphql.objects(reply, view)}
+            return {row["_additional"]["id"] for row in graphql.objects(reply, view)}
         except QueryError as error:  # no GraphQL, or a window that is smaller
             if error_answers.UNKNOWN_TENANT.search(error.message):
                 raise
-    heads = [HttpRequest("HEAD", with_query(object_path(view.target, each), tenant=tenant)) for each in ids]
+    heads = [HttpRequest("HEAD", with_query(object_path(view.target, id_), tenant=tenant)) for id_ in ids]
     replies = yield heads
     for head, reply in zip(heads, replies, strict=True):
         if reply.status not in (204, 404):  # an answer to HEAD has no body that says why
             again = yield from ask(HttpRequest("GET", head.path))
             raise error_answers.exception(reply if 200 <= again.status < 300 else again)
-    return {each for each, reply in zip(ids, replies, strict=True) if reply.status == 204}
+    return {id_ for id_, reply in zip(ids, replies, strict=True) if reply.status == 204}
 
 
 def outcomes(rows: Sequence[BatchRow], reply: Reply) -> list[Outcome]:
@@ -173,25 +173,25 @@ def outcomes(rows: Sequence[BatchRow], reply: Reply) -> list[Outcome]:
     Raises:
         QueryError: It is not an answer to these rows.
     """
-    told = error_answers.decode(reply, _stored)
-    if len(told) != len(rows):
-        raise QueryError(f"the answer has the outcomes of {len(told)} rows instead of {len(rows)}")
-    return [_outcome(row.body, each) for row, each in zip(rows, told, strict=True)]
+    stored_rows = error_answers.decode(reply, _stored)
+    if len(stored_rows) != len(rows):
+        raise QueryError(f"the answer has the outcomes of {len(stored_rows)} rows instead of {len(rows)}")
+    return [_outcome(row.body, stored) for row, stored in zip(rows, stored_rows, strict=True)]
 
 
-def _outcome(row: Body, told: _Stored) -> Outcome:
+def _outcome(row: Body, stored: _Stored) -> Outcome:
     status, reason, key = OutcomeStatus.UNKNOWN, "", None
-    errors = (told.result.errors and told.result.errors.error) or []
-    if (told.collection, told.id.lower()) != (row.collection, row.id.lower()):
-        reason = f"the answer is about {told.collection}/{told.id}"
-    elif told.result.status == "FAILED":
-        said = "; ".join(dict.fromkeys(each.message for each in errors))
-        status, reason = OutcomeStatus.FAILED, error_answers.shorten(said) or "the server gives no reason"
-    elif told.result.status == "SUCCESS" and not errors:
+    errors = (stored.result.errors and stored.result.errors.error) or []
+    if (stored.collection, stored.id.lower()) != (row.collection, row.id.lower()):
+        reason = f"the answer is about {stored.collection}/{stored.id}"
+    elif stored.result.status == "FAILED":
+        messages = "; ".join(dict.fromkeys(error.message for error in errors))
+        status, reason = OutcomeStatus.FAILED, error_answers.shorten(messages) or "the server gives no reason"
+    elif stored.result.status == "SUCCESS" and not errors:
         status = OutcomeStatus.APPLIED
-        key = RowKey(row.collection, told.id, row.tenant, {"lastUpdateTimeUnix": told.last_update_time_unix})
+        key = RowKey(row.collection, stored.id, row.tenant, {"lastUpdateTimeUnix": stored.last_update_time_unix})
     else:
-        reason = f"the answer says {told.result.status or 'nothing'}"
+        reason = f"the answer says {stored.result.status or 'nothing'}"
     return Outcome(change=0, status=status, id=row.id, reason=reason, key=key)
 
 

@@ -51,8 +51,8 @@ class Image(msgspec.Struct):
     @property
     def parts(self) -> dict[str, Raw]:
         """The members of the request's body."""
-        given = {"properties": self.properties, "vector": self.vector, "vectors": self.vectors}
-        return {name: value for name, value in given.items() if not isinstance(value, UnsetType)}
+        members = {"properties": self.properties, "vector": self.vector, "vectors": self.vectors}
+        return {name: value for name, value in members.items() if not isinstance(value, UnsetType)}
 
 
 def opened(view: View, document: str) -> Image:
@@ -63,16 +63,16 @@ def opened(view: View, document: str) -> Image:
     Raises:
         ValueError: It is not a JSON object.
     """
-    found = decode(document, object)
-    if not isinstance(found, dict):
+    value = decode(document, object)
+    if not isinstance(value, dict):
         raise ValueError("the document is not a JSON object")  # noqa: TRY004 - a fault of the value
-    if _takes_whole(view) and "properties" in found and set(found) <= set(Image.__struct_fields__):
+    if _takes_whole(view) and "properties" in value and set(value) <= set(Image.__struct_fields__):
         return msgspec.json.decode(document, type=Image)
     return Image(Raw(document.encode()))
 
 
 def _takes_whole(view: View) -> bool:
-    return all(each.name != "properties" for each in view.collection.properties or [])
+    return all(spec.name != "properties" for spec in view.collection.properties or [])
 
 
 def read(view: View, key: str, tenant: str | None) -> Exchange[StoredObject | None]:
@@ -94,14 +94,14 @@ def guard(view: View, properties: Mapping[str, object], vectors: Sequence[Raw | 
     Raises:
         NotSentError: A value does not have the form of its property.
     """
-    specs = {each.name: each for each in view.collection.properties or []}
+    specs = {spec.name: spec for spec in view.collection.properties or []}
     try:
-        kept = {name: _form(specs[name], value) for name, value in properties.items() if value is not None}
-        known = [] if view.collection.vectorizers else [_floats(each) for each in vectors]
+        forms = {name: _form(specs[name], value) for name, value in properties.items() if value is not None}
+        floats = [] if view.collection.vectorizers else [_floats(vector) for vector in vectors]
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         reason = f"the row could not be found again to take it back: {failure(error)}"
         raise NotSentError(reason) from None
-    return {SHA: sha256(encode([sorted(kept.items()), known]).encode()).hexdigest()}
+    return {SHA: sha256(encode([sorted(forms.items()), floats]).encode()).hexdigest()}
 
 
 def undo(view: View, key: RowKey, before: StoredObject | None, after: dict[str, int | str] | None) -> Change:
@@ -121,15 +121,15 @@ def undo(view: View, key: RowKey, before: StoredObject | None, after: dict[str, 
     document = _document(view, before)
     if len(document.encode()) > IMAGE_BYTES:
         raise NotSentError(f"the row has more than {IMAGE_BYTES:,} bytes, so it could not be taken back")
-    there = after is not None
+    row_remains = after is not None
     return Insert(
-        view.target, {}, key.id, replace=there, routing=key.routing, guard=after or {}, document=document
+        view.target, {}, key.id, replace=row_remains, routing=key.routing, guard=after or {}, document=document
     )  # fmt: skip
 
 
 def _document(view: View, item: StoredObject) -> str:
     """Return what brings a row back; the server computes parts of a phone number anew."""
-    specs = {each.name: each for each in view.collection.properties or []}
+    specs = {spec.name: spec for spec in view.collection.properties or []}
     properties: dict[str, Any] = {}
     for name, value in (item.properties or {}).items():
         if name in specs and specs[name].data_type[:1] == ["blobHash"]:
@@ -148,8 +148,8 @@ def _form(spec: PropertyBase, value: Any) -> Any:
     """Return a value in one form, however it was written."""
     family, array = family_of(spec.data_type)
     if family is Family.REFERENCE:
-        return [each["beacon"] for each in value]
-    return [_element(spec, family, each) for each in value] if array else _element(spec, family, value)
+        return [reference["beacon"] for reference in value]
+    return [_element(spec, family, element) for element in value] if array else _element(spec, family, value)
 
 
 def _element(spec: PropertyBase, family: Family, value: Any) -> Any:
@@ -163,12 +163,12 @@ def _element(spec: PropertyBase, family: Family, value: Any) -> Any:
         case Family.UUID:
             return value.lower()
         case Family.GEO:
-            return sorted((name, _short(each)) for name, each in value.items())
+            return sorted((name, _short(coordinate)) for name, coordinate in value.items())
         case Family.PHONE:
             return [value["input"], value.get("defaultCountry", "").upper()]
         case Family.OBJECT:
-            known = {each.name: each for each in spec.nested}
-            return sorted((name, _form(known[name], each)) for name, each in value.items() if each is not None)
+            specs = {nested.name: nested for nested in spec.nested}
+            return sorted((name, _form(specs[name], member)) for name, member in value.items() if member is not None)
     return value
 
 
@@ -183,10 +183,10 @@ def _short(value: Any) -> float:
 
 def _date(text: str) -> str:
     """Return an instant as the server writes it: at most nine digits of a second, without zeros at the end."""
-    if (found := _DATE.fullmatch(text)) is None:
+    if (match := _DATE.fullmatch(text)) is None:
         raise ValueError(f"{text!r} is no instant")
-    digits = (found[2] or "")[:_FRACTION].rstrip("0")
-    return found[1] + (f".{digits}" if digits else "") + found[3]
+    digits = (match[2] or "")[:_FRACTION].rstrip("0")
+    return match[1] + (f".{digits}" if digits else "") + match[3]
 
 
 def _floats(vector: Raw | UnsetType) -> Any:
@@ -194,9 +194,9 @@ def _floats(vector: Raw | UnsetType) -> Any:
     if isinstance(vector, UnsetType) or not filled(vector):
         return None
 
-    def kept(value: Any) -> Any:
+    def narrow(value: Any) -> Any:
         if isinstance(value, dict):
-            return sorted((name, kept(each)) for name, each in value.items() if each)
-        return [kept(each) for each in value] if isinstance(value, list) else _short(value)
+            return sorted((name, narrow(element)) for name, element in value.items() if element)
+        return [narrow(element) for element in value] if isinstance(value, list) else _short(value)
 
-    return kept(msgspec.json.decode(vector))
+    return narrow(msgspec.json.decode(vector))

@@ -61,9 +61,9 @@ def edited(spec: PropertyBase, value: object, *, exact: bool = False) -> Any:
         return _element(spec, family, value, typed=typed)
     if not isinstance(value, list | tuple):
         raise _misfit(f"a property of type {spec.data_type[0]} takes a JSON array")
-    if any(each is None for each in value):
+    if any(element is None for element in value):
         raise ValueError("the server stores no null in an array")
-    return [_element(spec, family, each, typed=False) for each in value]
+    return [_element(spec, family, element, typed=False) for element in value]
 
 
 def vectors(value: object, names: Sequence[str]) -> dict[str, Raw]:
@@ -83,13 +83,13 @@ def vectors(value: object, names: Sequence[str]) -> dict[str, Raw]:
         if not names:
             decode(text, list[float])
             return {"vector": Raw(text.encode())}
-        found = decode(text, dict[str, list[float | list[float]]])
+        vectors_by_name = decode(text, dict[str, list[float | list[float]]])
     except ValueError as error:
         if text.lstrip()[:1] == ("[" if names else "{"):
             raise _misfit(misplaced(names, Raw(text.encode()))) from None
-        wanted = f"a JSON object of arrays of numbers, by {', '.join(names)}" if names else "a JSON array of numbers"
-        raise _misfit(f"it takes {wanted}: {error}") from None
-    if unknown := [name for name in found if name not in names]:
+        form = f"a JSON object of arrays of numbers, by {', '.join(names)}" if names else "a JSON array of numbers"
+        raise _misfit(f"it takes {form}: {error}") from None
+    if unknown := [name for name in vectors_by_name if name not in names]:
         raise ValueError(f"the collection has no vector {unknown[0]!r}; it has {', '.join(names)}")
     return {"vectors": Raw(text.encode())}
 
@@ -109,10 +109,10 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(name[:_NAME] for name in names[:_NAMED]) + (", …" if len(names) > _NAMED else "")
 
 
-def merged_vectors(before: Raw, given: Raw) -> Raw:
+def merged_vectors(before: Raw, edits: Raw) -> Raw:
     """Return the vectors by name that an object has after some of them are written."""
-    kept = decode(bytes(before), dict[str, Raw]) if bytes(before)[:1] == b"{" else {}
-    return Raw(encode(kept | decode(bytes(given), dict[str, Raw])).encode())
+    stored = decode(bytes(before), dict[str, Raw]) if bytes(before)[:1] == b"{" else {}
+    return Raw(encode(stored | decode(bytes(edits), dict[str, Raw])).encode())
 
 
 def large_integers(value: Any) -> bool:
@@ -124,27 +124,27 @@ def large_integers(value: Any) -> bool:
     return isinstance(value, int) and abs(value) > filter_values.EXACT
 
 
-def rounded(given: object, value: object) -> bool:
+def rounded(entry: object, value: object) -> bool:
     """Return whether a number was entered with more digits than the stored 64-bit float holds."""
-    if not isinstance(value, float) or isinstance(given, float):
+    if not isinstance(value, float) or isinstance(entry, float):
         return False
-    return Decimal(str(given).strip()) != Decimal(repr(value))
+    return Decimal(str(entry).strip()) != Decimal(repr(value))
 
 
-def unknown_keys(value: object, known: Sequence[PropertyBase], before: str = "") -> list[str]:
+def unknown_keys(value: object, properties: Sequence[PropertyBase], before: str = "") -> list[str]:
     """Return the keys of an object that are not in the schema: the server would create them as properties."""
     if isinstance(value, list):
-        return [name for each in value for name in unknown_keys(each, known, before)]
+        return [name for element in value for name in unknown_keys(element, properties, before)]
     if not isinstance(value, dict):
         return []
-    specs = {each.name: each for each in known}
-    found = []
-    for name, each in value.items():
+    specs = {spec.name: spec for spec in properties}
+    unknown = []
+    for name, member in value.items():
         if name not in specs:
-            found.append(before + str(name))
+            unknown.append(before + str(name))
         elif family_of(specs[name].data_type)[0] is Family.OBJECT:
-            found += unknown_keys(each, specs[name].nested, f"{before}{name}.")
-    return found
+            unknown += unknown_keys(member, specs[name].nested, f"{before}{name}.")
+    return unknown
 
 
 def _kind(value: object) -> str:
@@ -176,9 +176,9 @@ def _element(spec: PropertyBase, family: Family, value: object, *, typed: bool) 
         value: The value.
         typed: It is a text that a person typed; any other value keeps its kind.
     """
-    wanted = _WANTED.get(family)
-    if wanted and not typed and _kind(value) != wanted:
-        raise _misfit(f"a property of type {spec.data_type[0]} takes {wanted}, not {_kind(value)}")
+    kind = _WANTED.get(family)
+    if kind and not typed and _kind(value) != kind:
+        raise _misfit(f"a property of type {spec.data_type[0]} takes {kind}, not {_kind(value)}")
     match family:
         case Family.INT:
             return operands.integer(value)
@@ -216,15 +216,15 @@ def _blob(value: object) -> str:
 def _coordinates(value: object) -> dict[str, float]:
     if not isinstance(value, dict) or set(value) != {"latitude", "longitude"}:
         raise ValueError('it takes {"latitude": …, "longitude": …}')
-    if any(_kind(each) != "a number" for each in value.values()):
+    if any(_kind(coordinate) != "a number" for coordinate in value.values()):
         raise ValueError("latitude and longitude are numbers")
-    return {name: operands.floating(each) for name, each in value.items()}
+    return {name: operands.floating(coordinate) for name, coordinate in value.items()}
 
 
 def _phone(value: object) -> dict[str, str]:
-    known = {*_PHONE_TYPED, *_PHONE_COMPUTED}
+    members = {*_PHONE_TYPED, *_PHONE_COMPUTED}
     texts = isinstance(value, dict) and all(isinstance(value.get(name), str | None) for name in _PHONE_TYPED)
-    if not isinstance(value, dict) or not texts or "input" not in value or not set(value) <= known:
+    if not isinstance(value, dict) or not texts or "input" not in value or not set(value) <= members:
         raise ValueError('it takes {"input": "020 1234567", "defaultCountry": "nl"}; the server computes the rest')
     return {name: operands.text(value[name]) for name in _PHONE_TYPED if value.get(name)}
 
@@ -234,5 +234,5 @@ def _object(spec: PropertyBase, value: object) -> dict[str, Any]:
         raise _misfit("it takes a JSON object")
     if unknown := unknown_keys(value, spec.nested):
         raise ValueError(f"the schema has no key {', '.join(unknown)}, and the server would make it")
-    specs = {each.name: each for each in spec.nested}
-    return {name: edited(specs[name], each, exact=True) for name, each in value.items() if each is not None}
+    specs = {nested.name: nested for nested in spec.nested}
+    return {name: edited(specs[name], member, exact=True) for name, member in value.items() if member is not None}

@@ -45,13 +45,13 @@ def _copied(other: dict[str, Any]) -> dict[str, Any]:
 
 
 def _derived(samples: Iterable[str]) -> dict[str, Any]:
-    rows = [_properties(decode(each, dict[str, Any])) for each in samples]
+    rows = [_properties(decode(sample, dict[str, Any])) for sample in samples]
     names: set[str] = set()
-    for each in rows:
-        if isinstance(each.get("vectors"), dict):
-            names |= each["vectors"].keys()
+    for row in rows:
+        if isinstance(row.get("vectors"), dict):
+            names |= row["vectors"].keys()
     vectors = {name: {"vectorizer": {"none": {}}, "vectorIndexType": "hnsw"} for name in sorted(names)}
-    properties = _specs([each["properties"] for each in rows])
+    properties = _specs([row["properties"] for row in rows])
     if not properties:
         raise QueryError("the first rows have no values, so nothing says what properties the collection has")
     return {"properties": properties, **({"vectorConfig": vectors} if vectors else {"vectorizer": "none"})}
@@ -65,31 +65,33 @@ def _properties(row: dict[str, Any]) -> dict[str, Any]:
 
 def _specs(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     values: dict[str, list[Any]] = {}
-    for each in rows:
-        for name, value in each.items():
+    for row in rows:
+        for name, value in row.items():
             if value is not None:
                 values.setdefault(name, []).append(value)
     if odd := [name for name in values if not _PROPERTY.fullmatch(name)]:
         raise QueryError(f"{odd[0]!r} cannot be the name of a property", hint="map it to another name")
-    return [{"name": name, **_spec(name, found)} for name, found in values.items()]
+    return [{"name": name, **_spec(name, property_values)} for name, property_values in values.items()]
 
 
 def _spec(name: str, values: list[Any]) -> dict[str, Any]:
     """Return the type that fits all values."""
-    array = all(isinstance(each, list) for each in values)
-    flat = [value for each in values for value in each if value is not None] if array else values
+    array = all(isinstance(value, list) for value in values)
+    flat = [value for elements in values for value in elements if value is not None] if array else values
     mark = "[]" if array else ""
-    if flat and all(isinstance(each, dict) for each in flat):
+    if flat and all(isinstance(value, dict) for value in flat):
         return {"dataType": [f"object{mark}"], "nestedProperties": _specs(flat)}
-    kinds = {type(each) for each in flat}
+    kinds = {type(value) for value in flat}
     if kinds <= {bool} and flat:
         return {"dataType": [f"boolean{mark}"]}
     if kinds <= {int, float} and flat:
         return {"dataType": [f"{'int' if kinds == {int} else 'number'}{mark}"]}
     if kinds <= {str}:
         return {"dataType": [f"{_of_texts(flat)}{mark}"]}
-    found = ", ".join(sorted(kind.__name__ for kind in kinds))
-    raise QueryError(f"the values of {name!r} have several types ({found})", hint="make the collection in the console")
+    type_names = ", ".join(sorted(kind.__name__ for kind in kinds))
+    raise QueryError(
+        f"the values of {name!r} have several types ({type_names})", hint="make the collection in the console"
+    )
 
 
 def _of_texts(texts: list[str]) -> str:

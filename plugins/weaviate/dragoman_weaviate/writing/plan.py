@@ -61,15 +61,15 @@ def _vectors(view: View, values: Mapping[str, object]) -> dict[str, Raw]:
     Raises:
         NotSentError: The value is none.
     """
-    given = {name: value for name, value in values.items() if name == VECTOR}
-    made = typed(given, lambda _, value: edited_values.vectors(value, view.named_vectors))
-    return made.get(VECTOR, {})
+    vector_values = {name: value for name, value in values.items() if name == VECTOR}
+    members = typed(vector_values, lambda _, value: edited_values.vectors(value, view.named_vectors))
+    return members.get(VECTOR, {})
 
 
 def _body(row: RowKey, parts: Mapping[str, Any]) -> dict[str, Any]:
     """Return the body that makes a row."""
-    made: dict[str, Any] = {"class": row.object} | ({"id": row.id} if row.id else {}) | {**parts}
-    return made | ({"tenant": row.routing} if row.routing else {})
+    body: dict[str, Any] = {"class": row.object} | ({"id": row.id} if row.id else {}) | {**parts}
+    return body | ({"tenant": row.routing} if row.routing else {})
 
 
 class _Planner:
@@ -119,14 +119,14 @@ class _Planner:
             with self.draft.judging(number):
                 assert isinstance(change, Insert)
                 view = yield from self._view(change.object)
-                tenant, given, parts = self._parts(view, change)
-                row = RowKey(view.target, given or str(uuid4()), tenant)
+                tenant, row_id, parts = self._parts(view, change)
+                row = RowKey(view.target, row_id or str(uuid4()), tenant)
                 drafts.add(number, row, encode(_body(row, parts)))
                 if batches.must_be_new(change):
                     self.draft.note(batches.UNGUARDED, view.target, _UNGUARDED)
         drafts.close()
         self.draft.planned += drafts.planned
-        self.size = sum(len(each.request.body or "") for each in drafts.planned)
+        self.size = sum(len(planned_request.request.body or "") for planned_request in drafts.planned)
 
     def _parts(self, view: View, change: Insert) -> tuple[str | None, str | None, dict[str, Any]]:
         """Return the tenant of a new row, its id if it has one, and its properties and vectors."""
@@ -135,7 +135,7 @@ class _Planner:
             raise NotSentError(text)
         tenant = view.tenant(change.tenant or change.routing)
         change = change.with_key("uuid")
-        given = operands.uuid(text_id(change.id)) if change.id else None
+        row_id = operands.uuid(text_id(change.id)) if change.id else None
         values = {name: value for name, value in change.values.items() if name != VECTOR}
         parts: dict[str, Any] = (
             {"properties": self._typed(view, values)}
@@ -146,27 +146,27 @@ class _Planner:
             if not parts.keys() <= {"properties"}:
                 raise NotSentError("its document holds vectors, and its values a vector; give one of the two")
             parts = parts | _vectors(view, change.values)
-        return tenant, given, parts
+        return tenant, row_id, parts
 
     def _insert(self, change: Insert) -> Exchange[HttpRequest]:
         view = yield from self._view(change.object)
-        tenant, given, parts = self._parts(view, change)
-        key = given or (str(uuid4()) if self.undo is not None else None)
+        tenant, row_id, parts = self._parts(view, change)
+        key = row_id or (str(uuid4()) if self.undo is not None else None)
         row = RowKey(view.target, key or "", tenant, change.guard)
-        before = (yield from self._before(view, row, restores=_restores(change))) if given else None
+        before = (yield from self._before(view, row, restores=_restores(change))) if row_id else None
         if before is not None and not change.replace:
             sent = {name: Raw(encode(value).encode()) for name, value in parts.items()}
             vectors = (sent.get(name, Raw()) for name in ("vector", "vectors"))
             holds = stored_objects.same(before, sent.get("properties", Raw(b"{}")), *vectors)
             raise NotSentError("a row with this uuid exists already", status=OutcomeStatus.CONFLICT, holds=holds)
-        there = before is not None
-        if given and change.replace and self.undo is None and not there:
-            head = HttpRequest("HEAD", with_query(object_path(view.target, given), tenant=tenant))
-            there = (yield from ask(head)).status == 204
+        exists = before is not None
+        if row_id and change.replace and self.undo is None and not exists:
+            head = HttpRequest("HEAD", with_query(object_path(view.target, row_id), tenant=tenant))
+            exists = (yield from ask(head)).status == 204
         self._take_back(view, row, before, parts)
         self._inserted.add((row.object, row.text, row.routing))
         body = encode(_body(row, parts))
-        if there:
+        if exists:
             return HttpRequest("PUT", object_path(view.target, key or ""), body)
         return HttpRequest("POST", "/v1/objects", body)
 
@@ -175,10 +175,10 @@ class _Planner:
         if change.values:
             raise NotSentError("a new row has either values or a whole document, and beside it its vector")
         image = before_images.opened(view, change.document or "")
-        for member, named in (("vector", False), ("vectors", True)):
+        for member, is_named in (("vector", False), ("vectors", True)):
             if not filled(vector := image.parts.get(member, Raw())):
                 continue
-            if named is not bool(view.named_vectors):
+            if is_named is not bool(view.named_vectors):
                 raise NotSentError(f"{member}: {edited_values.misplaced(view.named_vectors, vector)}")
             edited_values.vectors(bytes(vector).decode(), view.named_vectors)
         self._refuse_unknown(view, decode(bytes(image.properties), object))
@@ -240,10 +240,10 @@ class _Planner:
         """
         if self.undo is None and before_images.SHA not in row.guard and not restores:
             return None
-        found = yield from before_images.read(view, row.text, row.routing)
-        if before_images.SHA in row.guard and (found is None or before_images.guard_of(view, found) != row.guard):
+        stored = yield from before_images.read(view, row.text, row.routing)
+        if before_images.SHA in row.guard and (stored is None or before_images.guard_of(view, stored) != row.guard):
             raise NotSentError("the row was changed after that change", status=OutcomeStatus.CONFLICT)
-        return found
+        return stored
 
     def _compare(self, view: View, row: RowKey, before: StoredObject | None) -> Exchange[None]:
         """Keep the state of a row whose change has no guard: it must still have it when the change is sent.
@@ -294,12 +294,12 @@ class _Planner:
                 self.draft.note("number-rounded", name, reason)
             return field.prop, stored
 
-        made = dict(typed(values, edited).values())
-        for name, value in made.items():
+        properties = dict(typed(values, edited).values())
+        for name, value in properties.items():
             if edited_values.large_integers(value):
                 reason = f"'{name}' holds an integer beyond 2^53: the server rounds it"
                 self.draft.note("integer-rounded", name, reason)
-        return made
+        return properties
 
     def _view(self, name: str) -> Exchange[View]:
         if name not in self.views:
@@ -321,11 +321,11 @@ def plan_changes(request: PlanRequest, features: Features, *, by_query: bool) ->
         yield from planner.load()
         planner.check_size()
         return replace(draft.plan(), changes=request.changes)
-    for each in _folded(draft, request):
-        with draft.judging(*each.numbers):
-            sent = yield from planner.change(each.change)
+    for folded in _folded(draft, request):
+        with draft.judging(*folded.numbers):
+            sent = yield from planner.change(folded.change)
             planner.size += len(sent.body or "")
-            draft.send(sent, *each.numbers, guard=planner.state)
+            draft.send(sent, *folded.numbers, guard=planner.state)
         planner.check_size()
     return replace(draft.plan(planner.undo or ()), changes=request.changes)
 
@@ -347,9 +347,9 @@ def other_holders(collection: str, key: str) -> Exchange[str]:
     The server deletes a uuid in every collection, and answers 422 as soon as one of them has tenants.
     """
     reply = yield from ask(get("/v1/schema"))
-    others = [each for each in error_answers.decode(reply, Schema).classes or [] if each.name != collection]
-    if shared := [each.name for each in others if each.tenancy.enabled]:
+    others = [other for other in error_answers.decode(reply, Schema).classes or [] if other.name != collection]
+    if shared := [other.name for other in others if other.tenancy.enabled]:
         return f"'{shared[0]}' has tenants, and then the server deletes no object without its collection"
-    replies = yield [HttpRequest("HEAD", object_path(each.name, key)) for each in others]
-    holding = [each.name for each, reply in zip(others, replies, strict=True) if reply.status != 404]
+    replies = yield [HttpRequest("HEAD", object_path(other.name, key)) for other in others]
+    holding = [other.name for other, reply in zip(others, replies, strict=True) if reply.status != 404]
     return f"{', '.join(holding)} may hold {key} too, and the server would delete it there as well" if holding else ""

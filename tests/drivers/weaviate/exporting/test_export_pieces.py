@@ -184,7 +184,7 @@ def test_a_page_that_was_shortened_by_the_server_stays_so():
     text = "query maximum results exceeded: invalid pagination params: offset '0' and limit '1000' > '30'"
     export = reader()
     [piece] = Answers(reply({"error": [{"message": text}]}, 422), listed(row(1))).run(export.pieces(export.ranges[0]))
-    assert (piece.rows, export.ranges[0].most) == (1, 30)
+    assert (piece.rows, export.ranges[0].max_rows) == (1, 30)
     assert export.ranges[0].size <= 30
 
 
@@ -202,7 +202,7 @@ def test_a_damaged_checkpoint_and_a_server_without_a_cursor_are_refused():
 def test_a_resumed_export_goes_on_in_the_ranges_that_are_left():
     query = cursors.query_of(ExportRequest(object="Book"))
     export = reader(checkpoint=cursors.seal(query, [[uuid(4), uuid(9)], [uuid(20), ""]]))
-    assert [(each.position, each.bound, each.told) for each in export.ranges] == [
+    assert [(each.position, each.bound, each.passed_on_to) for each in export.ranges] == [
         (uuid(4), uuid(9), uuid(4)), (uuid(20), "", uuid(20)),
     ]  # fmt: skip
 

@@ -336,7 +336,7 @@ class TestRequests:
 
 
 def test_an_answer_without_the_figures_of_a_property_has_none() -> None:
-    wanted = aggregates.Wanted(prop="stock", figures="count")
+    wanted = aggregates.PropertyQuery(prop="stock", figures="count")
     for row, figured in (({"stock": {"count": 3}}, True), ({}, False)):
         answer = reply({"data": {"Aggregate": {"rows": [{"meta": {"count": 3}} | row]}}})
         found = aggregates.read(answer, wanted)
