@@ -19,12 +19,12 @@ _CHANGE = 'Update(row.key, {"total": 12.5}), Insert(…), Delete(…) or Drop(�
 
 def check_filters(filters: Sequence[Any]) -> None:
     """Refuse what is no list of filter rows. Raises ConfigurationError."""
-    _check(filters, (Filter, RawQuery), what="a filter row", hint=_FILTER)
+    _check(filters, (Filter, RawQuery), expected="a filter row", hint=_FILTER)
 
 
 def check_sort(sort: Sequence[Any]) -> None:
     """Refuse what is no list of sorts. Raises ConfigurationError."""
-    _check(sort, (Sort,), what="a sort", hint=_SORT)
+    _check(sort, (Sort,), expected="a sort", hint=_SORT)
 
 
 def check_names(names: Any, *, name: str) -> None:
@@ -35,20 +35,20 @@ def check_names(names: Any, *, name: str) -> None:
 
 def check_key(key: Any) -> None:
     """Refuse what is no key of a row, such as its id. Raises ConfigurationError."""
-    _check((key,), (RowKey,), what="the key of a row", hint=_KEY)
+    _check((key,), (RowKey,), expected="the key of a row", hint=_KEY)
 
 
 def check_changes(changes: Sequence[Any]) -> None:
     """Refuse what is no change, or has no key. Raises ConfigurationError."""
-    _check(changes, (Insert, Update, Delete, Drop), what="a change", hint=_CHANGE)
+    _check(changes, (Insert, Update, Delete, Drop), expected="a change", hint=_CHANGE)
     for change in changes:
         if isinstance(change, Update | Delete):
             check_key(change.key)
 
 
-def _check(given: Sequence[Any], kinds: tuple[type, ...], *, what: str, hint: str) -> None:
-    if not isinstance(given, Sequence):  # one alone; or an iterator, which a check would use up
-        raise ConfigurationError(f"{quoted(given)} is not a list", hint=hint)
-    for each in [given] if isinstance(given, str | bytes) else given:
-        if not isinstance(each, kinds):
-            raise ConfigurationError(f"{quoted(each)} is not {what}", hint=hint)
+def _check(arguments: Sequence[Any], kinds: tuple[type, ...], *, expected: str, hint: str) -> None:
+    if not isinstance(arguments, Sequence):  # one alone; or an iterator, which a check would use up
+        raise ConfigurationError(f"{quoted(arguments)} is not a list", hint=hint)
+    for argument in [arguments] if isinstance(arguments, str | bytes) else arguments:
+        if not isinstance(argument, kinds):
+            raise ConfigurationError(f"{quoted(argument)} is not {expected}", hint=hint)

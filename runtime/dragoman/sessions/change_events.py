@@ -18,18 +18,18 @@ if TYPE_CHECKING:
 def event_of(outcome: Outcome, change: Change | None, *, connection: str) -> Event:
     """Return the event that reports the outcome of a change."""
     name = object_of(change) if change else ""
-    about: dict[str, Any] = {"connection": connection, "object": name}
+    fields: dict[str, Any] = {"connection": connection, "object": name}
     row = spell_id(outcome.id) if outcome.id else ""
     if outcome.status is not OutcomeStatus.APPLIED:
-        return events.RowSkipped(**about, id=row, status=outcome.status, reason=outcome.reason)
+        return events.RowSkipped(**fields, id=row, status=outcome.status, reason=outcome.reason)
     match change:
         case Drop():
-            return events.ObjectDropped(**about)
+            return events.ObjectDropped(**fields)
         case Insert():
-            return events.RowInserted(**about, id=row)
+            return events.RowInserted(**fields, id=row)
         case Delete():
-            return events.RowDeleted(**about, id=row)
-    return events.RowUpdated(**about, id=row)
+            return events.RowDeleted(**fields, id=row)
+    return events.RowUpdated(**fields, id=row)
 
 
 def total_of(outcomes: Sequence[Outcome], *, object: str, connection: str) -> Event:  # noqa: A002 - the event's field

@@ -28,9 +28,9 @@ class Count(int):
 
     def __new__(cls, number: int, notes: Iterable[Note] = (), *, time: TimeRange | None = None) -> Self:
         """Make a count of its number, notes and range of time."""
-        made = super().__new__(cls, number)
-        made.notes, made.time = list(notes), time
-        return made
+        count = super().__new__(cls, number)
+        count.notes, count.time = list(notes), time
+        return count
 
 
 class _Stream(Generic[T]):

@@ -79,5 +79,5 @@ class Calls:
             ):
                 yield parts
 
-    def _call(self, hook: str, **about: Any) -> Call:
-        return Call(hook=hook, connection=self._driver.info, unattended=self._driver.unattended, **about)
+    def _call(self, hook: str, **fields: Any) -> Call:
+        return Call(hook=hook, connection=self._driver.info, unattended=self._driver.unattended, **fields)

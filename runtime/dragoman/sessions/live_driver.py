@@ -116,16 +116,16 @@ class LiveDriver:
         self._life = Lifetime("the connection", error=connection_closed)
 
     async def __aenter__(self) -> Self:
-        async with AsyncExitStack() as held:
+        async with AsyncExitStack() as stack:
             # Lease the trees so that no process deletes them while the driver runs.
             lease = leasing(self.generation.trees)
             with stage("lease"):  # if it is abandoned, the end of the thread frees it
                 await anyio.to_thread.run_sync(lease.__enter__, abandon_on_cancel=True)
-            held.callback(lease.__exit__, None, None, None)
+            stack.callback(lease.__exit__, None, None, None)
             self._tasks = await self._life.begin()
-            held.push_async_callback(self._life.end)
+            stack.push_async_callback(self._life.end)
             await self.hooks()
-            self._held = held.pop_all()
+            self._resources = stack.pop_all()
         return self
 
     async def __aexit__(
@@ -139,7 +139,7 @@ class LiveDriver:
                 with suppress(DragomanError):  # what it held on the server expires by itself
                     await self._hooks.call("close", deadline=HOOKS["close"].seconds)
             await self._remember()
-        await self._held.aclose()
+        await self._resources.aclose()
 
     @property
     def alive(self) -> bool:
@@ -288,8 +288,8 @@ class LiveDriver:
             ) from error
         except DragomanError as error:
             if self._nearer is None:
-                made = await self._met(error)
-                raise made from made.__cause__
+                failure = await self._met(error)
+                raise failure from failure.__cause__
             raise _refused(self._nearer, self._profile, self._via) from self._nearer
         if server is None:
             raise DriverFaultError("the driver's connect returned nothing about the server")
@@ -310,10 +310,10 @@ class LiveDriver:
         return explained(error, certificates, name=self.info.name)
 
 
-def _explain(error: ConnectionFailedError, met: ViaError, info: ConnectionInfo) -> None:
-    error.message = f"{error.prefix}{info.host}:{info.port}: {met.reason}"
+def _explain(error: ConnectionFailedError, via_error: ViaError, info: ConnectionInfo) -> None:
+    error.message = f"{error.prefix}{info.host}:{info.port}: {via_error.reason}"
     error.args = (error.message,)
-    error.advise(met.hint.replace(NAME, shlex.quote(info.name)))
+    error.advise(via_error.hint.replace(NAME, shlex.quote(info.name)))
 
 
 def _refused(error: NearerError, profile: Profile, via: Via | None) -> PermissionDeniedError:

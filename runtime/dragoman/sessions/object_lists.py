@@ -25,8 +25,8 @@ NOTES = 100
 def matching(request: ObjectsRequest, listed: ObjectList) -> ObjectList:
     """Return a driver's list without the objects that the request does not ask for."""
     text = request.contains.casefold()
-    kept = [each for each in listed if each.parent == request.parent and text in each.name.casefold()]
-    return replace(listed, objects=kept)
+    children = [child for child in listed if child.parent == request.parent and text in child.name.casefold()]
+    return replace(listed, objects=children)
 
 
 async def whole_level(
@@ -69,31 +69,31 @@ async def walk(
     levels, a part is listed, and notes say where it ends.
     """
     room = MAX_OBJECTS - len(top.objects)
-    pending = [(0, each, frozenset[str]()) for each in reversed(top.objects)]
+    pending = [(0, root, frozenset[str]()) for root in reversed(top.objects)]
     while pending:
-        level, one, above = pending.pop()
-        if not one.branch or one.name in above:
-            yield level, one, []
+        level, node, above = pending.pop()
+        if not node.branch or node.name in above:
+            yield level, node, []
             continue
         if level + 1 >= DEEPEST:
-            yield level, one, [_cut(f"{DEEPEST} levels are listed; {one.name!r} contains more")]
+            yield level, node, [_cut(f"{DEEPEST} levels are listed; {node.name!r} contains more")]
             continue
-        below = await list_level(one.name)
-        kept = below.objects[: max(room, 0)]
-        room -= len(kept)
-        rest = len(below.objects) - len(kept)
-        cut = [_cut(f"{MAX_OBJECTS:,} objects are listed; {rest:,} in {one.name!r} are not")] if rest else []
-        yield level, one, [*below.notes, *cut]
-        pending += [(level + 1, each, above | {one.name}) for each in reversed(kept)]
+        below = await list_level(node.name)
+        children = below.objects[: max(room, 0)]
+        room -= len(children)
+        rest = len(below.objects) - len(children)
+        cut = [_cut(f"{MAX_OBJECTS:,} objects are listed; {rest:,} in {node.name!r} are not")] if rest else []
+        yield level, node, [*below.notes, *cut]
+        pending += [(level + 1, child, above | {node.name}) for child in reversed(children)]
 
 
-def _joined(notes: list[Note], more: Sequence[Note]) -> list[Note]:
+def _joined(notes: list[Note], additions: Sequence[Note]) -> list[Note]:
     """Return the notes with those that are new, as far as there is room."""
     if len(notes) > NOTES:
         return notes
-    made = [*notes, *(note for note in more if note not in notes)]
+    joined = [*notes, *(note for note in additions if note not in notes)]
     rest = "the driver told more about the objects; these notes are left out"
-    return made if len(made) <= NOTES else [*made[:NOTES], Note(code="notes-cut", reason=rest)]
+    return joined if len(joined) <= NOTES else [*joined[:NOTES], Note(code="notes-cut", reason=rest)]
 
 
 def _cut(reason: str) -> Note:

@@ -98,13 +98,13 @@ class Preparation:
     async def describe(self, name: str) -> Description:
         """Describe the columns of one object, as the server has them now."""
         description = await self.calls.run(DriverSpec.describe_object, name, object=name)
-        instants = frozenset(each.name for each in description.columns if each.kind is ColumnKind.TIMESTAMP)
+        instants = frozenset(column.name for column in description.columns if column.kind is ColumnKind.TIMESTAMP)
         self._known[name] = _Known(self.driver.incarnation, excluded(description), description.time, instants)
         return description
 
     def _is_known(self, name: str) -> bool:
-        known = self._known.get(name)
-        return known is not None and known.incarnation == self.driver.incarnation
+        facts = self._known.get(name)
+        return facts is not None and facts.incarnation == self.driver.incarnation
 
     async def know(self, name: str) -> bool:
         """Describe an object before another hook names it, as the contract promises; return whether it was needed."""
@@ -161,8 +161,8 @@ class Preparation:
         new = await self.know(name)
         if fresh and not new:
             await self.describe(name)
-        known = self._known[name]
-        resolved, notes = resolve_rows(list(rows), known.instants, now=selection.now, zone=self._time_zone)
+        facts = self._known[name]
+        resolved, notes = resolve_rows(list(rows), facts.instants, now=selection.now, zone=self._time_zone)
         request = FilterRequest(
             object=name,
             rows=resolved,
@@ -171,7 +171,7 @@ class Preparation:
             now=show_instant(selection.now),
         )
         try:
-            check_any(request, known.excluded)
+            check_any(request, facts.excluded)
             compiled = await self.calls.run(DriverSpec.compile_filter, request, object=name)
         except FilterNotSupportedError as error:
             if not (fresh or new):  # the column may have come since

@@ -52,10 +52,10 @@ def is_relative(text: str) -> bool:
         return False
     if words in _DAYS or _NOW.fullmatch(words):
         return True
-    found = _PERIOD.fullmatch(words)
-    if found is None:
+    match = _PERIOD.fullmatch(words)
+    if match is None:
         return False
-    step, count, unit = found.groups()
+    step, count, unit = match.groups()
     if count is None:  # `this h` is no English
         return unit == _UNIT[unit]
     return step != "this" and int(count) > 0
@@ -81,10 +81,10 @@ def resolve_time(text: str, *, now: datetime, zone: tzinfo = UTC) -> str:
     """
     words = _words(text)
     try:
-        if found := _NOW.fullmatch(words):
-            if found[1] != "+":
+        if match := _NOW.fullmatch(words):
+            if match[1] != "+":
                 return to_the_millisecond(parse_instant(words, now=now))
-            return to_the_millisecond(show_instant(now + timedelta(seconds=int(found[2]) * _LENGTHS[_UNIT[found[3]]])))
+            return to_the_millisecond(show_instant(now + timedelta(seconds=int(match[2]) * _LENGTHS[_UNIT[match[3]]])))
         first, after = _period(words, now, zone)
         return f"{show_instant(first)}/{show_instant(after)}"
     except (ValueError, OverflowError) as error:
@@ -98,9 +98,9 @@ def _words(text: str) -> str:
 def _period(words: str, now: datetime, zone: tzinfo) -> tuple[datetime, datetime]:
     if words in _DAYS:
         return _calendar("day", now, zone, _DAYS[words])
-    found = _PERIOD.fullmatch(words)
-    assert found is not None
-    step, count, unit = found.groups()
+    match = _PERIOD.fullmatch(words)
+    assert match is not None
+    step, count, unit = match.groups()
     unit = _UNIT[unit]
     if count is None:
         return _calendar(unit, now, zone, _STEPS[step])
@@ -182,33 +182,33 @@ def resolve_rows(
     Raises:
         ConfigurationError: There is no such time zone.
     """
-    made: list[Filter | RawQuery] = []
+    resolved_rows: list[Filter | RawQuery] = []
     notes = []
     for number, row in enumerate(rows, start=1):
         if not isinstance(row, Filter) or row.column not in columns:
-            made.append(row)
+            resolved_rows.append(row)
             continue
-        told: list[str] = []
-        made.append(_resolved(row, told, now=now, zone=zone))
-        if told:
-            reason = f"filter row {number}: {'; '.join(told)}"
+        meanings: list[str] = []
+        resolved_rows.append(_resolved(row, meanings, now=now, zone=zone))
+        if meanings:
+            reason = f"filter row {number}: {'; '.join(meanings)}"
             notes.append(Note(code="relative-time", column=row.column, reason=reason))
-    return made, notes
+    return resolved_rows, notes
 
 
-def _resolved(row: Filter, told: list[str], *, now: datetime, zone: str) -> Filter:
+def _resolved(row: Filter, meanings: list[str], *, now: datetime, zone: str) -> Filter:
     def resolve(value: object) -> object:
         if not isinstance(value, str):
             return value
         if not is_relative(value):
             if value.startswith("now"):
-                told.append(f"now is {show_instant(now)}")
+                meanings.append(f"now is {show_instant(now)}")
             return value
-        found = resolve_time(value, now=now, zone=read_zone(zone))
-        named = " ".join(value.split())
-        first, _, after = found.partition("/")
-        told.append(f"{named!r} is {first} to before {after}, in {zone}" if after else f"{named!r} is {found}")
-        return found
+        span = resolve_time(value, now=now, zone=read_zone(zone))
+        phrase = " ".join(value.split())
+        first, _, after = span.partition("/")
+        meanings.append(f"{phrase!r} is {first} to before {after}, in {zone}" if after else f"{phrase!r} is {span}")
+        return span
 
     value: object = row.value
     if isinstance(value, str) and row.op in _LISTS:
@@ -216,10 +216,10 @@ def _resolved(row: Filter, told: list[str], *, now: datetime, zone: str) -> Filt
         value = [resolve(part) for part in parts] if any(map(is_relative, parts)) else value
     else:
         value = _each(value, resolve)
-    if not told:
+    if not meanings:
         return row
     return Filter(row.column, row.op, value, row.group, row.case)  # type: ignore[arg-type]
 
 
 def _each(value: object, resolve: Callable[[object], object]) -> object:
-    return [resolve(each) for each in value] if isinstance(value, list) else resolve(value)
+    return [resolve(element) for element in value] if isinstance(value, list) else resolve(value)

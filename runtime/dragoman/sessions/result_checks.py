@@ -32,8 +32,8 @@ def within(request: SummaryRequest, summary: ColumnSummary) -> ColumnSummary:
     if summary.column.name != request.column:
         raise DriverFaultError(f"the driver summarized column {summary.column.name!r} instead of {request.column!r}")
     if len(summary.values) > request.values or len(summary.buckets) > request.buckets:
-        found = f"{len(summary.values)} values and {len(summary.buckets)} buckets"
-        raise DriverFaultError(f"the driver returned {found}, not {request.values} and {request.buckets} at most")
+        sizes = f"{len(summary.values)} values and {len(summary.buckets)} buckets"
+        raise DriverFaultError(f"the driver returned {sizes}, not {request.values} and {request.buckets} at most")
     if summary.missing is not None and summary.missing > summary.rows:
         raise DriverFaultError(f"the driver counted {summary.missing:,} rows without a value of {summary.rows:,} rows")
     return summary
@@ -55,7 +55,7 @@ def inside(text: str, completion: Completion) -> Completion:
     Raises:
         DriverFaultError: A suggestion ends after the text.
     """
-    last = max((each.end for each in completion.suggestions), default=0)
+    last = max((suggestion.end for suggestion in completion.suggestions), default=0)
     if last > len(text):
         raise DriverFaultError(f"the driver suggested to replace characters up to {last:,} of {len(text):,}")
     return completion

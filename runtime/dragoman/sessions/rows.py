@@ -60,13 +60,13 @@ class Rows:
 
     def __repr__(self) -> str:
         chosen = self.selection
-        shown = {
+        choices = {
             name: getattr(chosen, name)
             for name, default in zip(chosen.__struct_fields__[1:], chosen.__struct_defaults__, strict=True)
             if getattr(chosen, name) != default
         }
         arguments = "".join(f", {name}={list(value) if isinstance(value, tuple) else value!r}"
-                            for name, value in shown.items())  # fmt: skip
+                            for name, value in choices.items())  # fmt: skip
         return f"<{self._reads.driver.info.name}.rows({chosen.object!r}{arguments})>"
 
     def __aiter__(self) -> RowStream:

@@ -251,9 +251,9 @@ class Session:
                 statements=tuple(planned.statement for planned in plan.planned),
                 changes=changes,
             )
-        told = {outcome.change: outcome for outcome in outcomes}
-        numbers = range(len(changes)) if changes else sorted(told)
-        outcomes = [told.get(number) or untold(number) for number in numbers]
+        outcomes_by_change = {outcome.change: outcome for outcome in outcomes}
+        numbers = range(len(changes)) if changes else sorted(outcomes_by_change)
+        outcomes = [outcomes_by_change.get(number) or untold(number) for number in numbers]
         if bulk:
             self._emit(total_of(outcomes, object=object_of(changes[0]) if changes else "", connection=self.name))
         for outcome in outcomes:
@@ -318,9 +318,9 @@ class Session:
         answers: list[Answer] = []
         for request in await self.parse(text, variables=variables):
             answer: Answer | None = await self.execute(request)
-            most = len(answers) + MAX_ANSWERS
+            limit = len(answers) + MAX_ANSWERS
             while answer is not None:
-                if len(answers) == most:
+                if len(answers) == limit:
                     raise DriverFaultError(f"more than {MAX_ANSWERS:,} answers to one request")
                 answers.append(msgspec.structs.replace(answer, next=None))
                 answer = answer.next
@@ -338,8 +338,8 @@ class Session:
         if health.ok != self._healthy:
             self._healthy = health.ok
             state = "ok" if health.ok else "failed"
-            about: dict[str, Any] = {"connection": self.name, "reason": health.reason, "code": health.code}
-            self._emit(events.ConnectionHealthChanged(state=state, **about))
+            fields: dict[str, Any] = {"connection": self.name, "reason": health.reason, "code": health.code}
+            self._emit(events.ConnectionHealthChanged(state=state, **fields))
         return health
 
     @property

@@ -162,11 +162,11 @@ class SplitExports:
             export = Export(source, to=file, file_format=split.format, resume=False, emit=emit)
             with export.reporting():
                 request = split.of_part(number)
-                about: dict[str, Any] = {"columns": split.table, "described": split.described, "whole": split.whole}
-                result = await export.run(request, **about, manifest=False, parts=self._at(pace), confirm=ready)
-            told = {(note.code, note.reason) for note in split.notes}
-            told |= {(note.code, note.reason) for note in export.left_out.notes()}
-            notes = [note for note in result.notes if (note.code, note.reason) not in told]
+                table: dict[str, Any] = {"columns": split.table, "described": split.described, "whole": split.whole}
+                result = await export.run(request, **table, manifest=False, parts=self._at(pace), confirm=ready)
+            earlier_notes = {(note.code, note.reason) for note in split.notes}
+            earlier_notes |= {(note.code, note.reason) for note in export.left_out.notes()}
+            notes = [note for note in result.notes if (note.code, note.reason) not in earlier_notes]
             _check_rows(split, number, notes)
         return PartResult(
             file=file.name,
@@ -202,8 +202,8 @@ class SplitExports:
         """Keep the snapshot of a split export, or free it; see `Session.hold`."""
         if not split.snapshot:
             return True
-        asked = SnapshotHold(snapshot=split.snapshot, seconds=seconds)
-        return await self._calls.run(DriverSpec.hold_snapshot, asked, object=split.request.object)
+        request = SnapshotHold(snapshot=split.snapshot, seconds=seconds)
+        return await self._calls.run(DriverSpec.hold_snapshot, request, object=split.request.object)
 
     def here(self, at_once: int) -> Runner:
         """Return what runs parts in this process, so many at once."""
@@ -251,10 +251,10 @@ def _check_rows(split: Split, number: int, notes: Sequence[Note]) -> None:
 async def _results(
     take: AsyncIterator[tuple[int, PartResult] | DragomanError],
 ) -> AsyncIterator[tuple[int, PartResult]]:
-    async for each in take:
-        if isinstance(each, DragomanError):
-            raise each
-        yield each
+    async for outcome in take:
+        if isinstance(outcome, DragomanError):
+            raise outcome
+        yield outcome
 
 
 async def split_or_continue(
@@ -288,8 +288,8 @@ async def split_or_continue(
         keep_alive=keep_alive,
         lists=lists_of(unfinished.table) if file_format.typed and file_format.lists is None else None,
     )
-    wanted, has = plan.identity(), unfinished.identity()
-    if differences := [name for name in wanted if wanted[name] != has[name]]:
+    identity, unfinished_identity = plan.identity(), unfinished.identity()
+    if differences := [name for name in identity if identity[name] != unfinished_identity[name]]:
         reason = f"the unfinished export has another {', another '.join(differences)}"
         hint = "repeat the command as it was, or export into another folder"
         raise ExportError(reason, hint=hint, code="resume-refused")

@@ -73,12 +73,14 @@ def resolve(
     return TimeRange(column=about.column, since=since, until=until), []
 
 
-def _default(about: TimeColumn, now: datetime) -> tuple[TimeRange | None, list[Note]]:
-    if about.window is None:
+def _default(time_column: TimeColumn, now: datetime) -> tuple[TimeRange | None, list[Note]]:
+    if time_column.window is None:
         return None, []
-    since = show_instant(now - timedelta(seconds=about.window))
+    since = show_instant(now - timedelta(seconds=time_column.window))
     reason = f"only rows since {since} are read, the default for this object; ask for another time, or for all of it"
-    return TimeRange(column=about.column, since=since), [Note(code="time-window", column=about.column, reason=reason)]
+    return TimeRange(column=time_column.column, since=since), [
+        Note(code="time-window", column=time_column.column, reason=reason)
+    ]
 
 
 def whole(now: datetime) -> datetime:

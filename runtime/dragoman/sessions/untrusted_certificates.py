@@ -22,7 +22,7 @@ class CanBePinned(Exception):  # noqa: N818 - a cause that a person can remove, 
     """The cause of an error that a person can answer by pinning the certificates."""
 
     def __init__(self, met: Sequence[MetCertificate]) -> None:
-        super().__init__(", ".join(each.server for each in met))
+        super().__init__(", ".join(certificate.server for certificate in met))
         self.met = met
 
 
@@ -34,18 +34,19 @@ def explained(error: ConnectionFailedError, met: Sequence[MetCertificate], *, na
         met: The certificates of the connection's servers.
         name: The connection's name.
     """
-    refused = [each for each in met if not each.trusted]
-    if changed := [each for each in refused if each.profile.pinned_certificate]:
+    refused = [certificate for certificate in met if not certificate.trusted]
+    if changed := [certificate for certificate in refused if certificate.profile.pinned_certificate]:
         return _changed(changed, name)
-    if possible := [each for each in refused if not each.obstacle]:
+    if possible := [certificate for certificate in refused if not certificate.obstacle]:
         return _untrusted(possible, name)
-    for each in refused:
+    for certificate in refused:
         hint = error.hint
-        if "ostname mismatch" in each.obstacle or "IP address mismatch" in each.obstacle:
+        if "ostname mismatch" in certificate.obstacle or "IP address mismatch" in certificate.obstacle:
             skip = f"dragoman connections edit {shlex.quote(name)} --ssl-mode verify-ca"
             hint = f"use the name in the certificate as Host, or do not check it\n{skip}"
-        reason = f"{each.server}: its certificate is not trusted here, and could not be pinned either ({each.obstacle})"
-        return ConnectionFailedError(f"{reason}: {each}", code=UNTRUSTED, hint=hint, details=dict(error.details))
+        reason = f"its certificate is not trusted here, and could not be pinned either ({certificate.obstacle})"
+        text = f"{certificate.server}: {reason}: {certificate}"
+        return ConnectionFailedError(text, code=UNTRUSTED, hint=hint, details=dict(error.details))
     return error
 
 
@@ -61,47 +62,51 @@ def check_pins(wanted: Sequence[str], met: Sequence[MetCertificate], *, name: st
         ConfigurationError: No server shows such a certificate, or it would be refused even if it were pinned.
     """
     edit = f"dragoman connections edit {shlex.quote(name)}"
-    if missing := [each for each in wanted if each not in [one.fingerprint for one in met]]:
-        shown = "; ".join(f"{each.server} shows {each}" for each in met) or "no server could be reached"
+    if missing := [fingerprint for fingerprint in wanted if fingerprint not in [c.fingerprint for c in met]]:
+        answers = "; ".join(f"{c.server} shows {c}" for c in met) or "no server could be reached"
         hint = "compare the fingerprints with the server's operator: the wrong server may answer"
-        raise ConfigurationError(f"no server shows the certificate {', '.join(missing)}: {shown}", hint=hint)
-    chosen = [each for each in met if each.fingerprint in wanted]
-    for each in chosen:
-        if each.obstacle:
-            reason = f"{each.server}: its certificate would be refused even if it were pinned: {each.obstacle}"
+        raise ConfigurationError(f"no server shows the certificate {', '.join(missing)}: {answers}", hint=hint)
+    chosen = [certificate for certificate in met if certificate.fingerprint in wanted]
+    for certificate in chosen:
+        if certificate.obstacle:
+            reason = (
+                f"{certificate.server}: its certificate would be refused even if it were pinned: {certificate.obstacle}"
+            )
             raise ConfigurationError(
                 reason, hint=f"{edit} --ssl-mode verify-ca\nchecks no name, but dates all the same"
             )
-    return {key: value for each in chosen for key, value in each.pin.items()}
+    return {key: value for certificate in chosen for key, value in certificate.pin.items()}
 
 
-def _changed(met: Sequence[MetCertificate], name: str) -> ConnectionFailedError:
+def _changed(certificates: Sequence[MetCertificate], name: str) -> ConnectionFailedError:
     parts = [
-        f"{each.server}: it shows another certificate than the pinned one: {each}; pinned is SHA-256 "
-        f"{tls.fingerprint(each.profile.pinned_certificate)}"
-        for each in met
+        f"{certificate.server}: it shows another certificate than the pinned one: {certificate}; pinned is SHA-256 "
+        f"{tls.fingerprint(certificate.profile.pinned_certificate)}"
+        for certificate in certificates
     ]
-    hint = f"{_edit(met, name)}\nonly if it was renewed: compare the new fingerprint with the server's operator first"
-    return ConnectionFailedError("; ".join(parts), code=CHANGED, hint=hint, details=_details(met))
+    edit = _edit(certificates, name)
+    hint = f"{edit}\nonly if it was renewed: compare the new fingerprint with the server's operator first"
+    return ConnectionFailedError("; ".join(parts), code=CHANGED, hint=hint, details=_details(certificates))
 
 
-def _untrusted(met: Sequence[MetCertificate], name: str) -> ConnectionFailedError:
-    parts = [f"{each.server}: its certificate is not trusted here: {each}" for each in met]
+def _untrusted(certificates: Sequence[MetCertificate], name: str) -> ConnectionFailedError:
+    parts = [f"{c.server}: its certificate is not trusted here: {c}" for c in certificates]
     hint = (
-        f"{_edit(met, name)}\nonly if that is the fingerprint of your server's certificate; or trust its CA:\n"
+        f"{_edit(certificates, name)}\nonly if that is the fingerprint of your server's certificate; or trust its CA:\n"
         f"dragoman connections edit {shlex.quote(name)} --ca-file PATH"
     )
-    made = ConnectionFailedError("; ".join(parts), code=UNTRUSTED, hint=hint, details=_details(met))
-    made.__cause__ = CanBePinned(met)
-    return made
+    error = ConnectionFailedError("; ".join(parts), code=UNTRUSTED, hint=hint, details=_details(certificates))
+    error.__cause__ = CanBePinned(certificates)
+    return error
 
 
-def _edit(met: Sequence[MetCertificate], name: str) -> str:
-    pins = dict.fromkeys(f"--pin-certificate {each.fingerprint}" for each in met)
+def _edit(certificates: Sequence[MetCertificate], name: str) -> str:
+    pins = dict.fromkeys(f"--pin-certificate {certificate.fingerprint}" for certificate in certificates)
     return " ".join([f"dragoman connections edit {shlex.quote(name)}", *pins])
 
 
-def _details(met: Sequence[MetCertificate]) -> dict[str, Detail]:
-    details: dict[str, Detail] = {"sent": False, "server": met[0].server, "fingerprint": met[0].fingerprint}
-    pinned = met[0].profile.pinned_certificate
+def _details(certificates: Sequence[MetCertificate]) -> dict[str, Detail]:
+    first = certificates[0]
+    details: dict[str, Detail] = {"sent": False, "server": first.server, "fingerprint": first.fingerprint}
+    pinned = first.profile.pinned_certificate
     return details | ({"pinned": tls.fingerprint(pinned)} if pinned else {})

@@ -180,11 +180,11 @@ async def with_lists(
         return table, [Note(code="lists-unknown", reason=reason)]
     from dragoman_api.arrow.pages import find_lists
 
-    chosen = {name: one for name, one in find_lists(page.columns, page.cells).items() if name in names}
+    chosen = {name: many for name, many in find_lists(page.columns, page.cells).items() if name in names}
     if not chosen:
         return table, []
-    shown = ", ".join([*chosen][:_LISTED]) + (f" and {len(chosen) - _LISTED:,} more" if len(chosen) > _LISTED else "")
-    reason = f"read as lists, since some of the first {len(page.cells):,} rows hold arrays there: {shown}"
+    listing = ", ".join([*chosen][:_LISTED]) + (f" and {len(chosen) - _LISTED:,} more" if len(chosen) > _LISTED else "")
+    reason = f"read as lists, since some of the first {len(page.cells):,} rows hold arrays there: {listing}"
     return as_lists(table, chosen), [Note(code="lists-found", reason=reason)]
 
 
@@ -229,11 +229,11 @@ async def read_rows(
         raise ConfigurationError(f"form is {form!r}; it can be {', '.join(ExportForm)}")
     read = await plan_read(reads, selection.of_server(), file_format=FileFormat(form))
     notes += [*read.prepared.notes, *read.notes]
-    known, count = len(notes), 0
+    host_note_count, count = len(notes), 0
     async with reads.calls.parts(read.request) as parts:
         async for part in parts:
             count += part.rows
-            add_notes(notes, part.notes, rows=count, known=known)
+            add_notes(notes, part.notes, rows=count, known=host_note_count)
             for line in part.data.split(b"\n"):
                 if line:
                     yield read_row(line)
@@ -268,11 +268,11 @@ async def requested_batches(
     Raises:
         ExportError: A value does not fit its column's type, code ``values-misfit``, if the reader is strict.
     """
-    known, total = len(notes), None
+    host_note_count, total = len(notes), None
     async with parts_of(request) as parts:
         async for part in parts:
             total = part.total
-            add_notes(notes, part.notes, rows=reader.rows + part.rows, known=known)
+            add_notes(notes, part.notes, rows=reader.rows + part.rows, known=host_note_count)
             if part.rows:
                 for block in blocks(part.data, rows=part.rows, columns=len(reader.misfits)):
                     yield await run_sync(reader.read, block)
@@ -287,11 +287,11 @@ async def requested_batches(
 async def collect_table(batches: Batches) -> Table:
     """Collect batches into a table, whose schema's metadata hold the notes as JSON, under ``notes``."""
     async with aclosing(batches):
-        found = [batch async for batch in batches]
+        record_batches = [batch async for batch in batches]
     import pyarrow as pa
 
     notes = msgspec.json.encode(batches.notes)
-    table = pa.Table.from_batches(found)
+    table = pa.Table.from_batches(record_batches)
     return table.replace_schema_metadata({**table.schema.metadata, "notes": notes})
 
 
