@@ -22,14 +22,14 @@ def blocks(data: bytes, *, rows: int, columns: int) -> Iterator[bytes]:
     >>> list(blocks(b"{}\n" * 3, rows=3, columns=CELLS // 2))
     [b'{}\n{}\n', b'{}\n']
     """
-    most = max(1, CELLS // max(columns, 1))
-    if rows <= most:
+    block_rows = max(1, CELLS // max(columns, 1))
+    if rows <= block_rows:
         yield data
         return
     start = 0
     while start < len(data):
         end = start
-        for _ in range(most):
+        for _ in range(block_rows):
             end = data.find(b"\n", end) + 1
             if end in (0, len(data)):
                 end = len(data)

@@ -103,8 +103,8 @@ class Csv:
             if value[1] in digits and value.find(b"\\") < 0 and not _SCALAR.fullmatch(value, 1, len(value) - 1):
                 return quoted(value[1:-1])
             text = text_of(value)
-            made = quoted(self._text(spelling.field(text)).encode())
-            return b'"%b"' % made if digits and made[0] != 0x22 and SCALAR.fullmatch(text) else made
+            cell = quoted(self._text(spelling.field(text)).encode())
+            return b'"%b"' % cell if digits and cell[0] != 0x22 and SCALAR.fullmatch(text) else cell
 
         return odd, field
 

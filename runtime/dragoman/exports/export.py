@@ -97,7 +97,7 @@ class Export:
         self._rows = 0
         self._total: int | None = None  # the driver's count from before the export
         self._notes: list[Note] = []  # the driver's
-        self._given: list[Note] = []  # on the request
+        self._request_notes: list[Note] = []  # on the request
         self._driver: str | None = None  # the driver's checkpoint of the last part written
         self._begun = False
         self._torn = False  # a write failed: data after the last checkpoint is unreliable
@@ -169,15 +169,19 @@ class Export:
             ExportError: The target cannot be written or resumed.
             DragomanError: The driver failed; no file exists under the final name.
         """
-        self._given = list(notes)
+        self._request_notes = list(notes)
         self._width = len(columns)
         self._keys = RowKeys(described or columns) if whole else None
         self._converter = self._make_converter(columns, described or columns)
         body = request.filter.body if request.filter else None
-        about: dict[str, Any] = {"filter": body, "driver": self._source.plugin, "escaping": self._format.escape or None}
-        about["strict"] = self._format.strict or None
-        about["lists"] = {column.name: column.many for column in columns if column.many}
-        self._identity = {**self._identify(request), **about}
+        traits: dict[str, Any] = {
+            "filter": body,
+            "driver": self._source.plugin,
+            "escaping": self._format.escape or None,
+        }
+        traits["strict"] = self._format.strict or None
+        traits["lists"] = {column.name: column.many for column in columns if column.many}
+        self._identity = {**self._identify(request), **traits}
         try:
             replaced = await run_sync(self._open)
             self._tell(events.ExportStarted, target=self._target.name, resumed=self._rows, replaced=replaced)
@@ -198,8 +202,8 @@ class Export:
         finally:
             with anyio.CancelScope(shield=True):
                 await run_sync(self._target.close)
-        told = {name: getattr(result, name) for name in ("target", "rows", "bytes", "sha256", "seconds")}
-        self._tell(events.ExportFinished, **told)
+        summary = {name: getattr(result, name) for name in ("target", "rows", "bytes", "sha256", "seconds")}
+        self._tell(events.ExportFinished, **summary)
         return result
 
     def _identify(self, request: ExportRequest) -> dict[str, Any]:
@@ -224,16 +228,16 @@ class Export:
             return None
         if not self._resume:
             return self._target.left_over()
-        found = self._secured = self._target.resume(self._identity)
-        self._rows, self._driver, self._started = found.rows, found.driver, found.started
-        self._notes = list(found.notes)
+        checkpoint = self._secured = self._target.resume(self._identity)
+        self._rows, self._driver, self._started = checkpoint.rows, checkpoint.driver, checkpoint.started
+        self._notes = list(checkpoint.notes)
         if self._keys:
-            self._keys.left_out = found.left_out
+            self._keys.left_out = checkpoint.left_out
         if self._converter:
-            self._converter.go_on(found.rows, found.formulas)
+            self._converter.go_on(checkpoint.rows, checkpoint.formulas)
         if self._arrow:
-            self._arrow.go_on(found.rows, found.formulas, found.misfits)
-        self._resumed = found.resumed + 1
+            self._arrow.go_on(checkpoint.rows, checkpoint.formulas, checkpoint.misfits)
+        self._resumed = checkpoint.resumed + 1
         return None
 
     def _begin(self) -> None:
@@ -380,8 +384,8 @@ class Export:
             error.advise("export with resume=True to continue")
 
     def _result(self, request: ExportRequest) -> ExportResult:
-        told = self._arrow.notes if self._arrow else self.left_out.notes()
-        notes = [*self._given, *filter_notes(request.filter), *self._notes, *told]
+        value_notes = self._arrow.notes if self._arrow else self.left_out.notes()
+        notes = [*self._request_notes, *filter_notes(request.filter), *self._notes, *value_notes]
         if self._converter:
             notes = [*notes, *formula_notes(self._converter.formulas, escaped=self._format.escape)]
         if self._total is not None and self._total != self._rows:
@@ -411,6 +415,6 @@ def _now() -> str:
 def _innermost(error: BaseException) -> BaseException:
     """Unwrap the error from task groups' exception groups, preferring errors that have a code."""
     while isinstance(error, BaseExceptionGroup):
-        known = error.subgroup(DragomanError)
-        error = (known or error).exceptions[0]
+        coded_group = error.subgroup(DragomanError)
+        error = (coded_group or error).exceptions[0]
     return error

@@ -111,21 +111,21 @@ def choose(to: Path | BinaryIO, format: FileFormat | str | None = None) -> FileF
         ConfigurationError: The format is unknown, does not fit the target, or needs a missing package; or the file's
             name has an unknown ending, and the argument does not say the format.
     """
-    wanted = format if isinstance(format, FileFormat) else FileFormat(format or "")
-    if wanted.format and wanted.format not in FORMATS:
-        raise ConfigurationError(f"unknown format {wanted.format!r}", hint=f"use one of: {', '.join(FORMATS)}")
-    if wanted.compression is not None and wanted.compression not in COMPRESSIONS:
-        text = f"unknown compression {wanted.compression!r}"
+    draft = format if isinstance(format, FileFormat) else FileFormat(format or "")
+    if draft.format and draft.format not in FORMATS:
+        raise ConfigurationError(f"unknown format {draft.format!r}", hint=f"use one of: {', '.join(FORMATS)}")
+    if draft.compression is not None and draft.compression not in COMPRESSIONS:
+        text = f"unknown compression {draft.compression!r}"
         raise ConfigurationError(text, hint=f"use {' or '.join(COMPRESSIONS)}")
     suffixes = [suffix.lower() for suffix in to.suffixes] if isinstance(to, Path) else []
     outer = COMPRESSED.get(suffixes[-1]) if suffixes else None
     inner = suffixes[:-1] if outer else suffixes
-    if not wanted.compression and suffixes and suffixes[-1] in PACKED:
+    if not draft.compression and suffixes and suffixes[-1] in PACKED:
         text = f"an export cannot be compressed as {suffixes[-1]!r} says"
         raise ConfigurationError(text, hint=f"end the file's name in {' or '.join(COMPRESSED)}", code="format-unknown")
-    name = wanted.format or format_of_ending(inner, FORMATS, what="an export")
+    name = draft.format or format_of_ending(inner, FORMATS, what="an export")
     chosen = msgspec.structs.replace(
-        wanted, format="documents" if name == "ndjson" else name, compression=wanted.compression or outer
+        draft, format="documents" if name == "ndjson" else name, compression=draft.compression or outer
     )
     if chosen.escape and chosen.format not in SEPARATED:
         hint = "omit it, or export with --format csv"
@@ -165,12 +165,12 @@ def format_of_ending(suffixes: Sequence[str], formats: Sequence[str], *, what: s
     """
     if not suffixes:
         return "documents"
-    endings = {ending: each for ending, each in ENDINGS.items() if each in formats}
-    if (found := endings.get(suffixes[-1])) is None:
-        known = f"{', '.join(endings)} and {', '.join(COMPRESSED)} after them"
-        text = f"the ending {suffixes[-1]!r} names no format of {what}; known are {known}"
+    endings = {ending: name for ending, name in ENDINGS.items() if name in formats}
+    if (name := endings.get(suffixes[-1])) is None:
+        choices = f"{', '.join(endings)} and {', '.join(COMPRESSED)} after them"
+        text = f"the ending {suffixes[-1]!r} names no format of {what}; known are {choices}"
         raise ConfigurationError(text, hint="choose the format: --format documents", code="format-unknown")
-    return found
+    return name
 
 
 def need(module: str, *, extra: str) -> None:
@@ -221,8 +221,8 @@ def _bzip2() -> Callable[[], Compressing]:
 
 
 def _zstd() -> Callable[[], Compressing]:
-    made: Callable[[], Compressing] = zstd().ZstdCompressor
-    return made
+    compressor: Callable[[], Compressing] = zstd().ZstdCompressor
+    return compressor
 
 
 _COMPRESSORS = {"gzip": _gzip, "bzip2": _bzip2, "zstd": _zstd}

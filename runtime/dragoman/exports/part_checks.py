@@ -64,8 +64,8 @@ def _lines(data: bytes) -> int:
             return -1 if data.rfind(b"\n\n") >= 0 else data.count(b"\n")
         if at == end:
             break
-        found = find(b"\n", at) + 1
-        if found == at + 1:
+        line_end = find(b"\n", at) + 1
+        if line_end == at + 1:
             return -1
-        at = found
+        at = line_end
     return lines

@@ -131,7 +131,7 @@ class StoreFolder:
             ExportError: It cannot be listed, or is a single file.
         """
         root = self._root.strip("/")
-        found = set()
+        names = set()
         with self.guarding():
             self._files.invalidate_cache()
             try:
@@ -141,10 +141,10 @@ class StoreFolder:
         for entry in entries:
             path = str(entry["name"]).strip("/")
             if path != root:
-                found.add(path.rpartition("/")[2])
+                names.add(path.rpartition("/")[2])
             elif entry.get("type") == "file" and not str(entry["name"]).endswith("/") and len(entries) == 1:
                 raise ExportError(f"{self.url} is a file", hint="name a folder for an export in parts")
-        return sorted(found)
+        return sorted(names)
 
     def read(self, name: str, *, limit: int) -> bytes:
         """Return the bytes of a file.
@@ -158,9 +158,9 @@ class StoreFolder:
             raise ExportError(f"{self.url}/{name} has more than {limit:,} bytes", hint="choose another folder")
         return data
 
-    def _start(self, name: str, most: int) -> bytes:
+    def _start(self, name: str, limit: int) -> bytes:
         with self.guarding():
-            data: bytes = self._files.cat_file(self._path(name), start=0, end=most)
+            data: bytes = self._files.cat_file(self._path(name), start=0, end=limit)
             return data
 
     def read_pieces(self, name: str) -> Iterator[bytes]:
@@ -284,8 +284,8 @@ class StoreFolder:
 
 
 def _missing(protocol: str, package: str) -> ConfigurationError:
-    wanted = "'dragoman[s3]'" if protocol in ("s3", "s3a") else package
-    return ConfigurationError(f"{protocol}:// needs the package {package}", hint=f"pip install {wanted}")
+    requirement = "'dragoman[s3]'" if protocol in ("s3", "s3a") else package
+    return ConfigurationError(f"{protocol}:// needs the package {package}", hint=f"pip install {requirement}")
 
 
 def _shown(error: BaseException) -> str:

@@ -156,11 +156,11 @@ class FileTarget(StreamTarget):
                 os.close(handle)
                 hint = "choose another folder: that user could read the export"
                 raise ExportError(f"{self.part} belongs to another user; nothing was written", hint=hint)
-            if not stat.S_ISREG((found := os.fstat(handle)).st_mode) or found.st_nlink > 1:
+            if not stat.S_ISREG((status := os.fstat(handle)).st_mode) or status.st_nlink > 1:
                 os.close(handle)
                 raise self._foreign()
             # An earlier run may have created it before there was a private file.
-            _set_mode(handle, stat.S_IMODE(found.st_mode) & self.mode)
+            _set_mode(handle, stat.S_IMODE(status.st_mode) & self.mode)
             self._stream = os.fdopen(handle, "r+b", buffering=0)
             files.sweep_drafts(self._checkpoint, self.manifest)
 
@@ -175,20 +175,20 @@ class FileTarget(StreamTarget):
         """Return the row count of an unfinished export: None if there is none, 0 if the count is unknown."""
         if not self.part.stat().st_size:
             return None
-        found = read_checkpoint(self._checkpoint)
-        return found.rows if found else 0
+        checkpoint = read_checkpoint(self._checkpoint)
+        return checkpoint.rows if checkpoint else 0
 
     def begun(self) -> datetime | None:
         """Return when the first run of an unfinished export began; None if there is none that can be resumed."""
-        found = read_checkpoint(self._checkpoint)
+        checkpoint = read_checkpoint(self._checkpoint)
         with suppress(ValueError):
-            return datetime.fromisoformat(found.started) if found else None
+            return datetime.fromisoformat(checkpoint.started) if checkpoint else None
         return None
 
     def lists(self) -> dict[str, str] | None:
         """Return the columns that are lists in an unfinished export; None if there is none that can be resumed."""
-        found = read_checkpoint(self._checkpoint)
-        lists = found.identity.get("lists") if found else None
+        checkpoint = read_checkpoint(self._checkpoint)
+        lists = checkpoint.identity.get("lists") if checkpoint else None
         return lists if isinstance(lists, dict) else None
 
     def begin(self) -> None:
@@ -206,22 +206,22 @@ class FileTarget(StreamTarget):
             ExportError: The export cannot be resumed; everything is unchanged.
         """
         assert self._stream is not None
-        found = read_checkpoint(self._checkpoint)
-        if found is None:
+        checkpoint = read_checkpoint(self._checkpoint)
+        if checkpoint is None:
             raise self._refusal(f"no unfinished export of {self.name} can be resumed: it has no readable checkpoint")
-        if differences := [name for name in identity if identity[name] != found.identity.get(name)]:
+        if differences := [name for name in identity if identity[name] != checkpoint.identity.get(name)]:
             raise self._refusal(f"the unfinished export of {self.name} has another {', another '.join(differences)}")
         with self.guarding():
             size = self.part.stat().st_size
-            if found.part != self.part.name or size < found.offset:
-                raise self._refusal(f"{self.part} has {size:,} bytes; the checkpoint needs {found.offset:,}")
-            while piece := self._stream.read(min(PIECE, found.offset - self.bytes)):
+            if checkpoint.part != self.part.name or size < checkpoint.offset:
+                raise self._refusal(f"{self.part} has {size:,} bytes; the checkpoint needs {checkpoint.offset:,}")
+            while piece := self._stream.read(min(PIECE, checkpoint.offset - self.bytes)):
                 self._digest.update(piece)
                 self.bytes += len(piece)
-            if self.sha256 != found.sha256:
+            if self.sha256 != checkpoint.sha256:
                 raise self._refusal(f"{self.part} was changed since it was written")
-            self._stream.truncate(found.offset)
-        return found
+            self._stream.truncate(checkpoint.offset)
+        return checkpoint
 
     def _refusal(self, reason: str) -> ExportError:
         self.leave()
@@ -297,9 +297,9 @@ def _modes(path: Path) -> tuple[int, int | None]:
     there. Such a file can only narrow what the umask allows.
     """
     with suppress(OSError):  # there is none, or only a link that leads nowhere
-        found = path.stat()
-        mode = stat.S_IMODE(found.st_mode) & (files.mode_beside(path, source=path) | 0o111)
-        if path.is_symlink() or found.st_uid != os.geteuid():
+        status = path.stat()
+        mode = stat.S_IMODE(status.st_mode) & (files.mode_beside(path, source=path) | 0o111)
+        if path.is_symlink() or status.st_uid != os.geteuid():
             return PRIVATE | (mode & OPEN), None
         return PRIVATE, mode
     return OPEN, None

@@ -67,12 +67,12 @@ class RowKeys:
         row = read_row(line)
         unknown: set[tuple[tuple[str, ...], str]] = set()
         twice: set[str] = set()
-        for group, shown in self.shown.items():
+        for group, shown_keys in self.shown.items():
             members: Any = row
             for key in group:
                 members = members.get(key) if isinstance(members, dict) else None
             if isinstance(members, dict):
-                pairs, names = shown.missed(members)
+                pairs, names = shown_keys.missed(members)
                 unknown |= {((*group, *at.split(".")) if at else group, key) for at, key in pairs}
                 twice |= names
         return unknown, twice
@@ -133,36 +133,36 @@ class ValueReader:
         Raises:
             ValueError, RecursionError: The line is not a JSON object.
         """
-        found: list[bytes | None] = [None] * self._width
+        texts: list[bytes | None] = [None] * self._width
         row = _members(line)
         strange = False
-        for group, names, pairs, dotted, shown in self._groups:
+        for group, names, pairs, dotted, shown_keys in self._groups:
             members = row
             for key in group:
                 value = bytes(members.get(key, b""))
                 members = _members(value) if value[:1] == b"{" else {}
             for at, name in names:
                 if (raw := members.get(name)) is not None and (text := bytes(raw)) != b"null":
-                    found[at] = text
+                    texts[at] = text
             opened: Opened = {}
             for at, name, head, rest in pairs:
                 if (raw := members.get(name)) is None:
                     holder = _open(members, head, opened)
                     if holder.__class__ is not dict:
-                        found[at] = None if holder is None else follow(members, name, (), opened)
+                        texts[at] = None if holder is None else follow(members, name, (), opened)
                         continue
                     if (raw := holder.get(rest)) is None:
                         continue
                 if (text := bytes(raw)) != b"null":
-                    found[at] = text
+                    texts[at] = text
             for at, name, arrays in dotted:
                 inner = follow(members, name, arrays, opened)
-                found[at] = None if inner == b"null" else inner
-            if shown is not None and not (shown.flat and shown.flat.issuperset(members)):
-                strange = strange or not is_plain(shown, members, opened)
+                texts[at] = None if inner == b"null" else inner
+            if shown_keys is not None and not (shown_keys.flat and shown_keys.flat.issuperset(members)):
+                strange = strange or not is_plain(shown_keys, members, opened)
         if strange and self._keys is not None:
             self._keys.add(line)
-        return found
+        return texts
 
 
 def read_row(line: bytes) -> dict[str, Any]:
@@ -207,29 +207,29 @@ def follow(members: _Members, name: str, arrays: Sequence[str], opened: Opened, 
         inner = _open(members, name[:end], opened)
         if inner is not None:
             rest = name[end + 1 :]
-            here = before + name[:end] if arrays else ""
+            path = before + name[:end] if arrays else ""
             if isinstance(inner, list):
-                return _gather(inner, rest, arrays, opened, here)
-            found = follow(inner, rest, arrays, opened, f"{here}." if arrays else "")
-            if here in arrays:
-                return b"[%b]" % (found or b"null")
-            if found is not None:
-                return found
+                return _gather(inner, rest, arrays, opened, path)
+            text = follow(inner, rest, arrays, opened, f"{path}." if arrays else "")
+            if path in arrays:
+                return b"[%b]" % (text or b"null")
+            if text is not None:
+                return text
         end = name.rfind(".", 0, end)
     return None
 
 
 def _gather(array: list[msgspec.Raw], name: str, arrays: Sequence[str], opened: Opened, before: str) -> bytes:
     """Return one entry per element, null for a missing value."""
-    found = []
+    texts = []
     for at in range(len(array)):
         value, inner = _open(array, at, opened), None
         if isinstance(value, list):
             inner = _gather(value, name, arrays, opened, before)
         elif value is not None:
             inner = follow(value, name, arrays, opened, f"{before}.")
-        found.append(inner or b"null")
-    return b"[" + b",".join(found) + b"]"
+        texts.append(inner or b"null")
+    return b"[" + b",".join(texts) + b"]"
 
 
 def is_plain(shown: ShownKeys, members: _Members, opened: Opened, at: str = "") -> bool:
@@ -264,13 +264,13 @@ def is_plain(shown: ShownKeys, members: _Members, opened: Opened, at: str = "") 
     return True
 
 
-def _are_plain(shown: ShownKeys, items: list[msgspec.Raw], opened: Opened, at: str) -> bool:
+def _are_plain(shown_keys: ShownKeys, items: list[msgspec.Raw], opened: Opened, at: str) -> bool:
     for number, item in enumerate(items):
         inner = _open(items, number, opened)
         if isinstance(inner, dict):
-            plain = is_plain(shown, inner, opened, at)
+            plain = is_plain(shown_keys, inner, opened, at)
         elif isinstance(inner, list):
-            plain = _are_plain(shown, inner, opened, at)
+            plain = _are_plain(shown_keys, inner, opened, at)
         else:
             plain = bytes(item) == b"null"
         if not plain:
@@ -280,13 +280,13 @@ def _are_plain(shown: ShownKeys, items: list[msgspec.Raw], opened: Opened, at: s
 
 def _open(holder: Any, key: str | int, opened: Opened) -> _Inner:
     """Read an object or an array in another one; None if the value is neither."""
-    known = id(holder), key  # those of a row stay as long as `opened`
-    if known in opened:
-        return opened[known]
+    cache_key = id(holder), key  # those of a row stay as long as `opened`
+    if cache_key in opened:
+        return opened[cache_key]
     try:
         value = bytes(holder[key])
     except KeyError:
         value = b""
     inner = _members(value) if value[:1] == b"{" else _items(value) if value[:1] == b"[" else None
-    opened[known] = inner
+    opened[cache_key] = inner
     return inner

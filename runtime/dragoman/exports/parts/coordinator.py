@@ -132,8 +132,8 @@ class Coordinator:
         with anyio.CancelScope(shield=True):
             await self._free(split)
         digest = await run_sync(self._target.digest)
-        told = {name: getattr(result, name) for name in ("rows", "bytes", "seconds")}
-        self._emit(events.ExportFinished(sha256=digest, **told, **self._about))
+        figures = {name: getattr(result, name) for name in ("rows", "bytes", "seconds")}
+        self._emit(events.ExportFinished(sha256=digest, **figures, **self._about))
         return result
 
     @property
@@ -175,9 +175,9 @@ class Coordinator:
     def _result(self, split: Split, parts: list[PartResult]) -> PartsResult:
         request, rows = split.request, sum(part.rows for part in parts)
         notes = [*split.notes, *self._target.notes]
-        known, left_out = len(notes), LeftOut()
+        host_note_count, left_out = len(notes), LeftOut()
         for part in parts:
-            add_notes(notes, part.notes, rows=rows, known=known)
+            add_notes(notes, part.notes, rows=rows, known=host_note_count)
             left_out.merge(part.left_out)
         notes += left_out.notes()
         if split.total is not None and rows != split.total:

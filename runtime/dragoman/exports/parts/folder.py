@@ -93,14 +93,14 @@ class PartsFolder(PartsTarget):
 
     def done(self, split: Split) -> dict[int, PartResult]:
         """Return the parts of an unfinished export that are complete, by number; a file that was changed is not."""
-        found: dict[int, PartResult] = {}
+        parts: dict[int, PartResult] = {}
         with suppress(FileNotFoundError):
             lines = files.read_plain(self.path / DONE, limit=MOST).splitlines()
             for number, part in self.known(split, lines).items():
                 with suppress(OSError), files.open_plain(self.path / part.file) as file:  # it may be gone
                     if hashlib.file_digest(file, "sha256").hexdigest() == part.sha256:
-                        found[number] = part
-        return found
+                        parts[number] = part
+        return parts
 
     def record(self, part: PartResult) -> None:
         """Record a complete part."""

@@ -47,11 +47,11 @@ class ExportOrigin(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         Raises:
             ConfigurationError: They differ (code ``worker-differs``).
         """
-        for name, what in _COMPARED.items():
-            here, there = getattr(own, name), getattr(self, name)
-            if here != there:
-                shown = f": {here or 'none'} instead of {there or 'none'}" if name != "endpoints" else ""
-                reason = f"{where or 'this process'} has another {what} for {self.connection!r}{shown}"
+        for name, label in _COMPARED.items():
+            actual, expected = getattr(own, name), getattr(self, name)
+            if actual != expected:
+                comparison = f": {actual or 'none'} instead of {expected or 'none'}" if name != "endpoints" else ""
+                reason = f"{where or 'this process'} has another {label} for {self.connection!r}{comparison}"
                 hint = "give every worker the same connection and the same plugins.lock: dragoman plugins sync"
                 raise ConfigurationError(reason, hint=hint, code="worker-differs")
 

@@ -157,9 +157,9 @@ class PartsStore(PartsTarget):
         """Raise ExportError if another process took over."""
         if self._lost is not None:
             raise self._lost
-        found = self._newest_claim()
-        if self._own is None or found is None or found.token != self._own.token:
-            raise self._running(found)
+        newest_claim = self._newest_claim()
+        if self._own is None or newest_claim is None or newest_claim.token != self._own.token:
+            raise self._running(newest_claim)
 
     @property
     def notes(self) -> list[Note]:
@@ -182,12 +182,12 @@ class PartsStore(PartsTarget):
 
     def confirm(self, claim: str) -> None:
         """Check in a worker that the export still goes on. Raises ExportError."""
-        if (found := self._newest_claim()) is None or found.token != claim:
+        if (newest_claim := self._newest_claim()) is None or newest_claim.token != claim:
             raise self.ended()
 
     def probe(self, claim: str) -> None:
         """Write a file and remove it, in a worker. Raises ExportError, also if the coordinator's claim is not there."""
-        if (found := self._newest_claim()) is None or found.token != claim:
+        if (newest_claim := self._newest_claim()) is None or newest_claim.token != claim:
             hint = "give every worker the same endpoint and account, as AWS_ENDPOINT_URL or in a configuration file"
             raise ExportError(f"{self.name} is another place here: the claim of the export is not in it", hint=hint)
         name = f"{PROBE}{secrets.token_hex(6)}"
@@ -221,17 +221,17 @@ class PartsStore(PartsTarget):
 
         A file whose mark is the recorded one is not read.
         """
-        found: dict[int, PartResult] = {}
+        parts: dict[int, PartResult] = {}
         with suppress(FileNotFoundError, msgspec.MsgspecError):
             recorded = msgspec.json.decode(self._store.read(DONE, limit=MOST), type=list[_Done])
-            marks = {each.part.file: each.mark for each in recorded}
-            lines = [msgspec.json.encode(each.part) for each in recorded]
+            marks = {record.part.file: record.mark for record in recorded}
+            lines = [msgspec.json.encode(record.part) for record in recorded]
             for number, part in self.known(split, lines).items():
                 mark = self._store.mark(part.file)
                 if (mark and mark == marks[part.file]) or self._sha256(part.file) == part.sha256:
-                    found[number] = part
+                    parts[number] = part
                     self._done.append(_Done(part=part, mark=mark))
-        return found
+        return parts
 
     def _sha256(self, name: str) -> str:
         digest = hashlib.sha256()

@@ -80,10 +80,10 @@ class PartsTarget(ABC):
                     code="resume-refused",
                 ) from error
         if others:
-            what = "a complete export" if complete else "an unfinished export" if unfinished else repr(others[0])
+            content = "a complete export" if complete else "an unfinished export" if unfinished else repr(others[0])
             also = ", or continue it with --resume" if unfinished and not complete else ""
             hint = f"choose another folder{also}"
-            raise ExportError(f"{self.name} holds {what}; nothing was written", hint=hint, code="target-occupied")
+            raise ExportError(f"{self.name} holds {content}; nothing was written", hint=hint, code="target-occupied")
         return None
 
     def nothing(self, *, complete: bool = False) -> ExportError:
@@ -99,12 +99,12 @@ class PartsTarget(ABC):
     def known(self, split: Split, lines: Iterable[bytes]) -> dict[int, PartResult]:
         """Return the recorded parts of an export by number; a later record of a part replaces an earlier one."""
         numbers = {split.file(number): number for number in range(len(split.shares))}
-        found: dict[int, PartResult] = {}
+        parts: dict[int, PartResult] = {}
         for line in lines:
             with suppress(msgspec.MsgspecError, KeyError):  # the last line may be torn
                 part = msgspec.json.decode(line, type=PartResult)
-                found[numbers[part.file]] = part
-        return found
+                parts[numbers[part.file]] = part
+        return parts
 
     @property
     def notes(self) -> list[Note]:

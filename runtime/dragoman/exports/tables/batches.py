@@ -106,16 +106,16 @@ class TableReader:
     @property
     def notes(self) -> list[Note]:
         """What did not fit so far, one note for each column, and what no column shows."""
-        found = [at for at, count in enumerate(self.misfits) if count]
+        numbers = [at for at, count in enumerate(self.misfits) if count]
         notes = []
-        for at in found[:NOTED]:
+        for at in numbers[:NOTED]:
             count, name, type_ = self.misfits[at], self._columns[at].column.name, self._columns[at].kind.type
             values = "1 value does" if count == 1 else f"{count:,} values do"
             reason = f"{values} not fit {type_}: null here, and as stored in the column {self.schema.names[-1]}"
             hint = _LISTS_HINT if may_be_lists(self._columns[at].column) else ""
             notes.append(Note(code="values-misfit", column=name, reason=reason, hint=hint))
-        if len(found) > NOTED:
-            reason = f"values of {len(found) - NOTED:,} more columns do not fit their types"
+        if len(numbers) > NOTED:
+            reason = f"values of {len(numbers) - NOTED:,} more columns do not fit their types"
             notes.append(Note(code="values-misfit", reason=reason))
         return [*notes, *(self._keys.left_out.notes() if self._keys is not None else ())]
 
@@ -142,16 +142,16 @@ class TableReader:
         for number in self._many:
             values[number] = opened(values[number])
         arrays = []
-        for number, found in enumerate(values):
-            made = self._array(number, found)
-            if isinstance(made, list):
-                for at in made:
+        for number, column_values in enumerate(values):
+            array_or_misfits = self._array(number, column_values)
+            if isinstance(array_or_misfits, list):
+                for at in array_or_misfits:
                     raw = self._reader.read(lines.all[at])[number]
                     assert raw is not None
-                    found[at] = None
+                    column_values[at] = None
                     misfits[number][at] = raw
-                made = self._columns[number].kind.build(found)
-            arrays.append(made)
+                array_or_misfits = self._columns[number].kind.build(column_values)
+            arrays.append(array_or_misfits)
         rows = len(values[0]) if values else lines.count
         arrays.append(self._companion(misfits, self._asides(values, lines), rows))
         self.rows += rows
@@ -169,12 +169,12 @@ class TableReader:
                 return values, left
             if self._learn(lines.all[at] for at in left[:: len(left) // _LOOKS + 1]):
                 continue
-            found = self._misfitting(lines.all[at] for at in left[:: len(left) // _LOOKS + 1])
-            if found <= self._wary:
+            column_numbers = self._misfitting(lines.all[at] for at in left[:: len(left) // _LOOKS + 1])
+            if column_numbers <= self._wary:
                 self._count(lines, left, missed)
                 return values, left
             self._changes += 1
-            self._wary |= found if self._changes < _CHANGES else {*range(len(self._columns))}
+            self._wary |= column_numbers if self._changes < _CHANGES else {*range(len(self._columns))}
             self._decoder = self._compile()
         rows = list(range(lines.count))
         self._count(lines, rows, {})
@@ -217,7 +217,7 @@ class TableReader:
                 self._value(number, raw, 0, misfits)
                 if raw is not None and raw[:1] == b"[" and self._columns[number].is_gathered:
                     misfits[number][0] = raw  # the decoder takes no array on the way to a value
-        return {number for number, each in enumerate(misfits) if each}
+        return {number for number, column_misfits in enumerate(misfits) if column_misfits}
 
     def _value(self, number: int, raw: bytes | None, at: int, misfits: Misfits) -> Any:
         """Return one JSON text as `ArrowKind.build` takes it; if it does not fit, None, and add it to the misfits."""
@@ -273,7 +273,7 @@ class TableReader:
         return asides
 
     def _companion(self, misfits: Misfits, asides: Misfits, rows: int) -> pa.Array:
-        numbers = [number for number, found in enumerate(misfits) if found or asides[number]]
+        numbers = [number for number, column_misfits in enumerate(misfits) if column_misfits or asides[number]]
         if not numbers:
             return pa.nulls(rows, pa.string())
         if self._strict and any(misfits):
@@ -298,8 +298,8 @@ class TableReader:
 
     def _refusal(self, row: int, number: int, raw: bytes) -> ExportError:
         column, type_ = self._columns[number].column, self._columns[number].kind.type
-        shown = raw[:_SHOWN].decode(errors="replace") + ("…" if len(raw) > _SHOWN else "")
-        text = f"row {row + 1:,} holds {shown} in the column {column.name!r}, which does not fit {type_}"
+        excerpt = raw[:_SHOWN].decode(errors="replace") + ("…" if len(raw) > _SHOWN else "")
+        text = f"row {row + 1:,} holds {excerpt} in the column {column.name!r}, which does not fit {type_}"
         hint = "read without strict: such values then stand in a column of their own"
         return ExportError(text, hint=hint, code="values-misfit", details={"column": column.name, "row": row + 1})
 

@@ -35,8 +35,8 @@ class _Whole:
         self.name = name
         self.columns: list[tuple[int, str, Sequence[str]]] = []
 
-    def find(self, texts: list[Any], found: list[list[Any]], shown: ShownKeys | None) -> list[int]:
-        """Add the columns' JSON texts to `found`, null and missing ones as None.
+    def find(self, texts: list[Any], column_values: list[list[Any]], shown_keys: ShownKeys | None) -> list[int]:
+        """Add the columns' JSON texts to `column_values`, null and missing ones as None.
 
         Returns:
             The numbers of the texts that may hold what no column shows.
@@ -45,14 +45,14 @@ class _Whole:
         whole = texts_of(texts)
         inner = [(number, name, arrays) for number, name, arrays in self.columns if name != self.name]
         for number, name, _ in self.columns:
-            found[number] = [*whole] if name == self.name else []
+            column_values[number] = [*whole] if name == self.name else []
         for at, text in enumerate(whole if inner else ()):
             members: dict[str, Raw] = {} if text is None else {self.name: Raw(text)}
             opened: Opened = {}
             for number, name, arrays in inner:
                 value = follow(members, name, arrays, opened)
-                found[number].append(None if value == b"null" else value)
-            if shown is not None and not is_plain(shown, members, opened):
+                column_values[number].append(None if value == b"null" else value)
+            if shown_keys is not None and not is_plain(shown_keys, members, opened):
                 strange.append(at)
         return strange
 
@@ -150,47 +150,47 @@ class _Node:
             if isinstance(part, _Node):
                 part.learn(learned, array=array)
 
-    def gather(self, objects: list[Any], found: list[list[Any]], missed: dict[int, set[UnknownKey]]) -> None:
-        """Add the columns' values in decoded objects to `found`, by the columns' numbers.
+    def gather(self, objects: list[Any], column_values: list[list[Any]], missed: dict[int, set[UnknownKey]]) -> None:
+        """Add the columns' values in decoded objects to `column_values`, by the columns' numbers.
 
         Add the learned keys that the objects have to `missed`, by the numbers of the objects, and `DOUBTFUL` for those
         that may hold more that no column shows.
         """
         for at, name in enumerate(self.learned):
             get = attrgetter(f"u{at}")
-            for number, each in enumerate(objects):
-                if each is not None and (value := get(each)) is not None and bytes(value) != b"null":
+            for number, holder in enumerate(objects):
+                if holder is not None and (value := get(holder)) is not None and bytes(value) != b"null":
                     missed.setdefault(number, set()).add((self.way, name))
         for at, part in enumerate(self.parts.values()):
             get = attrgetter(f"m{at}")
             try:
                 values = list(map(get, objects))
             except AttributeError:  # some are null
-                values = [None if each is None else get(each) for each in objects]
+                values = [None if holder is None else get(holder) for holder in objects]
             if isinstance(part, _Whole):
-                shown = None if self.keys is None else self.keys.shown.get(self.way)
-                for number in part.find(values, found, shown):
+                shown_keys = None if self.keys is None else self.keys.shown.get(self.way)
+                for number in part.find(values, column_values, shown_keys):
                     missed.setdefault(number, set()).add(DOUBTFUL)
             elif not isinstance(part, _Node):
-                found[part] = values
+                column_values[part] = values
             elif part.array:
-                part.gather([item for value in values if value is not None for item in value], found, {})
-                part.regroup([None if value is None else len(value) for value in values], found)
+                part.gather([item for value in values if value is not None for item in value], column_values, {})
+                part.regroup([None if value is None else len(value) for value in values], column_values)
             else:
-                part.gather(values, found, missed)
+                part.gather(values, column_values, missed)
 
-    def regroup(self, sizes: list[int | None], found: list[list[Any]]) -> None:
+    def regroup(self, sizes: list[int | None], column_values: list[list[Any]]) -> None:
         """Divide the values of the objects in arrays into one list per array."""
         for part in self.parts.values():
             if isinstance(part, _Node):
-                part.regroup(sizes, found)
+                part.regroup(sizes, column_values)
                 continue
             assert isinstance(part, int)
-            flat, start, lists = found[part], 0, []
+            flat, start, lists = column_values[part], 0, []
             for size in sizes:
                 lists.append(None if size is None else flat[start : start + size])
                 start += size or 0
-            found[part] = lists
+            column_values[part] = lists
 
 
 class RowDecoder:
@@ -221,16 +221,16 @@ class RowDecoder:
             ValueError, TypeError: No decoder finds these columns; read them value by value.
         """
         self._root, self._width = _Node(keys=keys), len(columns)
-        heads = [(*each.column.path[:-1], each.column.path[-1].partition(".")[0]) for each in columns]
+        heads = [(*c.column.path[:-1], c.column.path[-1].partition(".")[0]) for c in columns]
         whole = {head for number, head in enumerate(heads) if number in wary}
         self.texts = [number for number, head in enumerate(heads) if head in whole]
-        for number, each in enumerate(columns):
-            *groups, last = each.column.path
+        for number, table_column in enumerate(columns):
+            *groups, last = table_column.column.path
             node = self._root
             for group in groups:
                 node = node.child(group)
-            here = {head[-1] for head in whole if head[:-1] == tuple(groups)}
-            node.add(number, last, arrays=each.column.arrays, whole=here)
+            whole_names = {head[-1] for head in whole if head[:-1] == tuple(groups)}
+            node.add(number, last, arrays=table_column.column.arrays, whole=whole_names)
         self._root.learn(learned)
         row = self._root.decoded(columns)
         self._decoder = msgspec.json.Decoder(row)
@@ -259,7 +259,7 @@ class RowDecoder:
                 except (ValueError, RecursionError):
                     left.append(at)
                     rows.append(self._empty)
-        found: list[list[Any]] = [[] for _ in range(self._width)]
+        column_values: list[list[Any]] = [[] for _ in range(self._width)]
         missed: dict[int, set[UnknownKey]] = {}
-        self._root.gather(rows, found, missed)
-        return found, left, missed
+        self._root.gather(rows, column_values, missed)
+        return column_values, left, missed
