@@ -79,13 +79,13 @@ def ranges(numbers: Iterable[int]) -> list[Range]:
     >>> ranges([1, 2, 3, 7, 9, 10])
     [(1, 3), (7, 7), (9, 10)]
     """
-    found: list[Range] = []
+    spans: list[Range] = []
     for number in numbers:
-        if found and found[-1][1] == number - 1:
-            found[-1] = (found[-1][0], number)
+        if spans and spans[-1][1] == number - 1:
+            spans[-1] = (spans[-1][0], number)
         else:
-            found.append((number, number))
-    return found
+            spans.append((number, number))
+    return spans
 
 
 def merged(parts: Sequence[Range]) -> list[Range]:
@@ -94,13 +94,13 @@ def merged(parts: Sequence[Range]) -> list[Range]:
     >>> merged([(5, 9), (1, 4), (20, 21)])
     [(1, 9), (20, 21)]
     """
-    found: list[Range] = []
+    spans: list[Range] = []
     for first, last in sorted(parts):
-        if found and found[-1][1] >= first - 1:
-            found[-1] = (found[-1][0], max(last, found[-1][1]))
+        if spans and spans[-1][1] >= first - 1:
+            spans[-1] = (spans[-1][0], max(last, spans[-1][1]))
         else:
-            found.append((first, last))
-    return found
+            spans.append((first, last))
+    return spans
 
 
 class Places:

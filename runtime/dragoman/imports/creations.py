@@ -75,5 +75,5 @@ async def make_object(session: Session, name: str, planned: PlannedRequest) -> N
     """
     answer = await session.execute(ConsoleRequest(request=planned.request, writes=True))
     if answer.failed or not 200 <= answer.status < 300:
-        said = answer.failed or " ".join(answer.text.split())[:_SAID]
-        raise QueryError(f"{name!r} was not made: HTTP {answer.status} {said}", details={"status": answer.status})
+        reason = answer.failed or " ".join(answer.text.split())[:_SAID]
+        raise QueryError(f"{name!r} was not made: HTTP {answer.status} {reason}", details={"status": answer.status})

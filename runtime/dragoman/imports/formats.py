@@ -57,7 +57,7 @@ def choose(path: Path | None, *, format: str | None) -> tuple[str, str | None]: 
     """
     if format is not None and format not in FORMATS:
         raise ConfigurationError(f"unknown format {format!r}", hint=f"use one of: {', '.join(FORMATS)}")
-    suffixes = [each.lower() for each in path.suffixes] if path else []
+    suffixes = [suffix.lower() for suffix in path.suffixes] if path else []
     outer = COMPRESSED.get(suffixes[-1]) if suffixes else None
     inner = suffixes[:-1] if outer else suffixes
     if suffixes and suffixes[-1] in PACKED:
@@ -65,12 +65,12 @@ def choose(path: Path | None, *, format: str | None) -> tuple[str, str | None]: 
         text = f"{path} is packed in a way that an import does not read: {suffixes[-1]}"
         raise ConfigurationError(text, hint=hint, code="format-unknown")
     manifest = read_manifest(path) if path and not format else None
-    found = format or (manifest and manifest.format) or format_of_ending(inner, FORMATS, what="an import")
-    found = "documents" if found == "ndjson" else found
-    if found == "parquet" and (outer or path is None):
+    format_name = format or (manifest and manifest.format) or format_of_ending(inner, FORMATS, what="an import")
+    format_name = "documents" if format_name == "ndjson" else format_name
+    if format_name == "parquet" and (outer or path is None):
         text = "a Parquet file has internal compression and cannot be streamed"
         raise ConfigurationError(text, hint="name a file that ends in .parquet")
-    return found, outer
+    return format_name, outer
 
 
 def read_manifest(path: Path) -> ExportManifest | None:

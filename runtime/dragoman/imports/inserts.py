@@ -94,9 +94,9 @@ class DocumentInserts:
         if renamed and not renamed.keys().isdisjoint(members):
             members, changed = _renamed(members, renamed), True
         if wishes.id is not None:
-            if (found := _at(members, wishes.id)) is None:
+            if (raw_id := _at(members, wishes.id)) is None:
                 raise ValueError(f"it has no column {wishes.id!r}, which --id names")
-            id = _id(found, wishes.id)  # noqa: A001
+            id = _id(raw_id, wishes.id)  # noqa: A001
             if wishes.id in self._keys:  # a document does not repeat its key
                 members = {name: value for name, value in members.items() if name != wishes.id}
                 changed = True
@@ -108,16 +108,16 @@ class DocumentInserts:
 
 
 def _renamed(members: Members, names: Mapping[str, str]) -> Members:
-    made = {names.get(name, name): value for name, value in members.items() if names.get(name, name)}
-    if len(made) < sum(1 for name in members if names.get(name, name)):
+    new_members = {names.get(name, name): value for name, value in members.items() if names.get(name, name)}
+    if len(new_members) < sum(1 for name in members if names.get(name, name)):
         raise ValueError("--map gives two of its columns one name")
-    return made
+    return new_members
 
 
 def _at(members: Members, name: str) -> Raw | None:
     """Find a member by its dotted name; a literal key wins over a nested path."""
-    if (found := members.get(name)) is not None or "." not in name:
-        return found
+    if (member := members.get(name)) is not None or "." not in name:
+        return member
     head, _, rest = name.partition(".")
     inner = bytes(members.get(head, b""))
     return _at(_members.decode(inner), rest) if inner[:1] == b"{" else None
@@ -161,8 +161,8 @@ class RowInserts:
         action, line, document = record.data.partition(b"\n")
         members = object_of(action)
         if line:
-            [about] = [object_of(bytes(value)) for value in members.values()]
-            members, data = about, document
+            [metadata] = [object_of(bytes(value)) for value in members.values()]
+            members, data = metadata, document
         else:
             if self._document and self._document not in members:
                 raise ValueError(f"it has no member {self._document!r}; documents alone are imported as documents")
@@ -247,7 +247,7 @@ class FieldInserts:
         key = {column.name for column in columns.values() if column.is_key}
         self._places = MemberPlaces(description)
         self._parted = self._parted_columns(names)
-        parts = {old for _, taken in self._parted for old in taken}
+        parts = {old for _, renames in self._parted for old in renames}
         unknown = [name for name in (wishes.id, *wishes.renamed) if name is not None and name not in (*names, *parts)]
         if unknown:
             text = f"the file has no column {unknown[0]!r}{did_you_mean(near_names(unknown[0], names))}"
@@ -280,17 +280,17 @@ class FieldInserts:
 
     def _parted_columns(self, names: Sequence[str]) -> list[tuple[int, dict[str, str]]]:
         """Return the columns of the file whose values are objects of which `--map` takes parts, and these names."""
-        taken: dict[str, dict[str, str]] = {}
+        renames_by_column: dict[str, dict[str, str]] = {}
         for old, new in self._wishes.renamed.items():
             if old in names:
                 continue
             head, _, part = old.partition(".")
             place = self._places.find(new)
             if part and head in names:
-                taken.setdefault(head, {})[old] = new
+                renames_by_column.setdefault(head, {})[old] = new
             elif place is not None and place.column in names:
-                taken.setdefault(place.column, {})[old] = new
-        return [(names.index(name), parts) for name, parts in taken.items()]
+                renames_by_column.setdefault(place.column, {})[old] = new
+        return [(names.index(name), parts) for name, parts in renames_by_column.items()]
 
     def insert(self, record: Record) -> Insert:
         """Return the insert of a record. Raises ValueError if it is none."""
@@ -306,8 +306,8 @@ class FieldInserts:
         id_ = None if self._id is None else _id(self._read_id(data[self._id]), str(wishes.id))
         if len(self._key) == 1 and self._key[0] in values:
             id_ = _id(values.pop(self._key[0]), self._key[0])
-        known = id_ is not None or (bool(self._key) and self._key[0] in values)
-        return Insert(wishes.object, values, id_, replace=wishes.replace and known, tenant=wishes.tenant)
+        has_id = id_ is not None or (bool(self._key) and self._key[0] in values)
+        return Insert(wishes.object, values, id_, replace=wishes.replace and has_id, tenant=wishes.tenant)
 
     def _moved(self, data: Sequence[Any]) -> dict[str, Any]:
         """Return the values that `--map` takes out of objects, or puts into one."""
@@ -315,15 +315,15 @@ class FieldInserts:
         for at, place in self._placed:
             if data[at] is not None:
                 gathered.put(place, _json(data[at], self._names[at]))
-        for at, taken in self._parted:
+        for at, renames in self._parted:
             if data[at] is None:
                 continue
             name, value = self._names[at], _json(data[at], self._names[at])
-            rest = move_parts(name, value, taken, self._places, gathered, columns)
+            rest = move_parts(name, value, renames, self._places, gathered, columns)
             if rest is None:
                 gathered.put(MemberPlace(name), value)
             for part, raw in (rest or {}).items():
-                if MemberPlace(name) in map(self._places.find, taken.values()) or name not in self._places.names:
+                if MemberPlace(name) in map(self._places.find, renames.values()) or name not in self._places.names:
                     hint = f"--map {name}.{part}= leaves it out"
                     raise UnplacedError(f"its column {name!r} holds {part!r} as well, which has no place; {hint}")
                 gathered.put(MemberPlace(name, part), raw)
@@ -346,11 +346,11 @@ def _unchanged(value: Any) -> Any:
 class _Fields:
     """Reads the fields of rows by their columns; what does not depend on a row is found out once."""
 
-    def __init__(self, named: Sequence[tuple[int, str]], columns: Mapping[str, Column], form: FieldForm) -> None:
+    def __init__(self, fields: Sequence[tuple[int, str]], columns: Mapping[str, Column], form: FieldForm) -> None:
         """Plan.
 
         Args:
-            named: The number of each field that is read, and the name of its column.
+            fields: The number of each field that is read, and the name of its column.
             columns: The columns of the object.
             form: What is known of the fields.
         """
@@ -359,7 +359,7 @@ class _Fields:
         self._always: list[tuple[int, Callable[[str], Any]]] = []
         self._looked: list[tuple[int, str, Callable[[str], Any]]] = []
         self._digits: list[tuple[int, str, Callable[[str], Any]]] = []  # those of these that matter in a plain row
-        for at, name in named:
+        for at, name in fields:
             column = columns.get(name)
             read = _reader(column, form)
             if column is not None and column.is_key:
@@ -433,7 +433,7 @@ def _exists(name: str, columns: Mapping[str, Column]) -> bool:
 def _unknown(name: str, description: Description) -> ConfigurationError:
     if lists_not_all(description):
         return unknown_column(description, name)
-    known = [column.name for column in description.columns]
-    text = f"'{description.object}' has no column {name!r}{did_you_mean(near_names(name, known))}"
+    names = [column.name for column in description.columns]
+    text = f"'{description.object}' has no column {name!r}{did_you_mean(near_names(name, names))}"
     hint = f"--map {name}=NAME gives it another name, and --map {name}= leaves it out"
     return ConfigurationError(text, hint=hint, code="column-unknown", details={"column": name})

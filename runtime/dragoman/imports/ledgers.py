@@ -82,33 +82,33 @@ class Ledger:
         self._identity = identity
         if self._keeps:
             self._take_lock()
-        found = read_checkpoint(self._file) if self._keeps else None
+        checkpoint = read_checkpoint(self._file) if self._keeps else None
         if resume:
-            found = self._checked(found)
-        elif found is not None:
+            checkpoint = self._checked(checkpoint)
+        elif checkpoint is not None:
             path = checkpoint_path(self._file)
             hint = f"go on with --resume; or remove {path} first, and then rows without ids of their own may be doubled"
-            text = f"a load of {self._file} was interrupted after {found.read:,} rows"
+            text = f"a load of {self._file} was interrupted after {checkpoint.read:,} rows"
             raise ConfigurationError(text, hint=hint, code="import-unfinished")
         if self._undo_path is not None:
-            if found is None and self._undo_path.exists():
+            if checkpoint is None and self._undo_path.exists():
                 hint = "name another file: this one may be the only undo of earlier changes"
                 raise ConfigurationError(f"{self._undo_path} already exists", hint=hint)
-            size = self._read_undo(self._undo_path, found) if found else 0
+            size = self._read_undo(self._undo_path, checkpoint) if checkpoint else 0
             self.undo = AppendedFile(self._undo_path, size=size, mode=0o600)
-        self.rejected = self._open_rejected(found.rejected if found else 0)
-        if found is not None:
-            self.earlier, self.read, self.resumed = found, found.read, found.resumed + 1
-            self.counts = no_counts() | found.counts
-            self._place, self._started = (found.bytes, found.sha256), found.started
+        self.rejected = self._open_rejected(checkpoint.rejected if checkpoint else 0)
+        if checkpoint is not None:
+            self.earlier, self.read, self.resumed = checkpoint, checkpoint.read, checkpoint.resumed + 1
+            self.counts = no_counts() | checkpoint.counts
+            self._place, self._started = (checkpoint.bytes, checkpoint.sha256), checkpoint.started
 
-    def _read_undo(self, path: Path, found: LoadCheckpoint) -> int:
+    def _read_undo(self, path: Path, checkpoint: LoadCheckpoint) -> int:
         """Note the rows whose undo is on disk already, and return the bytes of all whole lines.
 
         Lines after those of the checkpoint are kept: their rows may have been written, and only they know what was
         there before. A line that ends in its middle is of a row that was not sent.
         """
-        size = found.undo_from
+        size = checkpoint.undo_from
         try:
             with path.open("rb") as file:
                 file.seek(size)
@@ -118,12 +118,12 @@ class Ledger:
                     self._noted.add(key_of(read_line(line)))
                     size += len(line)
         except FileNotFoundError:  # nothing was written, or `AppendedFile` says that it is gone
-            return found.undo
+            return checkpoint.undo
         except OSError as error:
             raise ConfigurationError(f"{path} cannot be read: {error.strerror}") from error
         except ValueError as error:
             raise _refused(f"{path} is no longer the undo file of this load: {error}", "put it back") from error
-        return max(size, found.undo)
+        return max(size, checkpoint.undo)
 
     def _open_rejected(self, size: int) -> AppendedFile:
         """Open the file of rejected rows, which nobody can read who cannot read the file they come from."""
@@ -142,21 +142,21 @@ class Ledger:
             raise ConfigurationError(f"{self._file} is being loaded by another process", code="import-running")
         self._lock = lock
 
-    def _checked(self, found: LoadCheckpoint | None) -> LoadCheckpoint:
-        if found is None:
+    def _checked(self, checkpoint: LoadCheckpoint | None) -> LoadCheckpoint:
+        if checkpoint is None:
             raise _refused(f"no load of {self._file} was interrupted", "load it without --resume")
         for name, value in self._identity.items():
-            if (before := found.identity.get(name)) != value:
+            if (before := checkpoint.identity.get(name)) != value:
                 text = f"the interrupted load of {self._file} had {name} {quoted(before)}, not {quoted(value)}"
                 raise _refused(text, "resume with the arguments of the first run")
         try:
-            digest = digest_of(self._file, found.bytes)
+            digest = digest_of(self._file, checkpoint.bytes)
         except OSError as error:
             raise ConfigurationError(f"{self._file} cannot be read: {error.strerror}") from error
-        if digest != found.sha256:
-            text = f"the first {found.bytes:,} bytes of {self._file} changed since the load was interrupted"
+        if digest != checkpoint.sha256:
+            text = f"the first {checkpoint.bytes:,} bytes of {self._file} changed since the load was interrupted"
             raise _refused(text, f"remove {checkpoint_path(self._file)} to load the changed file from its beginning")
-        return found
+        return checkpoint
 
     # rows
 
@@ -200,8 +200,8 @@ class Ledger:
 
     def _reject(self, rejections: Sequence[Rejection]) -> None:
         self.rejected.append(rejected_lines(rejections, self.names))
-        for each in rejections:
-            self.counts["refused" if each.code == "unreadable" else each.code] += 1
+        for rejection in rejections:
+            self.counts["refused" if rejection.code == "unreadable" else rejection.code] += 1
 
     # the checkpoint
 
@@ -258,9 +258,9 @@ class Ledger:
 
     def close(self) -> None:
         """Release the files."""
-        for each in (getattr(self, "rejected", None), self.undo):
-            if each is not None:
-                each.close()
+        for file in (getattr(self, "rejected", None), self.undo):
+            if file is not None:
+                file.close()
         if self._lock is not None:
             with suppress(OSError):
                 self._file.with_name(f".{self._file.name}.import.lock").unlink()

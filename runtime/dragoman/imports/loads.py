@@ -114,7 +114,7 @@ class Load:
         """
         self._session, self._object, self._file, self._options = session, object, file, options
         self._stdin, self._progress, self._preview, self._announce = stdin, progress, preview, announce
-        self._held = ExitStack()
+        self._resources = ExitStack()
         self._one = anyio.CapacityLimiter(1)  # thread at a time writes
         self._reading = anyio.CapacityLimiter(1)
         self._source: ImportSource | None = None
@@ -145,7 +145,7 @@ class Load:
                 await self._work(began)
         finally:
             with anyio.CancelScope(shield=True):
-                await run_sync(self._held.close, limiter=self._one)
+                await run_sync(self._resources.close, limiter=self._one)
         return self.report
 
     async def _work(self, began: float) -> None:
@@ -225,7 +225,7 @@ class Load:
             maker = DocumentInserts(self._wishes, description)
         self._ledger = ledger
         if not options.dry_run:
-            self._held.callback(ledger.close)
+            self._resources.callback(ledger.close)
             ledger.open(self._identity(chosen), resume=options.resume)
         self._batches = BatchReader(
             self._records, maker=maker, rows=options.batch, source=self._source, place=self._place
@@ -240,11 +240,11 @@ class Load:
                 self._place = self._file.stat().st_size, digest_of(self._file)
             except OSError as error:
                 raise ConfigurationError(f"{self._file} cannot be read: {error.strerror}") from error
-            table = self._held.enter_context(closing(ParquetRows(self._file)))
+            table = self._resources.enter_context(closing(ParquetRows(self._file)))
             self._names = table.names
             return iter(table)
         self._source = source = ImportSource(self._file, stdin=self._stdin, compression=compression)
-        self._held.enter_context(closing(source))
+        self._resources.enter_context(closing(source))
         if chosen in ("csv", "tsv"):
             manifest = None if self._stdin is not None else read_manifest(self._file)
             exact = manifest is not None and manifest.format == chosen
@@ -315,7 +315,7 @@ class Load:
                 if batch is None:
                     break
                 await slots.acquire()
-                while any(not batch.keys.isdisjoint(each.keys) for each in under_way.values()):
+                while any(not batch.keys.isdisjoint(earlier_batch.keys) for earlier_batch in under_way.values()):
                     await writer.settled.wait()  # two writes of one row keep their order
                 if writer.ended():
                     slots.release()

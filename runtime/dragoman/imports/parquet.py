@@ -215,7 +215,7 @@ def _nested(column: Any, *, json: bool = False) -> list[Any]:
     if pa.types.is_struct(kind):
         parts = [(field.name, _nested(column.field(at), json=_holds_json(field))) for at, field in enumerate(kind)]
         rows = [{name: values[at] for name, values in parts if values[at] is not None} for at in range(len(valid))]
-        return [row if known else None for row, known in zip(rows, valid, strict=True)]
+        return [row if is_valid else None for row, is_valid in zip(rows, valid, strict=True)]
     if pa.types.is_fixed_size_list(kind):
         starts = [(column.offset + at) * kind.list_size for at in range(len(valid) + 1)]
         flat = _nested(column.values)
@@ -226,7 +226,7 @@ def _nested(column: Any, *, json: bool = False) -> list[Any]:
             return [None if text is None else Raw(decode(text, Raw)) for text in column.to_pylist()]
         make, plain = _scalar(kind, json=False)
         return [_plain(value, make) for value in column.cast(plain).to_pylist()]
-    return [flat[starts[at] : starts[at + 1]] if known else None for at, known in enumerate(valid)]
+    return [flat[starts[at] : starts[at + 1]] if is_valid else None for at, is_valid in enumerate(valid)]
 
 
 def _holds_json(field: Any) -> bool:
@@ -237,10 +237,10 @@ def _plain(value: Any, make: Callable[[Any], Any]) -> Any:
     """Return an element of an array as JSON takes it."""
     if value is None or isinstance(value, str):
         return value
-    made = make(value)
-    if isinstance(made, float) and not isfinite(made):
-        raise ValueError(f"it holds {made} in an array or object, and JSON has no such number")
-    return b64encode(made).decode() if isinstance(made, bytes) else made
+    scalar = make(value)
+    if isinstance(scalar, float) and not isfinite(scalar):
+        raise ValueError(f"it holds {scalar} in an array or object, and JSON has no such number")
+    return b64encode(scalar).decode() if isinstance(scalar, bytes) else scalar
 
 
 def _scalar(kind: Any, *, json: bool) -> tuple[Callable[[Any], Any], Any]:

@@ -142,8 +142,10 @@ def _bounded(batch: Any, schema: Any) -> Any:
     import pyarrow as pa
 
     if batch.num_rows == 1 and batch.nbytes > ROW_BYTES:
-        shown = [column if column.nbytes <= _SHOWN_BYTES else pa.nulls(1, column.type) for column in batch.columns]
-        columns = [*shown, pa.array([batch.nbytes], pa.int64())]
+        bounded_columns = [
+            column if column.nbytes <= _SHOWN_BYTES else pa.nulls(1, column.type) for column in batch.columns
+        ]
+        columns = [*bounded_columns, pa.array([batch.nbytes], pa.int64())]
     else:
         columns = [*batch.columns, pa.nulls(batch.num_rows, pa.int64())]
     return pa.RecordBatch.from_arrays(columns, schema=schema)

@@ -239,11 +239,11 @@ def read_array(source: ImportSource) -> Iterator[Record]:
         at = at if inside else len(data)
         data, at, begin = data[begin:], at - begin, 0
         if at > RECORD_BYTES:  # only its size is counted from now on
-            known = data[:at].lstrip(_BLANK)
-            whole = known if inside else known.rstrip(_BLANK)
+            head = data[:at].lstrip(_BLANK)
+            whole = head if inside else head.rstrip(_BLANK)
             dropped += max(0, len(whole) - RECORD_BYTES)
-            known, after = whole[:RECORD_BYTES] + known[len(whole) : len(whole) + 1], data[at:]
-            data, at = known + after, len(known)
+            head, after = whole[:RECORD_BYTES] + head[len(whole) : len(whole) + 1], data[at:]
+            data, at = head + after, len(head)
         block = source.read()
         if not block:
             raise ConfigurationError(f"{source.name} is damaged: its JSON array is not closed", code=DAMAGED)

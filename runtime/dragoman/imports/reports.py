@@ -153,11 +153,11 @@ def rejected_lines(rejections: Sequence[Rejection], names: Sequence[str]) -> byt
         names: The columns of a table; empty for rows that are lines.
     """
     lines = []
-    for each in rejections:
-        line: dict[str, Any] = {"row": each.record.number, "code": each.code, "reason": each.reason}
-        if each.id is not None:
-            line["id"] = json_of(each.id)
-        line["data"] = _as_read(each.record, names)
+    for rejection in rejections:
+        line: dict[str, Any] = {"row": rejection.record.number, "code": rejection.code, "reason": rejection.reason}
+        if rejection.id is not None:
+            line["id"] = json_of(rejection.id)
+        line["data"] = _as_read(rejection.record, names)
         lines.append(line)
     return _encoder.encode_lines(lines) if lines else b""
 
@@ -183,7 +183,7 @@ def _as_json(value: Any) -> Any:
         case list() | tuple():
             return [*map(_as_json, value)]
         case dict():
-            return {str(name): _as_json(each) for name, each in value.items()}
+            return {str(name): _as_json(member) for name, member in value.items()}
         case int() | float() | Decimal() | bytes() | date() | time():
             return value
     return str(value)

@@ -170,13 +170,13 @@ class _Row:
         while True:
             if self._open or text[at : at + 1] == '"':
                 begin = at if self._open else at + 1
-                found = _INSIDE.match(text, begin)
-                assert found is not None
-                at = found.end()
+                match = _INSIDE.match(text, begin)
+                assert match is not None
+                at = match.end()
                 if at == len(text):
                     self._open.append(lines[begin:])
                     return False
-                field = "\n".join([*self._open, found[0]]).replace('""', '"')
+                field = "\n".join([*self._open, match[0]]).replace('""', '"')
                 self.fields.append(_marked(field) if self._exact else field)
                 self._open = []
                 at += 1

@@ -83,9 +83,9 @@ class ImportSource:
         self._close = stream.close if stdin is None else lambda: None
         self.compression = next((name for magic, name in _MAGIC.items() if head.startswith(magic)), None)
         if compression and head and self.compression != compression:
-            found = self.compression or "not compressed"
+            actual_compression = self.compression or "not compressed"
             self.close()
-            text = f"{self.name} should be {compression} by its name, but its bytes are {found}"
+            text = f"{self.name} should be {compression} by its name, but its bytes are {actual_compression}"
             raise ConfigurationError(text, hint="rename it, so that its ending says what it is", code="format-unknown")
         self._stream = _unpacked(self.compression, self._raw)
 

@@ -117,8 +117,8 @@ class Writer:
             waiting += [entries[half:], entries[:half]]
             return None
         self.notes |= {(note.code, note.reason): note for note in plan.notes}
-        rows = [row for each in plan.planned for row in each.by_row]
-        spoken = [number for row in rows for number in row] + [each.change for each in plan.refusals]
+        rows = [row for planned in plan.planned for row in planned.by_row]
+        spoken = [number for row in rows for number in row] + [refusal.change for refusal in plan.refusals]
         if sorted(spoken) != [*range(len(entries))] or not all(rows):
             raise DriverFaultError(f"the plan of {self._session.plugin} does not contain every change exactly once")
         if self._ledger.undo is not None and len(plan.undo) != len(rows):
@@ -131,9 +131,9 @@ class Writer:
             self._pretend(batch, entries, plan)
             return False
         if self._ledger.undo is not None and plan.undo:
-            rows = [entries[row[0]] for each in plan.planned for row in each.by_row]
+            rows = [entries[row[0]] for planned in plan.planned for row in planned.by_row]
             await run_sync(self._ledger.undo_of, zip(rows, plan.undo, strict=True), limiter=self._one)
-        sent = [entries[number] for each in plan.planned for number in each.changes]
+        sent = [entries[number] for planned in plan.planned for number in planned.changes]
         for entry in sent:
             entry.sent = True
         try:
@@ -145,9 +145,9 @@ class Writer:
         counts, rejections, again = self._judge(entries, outcomes, last=last)
         done = {id(entry) for entry in entries} - {id(entry) for entry in again}
         left = [entry for entry in batch.entries if id(entry) not in done]
-        told = partial(self._ledger.settle, batch, counts=counts, rejections=rejections, left=left)
+        settle = partial(self._ledger.settle, batch, counts=counts, rejections=rejections, left=left)
         with anyio.CancelScope(shield=True):  # what is known is kept
-            await run_sync(told, limiter=self._one)
+            await run_sync(settle, limiter=self._one)
         for entry in sent:
             entry.sent = False
         return any(outcome.busy for outcome in outcomes)
@@ -157,7 +157,7 @@ class Writer:
     ) -> tuple[dict[str, int], list[Rejection], list[Entry]]:
         """Return the counts of rows that need no more words, the rejected rows, and those to be sent again."""
         counts, rejections, again = no_counts(), [], []
-        lost = any(each.status is OutcomeStatus.UNKNOWN and not each.holds for each in outcomes)
+        lost = any(outcome.status is OutcomeStatus.UNKNOWN and not outcome.holds for outcome in outcomes)
         for outcome in outcomes:
             entry, status, reason = entries[outcome.change], outcome.status, outcome.reason
             if outcome.holds and status in (OutcomeStatus.UNKNOWN, OutcomeStatus.CONFLICT):
