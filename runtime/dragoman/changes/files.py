@@ -122,12 +122,12 @@ def _change(line: LINES) -> RowChange:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    members: dict[str, Any] = {}
     for name, value in pairs:
-        if name in found:
+        if name in members:
             raise ValueError(f"{name!r} occurs twice")
-        found[name] = value
-    return found
+        members[name] = value
+    return members
 
 
 def write_line(change: RowChange) -> bytes:
@@ -144,9 +144,9 @@ def write_line(change: RowChange) -> bytes:
         )  # fmt: skip
     else:
         row = change.key
-        about: Any = {"object": row.object, "id": json_of(row.id), "routing": row.routing, "guard": row.guard}
+        fields: Any = {"object": row.object, "id": json_of(row.id), "routing": row.routing, "guard": row.guard}
         is_update = isinstance(change, Update)
-        line = UpdateLine(**about, set=_raw(change.values)) if is_update else DeleteLine(**about)  # type: ignore[union-attr]
+        line = UpdateLine(**fields, set=_raw(change.values)) if is_update else DeleteLine(**fields)  # type: ignore[union-attr]
     return _encoder.encode(line) + b"\n"
 
 
@@ -242,13 +242,13 @@ class ChangeFile:
         """
         if not self._faults:
             return
-        more = len(self._faults) - _SHOWN
-        told = "\n".join(self._faults[:_SHOWN]) + (f"\n… and {more:,} more" if more > 0 else "")
+        rest_count = len(self._faults) - _SHOWN
+        listing = "\n".join(self._faults[:_SHOWN]) + (f"\n… and {rest_count:,} more" if rest_count > 0 else "")
         count = f"{len(self._faults):,} bad line{'s' if len(self._faults) > 1 else ''}"
         if self._unreadable or not hint:
             hint = 'one change a line: {"op":"update","object":"books","id":"17","set":{"price":12.5}}'
         details = {"lines": len(self._faults)}
-        raise ConfigurationError(f"{count}; nothing was applied\n{told}", hint=hint, code="change-file-invalid",
+        raise ConfigurationError(f"{count}; nothing was applied\n{listing}", hint=hint, code="change-file-invalid",
                                  details=details)  # fmt: skip
 
     def _take(self, source: BinaryIO) -> None:
@@ -282,11 +282,11 @@ class ChangeFile:
 
     def read(self, places: array[int]) -> Lines:
         """Read changes again."""
-        found: Lines = []
+        lines: Lines = []
         for at in range(0, len(places), 2):
             self._spool.seek(places[at + 1])
-            found.append((places[at], read_line(self._spool.readline())))
-        return found
+            lines.append((places[at], read_line(self._spool.readline())))
+        return lines
 
 
 def _split(source: BinaryIO) -> Iterator[tuple[int, bytes]]:

@@ -80,8 +80,8 @@ class ChangeReport(msgspec.Struct, kw_only=True):
         """Record the outcome of one line."""
         self.counts[outcome.status] += 1
         if outcome.status is not OutcomeStatus.APPLIED:
-            told = LineOutcome(line=line, id=_spelled(outcome), status=outcome.status, reason=outcome.reason)
-            self.left.append(told)
+            line_outcome = LineOutcome(line=line, id=_spelled(outcome), status=outcome.status, reason=outcome.reason)
+            self.left.append(line_outcome)
 
 
 class _Part(msgspec.Struct, frozen=True, kw_only=True):
@@ -140,19 +140,19 @@ class ChangeSet:
         return self
 
     def _open(self) -> None:
-        with ExitStack() as held:
-            held.enter_context(closing(self.file))
+        with ExitStack() as stack:
+            stack.enter_context(closing(self.file))
             self._report = ChangeReport(lines=self.file.lines)
-            self._spool = held.enter_context(tempfile.TemporaryFile())
+            self._spool = stack.enter_context(tempfile.TemporaryFile())
             if self._undo_path is not None:
                 self._undo = UndoFile(self._undo_path)
-            self._held = held.pop_all()
+            self._resources = stack.pop_all()
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._state = "closed"
-        self._held.close()
+        self._resources.close()
         with anyio.CancelScope(shield=True):
             if self._undo is not None:  # it was not applied
                 await to_thread.run_sync(self._undo.remove)
@@ -183,7 +183,7 @@ class ChangeSet:
 
     async def _objects(self) -> list[str]:
         try:
-            return [each.name for each in await self._session.objects()]
+            return [o.name for o in await self._session.objects()]
         except DragomanError:  # the line's own fault is reported
             return []
 
@@ -201,8 +201,8 @@ class ChangeSet:
             for half in halves(lines, depth):
                 await self._plan(half, depth=depth + 1)
             return
-        rows = [row for each in plan.planned for row in each.by_row]
-        spoken = [number for row in rows for number in row] + [each.change for each in plan.refusals]
+        rows = [row for planned in plan.planned for row in planned.by_row]
+        spoken = [number for row in rows for number in row] + [refusal.change for refusal in plan.refusals]
         if sorted(spoken) != [*range(len(lines))] or not all(rows):
             raise DriverFaultError(f"the plan of {self._session.plugin} does not contain every change exactly once")
         if self._undo is not None and len(plan.undo) != len(rows):
@@ -214,9 +214,11 @@ class ChangeSet:
 
     def _keep(self, lines: Lines, plan: Plan) -> None:
         numbers = [line for line, _ in lines]
-        for each in plan.refusals:
-            told = LineOutcome(line=numbers[each.change], id=_spelled(each), status=each.status, reason=each.reason)
-            self.refused.append(told)
+        for refusal in plan.refusals:
+            line_outcome = LineOutcome(
+                line=numbers[refusal.change], id=_spelled(refusal), status=refusal.status, reason=refusal.reason
+            )
+            self.refused.append(line_outcome)
         self.notes |= {(note.code, note.reason): note for note in plan.notes}
         undone = 0
         if self._undo is not None:
@@ -270,7 +272,7 @@ class ChangeSet:
         finally:
             with anyio.CancelScope(shield=True):
                 await self._complete()
-        self._report.left.sort(key=lambda each: each.line)
+        self._report.left.sort(key=lambda line_outcome: line_outcome.line)
         self._report.notes = list(self.notes.values())
         return self._report
 
@@ -279,22 +281,23 @@ class ChangeSet:
         if self._stopped is not None:
             outcomes = _not_sent(plan, self._stopped)
         else:
-            rows = [row for each in plan.planned for row in each.by_row]
-            known: dict[int, RowKey | None] = {} if self._undo is None else self._undo.rows
-            known |= {part.undo + at: None for at in range(len(rows))}  # in flight: its undo finds the row by content
+            rows = [row for planned in plan.planned for row in planned.by_row]
+            undo_rows: dict[int, RowKey | None] = {} if self._undo is None else self._undo.rows
+            # In flight: its undo finds the row by content.
+            undo_rows |= {part.undo + at: None for at in range(len(rows))}
             try:
                 outcomes = await self._session.apply(plan)
             except DragomanError as error:
                 self._stopped = error
                 outcomes = _unanswered(plan, error) if unknown(error) else _not_sent(plan, error)
-            told = {outcome.change: outcome for outcome in outcomes}
-            outcomes = [told[at] for at in range(len(part.numbers))]
+            outcomes_by_change = {outcome.change: outcome for outcome in outcomes}
+            outcomes = [outcomes_by_change[at] for at in range(len(part.numbers))]
             for at, row in enumerate(rows):
                 end = outcomes[row[0]]
                 if end.status is OutcomeStatus.APPLIED:
-                    known[part.undo + at] = end.key
+                    undo_rows[part.undo + at] = end.key
                 elif end.status is not OutcomeStatus.UNKNOWN:
-                    del known[part.undo + at]
+                    del undo_rows[part.undo + at]
         for outcome in outcomes:
             self._report.tell(part.numbers[outcome.change], outcome)
         self._done += len(part.numbers)
@@ -328,7 +331,7 @@ def _unanswered(plan: Plan, error: DragomanError) -> list[Outcome]:
 
 
 def _all(plan: Plan, status: OutcomeStatus, reason: str) -> list[Outcome]:
-    numbers = [number for each in plan.planned for number in each.changes]
+    numbers = [number for planned in plan.planned for number in planned.changes]
     return [*plan.refusals, *(Outcome(change=number, status=status, reason=reason) for number in numbers)]
 
 

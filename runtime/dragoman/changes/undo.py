@@ -98,11 +98,11 @@ def undo_lines(plan: Plan, *, outcomes: Sequence[Outcome]) -> bytes:
         outcomes: What `Session.apply` returned for it. A row of unknown outcome keeps its line, which matches the row
             only as the plan would have left it.
     """
-    rows = [row for each in plan.planned for row in each.by_row]
-    told = {outcome.change: outcome for outcome in outcomes}
+    rows = [row for planned in plan.planned for row in planned.by_row]
+    outcomes_by_change = {outcome.change: outcome for outcome in outcomes}
     lines = []
     for row, change in zip(rows, plan.undo, strict=False):
-        end = told.get(row[0])
+        end = outcomes_by_change.get(row[0])
         status = end.status if end else OutcomeStatus.UNKNOWN
         if status is OutcomeStatus.APPLIED and end is not None and end.key is not None:
             lines.append(_at(write_line(change), end.key))  # type: ignore[arg-type]  # a drop has no undo
@@ -118,5 +118,5 @@ def _at(line: bytes, key: RowKey) -> bytes:
         return write_line(replace(change, key=key))
     if not change.replace:  # the row is gone, so there is nothing to guard
         return line
-    about = {"object": key.object, "id": key.id, "routing": key.routing, "guard": key.guard}
-    return write_line(replace(change, **about))
+    fields = {"object": key.object, "id": key.id, "routing": key.routing, "guard": key.guard}
+    return write_line(replace(change, **fields))
