@@ -184,7 +184,6 @@ ELASTICSEARCH, WEAVIATE = "dragoman_elasticsearch", "dragoman_weaviate"
 TWIN = "what each driver calls so of its own database; neither sees the other"
 WORKBENCH, SEEN = "dragoman_workbench", "what the page sees of it: a message of the workbench's own wire"
 SHARED_NAMES = {  # the packages whose public classes share a name, and why they do
-    "Asked": ([ELASTICSEARCH, WEAVIATE], TWIN),
     "Driver": ([ELASTICSEARCH, WEAVIATE], TWIN),
     "Export": ([HOST, WORKBENCH], SEEN),
     "ExportReader": ([ELASTICSEARCH, WEAVIATE], TWIN),
