@@ -132,8 +132,8 @@ def plain_on_tls(profile: Profile) -> ConnectionFailedError:
 
 def certificate_wanted(profile: Profile) -> ConnectionFailedError:
     """Build the error for a gateway that turns a client away for its certificate; nothing came past it."""
-    what = "rejects the client certificate" if profile.client_certificate else "asks for a client certificate"
-    return failure(profile, f"the server, or a gateway before it, {what} (HTTP 400)", hint=_CLIENT, sent=False)
+    reaction = "rejects the client certificate" if profile.client_certificate else "asks for a client certificate"
+    return failure(profile, f"the server, or a gateway before it, {reaction} (HTTP 400)", hint=_CLIENT, sent=False)
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
@@ -193,9 +193,9 @@ def _network(chain: list[BaseException], profile: Profile) -> _Diagnosis | None:
 
 
 def _closed(error: BaseException, profile: Profile) -> _Diagnosis:
-    said = shorten(str(getattr(error, "message", error))).removesuffix(" ^") or "connection reset"
+    detail = shorten(str(getattr(error, "message", error))).removesuffix(" ^") or "connection reset"
     if profile.ssl_mode.https:
         hint = "check Port, and that it serves HTTPS; a server that asks for a client certificate may fail so too"
-        return f"it gave no HTTP answer ({said})", hint
+        return f"it gave no HTTP answer ({detail})", hint
     hint = "if it serves HTTPS, set SSL Mode to Verify Identity"
-    return f"it gave no HTTP answer ({said})", hint, _set_mode(SslMode.VERIFY_IDENTITY)
+    return f"it gave no HTTP answer ({detail})", hint, _set_mode(SslMode.VERIFY_IDENTITY)

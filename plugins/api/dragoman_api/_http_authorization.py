@@ -22,17 +22,17 @@ def authorization(profile: Profile) -> str | None:
             raise ConfigurationError(f"the user name {user!r} contains a ':', which HTTP Basic does not allow")
         pair = f"{user}:{profile.secrets.get('password')}"
         return f"Basic {b64encode(pair.encode()).decode()}" if user else None
-    what, scheme = credential(profile), profile.auth_scheme.value
-    key = profile.secrets.get("token" if what == "token" else "api_key")
+    noun, scheme = credential(profile), profile.auth_scheme.value
+    key = profile.secrets.get("token" if noun == "token" else "api_key")
     if not key:
-        method = "Token" if what == "token" else "API Key"
-        raise ConfigurationError(f"Auth Method is {method}, but the {what} is empty", hint=f"enter the {what}")
+        method = "Token" if noun == "token" else "API Key"
+        raise ConfigurationError(f"Auth Method is {method}, but the {noun} is empty", hint=f"enter the {noun}")
     if key.casefold().startswith(f"{scheme.casefold()} "):
-        hint = f"enter the {what} alone, without that word"
-        raise ConfigurationError(f"the {what} begins with {scheme!r}", hint=hint)
+        hint = f"enter the {noun} alone, without that word"
+        raise ConfigurationError(f"the {noun} begins with {scheme!r}", hint=hint)
     if not key.isprintable() or not key.isascii():
         raise ConfigurationError(
-            f"the {what} contains a line break or a character that {what}s never contain", hint="copy it again"
+            f"the {noun} contains a line break or a character that {noun}s never contain", hint="copy it again"
         )
     return f"{scheme} {key}"
 

@@ -46,20 +46,20 @@ def extra_headers(profile: Profile) -> dict[str, str]:
     Raises:
         ConfigurationError: They cannot be sent; the message contains no value of the secret ones.
     """
-    found: dict[str, str] = {}
+    headers: dict[str, str] = {}
     for field, text in (
         ("headers", str(profile.options.get("headers") or "")),
         ("secret_headers", profile.secrets.get("secret_headers")),
     ):
         try:
-            more = http_settings.headers(text)
+            field_headers = http_settings.headers(text)
         except ValueError as error:
             hint = "enter them as Name: value, one on each line, or separated by ;"
             raise ConfigurationError(f"{field}: {error}", hint=hint) from error
-        if twice := {name.lower() for name in found} & {name.lower() for name in more}:
+        if twice := {name.lower() for name in headers} & {name.lower() for name in field_headers}:
             raise ConfigurationError(f"{field}: {', '.join(sorted(twice))} is among the other headers, too")
-        found |= more
-    return found
+        headers |= field_headers
+    return headers
 
 
 def compresses(profile: Profile) -> bool:

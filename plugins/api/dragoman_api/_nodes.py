@@ -64,14 +64,19 @@ class Nodes:
     def __init__(self, profile: Profile) -> None:
         """Read a connection's hosts. Raises ConfigurationError if they are no addresses."""
         try:
-            found = profile.endpoints
+            endpoints = profile.endpoints
         except ValueError as error:
             raise ConfigurationError(f"hosts: {error}", hint="enter host:port, separated by commas") from error
-        each = [msgspec.structs.replace(profile, host=host, port=port) for host, port in found]
-        unpinned = [one for one in each if not one.pinned_certificate]
+        profiles = [msgspec.structs.replace(profile, host=host, port=port) for host, port in endpoints]
+        unpinned = [node_profile for node_profile in profiles if not node_profile.pinned_certificate]
         usual = tls.context(unpinned[0]) if unpinned else None
         self._nodes = [
-            Node(one, _http_profile.origin(one), tls.context(one) if one.pinned_certificate else usual) for one in each
+            Node(
+                node_profile,
+                _http_profile.origin(node_profile),
+                tls.context(node_profile) if node_profile.pinned_certificate else usual,
+            )
+            for node_profile in profiles
         ]
         self._current = 0
 
@@ -82,9 +87,9 @@ class Nodes:
 
     def notes(self) -> list[Note]:
         """Return a note for each node that failed a short while ago."""
-        failed = [each for each in self._nodes if each.fault]
+        failed = [node for node in self._nodes if node.fault]
         now = anyio.current_time() if failed else 0.0
-        return [Note(code="node-away", reason=each.fault) for each in failed if now < each.rests_until]
+        return [Note(code="node-away", reason=node.fault) for node in failed if now < node.rests_until]
 
     async def ask(
         self,

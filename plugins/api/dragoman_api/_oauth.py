@@ -52,8 +52,8 @@ def read_token(body: bytes) -> tuple[str, float | None]:
         document = msgspec.json.decode(body)
     except ValueError:
         raise ValueError("no JSON") from None
-    found = document if isinstance(document, dict) else {}
-    kind, token, seconds = (found.get(name) for name in ("token_type", "access_token", "expires_in"))
+    members = document if isinstance(document, dict) else {}
+    kind, token, seconds = (members.get(name) for name in ("token_type", "access_token", "expires_in"))
     if not isinstance(kind, str) or kind.lower() != "bearer":
         raise ValueError("a token that is not of type Bearer")
     if not (isinstance(token, str) and 0 < len(token) <= TOKEN_LIMIT and token.isascii() and token.isprintable()):
@@ -171,13 +171,13 @@ class Tokens:
         return self._token
 
     def _read(self, response: Response, where: str) -> tuple[str, float | None]:
-        said = self.endpoint.quote(response)
+        quotation = self.endpoint.quote(response)
         if response.status in REJECTED:
-            message = f"{where} rejected the client's credentials ({response.status}){said}"
+            message = f"{where} rejected the client's credentials ({response.status}){quotation}"
             raise AuthenticationError(message, hint=_CHECK, details={"sent": False})
         if response.status != 200:
             raise _failed(
-                f"{where} answered HTTP {response.status}{said}", "check Token URL; redirects are not followed"
+                f"{where} answered HTTP {response.status}{quotation}", "check Token URL; redirects are not followed"
             )
         try:
             return read_token(response.body)

@@ -144,7 +144,7 @@ def widened(json: bytes) -> bytes:
     """
     if not (has_signed_zero(json) or _has_long_run(json)):
         return json
-    return _LONG.sub(lambda found: found[1] + _ZERO.encode() if found[1] else found[0], json)
+    return _LONG.sub(lambda match: match[1] + _ZERO.encode() if match[1] else match[0], json)
 
 
 def _has_long_run(json: bytes) -> bool:
@@ -165,7 +165,7 @@ def has_signed_zero(json: bytes) -> bool:
 
 def narrowed(json: str) -> str:
     """Remove the exponents that `widened` added."""
-    return _WIDENED.sub(lambda found: found[1] or found[0], json) if _ZERO in json else json
+    return _WIDENED.sub(lambda match: match[1] or match[0], json) if _ZERO in json else json
 
 
 def cut(text: str, *, limit: int = CELL_CUT) -> Json | CutJson:

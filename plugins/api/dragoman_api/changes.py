@@ -105,11 +105,11 @@ class Insert(msgspec.Struct, frozen=True, tag="insert", forbid_unknown_fields=Tr
             ValueError: Only some of several columns are given, they and `id` name different rows, or a value cannot be
                 a part of a key.
         """
-        given = [name for name in columns if self.values.get(name) is not None]
-        if given and len(given) < len(columns):
+        key_columns = [name for name in columns if self.values.get(name) is not None]
+        if key_columns and len(key_columns) < len(columns):
             raise ValueError(f"a key needs all of its columns: {', '.join(columns)}")
         key: RowId | None = self.id
-        if given:
+        if key_columns:
             texts = [_part(name, self.values[name], alone=len(columns) == 1) for name in columns]
             key = texts if len(texts) > 1 else texts[0] if isinstance(texts[0], bytes) else str(texts[0])
         if self.id is not None and key != self.id:
@@ -125,8 +125,10 @@ def _part(column: str, value: object, *, alone: bool) -> str | int | bytes:
         try:
             check_id([part])
         except ValueError:
-            said = "a boolean" if isinstance(part, bool) else f"an integer of {part.bit_length()} bits"
-            reason = f"{column} is {said}, but a key of several columns holds texts, integers of 64 bits and bytes"
+            description = "a boolean" if isinstance(part, bool) else f"an integer of {part.bit_length()} bits"
+            reason = (
+                f"{column} is {description}, but a key of several columns holds texts, integers of 64 bits and bytes"
+            )
             raise ValueError(reason) from None
     return part
 

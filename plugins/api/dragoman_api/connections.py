@@ -102,8 +102,8 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         Raises:
             ValueError: The option ``hosts`` does not hold hosts.
         """
-        more = more_hosts(str(self.options.get("hosts") or ""), self.port)
-        return list(dict.fromkeys([(self.host, self.port), *more]))
+        extra_hosts = more_hosts(str(self.options.get("hosts") or ""), self.port)
+        return list(dict.fromkeys([(self.host, self.port), *extra_hosts]))
 
     @property
     def token_endpoint(self) -> Profile | None:

@@ -50,10 +50,10 @@ def more_hosts(text: str, port: int) -> list[Endpoint]:
     Raises:
         ValueError: One of them is not a host and a port, or there are too many.
     """
-    given = [part for part in re.split(r"[,\s]+", text) if part]
-    if len(given) > MOST_HOSTS:
-        raise ValueError(f"has {len(given)} hosts; {MOST_HOSTS} are allowed")
-    return list(dict.fromkeys(_endpoint(part, port) for part in given))
+    parts = [part for part in re.split(r"[,\s]+", text) if part]
+    if len(parts) > MOST_HOSTS:
+        raise ValueError(f"has {len(parts)} hosts; {MOST_HOSTS} are allowed")
+    return list(dict.fromkeys(_endpoint(part, port) for part in parts))
 
 
 def _endpoint(text: str, usual: int) -> Endpoint:

@@ -148,16 +148,16 @@ class Http:
             await self._hang_up()
 
     def _socket(self, address: AddrInfoType) -> socket.socket:
-        made = socket.socket(*address[:3])
-        self._sockets.add(made)
-        return made
+        sock = socket.socket(*address[:3])
+        self._sockets.add(sock)
+        return sock
 
     async def _hang_up(self) -> None:
         """End abandoned connections, each of which would wait 30 seconds for the peer to close TLS."""
-        while left := [each for each in self._sockets if each.fileno() >= 0]:
-            for each in left:
+        while left := [sock for sock in self._sockets if sock.fileno() >= 0]:
+            for sock in left:
                 with suppress(OSError):  # it has ended already
-                    each.shutdown(socket.SHUT_RDWR)
+                    sock.shutdown(socket.SHUT_RDWR)
             await anyio.lowlevel.checkpoint()
 
     async def request(
@@ -194,14 +194,16 @@ class Http:
                 longer than ``details["limit"]``.
         """
         target = _check_request(method, path, prefix=self._prefix)
-        data, given = _payload(body, content_type, headers)
+        data, request_headers = _payload(body, content_type, headers)
         read = method in ("GET", "HEAD") if read is None else read
 
         async def send(node: Node, seconds: float, connect: float | None) -> Response:
             with self._diagnosing(node, method, path, seconds), anyio.fail_after(seconds):
-                return await self._resent(lambda: self._send(node, method, target, data, given, limit, connect), read)
+                return await self._resent(
+                    lambda: self._send(node, method, target, data, request_headers, limit, connect), read
+                )
 
-        return await self._signed(given, lambda: self._nodes.ask(send, seconds=timeout, read=read))
+        return await self._signed(request_headers, lambda: self._nodes.ask(send, seconds=timeout, read=read))
 
     async def _signed(
         self, headers: dict[str, str], ask: Callable[[], Awaitable[A]], drop: Callable[[A], None] | None = None
@@ -254,22 +256,26 @@ class Http:
             QueryError: As in `request`; the chunks up to the limit are valid.
         """
         target = _check_request(method, path, prefix=self._prefix)
-        data, given = _payload(body, content_type, headers)
+        data, request_headers = _payload(body, content_type, headers)
         read = method in ("GET", "HEAD") if read is None else read
-        used = self._nodes.first
+        answering_node = self._nodes.first
 
         async def send(node: Node, seconds: float, connect: float | None) -> aiohttp.ClientResponse:
-            nonlocal used
-            used = node
+            nonlocal answering_node
+            answering_node = node
             with self._diagnosing(node, method, path, seconds), anyio.fail_after(seconds):
-                return await self._resent(lambda: self._open(node, method, target, data, given, connect), read)
+                return await self._resent(
+                    lambda: self._open(node, method, target, data, request_headers, connect), read
+                )
 
         end = aiohttp.ClientResponse.close
-        answer = await self._signed(given, lambda: self._nodes.ask(send, seconds=timeout, read=read, drop=end), end)
+        answer = await self._signed(
+            request_headers, lambda: self._nodes.ask(send, seconds=timeout, read=read, drop=end), end
+        )
         try:
-            self._check_end(used, answer, method, path)
+            self._check_end(answering_node, answer, method, path)
             self._answered = True
-            async with aclosing(self._chunks(used, answer, method, path, timeout, limit)) as chunks:
+            async with aclosing(self._chunks(answering_node, answer, method, path, timeout, limit)) as chunks:
                 yield Stream(answer.status, answer.headers, chunks)
         finally:
             answer.close()
@@ -373,18 +379,18 @@ class Http:
 
     def error(self, response: Response) -> DragomanError:
         """Build the error that a status stands for, with the server's text shortened and free of secrets."""
-        where, said = self.profile.where, self.quote(response)
+        where, quotation = self.profile.where, self.quote(response)
         if response.status == 401:
             reason = _REJECTED.get(self.profile.auth_scheme, f"the {credential(self.profile)} was rejected by {{}}")
             if self._token_client is not None:
                 reason = f"{{}} rejected the token of {self._token_client.profile.where}"
             reason = reason.format(where)
-            return AuthenticationError(f"{reason} (401){said}", hint="check Auth Method and credentials")
+            return AuthenticationError(f"{reason} (401){quotation}", hint="check Auth Method and credentials")
         if response.status == 403:
-            return AccessDeniedError(f"{where} does not allow this with these credentials (403){said}")
+            return AccessDeniedError(f"{where} does not allow this with these credentials (403){quotation}")
         hint = self._harmless(redirection(response))
         details = {"status": response.status}
-        return QueryError(f"{where} answered HTTP {response.status}{said}", hint=hint, details=details)
+        return QueryError(f"{where} answered HTTP {response.status}{quotation}", hint=hint, details=details)
 
     def hide(self, token: str) -> None:
         """Mask a token that the driver learned from now on, in the errors of this client and in the driver's log."""
@@ -394,7 +400,7 @@ class Http:
 
     def quote(self, response: Response) -> str:
         """Return a colon and the beginning of the server's text, without secrets; empty if there is no text."""
-        return f": {said}" if (said := self._harmless(response.body)) else ""
+        return f": {text}" if (text := self._harmless(response.body)) else ""
 
     def _harmless(self, text: str | bytes) -> str:
         """Return the beginning of the server's text, on one line and without secrets."""

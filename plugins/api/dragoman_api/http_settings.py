@@ -51,9 +51,9 @@ def request_path(text: str) -> RequestPath:
     if len(text) > LONGEST_PATH:
         raise ValueError(f"the path has {len(text):,} characters; {LONGEST_PATH:,} are the most")
     if not _PATH.fullmatch(text):
-        shown = f"{text[:120]!r}{'…' if len(text) > 120 else ''}"
+        beginning = f"{text[:120]!r}{'…' if len(text) > 120 else ''}"
         raise ValueError(
-            f"the path {shown} cannot be sent: it must begin with one '/', be percent-encoded and not end in '?'"
+            f"the path {beginning} cannot be sent: it must begin with one '/', be percent-encoded and not end in '?'"
         )
     return RequestPath(text)
 
@@ -78,8 +78,8 @@ def path_prefix(text: str) -> str:
         if segment in (".", ".."):
             raise ValueError(f"{text!r} contains the segment {segment!r}, which leads elsewhere")
         if not _SEGMENT.fullmatch(segment):
-            what = f"the segment {segment!r}" if segment else "an empty segment"
-            raise ValueError(f"{text!r} contains {what}; a prefix is a plain path, without a query and without %")
+            fault = f"the segment {segment!r}" if segment else "an empty segment"
+            raise ValueError(f"{text!r} contains {fault}; a prefix is a plain path, without a query and without %")
     return f"/{inner}"
 
 
@@ -95,7 +95,7 @@ def headers(text: str) -> dict[str, str]:
     """
     if len(text) > _HEADERS_LENGTH:
         raise ValueError(f"has {len(text):,} characters; {_HEADERS_LENGTH:,} are allowed")
-    found: dict[str, str] = {}
+    values_by_name: dict[str, str] = {}
     entries = text.replace("\r\n", "\n").split("\n" if "\n" in text else ";")
     for number, entry in enumerate(filter(str.strip, entries), 1):
         name, colon, value = entry.partition(":")
@@ -106,9 +106,9 @@ def headers(text: str) -> dict[str, str]:
             raise ValueError(f"{name} is not an extra header: it would change what a request is, or who sends it")
         if not _HEADER_VALUE.fullmatch(value):
             raise ValueError(f"the value of {name} is empty, or contains a character that a header cannot carry")
-        if name.lower() in map(str.lower, found):
+        if name.lower() in map(str.lower, values_by_name):
             raise ValueError(f"{name} is there twice")
-        found[name] = value
-    if len(found) > MOST_HEADERS:
-        raise ValueError(f"has {len(found)} headers; {MOST_HEADERS} are allowed")
-    return found
+        values_by_name[name] = value
+    if len(values_by_name) > MOST_HEADERS:
+        raise ValueError(f"has {len(values_by_name)} headers; {MOST_HEADERS} are allowed")
+    return values_by_name

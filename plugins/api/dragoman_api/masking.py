@@ -112,8 +112,8 @@ class Mask:
         """Return a path, header or free text without known secrets and without values named like secrets."""
         text = _USER.sub(rf"\1{MARK}@", _SCHEME.sub(rf"\1{MARK}", text))
         parts, at = [], 0
-        for found in _NAME.finditer(text):
-            if found.start() >= at and is_secret(found[1]) and (value := _VALUE.match(text, found.end())):
+        for match in _NAME.finditer(text):
+            if match.start() >= at and is_secret(match[1]) and (value := _VALUE.match(text, match.end())):
                 parts += [text[at : value.start()], _marked(value[0])]
                 at = value.end()
         return self("".join([*parts, text[at:]]))
@@ -160,8 +160,8 @@ class Mask:
                 end, following = at + len(form), text.find(form, at + 1)
                 if 0 <= following - at <= len(form) // 2:
                     repeated = re.compile(f"(?:{re.escape(form[at - following :])})*+")
-                    if found := repeated.match(text, end):
-                        end = found.end()
+                    if match := repeated.match(text, end):
+                        end = match.end()
                     following = text.find(form, end - len(form) + 1)
                 yield at, end
                 at = following
@@ -226,9 +226,9 @@ class MaskedStream:
         self._take()
         rest = self._held.translate(_BREAKS)
         half = self._mask.unfinished(rest) if torn else len(rest)
-        given = self._give(whole=len(rest) - half < SHORTEST)
+        masked_text = self._give(whole=len(rest) - half < SHORTEST)
         self._held, self._covered = "", 0
-        return given if len(rest) - half < SHORTEST else given + MARK
+        return masked_text if len(rest) - half < SHORTEST else masked_text + MARK
 
     def _take(self) -> None:
         self._held += "".join(self._waiting)

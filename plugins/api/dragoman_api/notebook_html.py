@@ -42,23 +42,29 @@ def page_html(
     notes: Iterable[Note],
 ) -> str:
     """Return a page as an HTML fragment; see `Page` for the arguments."""
-    shown = columns[:SHOWN_COLUMNS]
-    heads = "".join(_head(column) for column in shown)
-    body = "".join(f"<tr>{''.join(_cell(cell) for cell in row[: len(shown)])}</tr>" for row in cells[:SHOWN_ROWS])
-    table = f'<table style="{_TABLE}"><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>' if shown else ""
+    visible_columns = columns[:SHOWN_COLUMNS]
+    heads = "".join(_head(column) for column in visible_columns)
+    body = "".join(
+        f"<tr>{''.join(_cell(cell) for cell in row[: len(visible_columns)])}</tr>" for row in cells[:SHOWN_ROWS]
+    )
+    table = (
+        f'<table style="{_TABLE}"><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>'
+        if visible_columns
+        else ""
+    )
     left = [
-        f"{len(rest) - most:,} more {what} not shown here"
-        for rest, most, what in ((cells, SHOWN_ROWS, "rows"), (columns, SHOWN_COLUMNS, "columns"))
-        if len(rest) > most
+        f"{len(rest) - limit:,} more {noun} not shown here"
+        for rest, limit, noun in ((cells, SHOWN_ROWS, "rows"), (columns, SHOWN_COLUMNS, "columns"))
+        if len(rest) > limit
     ]
     return f"<div>{table}{_lines([_extent(len(cells), offset, total, exact=total_exact), *left])}{_notes(notes)}</div>"
 
 
 def text_html(text: str, *, title: str, notes: Iterable[Note]) -> str:
     """Return a text under a title as an HTML fragment."""
-    more = [f"{len(text) - SHOWN_TEXT:,} more characters not shown here"] if len(text) > SHOWN_TEXT else []
+    remainder = [f"{len(text) - SHOWN_TEXT:,} more characters not shown here"] if len(text) > SHOWN_TEXT else []
     pre = f'<pre style="white-space:pre-wrap">{_safe(text[:SHOWN_TEXT])}</pre>' if text else ""
-    return f"<div>{_lines([title])}{pre}{_lines(more)}{_notes(notes)}</div>"
+    return f"<div>{_lines([title])}{pre}{_lines(remainder)}{_notes(notes)}</div>"
 
 
 def title_html(title: str, rest: str) -> str:
@@ -95,11 +101,11 @@ def _value(cell: Cell) -> str:
             text = f"{len(cell):,} bytes: {cell[:24].hex(' ')}"
             return _safe(text) + (_faint(" …") if len(cell) > 24 or isinstance(cell, CutBytes) else "")
     text = str(cell)
-    shown = _safe(text[:SHOWN_CHARACTERS])
-    shown = f"<code>{shown}</code>" if isinstance(cell, Json) else shown
+    markup = _safe(text[:SHOWN_CHARACTERS])
+    markup = f"<code>{markup}</code>" if isinstance(cell, Json) else markup
     if is_cut(cell):
-        return shown + _faint(" … (cut)")
-    return shown + (_faint(f" … ({len(text):,} characters)") if len(text) > SHOWN_CHARACTERS else "")
+        return markup + _faint(" … (cut)")
+    return markup + (_faint(f" … ({len(text):,} characters)") if len(text) > SHOWN_CHARACTERS else "")
 
 
 def _faint(text: str, *, italic: bool = False) -> str:

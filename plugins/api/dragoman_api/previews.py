@@ -25,6 +25,6 @@ class PreviewRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     @property
     def read(self) -> PageRequest | CountRequest:
         """The read itself."""
-        found = self.page or self.count
-        assert found is not None
-        return found
+        request = self.page or self.count
+        assert request is not None
+        return request

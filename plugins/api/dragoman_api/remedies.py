@@ -113,10 +113,10 @@ class Remedy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def of(self, connection: str) -> Remedy:
         """Return the remedy as one of that connection."""
-        named = {name: value for name, value in self.arguments.items() if name != "connection"}
+        arguments = {name: value for name, value in self.arguments.items() if name != "connection"}
         if connection and self.kind not in ABOUT_PLUGINS:
-            named["connection"] = connection
-        return Remedy(self.kind, named)
+            arguments["connection"] = connection
+        return Remedy(self.kind, arguments)
 
     def __str__(self) -> str:
         """Say it in words.
@@ -133,11 +133,13 @@ class Remedy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 sentence = "set {field} of the connection to {value}" if value is not None else "check {field}"
         if self.kind == RemedyKind.ADVICE:
             return str(self.arguments.get("text", ""))
-        shown = {name: quoted(value) for name, value in self.arguments.items()}
-        shown["field"] = quoted(str(self.arguments.get("field", "")).replace("_", " "))
-        shown["row"] = quoted(" ".join(as_typed(self.arguments[name]) for name in _ROW if name in self.arguments))
+        replacements = {name: quoted(value) for name, value in self.arguments.items()}
+        replacements["field"] = quoted(str(self.arguments.get("field", "")).replace("_", " "))
+        replacements["row"] = quoted(
+            " ".join(as_typed(self.arguments[name]) for name in _ROW if name in self.arguments)
+        )
         try:
-            return sentence.format(**shown)
+            return sentence.format(**replacements)
         except KeyError:
             return ""
 

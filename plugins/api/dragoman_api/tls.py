@@ -78,21 +78,23 @@ def context(profile: Profile) -> ssl.SSLContext | None:
     """
     if not profile.ssl_mode.https:
         return None
-    made = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    made.check_hostname = profile.ssl_mode is profile.ssl_mode.VERIFY_IDENTITY and not profile.skip_tls_verification
+    ssl_context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    ssl_context.check_hostname = (
+        profile.ssl_mode is profile.ssl_mode.VERIFY_IDENTITY and not profile.skip_tls_verification
+    )
     if _verifies(profile):
-        made.verify_mode = ssl.CERT_REQUIRED
+        ssl_context.verify_mode = ssl.CERT_REQUIRED
         # A trusted intermediate or server certificate suffices: its root need not be configured.
-        made.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+        ssl_context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
         if pinned := profile.pinned_certificate:
-            _pin(made, profile, pinned)
+            _pin(ssl_context, profile, pinned)
         else:
-            _trust(made, profile)
+            _trust(ssl_context, profile)
     else:
-        made.verify_mode = ssl.CERT_NONE
+        ssl_context.verify_mode = ssl.CERT_NONE
     if profile.client_certificate:
-        _identify(made, profile)
-    return made
+        _identify(ssl_context, profile)
+    return ssl_context
 
 
 def warnings(profile: Profile) -> list[Note]:
@@ -107,9 +109,9 @@ def _verifies(profile: Profile) -> bool:
     return profile.ssl_mode.verifies and not profile.skip_tls_verification
 
 
-def _pin(made: ssl.SSLContext, profile: Profile, certificate: bytes) -> None:
+def _pin(ssl_context: ssl.SSLContext, profile: Profile, certificate: bytes) -> None:
     try:
-        made.load_verify_locations(cadata=certificate)
+        ssl_context.load_verify_locations(cadata=certificate)
     except (ssl.SSLError, ValueError) as error:
         raise ConfigurationError(
             f"the certificate that is pinned for {profile.where} cannot be read: {error}",
@@ -118,15 +120,15 @@ def _pin(made: ssl.SSLContext, profile: Profile, certificate: bytes) -> None:
         ) from error
     # A pinned certificate may be an authority's: what it has signed is another certificate.
     members: dict[str, Any] = {"pinned": certificate}
-    made.sslobject_class = type("PinnedObject", (_PinnedObject,), members)
+    ssl_context.sslobject_class = type("PinnedObject", (_PinnedObject,), members)
 
 
-def _trust(made: ssl.SSLContext, profile: Profile) -> None:
-    made.load_default_certs()
+def _trust(ssl_context: ssl.SSLContext, profile: Profile) -> None:
+    ssl_context.load_default_certs()
     if not profile.ca_pem.strip():
         return
     try:
-        made.load_verify_locations(cadata=profile.ca_pem)
+        ssl_context.load_verify_locations(cadata=profile.ca_pem)
     except (ssl.SSLError, TypeError) as error:  # TypeError: the text is not ASCII, as PEM must be
         raise ConfigurationError(
             f"the CA file of {profile.name!r} contains no usable certificate: {error}",
@@ -134,11 +136,11 @@ def _trust(made: ssl.SSLContext, profile: Profile) -> None:
         ) from error
 
 
-def _identify(made: ssl.SSLContext, profile: Profile) -> None:
+def _identify(ssl_context: ssl.SSLContext, profile: Profile) -> None:
     path = profile.client_certificate
     try:
         # The password keeps OpenSSL from asking for one on the terminal; a key without one ignores it.
-        made.load_cert_chain(path, password=profile.secrets.get("client_key_password"))
+        ssl_context.load_cert_chain(path, password=profile.secrets.get("client_key_password"))
     except OSError as error:  # ssl.SSLError is one
         reason = error.strerror if error.errno and not isinstance(error, ssl.SSLError) else str(error)
         raise ConfigurationError(

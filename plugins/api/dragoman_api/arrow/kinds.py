@@ -145,9 +145,9 @@ def _exact(texts: pa.Array) -> pa.Array:
     beyond = pc.or_(pc.less(sizes, _LEAST), pc.greater(sizes, _MOST))
     doubtful = pc.or_(pc.greater(pc.binary_length(texts), _SAFE), beyond)
     if pc.any(doubtful).as_py():
-        found = pc.filter(texts, doubtful)
+        doubtful_texts = pc.filter(texts, doubtful)
         spelled = pc.cast(pc.filter(numbers, doubtful), pa.string())
-        for text in pc.unique(pc.filter(found, pc.not_equal(found, spelled))).to_pylist():
+        for text in pc.unique(pc.filter(doubtful_texts, pc.not_equal(doubtful_texts, spelled))).to_pylist():
             exact_float(Raw(text.encode()))
     return numbers
 
@@ -175,10 +175,10 @@ def _decimals(values: Sequence[Any]) -> pa.Array:
 
 def _instant(value: str) -> str:
     """Return an ISO instant as Arrow reads it: a day begins at midnight, and what names no offset is UTC."""
-    found = _ISO.fullmatch(value)
-    if found is None:
+    match = _ISO.fullmatch(value)
+    if match is None:
         raise ValueError
-    day, clock, offset = found.groups()
+    day, clock, offset = match.groups()
     text = f"{day}T{clock or '00:00:00'}{offset or 'Z'}"
     pc.cast(pa.scalar(text), _INSTANT)
     return text
@@ -201,13 +201,13 @@ def _days(values: Sequence[Any]) -> pa.Array:
 
 def _nanoseconds(value: str) -> int:
     """Return a time of day as nanoseconds since midnight."""
-    found = _CLOCK.fullmatch(value)
-    if found is None:
+    match = _CLOCK.fullmatch(value)
+    if match is None:
         raise ValueError
-    hours, minutes, seconds = (int(part or 0) for part in found.groups()[:3])
+    hours, minutes, seconds = (int(part or 0) for part in match.groups()[:3])
     if hours > 23 or minutes > 59 or seconds > 59:
         raise ValueError
-    return ((hours * 60 + minutes) * 60 + seconds) * 10**9 + int((found[4] or "").ljust(9, "0"))
+    return ((hours * 60 + minutes) * 60 + seconds) * 10**9 + int((match[4] or "").ljust(9, "0"))
 
 
 def _clock(value: str) -> str:
@@ -221,10 +221,10 @@ def _clocks(values: Sequence[Any]) -> pa.Array:
 
 def _octets(value: str) -> bytes:
     """Return the bytes of a canonical base64 text: one that they give back."""
-    found = base64.b64decode(value, validate=True)
-    if base64.b64encode(found).decode() != value:
+    octets = base64.b64decode(value, validate=True)
+    if base64.b64encode(octets).decode() != value:
         raise ValueError
-    return found
+    return octets
 
 
 def _base64(value: str) -> str:
@@ -271,7 +271,7 @@ def list_of(item: ArrowKind) -> ArrowKind:
         return pa.ListArray.from_arrays(array_of(starts, pa.int32()), item.build(flat)).cast(type_)
 
     def mend(value: Sequence[Any]) -> list[Any]:
-        return [None if each is None else item.mend(each) for each in value]
+        return [None if element is None else item.mend(element) for element in value]
 
     return ArrowKind(type_, list[optional(item.decoded)], build, mend, b"[n")  # type: ignore[misc]
 
@@ -314,33 +314,35 @@ class Member(NamedTuple):
 
 def struct_of(members: Sequence[Member]) -> ArrowKind:
     """Return the kind of objects that have no members but these; metadata name JSON text as such."""
-    about = {True: {"values": "json"}, False: None}
-    type_ = pa.struct([pa.field(each.name, each.kind.type, metadata=about[each.kind is JSON]) for each in members])
+    metadata = {True: {"values": "json"}, False: None}
+    type_ = pa.struct(
+        [pa.field(member.name, member.kind.type, metadata=metadata[member.kind is JSON]) for member in members]
+    )
     names = [f"m{at}" for at in range(len(members))]
-    spelled = {name: each.name for name, each in zip(names, members, strict=True)}
+    spelled = {name: member.name for name, member in zip(names, members, strict=True)}
 
     fields: list[Any] = []
-    for name, each in zip(names, members, strict=True):
-        inner = each.kind.decoded
-        fields.append((name, inner) if each.required else (name, optional(inner), None))
+    for name, member in zip(names, members, strict=True):
+        inner = member.kind.decoded
+        fields.append((name, inner) if member.required else (name, optional(inner), None))
     decoded = msgspec.defstruct("Members", fields, rename=spelled, kw_only=True, forbid_unknown_fields=True, gc=False)
 
     def build(values: Sequence[Any]) -> pa.Array:
         mask = array_of([value is None for value in values], pa.bool_())
         parts, absent = [], mask.true_count
-        for name, each in zip(names, members, strict=True):
+        for name, member in zip(names, members, strict=True):
             get = attrgetter(name)
-            part = each.kind.build([None if value is None else get(value) for value in values])
-            if each.required and part.null_count > absent:
+            part = member.kind.build([None if value is None else get(value) for value in values])
+            if member.required and part.null_count > absent:
                 raise ValueError
             parts.append(part)
         return pa.StructArray.from_arrays(parts, fields=list(type_), mask=mask)
 
     def mend(value: Any) -> Any:
-        for name, each in zip(names, members, strict=True):
+        for name, member in zip(names, members, strict=True):
             if (part := getattr(value, name)) is not None:
-                setattr(value, name, each.kind.mend(part))
-            if each.required and getattr(value, name) is None:
+                setattr(value, name, member.kind.mend(part))
+            if member.required and getattr(value, name) is None:
                 raise ValueError
         return value
 
@@ -373,8 +375,8 @@ def vector_of(size: int) -> ArrowKind:
     def mend(value: Raw | None) -> Raw | None:
         if value is None or value == _NULL:
             return None
-        floats = [exact_float(each) for each in _items(value)]
-        if (size and len(floats) != size) or any(each is None or not _is_narrow(each) for each in floats):
+        floats = [exact_float(element) for element in _items(value)]
+        if (size and len(floats) != size) or any(number is None or not _is_narrow(number) for number in floats):
             raise ValueError
         return value
 
@@ -396,14 +398,14 @@ def _is_narrow(number: float) -> bool:
 
 def _narrow(numbers: pa.Array) -> pa.Array:
     """Return 32-bit floats; raise ValueError if one does not give its number back."""
-    found = pc.cast(numbers, pa.float32(), safe=False, memory_pool=_POOL)
-    back = pc.cast(found, pa.float64())
+    singles = pc.cast(numbers, pa.float32(), safe=False, memory_pool=_POOL)
+    back = pc.cast(singles, pa.float64())
     for places in _PLACES:
         same = pc.equal(back if places is None else pc.round(back, places), numbers)
         if pc.all(same, min_count=0).as_py():
-            return found
+            return singles
         left = pc.invert(same)
         back, numbers = back.filter(left), numbers.filter(left)
     if not all(map(_is_narrow, numbers.to_pylist())):
         raise ValueError
-    return found
+    return singles

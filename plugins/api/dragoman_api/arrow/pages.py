@@ -36,11 +36,11 @@ def page_table(columns: Sequence[Column], cells: Sequence[Sequence[Cell]]) -> pa
     rows = len(cells)
     texts = [[_text(row[at]) for row in cells] for at in range(len(columns))]
     lists = find_lists(columns, cells)
-    known = [
+    resolved_columns = [
         replace(column, many=lists[column.name]) if column.name in lists else _typed(column, values)
         for column, values in zip(columns, texts, strict=True)
     ]
-    typed = table_columns(known, described=known)
+    typed = table_columns(resolved_columns, described=resolved_columns)
     misfits: list[dict[str, msgspec.Raw]] = [{} for _ in range(rows)]
     arrays = []
     for number, column in enumerate(typed):
@@ -56,7 +56,7 @@ def page_table(columns: Sequence[Column], cells: Sequence[Sequence[Cell]]) -> pa
                 misfits[at][column.column.name] = msgspec.Raw(text or b"null")
             values.append(value)
         arrays.append(column.kind.build(values))
-    aside = [_encode(each).decode() if each else None for each in misfits]
+    aside = [_encode(row_misfits).decode() if row_misfits else None for row_misfits in misfits]
     return pa.Table.from_arrays([*arrays, pa.array(aside, pa.string())], schema=schema_of(typed))
 
 
@@ -106,11 +106,11 @@ def _typed(column: Column, texts: Sequence[bytes | None]) -> Column:
     if column.type or column.kind is not ColumnKind.OTHER:
         return column
     guesses = [replace(column, kind=kind) for kind in _GUESSED]
-    for guess, made in zip(guesses, table_columns(guesses, described=()), strict=True):
+    for guess, table_column in zip(guesses, table_columns(guesses, described=()), strict=True):
         try:
             for text in texts:
                 if text is not None:
-                    made.value(text)
+                    table_column.value(text)
         except MISFIT:
             continue
         return guess

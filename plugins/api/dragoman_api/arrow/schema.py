@@ -96,10 +96,10 @@ class TableColumn(NamedTuple):
     @property
     def field(self) -> pa.Field:
         """The column in a schema; metadata name the server's type, JSON text as such, and what a list of one is."""
-        about = {"type": self.column.type} | ({"values": "json"} if self.kind is kinds.JSON else {})
+        metadata = {"type": self.column.type} | ({"values": "json"} if self.kind is kinds.JSON else {})
         if self.many:
-            about["one"] = self.column.many
-        return pa.field(self.column.name, self.kind.type, metadata=about)
+            metadata["one"] = self.column.many
+        return pa.field(self.column.name, self.kind.type, metadata=metadata)
 
 
 def may_be_lists(column: Column) -> bool:
@@ -121,7 +121,7 @@ def table_columns(columns: Iterable[Column], *, described: Sequence[Column]) -> 
         columns: The columns of the table.
         described: All columns of the object: those inside an array are the members of its objects.
     """
-    made = []
+    typed_columns = []
     for column in columns:
         inner = leaf = _kind(column, described)
         lists = column.repeated or bool(column.arrays) or _is_array(column, described)
@@ -129,17 +129,20 @@ def table_columns(columns: Iterable[Column], *, described: Sequence[Column]) -> 
             inner = list_of(inner)
         begins = kinds.ANY if lists else inner.begins
         decoder = msgspec.json.Decoder(kinds.optional(inner.decoded))
-        made.append(TableColumn(column, inner, leaf, lists, begins, decoder))
-    return made
+        typed_columns.append(TableColumn(column, inner, leaf, lists, begins, decoder))
+    return typed_columns
 
 
 def schema_of(columns: Sequence[TableColumn]) -> pa.Schema:
     """Return the schema, whose last field is the column of misfits; a column of that name gives it underscores."""
-    names = {each.column.name for each in columns}
+    names = {column.column.name for column in columns}
     name = MISFITS
     while name in names:
         name = f"_{name}"
-    fields = [*(each.field for each in columns), pa.field(name, pa.string(), metadata={"values": "json", "role": ROLE})]
+    fields = [
+        *(column.field for column in columns),
+        pa.field(name, pa.string(), metadata={"values": "json", "role": ROLE}),
+    ]
     return pa.schema(fields, metadata={"pandas": _pandas_types(fields)})
 
 
@@ -166,7 +169,7 @@ def _inside(column: Column, described: Sequence[Column]) -> list[Column]:
     if not column.path:
         return []
     arrays = (*column.arrays, column.path[-1])
-    return [each for each in described if each.arrays == arrays and each.path[:-1] == column.path[:-1]]
+    return [member for member in described if member.arrays == arrays and member.path[:-1] == column.path[:-1]]
 
 
 def _is_array(column: Column, described: Sequence[Column]) -> bool:
@@ -181,8 +184,8 @@ def _kind(column: Column, described: Sequence[Column]) -> ArrowKind:
     if column.members:
         kind = struct_of([Member(name, kinds.FLOAT, required=True) for name in column.members])
     elif inside := _inside(column, described):
-        found = _objects(column, inside, described)
-        return kinds.JSON if found is None else list_of(found)
+        object_kind = _objects(column, inside, described)
+        return kinds.JSON if object_kind is None else list_of(object_kind)
     else:
         kind = _SCALARS.get(column.kind, kinds.JSON)
     if column.many:
@@ -193,21 +196,21 @@ def _kind(column: Column, described: Sequence[Column]) -> ArrowKind:
 def _objects(column: Column, inside: Sequence[Column], described: Sequence[Column]) -> ArrowKind | None:
     """Return the kind of the objects in an array; None if a name in it stands for a value and an object at once."""
     tree: dict[str, Any] = {}
-    for each in inside:
-        *groups, last = each.path[-1].removeprefix(f"{column.path[-1]}.").split(".")
+    for member in inside:
+        *groups, last = member.path[-1].removeprefix(f"{column.path[-1]}.").split(".")
         node = tree
         for group in groups:
             node = node.setdefault(group, {})
             if not isinstance(node, dict):
                 return None
-        if isinstance(node.setdefault(last, each), dict):
+        if isinstance(node.setdefault(last, member), dict):
             return None
     return _struct(tree, described)
 
 
 def _struct(tree: dict[str, Any], described: Sequence[Column]) -> ArrowKind:
     members = []
-    for name, each in tree.items():
-        kind = _struct(each, described) if isinstance(each, dict) else _kind(each, described)
+    for name, node in tree.items():
+        kind = _struct(node, described) if isinstance(node, dict) else _kind(node, described)
         members.append(Member(name, kind))
     return struct_of(members)

@@ -52,7 +52,7 @@ def number_bounds(low: Number, high: Number, *, most: int, whole: bool = False) 
     least, step, exponent = most if most > 1 else _FINER, Fraction(1), 0
     if first != last or not whole:
         fitting = _steps((last - first) / least or _tenth(first), whole=whole)
-        step, exponent = next(each for each in fitting if last // each[0] - first // each[0] < least)
+        step, exponent = next(scale for scale in fitting if last // scale[0] - first // scale[0] < least)
     size = int(step / Fraction(10) ** exponent)
     numbers = range(first // step, last // step + 2)
     bounds = [_number(number * size, exponent, whole=whole) for number in numbers]
@@ -81,7 +81,7 @@ def instant_bounds(low: int, high: int, *, most: int) -> list[int]:
         for number, begin in _calendar():
             first, last = number(low), number(high)
             if last - first < least:
-                bounds = [begin(each) for each in range(first, last + 2)]
+                bounds = [begin(ordinal) for ordinal in range(first, last + 2)]
                 return bounds if most > 1 else [bounds[0], bounds[-1]]
     except (OverflowError, ValueError):
         pass

@@ -43,14 +43,14 @@ def choose(
     if names is None:
         return list(known.values())[:MAX_COLUMNS]
     look = find or known.get
-    found = {name: look(name) for name in names}
-    if missing := [name for name, column in found.items() if column is None]:
+    columns = {name: look(name) for name in names}
+    if missing := [name for name, column in columns.items() if column is None]:
         raise QueryError(
             f"'{object}' has no column {quoted(missing)}",
             hint="describe the object to see its columns",
             details={"column": missing[0]},
         )
-    return [column for column in found.values() if column is not None]
+    return [column for column in columns.values() if column is not None]
 
 
 def sortable(
@@ -72,13 +72,13 @@ def sortable(
     keys: list[tuple[Sort, T]] = []
     notes: list[Note] = []
     for sort in sorts:
-        found = find(sort.column)
-        if found is None:
+        column = find(sort.column)
+        if column is None:
             raise unknown_sort(sort.column)
-        if against := reason(found):
+        if against := reason(column):
             notes.append(Note(code="sort-dropped", column=sort.column, reason=against))
         else:
-            keys.append((sort, found))
+            keys.append((sort, column))
     return keys, notes
 
 

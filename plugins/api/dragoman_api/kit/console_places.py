@@ -83,17 +83,17 @@ class ConsolePlace(msgspec.Struct, frozen=True, kw_only=True):
         typed = self.typed.casefold()
         starting: list[Suggestion] = []
         containing: list[Suggestion] = []
-        known: set[str] = set()
+        seen: set[str] = set()
         for text, kind, detail in words:
             folded = text.casefold()
-            if typed not in folded or text in known or len(text) > SUGGESTION_TEXT - 2:
+            if typed not in folded or text in seen or len(text) > SUGGESTION_TEXT - 2:
                 continue
-            known.add(text)
-            shown = self._written(text)
-            made = Suggestion(text=shown, kind=kind, start=self.start, end=self.end, detail=detail)
-            (starting if folded.startswith(typed) else containing).append(made)
-        found = starting + containing
-        return Completion(suggestions=found[:MAX_SUGGESTIONS], more=len(found) > MAX_SUGGESTIONS)
+            seen.add(text)
+            spelling = self._written(text)
+            suggestion = Suggestion(text=spelling, kind=kind, start=self.start, end=self.end, detail=detail)
+            (starting if folded.startswith(typed) else containing).append(suggestion)
+        suggestions = starting + containing
+        return Completion(suggestions=suggestions[:MAX_SUGGESTIONS], more=len(suggestions) > MAX_SUGGESTIONS)
 
     def _written(self, text: str) -> str:
         if self.where not in (Where.KEY, Where.VALUE):
@@ -148,13 +148,13 @@ def _last_head(text: str, position: int) -> re.Match[str] | None:
     size, start = _NEAR, position
     while start:
         start = text.rfind("\n", 0, max(0, position - size)) + 1
-        found = None
+        match = None
         for head in _HEAD.finditer(text, start):
             if head.start(2) > position:
                 break
-            found = head
-        if found is not None:
-            return found
+            match = head
+        if match is not None:
+            return match
         size *= 4
     return None
 
@@ -192,8 +192,8 @@ def _body(text: str, head: re.Match[str], position: int) -> ConsolePlace:
         if ends and token["text"] is not None and not token["closed"]:
             typed, quoted, last = token["text"], True, token.start()
     if not quoted:
-        found = _BARE.search(text, max(last, position - SUGGESTION_TEXT), position)
-        typed = found[0] if found else ""
+        match = _BARE.search(text, max(last, position - SUGGESTION_TEXT), position)
+        typed = match[0] if match else ""
     before = text[last : position - len(typed) - quoted].rstrip() or text[:last].rstrip()[-1:]
     return _in_body(stack, key, before[-1:], typed, quoted=quoted, head=head)
 
@@ -202,13 +202,13 @@ def _in_body(
     stack: list[tuple[bool, str]], key: str, before: str, typed: str, *, quoted: bool, head: re.Match[str]
 ) -> ConsolePlace:
     keys = tuple(name for _, name in stack[1:])
-    about = {"typed": typed, "quoted": quoted, "method": head[1].upper(), "path": head[2]}
+    context = {"typed": typed, "quoted": quoted, "method": head[1].upper(), "path": head[2]}
     if not stack:
         return ConsolePlace(where=Where.NOTHING)
     if stack[-1][0] and before in ("{", ","):
-        return ConsolePlace(where=Where.KEY, keys=keys, **about)  # type: ignore[arg-type]
+        return ConsolePlace(where=Where.KEY, keys=keys, **context)  # type: ignore[arg-type]
     if stack[-1][0] and before == ":":
-        return ConsolePlace(where=Where.VALUE, keys=(*keys, key), **about)  # type: ignore[arg-type]
+        return ConsolePlace(where=Where.VALUE, keys=(*keys, key), **context)  # type: ignore[arg-type]
     if not stack[-1][0] and before in ("[", ","):
-        return ConsolePlace(where=Where.VALUE, keys=(*keys, ""), **about)  # type: ignore[arg-type]
+        return ConsolePlace(where=Where.VALUE, keys=(*keys, ""), **context)  # type: ignore[arg-type]
     return ConsolePlace(where=Where.NOTHING)

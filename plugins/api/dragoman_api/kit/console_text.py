@@ -144,16 +144,16 @@ class ConsoleReader:
             ConsoleSyntaxError: There is none.
         """
         start, self.fresh = self.at, False
-        made = self._plain_value()
-        if made is None and self._stretch is None:
-            made = self._lone_value()
-        if made is None:
-            made = self._commented_value()
+        value = self._plain_value()
+        if value is None and self._stretch is None:
+            value = self._lone_value()
+        if value is None:
+            value = self._commented_value()
         try:
-            made.encode()
+            value.encode()
         except UnicodeEncodeError as error:
             raise self.error(start, f"the body cannot be sent: {error}") from None
-        return made
+        return value
 
     def _plain_value(self) -> str | None:
         """Read a value that is JSON as it stands; None if it is not, after which no other value is tried."""
@@ -177,16 +177,16 @@ class ConsoleReader:
             end = head.start()
         elif end < len(self.text):
             return None
-        made = self._syntax.without_likely(self.text[self.at : end]).rstrip()
+        value = self._syntax.without_likely(self.text[self.at : end]).rstrip()
         try:
-            _, whole = _decoder.raw_decode(made)
+            _, whole = _decoder.raw_decode(value)
         except (json.JSONDecodeError, RecursionError):
             return None
-        if whole < len(made):
+        if whole < len(value):
             return None
         self.at = end
         self._go_to(head)
-        return made
+        return value
 
     def _commented_value(self) -> str:
         """Read a value that may hold comments and literals."""

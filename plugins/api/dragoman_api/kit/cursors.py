@@ -127,11 +127,11 @@ def unseal(
     sealed = _read(text)
     if sealed is None:
         raise refusal("cannot be read: it is not one, or it was cut or altered")
-    found, end = _digests(query), 1 + sealed[0] * _DIGEST
-    if sealed[0] != len(found):
+    digests, end = _digests(query), 1 + sealed[0] * _DIGEST
+    if sealed[0] != len(digests):
         raise refusal("belongs to another kind of query")
-    expected = {name: sealed[at : at + _DIGEST] for name, at in zip(found, range(1, end, _DIGEST), strict=True)}
-    if others := [name for name, digest in found.items() if expected[name] != digest]:
+    expected = {name: sealed[at : at + _DIGEST] for name, at in zip(digests, range(1, end, _DIGEST), strict=True)}
+    if others := [name for name, digest in digests.items() if expected[name] != digest]:
         raise refusal(f"belongs to another {', another '.join(others)}")
     try:
         plain = _unpacked(sealed[end + 1 :]) if sealed[end] else sealed[end + 1 :]

@@ -59,9 +59,9 @@ async def count_from_pages(fetch_page: FetchPage, request: CountRequest, *, limi
         QueryError: A page is partial, or the server repeats a cursor.
         WindowExceededError: The server does not reach the last row, so the number is unknown.
     """
-    asked = PageRequest(**_same_rows(request), limit=limit)
+    page_request = PageRequest(**_same_rows(request), limit=limit)
     rows = 0
-    async for page in _pages(fetch_page, asked):
+    async for page in _pages(fetch_page, page_request):
         if not rows and page.total is not None and page.total_exact:
             return page.total
         rows += len(page.cells)
@@ -74,8 +74,8 @@ async def count_from_export(export_rows: ExportRows, request: CountRequest) -> i
     Raises:
         QueryError: A part of the export has more or fewer lines than rows.
     """
-    asked = ExportRequest(**_same_rows(request), form=ExportForm.ROWS, keep_alive=0)
-    async with _closing(export_rows(asked)) as parts:
+    export_request = ExportRequest(**_same_rows(request), form=ExportForm.ROWS, keep_alive=0)
+    async with _closing(export_rows(export_request)) as parts:
         return sum([_checked(part, request.object).rows async for part in parts])
 
 
@@ -94,26 +94,26 @@ async def page_from_export(export_rows: ExportRows, request: PageRequest, column
             rows.
     """
     cursors.refuse(request)
-    shown = _chosen(request, columns)
+    page_columns = _chosen(request, columns)
     first, end = request.offset, request.offset + request.limit
     if end > WALK:
         reason = f"row {end:,} lies past the {WALK:,} rows that pages of '{request.object}' reach"
         hint = "narrow the filter, or export, which has no limit"
         raise WindowExceededError(reason, hint=hint, details={"window": WALK, "asked": end})
     names = request.columns and [*request.columns, *(column.name for column in columns if column.is_key)]
-    asked = ExportRequest(
+    export_request = ExportRequest(
         **_same_rows(request),
         form=ExportForm.ROWS,
         columns=names and list(dict.fromkeys(names)),
         keep_alive=0,
     )
     reason = "rows come in the order of the export"
-    known = {column.name: column for column in columns}
-    notes = sortable(request.sort, known.get, lambda _: reason)[1]
+    columns_by_name = {column.name: column for column in columns}
+    notes = sortable(request.sort, columns_by_name.get, lambda _: reason)[1]
     rows: list[dict[str, Any]] = []
     at, ended = 0, True
     total: int | None = None
-    async with _closing(export_rows(asked)) as parts:
+    async with _closing(export_rows(export_request)) as parts:
         async for part in parts:
             _checked(part, request.object)
             if at < end and at + part.rows > first:
@@ -126,8 +126,8 @@ async def page_from_export(export_rows: ExportRows, request: PageRequest, column
                 break
     key = [column for column in columns if column.is_key]
     return Page(
-        columns=shown,
-        cells=[[_cell(_value(row, column.path), column.kind) for column in shown] for row in rows],
+        columns=page_columns,
+        cells=[[_cell(_value(row, column.path), column.kind) for column in page_columns] for row in rows],
         keys=[RowKey(request.object, _id(row, key)) for row in rows] if key else [],
         notes=notes,
         total=(at if ended or total is None else total) if request.total else None,
@@ -162,9 +162,9 @@ async def export_from_pages(
     rows = 0
     cursor: str | None = None
     if request.checkpoint is not None:
-        more = {"what": "checkpoint", "code": "export-not-resumable", "hint": "export again, without the checkpoint"}
-        rows, cursor = cursors.unseal(request.checkpoint, query, tuple[int, str], **more)
-    asked = PageRequest(
+        wording = {"what": "checkpoint", "code": "export-not-resumable", "hint": "export again, without the checkpoint"}
+        rows, cursor = cursors.unseal(request.checkpoint, query, tuple[int, str], **wording)
+    page_request = PageRequest(
         **_same_rows(request),
         columns=request.columns,
         offset=rows,
@@ -172,11 +172,11 @@ async def export_from_pages(
         cursor=cursor,
     )
     total = None
-    told: list[Note] = []
-    async for page in _pages(fetch_page, asked):
-        notes = [] if told or request.checkpoint is not None else [_derived(page)]
-        notes += [note for note in page.notes if note not in told]
-        told += notes
+    sent_notes: list[Note] = []
+    async for page in _pages(fetch_page, page_request):
+        notes = [] if sent_notes or request.checkpoint is not None else [_derived(page)]
+        notes += [note for note in page.notes if note not in sent_notes]
+        sent_notes += notes
         total = page.total if page.total is not None and page.total_exact else total
         parts = list(split_lines(await _lines(page, fetch_cell, request.revision)))
         for part in parts:
@@ -301,13 +301,13 @@ def _closing(parts: AsyncIterator[ExportPart]) -> aclosing[AsyncGenerator[Export
 
 
 def _chosen(request: PageRequest, columns: Sequence[Column]) -> list[Column]:
-    known = {column.name: column for column in columns}
-    names = request.columns or [name for name, column in known.items() if column.path]
-    if unknown := [name for name in names if name not in known]:
+    columns_by_name = {column.name: column for column in columns}
+    names = request.columns or [name for name, column in columns_by_name.items() if column.path]
+    if unknown := [name for name in names if name not in columns_by_name]:
         raise QueryError(f"'{request.object}' has no column {quoted(unknown)}")
-    if hidden := [name for name in names if not known[name].path]:
+    if hidden := [name for name in names if not columns_by_name[name].path]:
         raise QueryError(f"an export of '{request.object}' lacks {quoted(hidden)}, so pages lack it, too")
-    return [known[name] for name in names]
+    return [columns_by_name[name] for name in names]
 
 
 def _same_rows(request: PageRequest | CountRequest | ExportRequest) -> dict[str, Any]:
@@ -329,7 +329,7 @@ def _part(value: Any, kind: ColumnKind) -> Any:
     if value is None or isinstance(value, dict):
         raise ValueError("there is no id")
     if isinstance(value, list):
-        return [_part(each, kind) for each in value]
+        return [_part(element, kind) for element in value]
     if kind is ColumnKind.BINARY and isinstance(value, str):
         return as_bytes(value)  # JSON holds it as base64
     return value if isinstance(value, str | int) and not isinstance(value, bool) else encode(value)

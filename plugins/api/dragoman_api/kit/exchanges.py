@@ -83,8 +83,8 @@ async def read_together(
     tasks = await anyio.create_task_group().__aenter__()
     try:
         with give, take:
-            for each in readers:
-                tasks.start_soon(_read_ahead, each, give.clone())
+            for reader in readers:
+                tasks.start_soon(_read_ahead, reader, give.clone())
             give.close()
             if beside is not None:
                 tasks.start_soon(beside)
@@ -130,14 +130,14 @@ async def carry_out(
         DragomanError: The exchange raised it, or did not catch it.
     """
     try:
-        asked = next(exchange)
+        request = next(exchange)
         while True:
             try:
-                answered = await send(asked)
+                answered = await send(request)
             except DragomanError as error:
-                asked = exchange.throw(error)
+                request = exchange.throw(error)
             else:
-                asked = _read(exchange, answered)
+                request = _read(exchange, answered)
     except StopIteration as end:
         result: Result = end.value
         return result

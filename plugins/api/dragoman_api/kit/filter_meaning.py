@@ -79,8 +79,8 @@ def holds(row: Filter, cell: Cell) -> bool | None:
     if cell is None:
         return None if row.op in NEGATED else False
     if (positive := NEGATED.get(row.op)) is not None:
-        found = _positive(positive, cell, row)
-        return None if found is None else not found
+        verdict = _positive(positive, cell, row)
+        return None if verdict is None else not verdict
     return _positive(row.op, cell, row)
 
 

@@ -98,13 +98,13 @@ def spelled(row: Filter | RawQuery) -> str:
     if isinstance(row, RawQuery):
         return "the Raw row"
     value = "" if row.value is None else as_typed(row.value)
-    shown = value if len(value) <= _SHOWN else f"{value[:_SHOWN]}…"
-    return f"'{row.column} {row.op}{shown and f' {shown}'}'"
+    operand = value if len(value) <= _SHOWN else f"{value[:_SHOWN]}…"
+    return f"'{row.column} {row.op}{operand and f' {operand}'}'"
 
 
 def _together(refused: Sequence[FilterNotSupportedError]) -> FilterNotSupportedError:
     if len(refused) < 2:
         return refused[0] if refused else FilterNotSupportedError(f"the filter has no rows{_SENT}")
-    text = "; ".join(each.message.removesuffix(_SENT) for each in refused)
+    text = "; ".join(error.message.removesuffix(_SENT) for error in refused)
     first = refused[0]
     return FilterNotSupportedError(f"{text}{_SENT}", hint=first.hint, remedies=first.remedies, details=first.details)

@@ -147,13 +147,13 @@ def auth(*methods: AuthBlock, default: str = "") -> Block:
         name="auth_method", label="Auth Method", kind=FieldKind.CHOICE, default=default, choices=choices, required=True
     )
     fields: dict[str, FormField] = {}
-    shown: dict[str, tuple[str, ...]] = {}
+    methods_by_field: dict[str, tuple[str, ...]] = {}
     for method in methods:
         for field in method.fields:
             if fields.setdefault(field.name, field) != field:
                 raise ValueError(f"two auth methods define the field {field.name!r} differently")
-            shown[field.name] = (*shown.get(field.name, ()), method.value)
-    hidden = (replace(field, visible_if={"auth_method": shown[name]}) for name, field in fields.items())
+            methods_by_field[field.name] = (*methods_by_field.get(field.name, ()), method.value)
+    hidden = (replace(field, visible_if={"auth_method": methods_by_field[name]}) for name, field in fields.items())
     return Block(fields=(chosen, *hidden), auth_methods=methods)
 
 

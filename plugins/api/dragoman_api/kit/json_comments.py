@@ -81,18 +81,18 @@ class CommentSyntax:
             literals: A text between three double quotes is a string, in which a backslash has no meaning.
         """
         self.blocks = "/*" in comments
-        comment = "|".join(_COMMENTS[each] for each in comments) or "(?!)"
+        comment = "|".join(_COMMENTS[opener] for opener in comments) or "(?!)"
         block = rf"|(?P<block>{_COMMENTS['/*']})" if self.blocks else ""
-        ended = "|".join(_COMMENTS[each] for each in comments if each != "/*") or "(?!)"
-        starts = "".join(sorted({each[0] for each in comments}))
-        opened = "".join(each[1] for each in comments if each[0] == "/")  # after a slash
+        ended = "|".join(_COMMENTS[opener] for opener in comments if opener != "/*") or "(?!)"
+        starts = "".join(sorted({opener[0] for opener in comments}))
+        opened = "".join(opener[1] for opener in comments if opener[0] == "/")  # after a slash
         strings = [_FILLED, rf'""[^"{starts}]'] if literals else [_STRING]
         inner = [*strings, *([rf'/[^"{starts}{opened}]'] if opened else [])]
         plain = rf'[^"{starts}]*+'
         literal = r'|"{3}(?P<literal>.*?)"{3}' if literals else ""
         special = rf"(?:(?P<comment>{ended}){block}{literal})"
-        marks = [each for each in comments if each != "/*"]
-        self._likely = [re.compile(rf"{each}(?<=[\s,{{}}\[\]]{each})[^\n]*+") for each in marks]
+        marks = [opener for opener in comments if opener != "/*"]
+        self._likely = [re.compile(rf"{mark}(?<=[\s,{{}}\[\]]{mark})[^\n]*+") for mark in marks]
         self.gap = re.compile(rf"\s*+(?:(?:{comment})\s*+)*+", re.DOTALL)
         self._run = re.compile(rf"(?P<plain>{plain}(?:(?:{'|'.join(inner)}){plain})*+){special}?", re.DOTALL)
         self._special = re.compile(special, re.DOTALL)
@@ -115,40 +115,40 @@ class CommentSyntax:
             size: The characters after which it ends, at the end of a line.
             until: The stretch ends before it, unless that is in a comment or a literal. It begins with a line break.
         """
-        made, at = Stretch(start), start
-        made.end = self._bound(made, text, at, size, until)
+        stretch, at = Stretch(start), start
+        stretch.end = self._bound(stretch, text, at, size, until)
         while True:
-            run = self._run.match(text, at, made.end)
+            run = self._run.match(text, at, stretch.end)
             assert run is not None  # nothing is a run, too
             begins = run.end("plain")
-            made.add(text[at:begins])
-            if begins == made.end:
-                return made
-            found = run if run.end() > begins else self._special.match(text, begins)  # it may end after the bound
-            if found is None and (single := _single(text, begins)):
-                made.add(single)
+            stretch.add(text[at:begins])
+            if begins == stretch.end:
+                return stretch
+            match = run if run.end() > begins else self._special.match(text, begins)  # it may end after the bound
+            if match is None and (single := _single(text, begins)):
+                stretch.add(single)
                 at = begins + len(single)
                 continue
-            if found is None:
-                made.unended = '"""' if text[begins] == '"' else "/*"
-                made.cut, made.following, made.end = False, None, begins
-                return made
-            at = found.end()
-            if found.lastgroup != "comment":
+            if match is None:
+                stretch.unended = '"""' if text[begins] == '"' else "/*"
+                stretch.cut, stretch.following, stretch.end = False, None, begins
+                return stretch
+            at = match.end()
+            if match.lastgroup != "comment":
                 replaced, lines = _replacement(text[begins:at])
-                made.go_to(begins)
-                made.add(replaced)
-                made.go_to(at)
-                made.add(lines)
-            made.go_to(at)
-            if at > made.end:
-                made.end = self._bound(made, text, at, max(0, start + size - at), until)
+                stretch.go_to(begins)
+                stretch.add(replaced)
+                stretch.go_to(at)
+                stretch.add(lines)
+            stretch.go_to(at)
+            if at > stretch.end:
+                stretch.end = self._bound(stretch, text, at, max(0, start + size - at), until)
 
-    def _bound(self, made: Stretch, text: str, at: int, size: int, until: re.Pattern[str]) -> int:
+    def _bound(self, stretch: Stretch, text: str, at: int, size: int, until: re.Pattern[str]) -> int:
         end = bounded(text, at, size)
-        made.following = until.search(text, at, end)
-        made.cut = made.following is None and end < len(text)
-        return made.following.start() if made.following else end
+        stretch.following = until.search(text, at, end)
+        stretch.cut = stretch.following is None and end < len(text)
+        return stretch.following.start() if stretch.following else end
 
 
 def _single(text: str, at: int) -> str:

@@ -98,12 +98,12 @@ class LeftOut(msgspec.Struct, forbid_unknown_fields=True):
             if not (rows := self.rows.get(code, 0)):
                 continue
             counts = sorted(self.names[code].items(), key=lambda item: (-item[1], item[0]))
-            named = ", ".join(f"{quoted([cut_name(name)])} ({count:,})" for name, count in counts[:_NAMED])
-            more = len(counts) - _NAMED
-            named += f" and {more:,} more" if more > 0 else ""
+            listing = ", ".join(f"{quoted([cut_name(name)])} ({count:,})" for name, count in counts[:_NAMED])
+            remainder = len(counts) - _NAMED
+            listing += f" and {remainder:,} more" if remainder > 0 else ""
             holders = f"{rows:,} row{'s hold' if rows != 1 else ' holds'}"
             at_least = "at least " if self.full else ""
-            reason = at_least + sentence.format(holders, named)
+            reason = at_least + sentence.format(holders, listing)
             notes.append(Note(code=code, reason=reason, hint=_HINTS.get(code, "")))
         return notes
 
@@ -144,8 +144,8 @@ def columns_left_out(reasons: Mapping[str, str], hint: str = "") -> list[Note]:
 
 
 def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
-    return quoted([cut_name(name) for name in names[:_NAMED]]) + more
+    suffix = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+    return quoted([cut_name(name) for name in names[:_NAMED]]) + suffix
 
 
 class ShownKeys:
@@ -166,18 +166,18 @@ class ShownKeys:
         Args:
             names: The names of all columns inside the document, dotted where they lie in objects.
         """
-        shown = {*names}
-        known: dict[str, set[str]] = {"": set()}
-        for name in tuple(shown):
+        column_names = {*names}
+        keys_by_place: dict[str, set[str]] = {"": set()}
+        for name in tuple(column_names):
             parts = name.split(".", _DOTS + 1)
             if len(parts) > _DOTS + 1:
-                known[""] |= {parts[0], name}
-                shown.add(parts[0])
+                keys_by_place[""] |= {parts[0], name}
+                column_names.add(parts[0])
                 continue
             for start in range(len(parts)):
-                keys = known.setdefault(".".join(parts[:start]), set())
+                keys = keys_by_place.setdefault(".".join(parts[:start]), set())
                 keys.update(".".join(parts[start:end]) for end in range(start + 1, len(parts) + 1))
-        self.known = {at: frozenset(keys) for at, keys in known.items() if at not in shown or not at}
+        self.known = {at: frozenset(keys) for at, keys in keys_by_place.items() if at not in column_names or not at}
         self.objects = {
             at: frozenset(key for key in keys if joined(at, key) in self.known) for at, keys in self.known.items()
         }

@@ -96,7 +96,7 @@ class RowLines:
         row: dict[str, Any] = {}
         for first, at in self._same:
             both = (values[first], values[at])
-            if not any(each is None or each is MISSING for each in both) and both[0] != both[1]:
+            if not any(cell is None or cell is MISSING for cell in both) and both[0] != both[1]:
                 raise ValueError(f"two different values lie at {'.'.join(self._paths[at])}")
         for at in self._order:
             if (value := values[at]) is MISSING:
@@ -107,22 +107,22 @@ class RowLines:
 
 def _place(row: dict[str, Any], path: tuple[str, ...], value: Any) -> None:
     for name in path[:-1]:
-        held = row.get(name)
-        if isinstance(held, msgspec.Raw):
-            held = _members(held)
-        if held is None and (value is not None or name not in row):
-            held = {}
-        if isinstance(held, msgspec.Raw) or (value is None and not isinstance(held, dict)):
+        child = row.get(name)
+        if isinstance(child, msgspec.Raw):
+            child = _members(child)
+        if child is None and (value is not None or name not in row):
+            child = {}
+        if isinstance(child, msgspec.Raw) or (value is None and not isinstance(child, dict)):
             return  # an array, or nothing to add
-        if isinstance(held, dict):
-            row[name] = row = held
+        if isinstance(child, dict):
+            row[name] = row = child
             continue
         raise ValueError(f"the value at {'.'.join(path)} lies in one that is not an object, at '{name}'")
     if row.get(path[-1]) is None:
         row[path[-1]] = value
 
 
-def _members(held: msgspec.Raw) -> Any:
+def _members(raw: msgspec.Raw) -> Any:
     """Return the members of an object, an array as it is, and what is neither as its text."""
-    text = bytes(held).strip()
-    return decode(text, dict[str, msgspec.Raw]) if text.startswith(b"{") else held if text.startswith(b"[") else text
+    text = bytes(raw).strip()
+    return decode(text, dict[str, msgspec.Raw]) if text.startswith(b"{") else raw if text.startswith(b"[") else text

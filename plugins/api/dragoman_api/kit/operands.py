@@ -48,12 +48,12 @@ def several(value: object, *, empty: bool = False) -> list[object]:
     Raises:
         ValueError: There is no value, or one is empty.
     """
-    found = listed(value)
-    if not found or (found == [""] and not empty):
+    values = listed(value)
+    if not values or (values == [""] and not empty):
         raise ValueError("the list of values is empty")
-    if "" in found and not (empty and (len(found) == 1 or not isinstance(value, str))):
+    if "" in values and not (empty and (len(values) == 1 or not isinstance(value, str))):
         raise ValueError("a value between the commas is empty")
-    return found
+    return values
 
 
 def bounds(value: object) -> list[object]:
@@ -62,10 +62,10 @@ def bounds(value: object) -> list[object]:
     Raises:
         ValueError: There are not two.
     """
-    found = listed(value)
-    if len(found) != 2 or "" in found or None in found:
+    pair = listed(value)
+    if len(pair) != 2 or "" in pair or None in pair:
         raise ValueError("it takes two bounds, the lower first, both included: 10,20")
-    return found
+    return pair
 
 
 def single(value: object) -> bool | int | float | str | Decimal:
@@ -98,13 +98,13 @@ def integer(value: object, *, bits: int | None = 64, signed: bool = True) -> int
     text = str(value).strip()
     if isinstance(value, bool) or not _INTEGER.fullmatch(text):
         raise ValueError(f"{_shown(value)} is not an integer")
-    found = int(text)
-    if found < 0 and not signed:
-        raise ValueError(f"{_shown(found)} is below 0")
-    most = 2 ** (bits - signed) if bits else None
-    if most and not -most <= found < most:
-        raise ValueError(f"{_shown(found)} has more than {bits} bits")
-    return found
+    number = int(text)
+    if number < 0 and not signed:
+        raise ValueError(f"{_shown(number)} is below 0")
+    limit = 2 ** (bits - signed) if bits else None
+    if limit and not -limit <= number < limit:
+        raise ValueError(f"{_shown(number)} has more than {bits} bits")
+    return number
 
 
 def decimal(value: object) -> int | Decimal:
@@ -132,10 +132,10 @@ def floating(value: object) -> float:
     Raises:
         ValueError: It is not a number, or too large.
     """
-    found = float(decimal(value)) if not isinstance(value, int) or isinstance(value, bool) else _float(value)
-    if not isfinite(found):
+    number = float(decimal(value)) if not isinstance(value, int) or isinstance(value, bool) else _float(value)
+    if not isfinite(number):
         raise ValueError(f"{_shown(value)} is not a finite number")
-    return found
+    return number
 
 
 def _float(value: int) -> float:
@@ -156,9 +156,9 @@ def boolean(value: object, *, digits: bool = False) -> bool:
         ValueError: It is neither true nor false.
     """
     texts = {"true": True, "false": False} | ({"1": True, "0": False} if digits else {})
-    if (found := texts.get(str(value).lower())) is None:
+    if (flag := texts.get(str(value).lower())) is None:
         raise ValueError(f"{_shown(value)} is neither true nor false: write one of the two")
-    return found
+    return flag
 
 
 def timestamp(value: object) -> str:
@@ -182,9 +182,9 @@ def instant(value: object) -> Decimal:
     >>> instant("1970-01-01T02:00:00.50+02:00")
     Decimal('0.50')
     """
-    found = _instant(timestamp(value))
-    assert found is not None
-    return found
+    seconds = _instant(timestamp(value))
+    assert seconds is not None
+    return seconds
 
 
 def _instant(text: str) -> Decimal | None:
@@ -231,12 +231,12 @@ def text(value: object) -> str:
     Raises:
         ValueError: It has lone surrogates.
     """
-    found = str(value).lower() if isinstance(value, bool) else str(value)
-    if _SURROGATE.search(found):
+    spelling = str(value).lower() if isinstance(value, bool) else str(value)
+    if _SURROGATE.search(spelling):
         raise ValueError("the value is not valid Unicode")
-    return found
+    return spelling
 
 
 def _shown(value: object) -> str:
-    shown = quoted(value[: _SHOWN + 1] if isinstance(value, str) else value)
-    return shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"
+    quotation = quoted(value[: _SHOWN + 1] if isinstance(value, str) else value)
+    return quotation if len(quotation) <= _SHOWN else f"{quotation[:_SHOWN]}…"

@@ -133,7 +133,7 @@ class Outcomes:
 
     def of_plan(self, plan: Plan) -> list[Outcome]:
         """Return one outcome for each planned change, unknown where none was told."""
-        planned = (number for each in plan.planned for number in each.changes)
+        planned = (number for request in plan.planned for number in request.changes)
         untold = Outcome(change=0, status=OutcomeStatus.UNKNOWN, reason=_UNTOLD)
         return [self._told.get(number) or replace(untold, change=number) for number in dict.fromkeys(planned)]
 

@@ -59,11 +59,11 @@ def conditions(op: Op, value: object) -> list[tuple[Op, object]]:
     if op is Op.BETWEEN:
         low, high = operands.bounds(value)
         return [*conditions(Op.GE, low), *conditions(Op.LE, high)]
-    if (found := period(value)) is None:
+    if (span := period(value)) is None:
         return [(op, value)]
-    begins, ends = (Op.GE, found.first), (Op.LT, found.after)
+    begins, ends = (Op.GE, span.first), (Op.LT, span.after)
     parts = {
-        Op.EQ: (begins, ends), Op.GE: (begins,), Op.LE: (ends,), Op.GT: ((Op.GE, found.after),),
-        Op.LT: ((Op.LT, found.first),),
+        Op.EQ: (begins, ends), Op.GE: (begins,), Op.LE: (ends,), Op.GT: ((Op.GE, span.after),),
+        Op.LT: ((Op.LT, span.first),),
     }  # fmt: skip
     return [*parts[op]]

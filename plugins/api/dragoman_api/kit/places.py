@@ -45,10 +45,10 @@ def circle(value: object) -> Circle:
     parts = operands.listed(value)
     if len(parts) != 3:
         raise ValueError("it takes a latitude, a longitude and a distance: 52.52,13.405,5km")
-    found = _DISTANCE.fullmatch(str(parts[2]).strip())
-    if found is None:
+    match = _DISTANCE.fullmatch(str(parts[2]).strip())
+    if match is None:
         raise ValueError(f"{str(parts[2])[:100]!r} is not a distance such as 500m, 5km or 3mi")
-    metres = float(found[1]) * _METRES[found[2]]
+    metres = float(match[1]) * _METRES[match[2]]
     if not 0 < metres <= _MOST:
         raise ValueError("a distance is more than 0, and at most half the way around the Earth")
     return Circle(_degrees(parts[0], 90, "latitude"), _degrees(parts[1], 180, "longitude"), metres)
@@ -78,8 +78,8 @@ def box(value: object) -> Box:
     return Box(south, west, north, east)
 
 
-def _degrees(value: object, most: int, what: str) -> float:
-    found = operands.floating(value)
-    if not isfinite(found) or abs(found) > most:
-        raise ValueError(f"{found} is no {what}: it is between -{most} and {most}")
-    return found
+def _degrees(value: object, limit: int, axis: str) -> float:
+    degrees = operands.floating(value)
+    if not isfinite(degrees) or abs(degrees) > limit:
+        raise ValueError(f"{degrees} is no {axis}: it is between -{limit} and {limit}")
+    return degrees

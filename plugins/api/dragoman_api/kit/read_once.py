@@ -38,14 +38,14 @@ class ReadOnce(Generic[T]):
             value, again = self._kept.get(name, (None, 0.0))
             if anyio.current_time() < again:
                 return value
-            found = None
+            fresh_value = None
             try:
                 with anyio.move_on_after(_SECONDS):
-                    found = await self._read(name)
+                    fresh_value = await self._read(name)
             except DragomanError:
-                found = None
-            self.keep(name, found)
-            return found
+                fresh_value = None
+            self.keep(name, fresh_value)
+            return fresh_value
 
     def keep(self, name: str, value: T | None) -> None:
         """Keep a value that was read elsewhere; the least recently read ones make room."""

@@ -86,9 +86,9 @@ class ResidualRow(msgspec.Struct, frozen=True):
         if op in VALUELESS:
             typed: Any = None
         elif op is Op.BETWEEN:
-            typed = [self._typed(each) for each in operands.bounds(row.value)]
+            typed = [self._typed(bound) for bound in operands.bounds(row.value)]
         elif op is Op.IN:
-            typed = [self._typed(each) for each in operands.several(row.value)]
+            typed = [self._typed(operand) for operand in operands.several(row.value)]
         else:
             typed = self._typed(row.value)
         case = row.case if row.case is not None else op not in PATTERNS
@@ -102,13 +102,18 @@ class ResidualRow(msgspec.Struct, frozen=True):
             alternatives = [conditions(op, self.row.value)]
         else:
             values = operands.several(self.row.value) if op is Op.IN else [self.row.value]
-            alternatives = [conditions(Op.EQ if op is Op.IN else op, each) for each in values]
-        typed = [[Filter(self.row.column, each, self._typed(value)) for each, value in one] for one in alternatives]
+            alternatives = [conditions(Op.EQ if op is Op.IN else op, operand) for operand in values]
+        typed = [
+            [Filter(self.row.column, comparison, self._typed(value)) for comparison, value in alternative]
+            for alternative in alternatives
+        ]
 
         def test(value: object) -> bool:
             elements = value if isinstance(value, list) else [value]
-            found = [each for one in elements if (each := _comparable(one, self.kind)) is not None]
-            return any(all(holds(each, at) for each in one) for one in typed for at in found) is not negated
+            comparables = [
+                comparable for element in elements if (comparable := _comparable(element, self.kind)) is not None
+            ]
+            return any(all(holds(row, at) for row in rows) for rows in typed for at in comparables) is not negated
 
         return test
 
@@ -116,11 +121,11 @@ class ResidualRow(msgspec.Struct, frozen=True):
         return _READ[self.kind](operands.single(value))
 
     def _satisfies(self, plain: Filter, value: object) -> bool:
-        elements = [each for each in (value if isinstance(value, list) else [value]) if each is not None]
+        elements = [element for element in (value if isinstance(value, list) else [value]) if element is not None]
         if plain.op in NULLS:
             return bool(elements) is (plain.op is Op.NOT_NULL)
-        comparable = (_comparable(each, self.kind) for each in elements)
-        return any(each is not None and holds(plain, each) is True for each in comparable)
+        comparable = (_comparable(element, self.kind) for element in elements)
+        return any(cell is not None and holds(plain, cell) is True for cell in comparable)
 
 
 class ResidualFilter(msgspec.Struct, frozen=True):
@@ -140,12 +145,14 @@ class ResidualFilter(msgspec.Struct, frozen=True):
         """Return the explanations of the rows."""
         return [
             Explanation(
-                row=each.number,
-                clause=f"evaluated here: {spelled(each.row)}",
+                row=residual_row.number,
+                clause=f"evaluated here: {spelled(residual_row.row)}",
                 exact=False,
-                approximations=[f"{each.reason}; so at most {self.limit:,} rows are read, and it is evaluated here"],
+                approximations=[
+                    f"{residual_row.reason}; so at most {self.limit:,} rows are read, and it is evaluated here"
+                ],
             )
-            for each in self.rows
+            for residual_row in self.rows
         ]
 
     def refusal(self, what: str) -> FilterNotSupportedError:
@@ -221,24 +228,24 @@ def split_rows(
             raise ValueError(f"{reason}, and this one cannot be evaluated here")
         return left
 
-    made = compile_rows(request, attempt, hint=hint)
-    left = [each for each in made if isinstance(each, ResidualRow)]
+    rows = compile_rows(request, attempt, hint=hint)
+    left = [row for row in rows if isinstance(row, ResidualRow)]
     if left and request.match == "any":
-        reasons = {each.number: each for each in left}
-        made = compile_rows(request, lambda number, row: reasons.get(number) or together(number, row), hint=hint)
-        left = [each for each in made if isinstance(each, ResidualRow)]
-    compiled = [each for each in made if not isinstance(each, ResidualRow)]
+        reasons = {residual_row.number: residual_row for residual_row in left}
+        rows = compile_rows(request, lambda number, row: reasons.get(number) or together(number, row), hint=hint)
+        left = [row for row in rows if isinstance(row, ResidualRow)]
+    compiled = [row for row in rows if not isinstance(row, ResidualRow)]
     return compiled, ResidualFilter(left, request.match, request.residual) if left else None
 
 
 def _residual(
     number: int, row: Filter | RawQuery, reason: str, kind: Callable[[Filter], ValueKind | None]
 ) -> ResidualRow | None:
-    if not isinstance(row, Filter) or row.group is not None or (found := kind(row)) is None:
+    if not isinstance(row, Filter) or row.group is not None or (value_kind := kind(row)) is None:
         return None
-    if row.op not in _OPERATORS[found]:
+    if row.op not in _OPERATORS[value_kind]:
         return None
-    left = ResidualRow(number, row, found, reason)
+    left = ResidualRow(number, row, value_kind, reason)
     left.test()
     return left
 
@@ -257,16 +264,20 @@ def residual_keys(
         The keys, none if nothing is to be evaluated here; and the notes that remain.
     """
     names = {note.column for note in dropped}
-    if not any(each.column in names and kind(each.column) is not None for each in sorts):
+    if not any(sort.column in names and kind(sort.column) is not None for sort in sorts):
         return [], list(dropped)
-    found = [(each, kind(each.column)) for each in sorts]
-    keys = [ResidualKey(each.column, known, each.descending) for each, known in found if known is not None]
-    kept = {key.column for key in keys}
-    notes = {note.column: note for note in dropped if note.column not in kept}
-    for each, known in found:
-        if known is None and each.column not in notes:
+    sorts_with_kinds = [(sort, kind(sort.column)) for sort in sorts]
+    keys = [
+        ResidualKey(sort.column, value_kind, sort.descending)
+        for sort, value_kind in sorts_with_kinds
+        if value_kind is not None
+    ]
+    key_columns = {key.column for key in keys}
+    notes = {note.column: note for note in dropped if note.column not in key_columns}
+    for sort, value_kind in sorts_with_kinds:
+        if value_kind is None and sort.column not in notes:
             reason = "the rows are sorted here, and its values cannot be compared here"
-            notes[each.column] = Note(code="sort-dropped", column=each.column, reason=reason)
+            notes[sort.column] = Note(code="sort-dropped", column=sort.column, reason=reason)
     return keys, list(notes.values())
 
 
@@ -299,17 +310,17 @@ def select(
     if len(rows) > limit:
         raise ValueError(f"{len(rows):,} rows were read, and {limit:,} are allowed")
     whole = len(rows) == matched or (matched is None and len(rows) < limit)
-    found = list(rows)
+    matching_rows = list(rows)
     if where is not None:
-        tests = [(each.row.column, each.test()) for each in where.rows]
+        tests = [(residual_row.row.column, residual_row.test()) for residual_row in where.rows]
         join = all if where.match == "all" else any
-        found = [row for row in found if join(test(value(row, column)) for column, test in tests)]
+        matching_rows = [row for row in matching_rows if join(test(value(row, column)) for column, test in tests)]
     for key in reversed(sort):
-        found = _ordered(found, value, key)
+        matching_rows = _ordered(matching_rows, value, key)
     notes = _notes(len(rows), matched, where, sort, whole=whole)
     if where is None:
-        return Selection(found, notes, matched, total_exact=True)
-    return Selection(found, notes, len(found), total_exact=whole)
+        return Selection(matching_rows, notes, matched, total_exact=True)
+    return Selection(matching_rows, notes, len(matching_rows), total_exact=whole)
 
 
 def _notes(
@@ -319,7 +330,7 @@ def _notes(
     hint = "" if whole else "allow more rows, or narrow the filter by rows that the server runs"
     notes = []
     if where is not None:
-        rows = ", ".join(spelled(each.row) for each in where.rows)
+        rows = ", ".join(spelled(residual_row.row) for residual_row in where.rows)
         rest = "" if whole else "; rows beyond them were not looked at"
         notes.append(Note(code="residual-filter", reason=f"{rows}: evaluated here over {of}{rest}", hint=hint))
     if columns := ", ".join(f"'{key.column}'" for key in sort):
@@ -330,9 +341,9 @@ def _notes(
 
 def _ordered(rows: list[T], value: Callable[[T, str], object], key: ResidualKey) -> list[T]:
     keyed = [(_comparable(value(row, key.column), key.kind), row) for row in rows]
-    held = [each for each in keyed if each[0] is not None]
-    held.sort(key=lambda each: each[0], reverse=key.descending)
-    return [row for _, row in (*held, *(each for each in keyed if each[0] is None))]
+    valued = [pair for pair in keyed if pair[0] is not None]
+    valued.sort(key=lambda pair: pair[0], reverse=key.descending)
+    return [row for _, row in (*valued, *(pair for pair in keyed if pair[0] is None))]
 
 
 def _comparable(value: object, kind: ValueKind) -> Any:

@@ -100,9 +100,9 @@ async def send(
         reply = await http.request(
             request.method, request.path, body=request.body, content_type=request.content_type, read=read, limit=limit
         )
-        if pause is None or (asked := retry_after(reply)) is None:
+        if pause is None or (server_pause := retry_after(reply)) is None:
             break
-        seconds = asked or jittered(pause)
+        seconds = server_pause or jittered(pause)
         if anyio.current_time() + seconds > until:
             break
         await anyio.sleep(seconds)

@@ -66,11 +66,11 @@ def typed(values: Mapping[str, object], convert: Callable[[str, object], T]) -> 
     Raises:
         NotSentError: Some values do not fit; refused, unless all errors of `convert` have the same other status.
     """
-    made: dict[str, T] = {}
+    converted: dict[str, T] = {}
     faults: list[NotSentError] = []
     for name, value in values.items():
         try:
-            made[name] = convert(name, value)
+            converted[name] = convert(name, value)
         except NotSentError as error:
             faults.append(error)
         except ValueError as error:
@@ -79,7 +79,7 @@ def typed(values: Mapping[str, object], convert: Callable[[str, object], T]) -> 
         statuses = {fault.status for fault in faults}
         status = statuses.pop() if len(statuses) == 1 else OutcomeStatus.REFUSED
         raise NotSentError("; ".join(map(str, faults)), status=status)
-    return made
+    return converted
 
 
 class PlanDraft(msgspec.Struct):
@@ -137,9 +137,9 @@ class PlanDraft(msgspec.Struct):
         Raises:
             RuntimeError: A change has neither a request nor an outcome, or more than one: a fault of the driver.
         """
-        found = [*(number for each in self.planned for number in each.changes), *self._refused]
-        if sorted(found) != [*range(len(self.changes))]:
-            raise RuntimeError(f"{len(self.changes)} changes have the requests and outcomes {sorted(found)}")
+        numbers = [*(number for request in self.planned for number in request.changes), *self._refused]
+        if sorted(numbers) != [*range(len(self.changes))]:
+            raise RuntimeError(f"{len(self.changes)} changes have the requests and outcomes {sorted(numbers)}")
         refusals = [self._refused[number] for number in sorted(self._refused)]
         return Plan(planned=self.planned, refusals=refusals, notes=[*self.notes.values()], undo=list(undo))
 
@@ -221,8 +221,8 @@ class _Row(msgspec.Struct):
             return None if self.stored is False else Delete(self.key)
         if self.whole is None:
             return Update(self.key, self.values)
-        there = self.stored is not False
-        return replace(self.whole, values=self.values, replace=there, guard=self.key.guard if there else {})
+        exists = self.stored is not False
+        return replace(self.whole, values=self.values, replace=exists, guard=self.key.guard if exists else {})
 
 
 class Folded(msgspec.Struct, frozen=True):
@@ -276,12 +276,12 @@ def fold(draft: PlanDraft, *, keyed: Callable[[Insert], Insert] | None = None) -
                 _add(rows, number, change)
     folded = alone
     for row in rows.values():
-        if (made := row.change()) is not None:
-            folded.append(Folded(made, tuple(row.numbers)))
+        if (net_change := row.change()) is not None:
+            folded.append(Folded(net_change, tuple(row.numbers)))
             continue
         for number in row.numbers:
             draft.refuse(number, _UNDONE, OutcomeStatus.SKIPPED)
-    return sorted(folded, key=lambda each: each.numbers)
+    return sorted(folded, key=lambda folded_change: folded_change.numbers)
 
 
 def _add(rows: dict[Hashable, _Row], number: int, change: Insert | Update | Delete) -> None:

@@ -35,13 +35,13 @@ def kinds_of(rows: Iterable[Mapping[str, object]]) -> dict[str, ColumnKind]:
     >>> kinds_of([{"id": "a", "n": 1}, {"id": "b", "n": 1.5, "x": None}])
     {'id': <ColumnKind.TEXT: 'text'>, 'n': <ColumnKind.FLOAT: 'float'>, 'x': <ColumnKind.OTHER: 'other'>}
     """
-    found: dict[str, set[ColumnKind]] = {}
+    kinds_by_name: dict[str, set[ColumnKind]] = {}
     for row in rows:
         for name, value in row.items():
-            kinds = found.setdefault(name, set())
+            kinds = kinds_by_name.setdefault(name, set())
             if value is not None:
                 kinds.add(_KINDS.get(type(value), ColumnKind.OTHER))
-    return {name: _joined(kinds) for name, kinds in found.items()}
+    return {name: _joined(kinds) for name, kinds in kinds_by_name.items()}
 
 
 def cell_of(value: object) -> Cell:

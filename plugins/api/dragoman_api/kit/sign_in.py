@@ -106,10 +106,10 @@ class SessionToken:
 
     def begin(self, profile: Profile) -> SignInRequest:
         """Return the request that carries the credentials."""
-        given = (str(profile.options.get("username") or ""), profile.secrets.get("password"))
-        if not given[0]:
+        credentials = (str(profile.options.get("username") or ""), profile.secrets.get("password"))
+        if not credentials[0]:
             raise ConfigurationError("the user name is empty", hint="enter the user name")
-        body = msgspec.json.encode(dict(zip(self.members, given, strict=True))).decode()
+        body = msgspec.json.encode(dict(zip(self.members, credentials, strict=True))).decode()
         return SignInRequest(path=own_path(self.path, profile), body=body)
 
     def token(self, response: Response) -> Token:
@@ -193,7 +193,7 @@ class SignedIn:
         return f"SignedIn({self._http!r}, {type(self._flow).__name__})"
 
     async def request(
-        self, method: str, path: str, *, headers: Mapping[str, str] | None = None, **more: Any
+        self, method: str, path: str, *, headers: Mapping[str, str] | None = None, **options: Any
     ) -> Response:
         """Send a request as `Http.request` does, with the token; after a 401, once more with a new one.
 
@@ -204,10 +204,10 @@ class SignedIn:
             As `Http.request`.
         """
         token = await self._usable_token(None)
-        response = await self._http.request(method, path, headers={**(headers or {}), **token.headers}, **more)
+        response = await self._http.request(method, path, headers={**(headers or {}), **token.headers}, **options)
         if response.status == 401:
             token = await self._usable_token(token)
-            response = await self._http.request(method, path, headers={**(headers or {}), **token.headers}, **more)
+            response = await self._http.request(method, path, headers={**(headers or {}), **token.headers}, **options)
         return response
 
     def check(self, response: Response) -> Response:
@@ -255,22 +255,22 @@ class SignedIn:
 
     async def _sign_in(self) -> Token:
         self._token = None
-        wanted = self._flow.begin(self._http.profile)
-        for text in wanted.hidden:
+        request = self._flow.begin(self._http.profile)
+        for text in request.hidden:
             self._http.hide(text)
         began = self._clock()
         response = await self._http.request(
             "POST",
-            wanted.path,
-            body=wanted.body,
-            content_type=wanted.content_type,
-            headers={"Accept": "application/json", **wanted.headers},
+            request.path,
+            body=request.body,
+            content_type=request.content_type,
+            headers={"Accept": "application/json", **request.headers},
             limit=ANSWER_LIMIT,
         )
         if response.status in _oauth.REJECTED:  # 400 also for a wrong password: etcd
-            said = f"{_where(self._http)} ({response.status}){self._http.quote(response)}"
+            source = f"{_where(self._http)} ({response.status}){self._http.quote(response)}"
             raise AuthenticationError(
-                f"the credentials were rejected by {said}", hint="check Auth Method and credentials"
+                f"the credentials were rejected by {source}", hint="check Auth Method and credentials"
             )
         token = self._flow.token(self._http.check(response))
         self._http.hide(token.value)
@@ -321,8 +321,8 @@ def _cookie(response: Response, name: str) -> object:
     return next((value.strip() for key, _, value in pairs if key.strip() == name), None)
 
 
-def _usable(token: object, what: str) -> str:
+def _usable(token: object, noun: str) -> str:
     """Return a token that a header can carry."""
     if isinstance(token, str) and token and len(token) <= TOKEN_LIMIT and token.isascii() and token.isprintable():
         return token
-    raise QueryError(f"the server answered the sign-in without {what} that a header can carry")
+    raise QueryError(f"the server answered the sign-in without {noun} that a header can carry")

@@ -32,21 +32,21 @@ def summarize_cells(request: SummaryRequest, column: Column, cells: Iterable[Cel
         column: The column.
         cells: Its cells, neither arrays nor objects.
     """
-    held: list[Any] = []
+    values: list[Any] = []
     rows = 0
     for rows, cell in enumerate(cells, 1):  # noqa: B007 - the last number is the number of rows
         if cell is not None and cell is not MISSING:
-            held.append(cell)
-    counts = Counter(held)
+            values.append(cell)
+    counts = Counter(values)
     return ColumnSummary(
         column=column,
         rows=rows,
-        missing=rows - len(held),
+        missing=rows - len(values),
         values=[ValueCount(value, number) for value, number in counts.most_common(request.values)],
         distinct=len(counts),
-        minimum=min(held, default=None),
-        maximum=max(held, default=None),
-        buckets=_buckets(column.kind, held, most=request.buckets) if held else [],
+        minimum=min(values, default=None),
+        maximum=max(values, default=None),
+        buckets=_buckets(column.kind, values, limit=request.buckets) if values else [],
     )
 
 
@@ -59,22 +59,22 @@ def buckets_of(bounds: Sequence[Value], rows: Sequence[int]) -> list[Bucket]:
     return [Bucket(lower, upper, n) for lower, upper, n in zip(bounds, bounds[1:], rows, strict=False)]
 
 
-def _buckets(kind: ColumnKind, held: Sequence[Any], *, most: int) -> list[Bucket]:
+def _buckets(kind: ColumnKind, values: Sequence[Any], *, limit: int) -> list[Bucket]:
     if kind in (ColumnKind.TIMESTAMP, ColumnKind.DATE):
-        held = [_milliseconds(each) for each in held]
-        places = instant_bounds(min(held), max(held), most=most)
-        shown: list[Value] = [instant_text(each) for each in places]
-        return buckets_of(shown, _spread(places, held))
+        values = [_milliseconds(value) for value in values]
+        places = instant_bounds(min(values), max(values), most=limit)
+        texts: list[Value] = [instant_text(place) for place in places]
+        return buckets_of(texts, _spread(places, values))
     if not kind.numeric:
         return []
     whole = kind in (ColumnKind.INTEGER, ColumnKind.UNSIGNED)
-    bounds = number_bounds(min(held), max(held), most=most, whole=whole)
-    return buckets_of(bounds, _spread(bounds, held))
+    bounds = number_bounds(min(values), max(values), most=limit, whole=whole)
+    return buckets_of(bounds, _spread(bounds, values))
 
 
-def _spread(bounds: Sequence[Any], held: Iterable[Any]) -> list[int]:
-    found = Counter(bisect_right(bounds, each) - 1 for each in held)
-    return [found[at] for at in range(len(bounds) - 1)]
+def _spread(bounds: Sequence[Any], values: Iterable[Any]) -> list[int]:
+    counts = Counter(bisect_right(bounds, value) - 1 for value in values)
+    return [counts[at] for at in range(len(bounds) - 1)]
 
 
 def _milliseconds(text: str) -> int:

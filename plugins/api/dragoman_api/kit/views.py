@@ -129,8 +129,8 @@ class Views(Generic[V]):
         return await self._revision(view) == view.revision
 
 
-def _check_filter(view: KnownObject, name: str, given: CompiledFilter | None) -> None:
-    if given is not None and given.object == name and given.revision != view.revision:
+def _check_filter(view: KnownObject, name: str, compiled_filter: CompiledFilter | None) -> None:
+    if compiled_filter is not None and compiled_filter.object == name and compiled_filter.revision != view.revision:
         raise ObjectChangedError(f"'{name}' changed since the filter was compiled", hint="compile the filter again")
 
 
@@ -155,5 +155,5 @@ def _differences(old: KnownObject, new: KnownObject) -> Iterator[str]:
 
 
 def _list(names: list[str]) -> str:
-    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
-    return ", ".join(f"'{name}'" for name in names[:_NAMED]) + more
+    suffix = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+    return ", ".join(f"'{name}'" for name in names[:_NAMED]) + suffix

@@ -93,7 +93,7 @@ class MemoryDriver:
     @hookimpl
     async def list_objects(self, request: ObjectsRequest) -> ObjectList:
         """List the objects in parts; a cursor is the number of objects before it."""
-        objects = [Object(each["name"], each["rows"]) for each in self.server.send("GET", "/")[1]]
+        objects = [Object(record["name"], record["rows"]) for record in self.server.send("GET", "/")[1]]
         end = int(request.cursor or 0) + request.limit
         part = objects[end - request.limit : end]
         return ObjectList(objects=part, next=str(end) if end < len(objects) else None)
@@ -102,7 +102,7 @@ class MemoryDriver:
     async def describe_object(self, name: str) -> Description:
         """Describe the columns, the key first."""
         self._fetch(name)
-        time = next((TimeColumn(column=each.name) for each in self._columns() if each.role is Role.TIME), None)
+        time = next((TimeColumn(column=column.name) for column in self._columns() if column.role is Role.TIME), None)
         return Description(object=name, columns=self._columns(), time=time)
 
     def _columns(self) -> list[Column]:
@@ -148,14 +148,14 @@ class MemoryDriver:
     ) -> list[dict[str, Any]]:
         """Return the rows that filter and range of time leave, each with its key among the values."""
         fetched, time, where = self._fetch(request.object, revision), request.time, request.filter
-        rows = [{**each, "row": {_KEY: each["id"], **each["row"]}} for each in fetched]
+        rows = [{**record, "row": {_KEY: record["id"], **record["row"]}} for record in fetched]
         if time is not None:
-            rows = [each for each in rows if within(time, each["row"].get(time.column))]
+            rows = [record for record in rows if within(time, record["row"].get(time.column))]
         if where is None:
             return rows
-        wanted = msgspec.json.decode(where.body, type=FilterRequest)
-        test = all if wanted.match == "all" else any
-        return [each for each in rows if test(satisfies(row, each["row"]) for row in wanted.rows)]
+        filter_request = msgspec.json.decode(where.body, type=FilterRequest)
+        test = all if filter_request.match == "all" else any
+        return [record for record in rows if test(satisfies(row, record["row"]) for row in filter_request.rows)]
 
     @hookimpl
     async def fetch_page(self, request: PageRequest) -> Page:
@@ -181,8 +181,8 @@ class MemoryDriver:
         end = offset + request.limit
         return Page(
             columns=chosen,
-            cells=[[cell(each["row"].get(column.name, MISSING)) for column in chosen] for each in rows[offset:end]],
-            keys=[RowKey(request.object, each["id"], guard={"seq": each["seq"]}) for each in rows[offset:end]],
+            cells=[[cell(record["row"].get(column.name, MISSING)) for column in chosen] for record in rows[offset:end]],
+            keys=[RowKey(request.object, record["id"], guard={"seq": record["seq"]}) for record in rows[offset:end]],
             notes=notes,
             total=len(rows) if request.total else None,
             offset=offset,
@@ -220,14 +220,14 @@ class MemoryDriver:
     @hookimpl
     async def summarize_column(self, request: SummaryRequest) -> ColumnSummary:
         """Summarize the cells of the rows that the filter leaves; arrays are not summarized."""
-        column = next((each for each in self._columns() if each.name == request.column), None)
+        column = next((candidate for candidate in self._columns() if candidate.name == request.column), None)
         if column is None:
             reason = f"{request.object} has no column {request.column!r}"
             raise QueryError(reason, details={"column": request.column})
         if not column.operators:
             raise UnsupportedOperationError(f"{column.name!r} cannot be summarized: {WHOLE}", hint="choose another one")
         rows = self._rows(request, request.revision)
-        return summarize_cells(request, column, [each["row"].get(column.name) for each in rows])
+        return summarize_cells(request, column, [record["row"].get(column.name) for record in rows])
 
     # changes ----------------------------------------------------------------------------------------------------------
 
@@ -237,18 +237,18 @@ class MemoryDriver:
         planned: list[PlannedRequest] = []
         refusals: list[Outcome] = []
         for number, change in enumerate(request.changes):
-            made = self._request(change)
-            if isinstance(made, HttpRequest):
-                planned.append(PlannedRequest(request=made, changes=[number]))
+            request_or_reason = self._request(change)
+            if isinstance(request_or_reason, HttpRequest):
+                planned.append(PlannedRequest(request=request_or_reason, changes=[number]))
             else:
-                refusals.append(Outcome(change=number, status=OutcomeStatus.REFUSED, reason=made))
+                refusals.append(Outcome(change=number, status=OutcomeStatus.REFUSED, reason=request_or_reason))
         return Plan(planned=planned, refusals=refusals)
 
     def _request(self, change: Change) -> HttpRequest | str:
         """Return the request of a change, or the reason against it."""
         if isinstance(change, Drop):
-            known = change.object in self.server.objects
-            return HttpRequest("DELETE", _path(change.object)) if known else f"there is no object {change.object!r}"
+            exists = change.object in self.server.objects
+            return HttpRequest("DELETE", _path(change.object)) if exists else f"there is no object {change.object!r}"
         if isinstance(change, Delete):
             path = _path(change.key.object, change.key.text)
             if change.key.guard:
@@ -311,8 +311,8 @@ class MemoryDriver:
             if not line.strip() or line.startswith("#"):
                 continue
             if (match := _LINE.fullmatch(line.rstrip())) is None:
-                known = re.match(r"(GET|HEAD|POST|PUT|DELETE)\s+", line)
-                where = {"line": number, "column": known.end() + 1 if known else 1}
+                method_match = re.match(r"(GET|HEAD|POST|PUT|DELETE)\s+", line)
+                where = {"line": number, "column": method_match.end() + 1 if method_match else 1}
                 raise ConsoleSyntaxError(f"line {number} is not a request: {line!r}", details=where)
             request = HttpRequest(match["method"], match["path"], match["body"])
             writes = request.method not in ("GET", "HEAD")
@@ -325,10 +325,10 @@ class MemoryDriver:
         status, answer = self._send(request.request)
         if not isinstance(answer, list):
             return Answer(kind=AnswerKind.JSON, status=status, request=request.request, text=as_json(answer))
-        names = list(dict.fromkeys(name for each in answer for name in each))
+        names = list(dict.fromkeys(name for record in answer for name in record))
         page = Page(
             columns=[Column(name=name, type="mixed") for name in names],
-            cells=[[cell(each.get(name, MISSING)) for name in names] for each in answer],
+            cells=[[cell(record.get(name, MISSING)) for name in names] for record in answer],
         )
         return Answer(kind=AnswerKind.TABLE, status=status, request=request.request, page=page)
 
@@ -362,25 +362,25 @@ class MemoryDriver:
             raise UnsupportedOperationError("this server has no bulk endpoint", hint="export rows or documents")
         query, first = cursors.query_of(request), 0
         if request.checkpoint is not None:
-            more = {
+            wording = {
                 "what": "checkpoint",
                 "code": "export-not-resumable",
                 "hint": "export again, without the checkpoint",
             }
-            first = cursors.unseal(request.checkpoint, query, int, **more)
+            first = cursors.unseal(request.checkpoint, query, int, **wording)
         rows = self._rows(request, request.revision)
         if request.share is not None:
-            more = {"what": "share", "code": "export-not-resumable", "hint": "split the export again"}
-            revision, number, of = cursors.unseal(request.share, query, tuple[str, int, int], **more)
+            wording = {"what": "share", "code": "export-not-resumable", "hint": "split the export again"}
+            revision, number, of = cursors.unseal(request.share, query, tuple[str, int, int], **wording)
             if revision not in self.server.held:
                 raise QueryError("the server no longer holds the snapshot", code="context-lost", hint="export again")
             rows = self._rows(request, revision)[number::of]
         for at in range(first, len(rows), self._part_rows):
             part = rows[at : at + self._part_rows]
-            stored = [{name: value for name, value in each["row"].items() if name != _KEY} for each in part]
+            stored = [{name: value for name, value in record["row"].items() if name != _KEY} for record in part]
             lines = [
-                {_KEY: each["id"], "row": row} if request.form is ExportForm.ROWS else row
-                for each, row in zip(part, stored, strict=True)
+                {_KEY: record["id"], "row": row} if request.form is ExportForm.ROWS else row
+                for record, row in zip(part, stored, strict=True)
             ]
             data = "".join(f"{as_json(line)}\n" for line in lines).encode()
             checkpoint = cursors.seal(query, at + len(part)) if request.share is None else None
@@ -400,10 +400,10 @@ class MemoryDriver:
     @hookimpl
     async def hold_snapshot(self, request: SnapshotHold) -> bool:
         """Say whether the server holds the revision, and forget it if no time is wanted."""
-        held = request.snapshot in self.server.held
+        is_held = request.snapshot in self.server.held
         if not request.seconds:
             self.server.held.discard(request.snapshot)
-        return held
+        return is_held
 
 
 def _plain(values: dict[str, Any]) -> dict[str, Any]:

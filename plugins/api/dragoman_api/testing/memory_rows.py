@@ -58,16 +58,16 @@ def typed(row: Filter, column: Column | None) -> Filter:
         values = row.value if isinstance(row.value, list) else str(row.value or "").split(",")
         if row.op is Op.BETWEEN and len(values) != 2:
             raise _refusal(row, "it takes two values")
-        return replace(row, value=[_value(row, each, column.kind) for each in values])
+        return replace(row, value=[_value(row, operand, column.kind) for operand in values])
     unary = row.op in (Op.NULL, Op.NOT_NULL, Op.EMPTY, Op.NOT_EMPTY)
     return replace(row, value=None if unary else _value(row, row.value, column.kind))
 
 
 def _value(row: Filter, value: Any, kind: ColumnKind) -> Any:
-    wanted: Any = int | float if kind.numeric else {ColumnKind.TEXT: str, ColumnKind.BOOLEAN: bool}[kind]
+    expected_type: Any = int | float if kind.numeric else {ColumnKind.TEXT: str, ColumnKind.BOOLEAN: bool}[kind]
     try:
         typed = value if kind is ColumnKind.TEXT or not isinstance(value, str) else msgspec.json.decode(value.strip())
-        typed = msgspec.convert(typed, wanted)
+        typed = msgspec.convert(typed, expected_type)
         if row.op is Op.REGEX:
             re.compile(typed)
     except (msgspec.MsgspecError, re.error) as error:
@@ -90,9 +90,9 @@ def satisfies(row: Filter | RawQuery, values: dict[str, Any]) -> bool:
 
 def ordered(rows: list[dict[str, Any]], sort: Sort) -> list[dict[str, Any]]:
     """Order rows by one column; rows without a value come last either way."""
-    held = [each for each in rows if each["row"].get(sort.column) is not None]
-    held.sort(key=lambda each: each["row"][sort.column], reverse=sort.descending)
-    return held + [each for each in rows if each["row"].get(sort.column) is None]
+    valued = [record for record in rows if record["row"].get(sort.column) is not None]
+    valued.sort(key=lambda record: record["row"][sort.column], reverse=sort.descending)
+    return valued + [record for record in rows if record["row"].get(sort.column) is None]
 
 
 def cell(value: Any) -> Cell:

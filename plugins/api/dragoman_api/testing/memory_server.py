@@ -94,7 +94,7 @@ class MemoryServer:
             return self._answer_of(int(query.removeprefix("revision=")), method, path)
         name, key = [unquote(part) for part in [*path.lstrip("/").split("/"), ""][:2]]
         if not name:
-            return 200, [{"name": each, "rows": len(rows)} for each, rows in self.objects.items()]
+            return 200, [{"name": object_name, "rows": len(rows)} for object_name, rows in self.objects.items()]
         if name not in self.objects:
             return 404, {"error": f"no object {name}"}
         rows = self.objects[name]
@@ -103,7 +103,7 @@ class MemoryServer:
             self._remember()
             return self._write(name, key, body)
         if method == "GET" and not key:
-            return 200, [self._row(name, each) for each in rows]
+            return 200, [self._row(name, row_key) for row_key in rows]
         if method != "GET":
             self._remember()
         if not key:

@@ -56,7 +56,7 @@ def _read(path: Path | None) -> list[Server] | None:
     except (OSError, ValueError) as error:
         raise pytest.UsageError(f"--live {path}: {error}") from error
     records: list[Any] = servers if isinstance(servers, list) else [{}]
-    if not all(isinstance(each, dict) and {"type", "engine", "version"} <= {*each} for each in records):
+    if not all(isinstance(record, dict) and {"type", "engine", "version"} <= {*record} for record in records):
         raise pytest.UsageError(f"--live {path}: not a list of servers with type, engine and version")
     return records
 
@@ -77,7 +77,7 @@ class _Live:
         if "live_server" not in metafunc.fixturenames:
             return
         types = {kind for mark in metafunc.definition.iter_markers("live") for kind in mark.args}
-        fitting = [each for each in self.servers or [] if not types or each["type"] in types]
+        fitting = [server for server in self.servers or [] if not types or server["type"] in types]
         if fitting:
             metafunc.parametrize("live_server", fitting, ids=_name, indirect=True, scope="session")
             return
@@ -165,9 +165,9 @@ def open_driver(pytestconfig: pytest.Config) -> Opener:
     Use it as ``async with open_driver(Driver, profile) as driver``. Under plain pytest the driver runs in this process,
     where a debugger can reach it; under ``dragoman driver test`` it runs in its sandbox.
     """
-    if not (wanted := pytestconfig.getoption("--open-with")):
+    if not (opener_name := pytestconfig.getoption("--open-with")):
         return _opened_here
-    module, _, name = wanted.partition(":")
+    module, _, name = opener_name.partition(":")
     opener: Opener = getattr(import_module(module), name)
     return opener
 
@@ -176,6 +176,6 @@ def open_driver(pytestconfig: pytest.Config) -> Opener:
 async def _opened_here(driver: type, profile: Profile) -> AsyncIterator[Any]:
     from .target import opened
 
-    made = driver()
-    async with opened(made, profile):
-        yield made
+    instance = driver()
+    async with opened(instance, profile):
+        yield instance

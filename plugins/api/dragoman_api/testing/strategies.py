@@ -50,16 +50,16 @@ def filters(page: Page) -> SearchStrategy[Filter]:
 
 
 def _filter(column: Column, cells: Sequence[Any]) -> SearchStrategy[Filter]:
-    held = [cell for cell in cells if cell is not None and not isinstance(cell, Json)]
-    value = st.sampled_from(held) | values(column.kind) if held else values(column.kind)
+    samples = [cell for cell in cells if cell is not None and not isinstance(cell, Json)]
+    value = st.sampled_from(samples) | values(column.kind) if samples else values(column.kind)
 
     def row(op: Operator) -> SearchStrategy[Filter]:
         if op in VALUELESS:
             return st.just(Filter(column.name, op))
         if op in (Operator.NEAR, Operator.IN_BOX):
             places = st.lists(st.integers(-90, 90), min_size=4, max_size=4)
-            near = places.map(lambda each: f"{each[0]},{each[1]},{abs(each[2]) + 1}km")
-            box = places.map(lambda each: f"{min(each[::2])},{each[1]},{max(each[::2])},{each[3]}")
+            near = places.map(lambda numbers: f"{numbers[0]},{numbers[1]},{abs(numbers[2]) + 1}km")
+            box = places.map(lambda numbers: f"{min(numbers[::2])},{numbers[1]},{max(numbers[::2])},{numbers[3]}")
             return (near if op is Operator.NEAR else box).map(lambda text: Filter(column.name, op, text))
         if op is Operator.BETWEEN:
             return st.lists(value, min_size=2, max_size=2).map(lambda two: Filter(column.name, op, sorted(two)))

@@ -99,9 +99,9 @@ class Target:
         compiled: CompiledFilter = await self.driver.compile_filter(request)
         return compiled
 
-    async def page(self, name: str = "", **more: Any) -> Page:
+    async def page(self, name: str = "", **options: Any) -> Page:
         """Fetch a page of the object."""
-        page: Page = await self.driver.fetch_page(PageRequest(object=name or self.object, **more))
+        page: Page = await self.driver.fetch_page(PageRequest(object=name or self.object, **options))
         return page
 
     async def count(self, name: str = "", *, where: CompiledFilter | None = None) -> int:
@@ -127,13 +127,13 @@ class Target:
         rows: list[Row] = []
         cursor: str | None = None
         while True:
-            wanted: dict[str, Any] = {"filter": where, "columns": columns, "offset": len(rows), "limit": limit}
+            query: dict[str, Any] = {"filter": where, "columns": columns, "offset": len(rows), "limit": limit}
             try:
-                page = await self.page(name, **wanted)
+                page = await self.page(name, **query)
             except WindowExceededError:
                 if cursor is None:
                     return rows  # the last page was full
-                page = await self.page(name, cursor=cursor, **wanted)
+                page = await self.page(name, cursor=cursor, **query)
             rows, cursor = rows + page.rows, page.next
             if len(page.cells) < limit or len(rows) > self.rows + limit:
                 return rows
@@ -168,11 +168,11 @@ async def opened(driver: Any, profile: Profile) -> AsyncIterator[list[HttpReques
     log: list[HttpRequest] = []
 
     class Recording(Http):
-        async def request(self, method: str, path: str, **more: Any) -> Response:
-            body, kind = more.get("body"), more.get("content_type", "application/json")
+        async def request(self, method: str, path: str, **options: Any) -> Response:
+            body, kind = options.get("body"), options.get("content_type", "application/json")
             text = body.decode(errors="replace") if isinstance(body, bytes) else body
             log.append(HttpRequest(method, path, text, kind))
-            return await super().request(method, path, **more)
+            return await super().request(method, path, **options)
 
     async with Recording(profile) as http:
         await driver.connect(profile, http)

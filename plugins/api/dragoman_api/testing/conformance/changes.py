@@ -35,7 +35,7 @@ class ChangeConformance:
             for change in changes:
                 plan = await _plan(target, change)
                 assert plan.planned, f"{change} plans nothing"
-                assert not [each for each in target.since(mark) if each in plan.requests], change
+                assert not [request for request in target.since(mark) if request in plan.requests], change
             assert await target.count(target.scratch) == before
             after = await _find(target, row.key)
             assert after is not None
@@ -49,7 +49,7 @@ class ChangeConformance:
         plan = await _plan(target, target.insert())
         mark = target.sent()
         [outcome] = await target.driver.apply_change(plan)
-        assert [each for each in target.since(mark) if _may_write(each, plan)] == plan.requests
+        assert [request for request in target.since(mark) if _may_write(request, plan)] == plan.requests
         await _remove(target, outcome)
 
     async def test_an_inserted_row_is_there_with_its_values(self, target: Target) -> None:
@@ -208,18 +208,18 @@ class ChangeConformance:
         for status in (0, 502, 504):
             for kind in (Insert, Update, Delete) if target.change else (Insert, Delete):
                 async with _new_row(target) as row:
-                    about = f"{kind.__name__}, status {status}"
+                    case = f"{kind.__name__}, status {status}"
                     before = await target.all_rows(target.scratch)
                     plan = await _plan(target, _change_of(kind, row, target))
                     with target.lose(plan.requests[0], status):
                         [outcome] = await _outcomes(target, plan)
-                    assert outcome.status is OutcomeStatus.UNKNOWN, f"{about}: {outcome}"
-                    assert outcome.reason, about
+                    assert outcome.status is OutcomeStatus.UNKNOWN, f"{case}: {outcome}"
+                    assert outcome.reason, case
                     after = await target.all_rows(target.scratch)
-                    assert after != before, f"{about}: the server did not carry it out"
-                    for each in after:
-                        if each.key.id not in [one.key.id for one in before]:
-                            await _apply(target, Delete(each.key))
+                    assert after != before, f"{case}: the server did not carry it out"
+                    for stored_row in after:
+                        if stored_row.key.id not in [old_row.key.id for old_row in before]:
+                            await _apply(target, Delete(stored_row.key))
 
     async def test_every_change_has_one_outcome(self, target: Target) -> None:
         """Refusals of the plan and outcomes of applying cover each change exactly once."""
@@ -232,9 +232,9 @@ class ChangeConformance:
             changes: list[Change] = [Update(row.key, {fixed: "changed"}), target.insert(), last]
             plan = await _plan(target, *changes)
             outcomes = await target.driver.apply_change(plan)
-            assert sorted(each.change for each in [*plan.refusals, *outcomes]) == [0, 1, 2]
-            planned = sorted(number for each in plan.planned for number in each.changes)
-            assert planned == sorted(each.change for each in outcomes)
+            assert sorted(outcome.change for outcome in [*plan.refusals, *outcomes]) == [0, 1, 2]
+            planned = sorted(number for request in plan.planned for number in request.changes)
+            assert planned == sorted(outcome.change for outcome in outcomes)
             for outcome in outcomes:
                 if outcome.change == 1:
                     await _remove(target, outcome)
@@ -264,7 +264,9 @@ class ChangeConformance:
             before = await target.count(target.scratch)
             for applied in (False, True):
                 if applied:
-                    assert {each.status for each in await target.driver.apply_change(plan)} == {OutcomeStatus.APPLIED}
+                    assert {outcome.status for outcome in await target.driver.apply_change(plan)} == {
+                        OutcomeStatus.APPLIED
+                    }
                 outcomes = await _apply(target, *plan.undo)
                 assert {outcome.status is OutcomeStatus.APPLIED for outcome in outcomes} == {applied}, outcomes
                 after = await _find(target, row.key)
@@ -351,8 +353,8 @@ async def _find(target: Target, key: RowKey) -> Row | None:
 async def _values(target: Target, row: Row) -> Values:
     """Return a row without the columns that the server keeps, such as a version: every write may change them."""
     columns = (await target.describe(target.scratch)).columns
-    kept = {column.name for column in columns if column.written is Written.NEVER and not column.is_key}
-    return {name: cell for name, cell in row.to_dict().items() if name not in kept}
+    server_columns = {column.name for column in columns if column.written is Written.NEVER and not column.is_key}
+    return {name: cell for name, cell in row.to_dict().items() if name not in server_columns}
 
 
 def _bare(key: RowKey) -> RowKey:

@@ -33,18 +33,20 @@ class ConsoleConformance:
         alone = [(await _parse(target, text))[0] for text in texts]
         together = await _parse(target, "\n\n".join(texts))
         assert target.since(mark) == []
-        assert [each.request for each in together] == [each.request for each in alone]
+        assert [request.request for request in together] == [request.request for request in alone]
         lines = [1 + "\n\n".join([*texts[:at], ""]).count("\n") for at in range(len(texts))]
-        assert [each.line for each in together] == lines
+        assert [request.line for request in together] == lines
 
     async def test_a_comment_makes_no_request_and_breaks_none(self, target: Target) -> None:
         """A line that begins with ``#`` changes no request. The host reads expectations from such lines."""
         target.given("reads", "writes")
         for text in [*target.reads, *target.writes]:
             plain = await _parse(target, text)
-            told = await _parse(target, f"# before\n{text}\n# expect status 200\n")
-            assert [(each.request.method, each.request.path, each.writes, each.line) for each in told] == [
-                (each.request.method, each.request.path, each.writes, each.line + 1) for each in plain
+            commented = await _parse(target, f"# before\n{text}\n# expect status 200\n")
+            assert [
+                (request.request.method, request.request.path, request.writes, request.line) for request in commented
+            ] == [
+                (request.request.method, request.request.path, request.writes, request.line + 1) for request in plain
             ], text
 
     async def test_a_syntax_error_says_where(self, target: Target) -> None:

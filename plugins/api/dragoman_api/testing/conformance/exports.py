@@ -56,14 +56,14 @@ class ExportConformance:
         lines = _lines(await _export(target, form=ExportForm.ROWS, columns=names))
         exported = {tuple(_find(row, key) for key in keys): row for row in map(msgspec.json.decode, lines)}
         for row in await target.all_rows(columns=names):
-            found = exported[tuple(map(_json, row.key.id if isinstance(row.key.id, list) else [row.key.id]))]
+            exported_row = exported[tuple(map(_json, row.key.id if isinstance(row.key.id, list) else [row.key.id]))]
             for column in [column for column in columns if not row.is_cut(column.name)]:
                 cell = row[column.name]
-                shown = msgspec.json.decode(cell.encode()) if isinstance(cell, Json) else _json(cell)
-                told = f"{column.name} of {row.key.id!r}"
-                assert _find(found, column.path) == shown, told
+                page_value = msgspec.json.decode(cell.encode()) if isinstance(cell, Json) else _json(cell)
+                place = f"{column.name} of {row.key.id!r}"
+                assert _find(exported_row, column.path) == page_value, place
                 if target.tells_missing:
-                    assert row.is_missing(column.name) is (_find(found, column.path, MISSING) is MISSING), told
+                    assert row.is_missing(column.name) is (_find(exported_row, column.path, MISSING) is MISSING), place
 
     async def test_an_export_goes_on_behind_a_checkpoint(self, target: Target) -> None:
         """An export stopped after a part and resumed at its checkpoint yields the rest: no row twice, none missing."""
@@ -79,14 +79,14 @@ class ExportConformance:
         assert len(lines) == len(set(lines)) == target.rows
 
 
-async def _export(target: Target, **more: Any) -> list[ExportPart]:
+async def _export(target: Target, **options: Any) -> list[ExportPart]:
     target.needs("describe_object", "export_rows")
     await target.describe()
     parts: list[ExportPart] = []
-    async with aclosing(target.driver.export_rows(ExportRequest(object=target.object, **more))) as stream:
+    async with aclosing(target.driver.export_rows(ExportRequest(object=target.object, **options))) as stream:
         async for part in stream:
             parts.append(part)
-            assert sum(each.rows for each in parts) <= target.rows, "the export has more rows than the object"
+            assert sum(p.rows for p in parts) <= target.rows, "the export has more rows than the object"
     return parts
 
 
@@ -108,8 +108,8 @@ def _follow(value: Any, name: str, nothing: Any = None) -> Any:
     if not isinstance(value, dict) or name in value:
         return value[name] if isinstance(value, dict) else nothing
     ends = [end for end in range(len(name) - 1, 0, -1) if name[end] == "." and name[:end] in value]
-    found = (_follow(value[name[:end]], name[end + 1 :], nothing) for end in ends)
-    return next((each for each in found if each is not nothing), nothing)
+    candidates = (_follow(value[name[:end]], name[end + 1 :], nothing) for end in ends)
+    return next((candidate for candidate in candidates if candidate is not nothing), nothing)
 
 
 def _lines(parts: list[ExportPart]) -> list[bytes]:

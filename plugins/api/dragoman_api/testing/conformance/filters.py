@@ -87,11 +87,13 @@ class FilterConformance:
         all_rows = {identity(row.key): row for row in await target.all_rows()}
         for _, row in await announced(target):
             compiled = await target.compile(row)
-            found = await target.all_rows(where=compiled)
-            assert {identity(each.key) for each in found} <= {*all_rows}, row
-            assert await target.count(where=compiled) == len(found), f"{row}: the count is not the sum of the pages"
+            filtered_rows = await target.all_rows(where=compiled)
+            assert {identity(record.key) for record in filtered_rows} <= {*all_rows}, row
+            assert await target.count(where=compiled) == len(filtered_rows), (
+                f"{row}: the count is not the sum of the pages"
+            )
             if compiled.rows[0].exact:
-                wrong = [each.key.id for each in found if holds(row, each[row.column]) is False]
+                wrong = [record.key.id for record in filtered_rows if holds(row, record[row.column]) is False]
                 assert not wrong, f"{row}: these rows do not satisfy it: {wrong[:5]}"
 
     async def test_an_exact_filter_loses_nothing(self, target: Target) -> None:
@@ -103,9 +105,9 @@ class FilterConformance:
             compiled = await target.compile(row)
             if not compiled.rows[0].exact or not (plain or row.op in (Operator.NULL, Operator.NOT_NULL)):
                 continue
-            found = {identity(each.key) for each in await target.all_rows(where=compiled)}
-            due = {identity(each.key) for each in all_rows if holds(row, each[column.name])}
-            assert due <= found, f"{row} misses {sorted(due - found)[:5]}"
+            identities = {identity(record.key) for record in await target.all_rows(where=compiled)}
+            due = {identity(record.key) for record in all_rows if holds(row, record[column.name])}
+            assert due <= identities, f"{row} misses {sorted(due - identities)[:5]}"
 
     async def test_all_narrows_and_any_unites(self, target: Target) -> None:
         """Under ``all``, a second filter row only narrows the result; under ``any``, it only adds its own matches.
@@ -113,35 +115,37 @@ class FilterConformance:
         A column with a reason for ``any`` does not combine: the host refuses such a filter.
         """
         target.needs("fetch_page")
-        for (column, one), (beside, other) in pairwise((await announced(target))[:12]):
+        for (column, row), (beside, other) in pairwise((await announced(target))[:12]):
             first, second, both = [
                 await _found(target, compiled)
                 for compiled in (
-                    await target.compile(one),
+                    await target.compile(row),
                     await target.compile(other),
-                    await target.compile(one, other),
+                    await target.compile(row, other),
                 )
             ]
-            assert both == first & second, (one, other)
+            assert both == first & second, (row, other)
             if "any" in column.reasons or "any" in beside.reasons:
                 continue  # the host refuses it
-            either = await _found(target, await target.compile(one, other, match="any"))
-            assert either == first | second, (one, other)
+            either = await _found(target, await target.compile(row, other, match="any"))
+            assert either == first | second, (row, other)
 
     async def test_pages_tile_a_filtered_result(self, target: Target) -> None:
         """Reading a filtered result with any page size returns each of the same rows once."""
         target.needs("fetch_page")
         for _, row in (await announced(target))[:6]:
             compiled = await target.compile(row)
-            whole = [identity(each.key) for each in await target.all_rows(where=compiled)]
-            pages = [identity(each.key) for each in await target.all_rows(where=compiled, limit=target.rows // 7 + 1)]
+            whole = [identity(record.key) for record in await target.all_rows(where=compiled)]
+            pages = [
+                identity(record.key) for record in await target.all_rows(where=compiled, limit=target.rows // 7 + 1)
+            ]
             assert pages == whole, row
             assert len(whole) == len(set(whole)), row
 
 
 async def _found(target: Target, compiled: CompiledFilter) -> set[tuple[str, object, str | None]]:
     """Return the identities of the rows that a filter leaves."""
-    return {identity(each.key) for each in await target.all_rows(where=compiled)}
+    return {identity(record.key) for record in await target.all_rows(where=compiled)}
 
 
 async def announced(target: Target) -> list[tuple[Column, Filter]]:
@@ -167,15 +171,17 @@ async def _samples(target: Target) -> tuple[list[Column], dict[str, list[Any]]]:
 
 
 def _scalars(cells: list[Any]) -> list[Any]:
-    found: list[Any] = []
+    scalars: list[Any] = []
     for cell in cells:
         values = [] if is_cut(cell) else [cell]
         if isinstance(cell, Json):
             decoded = None if is_cut(cell) else msgspec.json.decode(cell.encode())
             values = decoded if isinstance(decoded, list) else []
-        values = [b64encode(each).decode() if isinstance(each, bytes) else each for each in values]
-        found += [each for each in values if isinstance(each, bool | int | float | str | Decimal) and each not in found]
-    same = [each for each in found if type(each) is type(found[0])]
+        values = [b64encode(value).decode() if isinstance(value, bytes) else value for value in values]
+        scalars += [
+            value for value in values if isinstance(value, bool | int | float | str | Decimal) and value not in scalars
+        ]
+    same = [scalar for scalar in scalars if type(scalar) is type(scalars[0])]
     return same[:: max(1, len(same) // 3)][:3]
 
 

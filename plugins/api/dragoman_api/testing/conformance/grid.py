@@ -33,8 +33,8 @@ class GridConformance:
         target.needs("describe_object", "fetch_page")
         described = await target.describe()
         page = await target.page(limit=5)
-        shown = [column.name for column in page.columns]
-        assert [name for name in shown if name in {column.name for column in described.columns}] == [
+        page_names = [column.name for column in page.columns]
+        assert [name for name in page_names if name in {column.name for column in described.columns}] == [
             column.name for column in described.columns
         ]
 
@@ -67,17 +67,19 @@ class GridConformance:
         await target.describe()
         page = PageRequest(object=target.object, limit=3)
         count = CountRequest(object=target.object)
-        for asked, read, request in (
+        for preview_request, read, request in (
             (PreviewRequest(page=page), target.driver.fetch_page, page),
             (PreviewRequest(count=count), target.driver.count_rows, count),
         ):
             await read(request)  # what a driver learns once is known from here on
-            named = await target.driver.preview_read(asked)
+            preview = await target.driver.preview_read(preview_request)
             mark = target.sent()
             await read(request)
             sent = target.since(mark)
-            assert named, "a read sends something"
-            assert target.log is None or not [each for each in named if each not in sent], asked
+            assert preview, "a read sends something"
+            assert target.log is None or not [previewed for previewed in preview if previewed not in sent], (
+                preview_request
+            )
 
     async def test_pages_tile_the_rows(self, target: Target) -> None:
         """Whatever the page size, walking by offset, or else by cursor, returns every row once, in one order."""
@@ -107,8 +109,8 @@ class GridConformance:
         """A cursor that no page of this query gave is an error, never the first page again."""
         target.needs("describe_object", "fetch_page")
         await target.describe()
-        found = (await target.page(limit=target.rows // 5 + 1)).next
-        for cursor in ("abc", *([found[:-1], found + found] if found else [])):
+        next_cursor = (await target.page(limit=target.rows // 5 + 1)).next
+        for cursor in ("abc", *([next_cursor[:-1], next_cursor + next_cursor] if next_cursor else [])):
             with pytest.raises(QueryError):
                 await target.page(limit=5, cursor=cursor)
 
@@ -164,10 +166,10 @@ class GridConformance:
     async def test_a_sort_by_a_column_that_does_not_exist_is_refused(self, target: Target) -> None:
         """A misspelt column in a sort is an error that names it in its detail ``column``, never another order."""
         target.needs("describe_object", "fetch_page")
-        known = [column.name for column in (await target.describe()).columns]
+        names = [column.name for column in (await target.describe()).columns]
         with pytest.raises(QueryError) as caught:
-            await target.page(sort=[Sort(f"{known[0]}_no_such_column")], limit=5)
-        assert caught.value.details.get("column") == f"{known[0]}_no_such_column"
+            await target.page(sort=[Sort(f"{names[0]}_no_such_column")], limit=5)
+        assert caught.value.details.get("column") == f"{names[0]}_no_such_column"
 
     async def test_a_cell_alone_is_the_cell_of_the_page(self, target: Target) -> None:
         """`fetch_cell` returns what the page shows; a cut cell is the beginning of the whole value, then ``...``.
@@ -188,21 +190,21 @@ class GridConformance:
         chosen += [(page.rows[0], name) for name in page.rows[0] if not page.rows[0].is_cut(name)]
         for row, name in chosen:
             whole: Cell = await target.driver.fetch_cell(CellRequest(key=row.key, column=name))
-            shown: Cell = MISSING if row.is_missing(name) else row[name]
-            if isinstance(shown, CutJson | CutText):
+            page_cell: Cell = MISSING if row.is_missing(name) else row[name]
+            if isinstance(page_cell, CutJson | CutText):
                 assert not is_cut(whole), f"{name}: the whole value is cut too"
-                assert isinstance(whole, Json if isinstance(shown, CutJson) else str)
-                assert shown.endswith(ELLIPSIS)
-                assert len(whole) > len(shown) - len(ELLIPSIS)
-                assert whole.startswith(shown.removesuffix(ELLIPSIS)), (
+                assert isinstance(whole, Json if isinstance(page_cell, CutJson) else str)
+                assert page_cell.endswith(ELLIPSIS)
+                assert len(whole) > len(page_cell) - len(ELLIPSIS)
+                assert whole.startswith(page_cell.removesuffix(ELLIPSIS)), (
                     f"{name}: the cut cell is not the beginning of the value"
                 )
-            elif isinstance(shown, CutBytes):
+            elif isinstance(page_cell, CutBytes):
                 assert type(whole) is bytes, name
-                assert whole.startswith(shown), f"{name}: the cut cell is not the beginning of the value"
-                assert len(whole) > len(shown), name
+                assert whole.startswith(page_cell), f"{name}: the cut cell is not the beginning of the value"
+                assert len(whole) > len(page_cell), name
             elif name not in computed or whole is not None:
-                assert (type(whole), whole) == (type(shown), shown), name
+                assert (type(whole), whole) == (type(page_cell), page_cell), name
 
     async def test_a_cell_of_a_missing_row_is_told(self, target: Target) -> None:
         """`fetch_cell` of a row that is gone raises RowNotFoundError."""

@@ -20,7 +20,7 @@ async def _level(target: Target, request: ObjectsRequest) -> list[Object]:
     seen: set[str] = set()
     while True:
         part: ObjectList = await target.driver.list_objects(request)
-        objects += [each for each in part if each.parent == request.parent]
+        objects += [child for child in part if child.parent == request.parent]
         if part.next is None:
             return objects
         assert part.next not in seen, "a cursor repeats"
@@ -35,7 +35,7 @@ async def _tree(target: Target) -> list[Object]:
         assert len(branches) == len(set(branches)), "a branch is listed below itself, or twice"
         level = await _level(target, ObjectsRequest(parent=parent))
         objects += level
-        branches += [each.name for each in level if each.branch]
+        branches += [child.name for child in level if child.branch]
     return objects
 
 
@@ -52,7 +52,7 @@ class ObjectConformance:
         """`list_objects` names the object, no name twice, and its number of rows, if any, is right."""
         target.needs("list_objects")
         listed = await _tree(target)
-        objects = {each.name: each for each in listed}
+        objects = {listed_object.name: listed_object for listed_object in listed}
         assert len(objects) == len(listed), "a name is listed twice"
         assert target.object in objects
         assert objects[target.object].rows in (None, target.rows)

@@ -96,8 +96,8 @@ async def _free(target: Target, split: ExportSplit) -> None:
 
 async def _lines(target: Target, request: ExportRequest, share: str | None = None) -> list[bytes]:
     lines: list[bytes] = []
-    more: dict[str, Any] = {"share": share, "keep_alive": 120 if share is not None else 0}
-    async with aclosing(target.driver.export_rows(replace(request, **more))) as stream:
+    options: dict[str, Any] = {"share": share, "keep_alive": 120 if share is not None else 0}
+    async with aclosing(target.driver.export_rows(replace(request, **options))) as stream:
         async for part in stream:
             assert share is None or part.checkpoint is None, "a share has no checkpoints"
             lines += part.data.splitlines()

@@ -68,6 +68,6 @@ class DriverConformance(
         """Reject a conformance test that was overridden or switched off without a reason."""
         super().__init_subclass__()
         for name in [name for name in dir(DriverConformance) if name.startswith("test_")]:
-            found = getattr(cls, name)
-            if found is not getattr(DriverConformance, name) and not getattr(found, "deviation", ""):
+            test = getattr(cls, name)
+            if test is not getattr(DriverConformance, name) and not getattr(test, "deviation", ""):
                 raise TypeError(f"{cls.__name__} overrides {name} of the contract without @deviates('reason')")

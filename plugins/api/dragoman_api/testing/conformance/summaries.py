@@ -37,10 +37,10 @@ class SummaryConformance:
         rows = await target.all_rows()
         summarized = 0
         for column in columns:
-            found = await _summary(target, column)
-            if found is not None:
+            summary = await _summary(target, column)
+            if summary is not None:
                 summarized += 1
-                _check(found, column, [row[column.name] for row in rows])
+                _check(summary, column, [row[column.name] for row in rows])
         assert summarized, "no column can be summarized"
 
     async def test_a_summary_goes_by_its_filter(self, target: Target) -> None:
@@ -50,18 +50,18 @@ class SummaryConformance:
             if Operator.NOT_NULL not in column.operators:
                 continue
             where = await target.compile(Filter(column.name, Operator.NOT_NULL))
-            if (found := await _summary(target, column, where)) is not None:
-                assert found.rows == await target.count(where=where), column.name
-                if Figure.MISSING not in found.approximate and found.missing is not None:
-                    assert found.missing == 0, column.name
+            if (summary := await _summary(target, column, where)) is not None:
+                assert summary.rows == await target.count(where=where), column.name
+                if Figure.MISSING not in summary.approximate and summary.missing is not None:
+                    assert summary.missing == 0, column.name
 
     async def test_a_summary_has_no_more_than_was_asked_for(self, target: Target) -> None:
         """`values` and `buckets` bound the lists of a summary, and 0 means none; an unknown column is a QueryError."""
         target.needs("describe_object", "summarize_column")
         for column in (await target.describe()).columns:
-            for most in (0, 1):
-                if (found := await _summary(target, column, values=most, buckets=most)) is not None:
-                    assert max(len(found.values), len(found.buckets)) <= most, column.name
+            for limit in (0, 1):
+                if (summary := await _summary(target, column, values=limit, buckets=limit)) is not None:
+                    assert max(len(summary.values), len(summary.buckets)) <= limit, column.name
         with pytest.raises(QueryError):
             await target.driver.summarize_column(SummaryRequest(object=target.object, column="no such column"))
 
@@ -71,12 +71,12 @@ class SummaryConformance:
         target.given("reads")
         for text in ["", *target.reads, *target.writes, *(text for text, _, _ in target.broken)]:
             for position in {*range(0, len(text), 7), len(text)}:
-                found = await _complete(target, text, position)
-                assert len(found.suggestions) <= MAX_SUGGESTIONS
-                for each in found.suggestions:
-                    assert 0 <= each.start <= position <= each.end <= len(text), (text, position)
-                    assert 0 < len(each.text) <= SUGGESTION_TEXT
-                    assert not {*each.text} & {*"\r\n"}, each.text
+                completion = await _complete(target, text, position)
+                assert len(completion.suggestions) <= MAX_SUGGESTIONS
+                for suggestion in completion.suggestions:
+                    assert 0 <= suggestion.start <= position <= suggestion.end <= len(text), (text, position)
+                    assert 0 < len(suggestion.text) <= SUGGESTION_TEXT
+                    assert not {*suggestion.text} & {*"\r\n"}, suggestion.text
             for position in (-1, len(text) + 1):
                 with pytest.raises(QueryError):
                     await _complete(target, text, position)
@@ -93,20 +93,20 @@ class SummaryConformance:
         for begun in (text[: at + 1], text[: at + len(target.object)]):
             await _complete(target, begun, len(begun))
             mark = target.sent()
-            found = await _complete(target, begun, len(begun))
+            completion = await _complete(target, begun, len(begun))
             assert target.since(mark) == []
-            made = {
-                begun[: each.start] + each.text + begun[each.end :]
-                for each in found.suggestions
-                if each.kind is SuggestionKind.OBJECT
+            completed = {
+                begun[: suggestion.start] + suggestion.text + begun[suggestion.end :]
+                for suggestion in completion.suggestions
+                if suggestion.kind is SuggestionKind.OBJECT
             }
-            assert text[: at + len(target.object)] in made or found.more, begun
+            assert text[: at + len(target.object)] in completed or completion.more, begun
 
 
 async def _summary(
-    target: Target, column: Column, where: CompiledFilter | None = None, **more: Any
+    target: Target, column: Column, where: CompiledFilter | None = None, **options: Any
 ) -> ColumnSummary | None:
-    request = SummaryRequest(object=target.object, column=column.name, filter=where, **more)
+    request = SummaryRequest(object=target.object, column=column.name, filter=where, **options)
     try:
         summary: ColumnSummary = await target.driver.summarize_column(request)
     except UnsupportedOperationError as error:
@@ -123,40 +123,42 @@ async def _complete(target: Target, text: str, position: int) -> Completion:
     return completion
 
 
-def _check(found: ColumnSummary, column: Column, cells: list[Cell]) -> None:
-    name, exact = column.name, {*Figure} - {*found.approximate, *found.absent}
+def _check(summary: ColumnSummary, column: Column, cells: list[Cell]) -> None:
+    name, exact = column.name, {*Figure} - {*summary.approximate, *summary.absent}
     if Figure.ROWS in exact:
-        assert found.rows == len(cells), name
-    for one, other in pairwise(found.buckets):
-        assert one.upper == other.lower, f"{name}: a gap between buckets"
-    counts = [each.rows for each in found.values]
-    assert min([*counts, *(each.rows for each in found.buckets)], default=0) >= 0, name
+        assert summary.rows == len(cells), name
+    for bucket, other in pairwise(summary.buckets):
+        assert bucket.upper == other.lower, f"{name}: a gap between buckets"
+    counts = [value_count.rows for value_count in summary.values]
+    assert min([*counts, *(bucket.rows for bucket in summary.buckets)], default=0) >= 0, name
     assert counts == sorted(counts, reverse=True) or Figure.VALUES not in exact, f"{name}: not the most frequent first"
     if any(isinstance(cell, Json) or is_cut(cell) for cell in cells):
         return  # an array is not a cell of its elements
-    held: Counter[Any] = Counter(cell for cell in cells if cell is not None)
-    if Figure.MISSING in exact and found.missing is not None:
-        assert found.missing == len(cells) - held.total(), name
-    if Figure.DISTINCT in exact and found.distinct is not None:
-        assert found.distinct == len(held), name
+    frequencies: Counter[Any] = Counter(cell for cell in cells if cell is not None)
+    if Figure.MISSING in exact and summary.missing is not None:
+        assert summary.missing == len(cells) - frequencies.total(), name
+    if Figure.DISTINCT in exact and summary.distinct is not None:
+        assert summary.distinct == len(frequencies), name
     if Figure.VALUES in exact and (column.kind in _SCALARS or column.kind.numeric):
-        assert {each.value: each.rows for each in found.values}.items() <= held.items(), name
-        assert counts == [number for _, number in held.most_common(len(counts))], name
-    numbers = [cell for cell in held if isinstance(cell, int | float | Decimal)]
-    if column.kind.numeric and numbers and len(numbers) == len(held):
-        _check_numbers(found, name, exact, held)
+        assert {value_count.value: value_count.rows for value_count in summary.values}.items() <= frequencies.items(), (
+            name
+        )
+        assert counts == [number for _, number in frequencies.most_common(len(counts))], name
+    numbers = [cell for cell in frequencies if isinstance(cell, int | float | Decimal)]
+    if column.kind.numeric and numbers and len(numbers) == len(frequencies):
+        _check_numbers(summary, name, exact, frequencies)
 
 
-def _check_numbers(found: ColumnSummary, name: str, exact: set[Figure], held: Counter[Any]) -> None:
+def _check_numbers(summary: ColumnSummary, name: str, exact: set[Figure], frequencies: Counter[Any]) -> None:
     if Figure.MINIMUM in exact:
-        assert found.minimum == min(held), name
+        assert summary.minimum == min(frequencies), name
     if Figure.MAXIMUM in exact:
-        assert found.maximum == max(held), name
+        assert summary.maximum == max(frequencies), name
     if Figure.BUCKETS in exact:
-        for bucket in found.buckets:
+        for bucket in summary.buckets:
             low, high = bucket.lower, bucket.upper
             assert isinstance(low, int | float | Decimal)
             assert isinstance(high, int | float | Decimal)
             assert low < high, name
-            assert bucket.rows == sum(n for cell, n in held.items() if low <= cell < high), name
-        assert sum(bucket.rows for bucket in found.buckets) == held.total(), name
+            assert bucket.rows == sum(n for cell, n in frequencies.items() if low <= cell < high), name
+        assert sum(bucket.rows for bucket in summary.buckets) == frequencies.total(), name

@@ -81,7 +81,7 @@ class TimeConformance:
                 continue
             following = await target.page(time=time, limit=1, offset=1, cursor=page.next)
             assert not {identity(key) for key in following.keys} & {identity(key) for key in page.keys}
-            for other in [each for each in times if each != time]:
+            for other in [t for t in times if t != time]:
                 with pytest.raises(QueryError):
                     await target.page(time=other, limit=1, offset=1, cursor=page.next)
 
