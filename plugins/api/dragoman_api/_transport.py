@@ -21,7 +21,7 @@ class Connector(aiohttp.TCPConnector):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self._used = WeakSet[object]()
+        self._used_protocols = WeakSet[object]()
 
     async def connect(
         self,
@@ -34,8 +34,8 @@ class Connector(aiohttp.TCPConnector):
             connection = await super().connect(req, traces, timeout)
             protocol = connection.protocol
             assert protocol is not None
-            if protocol not in self._used:
-                self._used.add(protocol)
+            if protocol not in self._used_protocols:
+                self._used_protocols.add(protocol)
                 return connection
             try:
                 for _ in range(2):  # the loop looks for what has arrived in one turn, and reads it in the next

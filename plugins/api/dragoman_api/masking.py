@@ -79,29 +79,29 @@ class Mask:
     """
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        self._known: set[str] = set()
+        self._secret_forms: set[str] = set()
         self._learned: deque[str] = deque(maxlen=LEARNED)
-        self._made: list[str] | None = None
+        self._all_forms: list[str] | None = None
         self.add(secrets)
 
     def add(self, secrets: Iterable[str]) -> None:
         """Add secrets to mask from now on."""
-        self._known.update(form for secret in secrets for form in _forms(secret))
-        self._made = None
+        self._secret_forms.update(form for secret in secrets for form in _forms(secret))
+        self._all_forms = None
 
     def learn(self, token: str) -> None:
         """Mask a token, which is replaced by others later: the last `LEARNED` are masked."""
         if token in self._learned:
             self._learned.remove(token)
         self._learned.append(token)
-        self._made = None
+        self._all_forms = None
 
     @property
     def _forms(self) -> list[str]:
         """All spellings; made when a text is masked, so that learning is cheap however often a driver learns."""
-        if self._made is None:
-            self._made = sorted(self._known.union(*map(_forms, self._learned)))
-        return self._made
+        if self._all_forms is None:
+            self._all_forms = sorted(self._secret_forms.union(*map(_forms, self._learned)))
+        return self._all_forms
 
     def __call__(self, text: str) -> str:
         """Return a text with a mark in place of each known secret."""
@@ -209,14 +209,14 @@ class MaskedStream:
 
     def __init__(self, mask: Mask) -> None:
         self._mask = mask
-        self._held = ""
+        self._text = ""
         self._waiting: list[str] = []  # pieces not yet looked at, short beside what is held
         self._covered = 0  # its leading characters that belong to a secret whose mark was already returned
 
     def feed(self, text: str) -> str:
         """Take a piece and return the masked text that is final."""
         self._waiting.append(text)
-        if _SPARE * sum(map(len, self._waiting)) < len(self._held):  # else a long secret is read again for each letter
+        if _SPARE * sum(map(len, self._waiting)) < len(self._text):  # else a long secret is read again for each letter
             return ""
         self._take()
         return self._give(whole=False)
@@ -224,18 +224,18 @@ class MaskedStream:
     def end(self, *, torn: bool = False) -> str:
         """Return the rest; if the text is `torn`, also mask the beginning of a secret at its end."""
         self._take()
-        rest = self._held.translate(_BREAKS)
+        rest = self._text.translate(_BREAKS)
         half = self._mask.unfinished(rest) if torn else len(rest)
         masked_text = self._give(whole=len(rest) - half < SHORTEST)
-        self._held, self._covered = "", 0
+        self._text, self._covered = "", 0
         return masked_text if len(rest) - half < SHORTEST else masked_text + MARK
 
     def _take(self) -> None:
-        self._held += "".join(self._waiting)
+        self._text += "".join(self._waiting)
         self._waiting.clear()
 
     def _give(self, *, whole: bool) -> str:
-        text, compact = self._held, self._held.translate(_BREAKS)
+        text, compact = self._text, self._text.translate(_BREAKS)
         cut = len(compact) if whole else self._mask.unfinished(compact)
         if len(compact) == len(text):
             places: Any = range(len(text) + 1)
@@ -250,7 +250,7 @@ class MaskedStream:
             covered = max(0, end - cut)
         stop = len(text) if cut == len(compact) else places[cut]
         parts.append(text[at:stop])
-        self._held, self._covered = text[max(at, stop) :], covered
+        self._text, self._covered = text[max(at, stop) :], covered
         return "".join(parts)
 
 

@@ -150,10 +150,10 @@ class _Work:
         origin: Callable[[], Origin] | None,
     ) -> None:
         self.release = choice.expect()
-        self._files, self._store, self._registry, self._given = choice.files, store, registry, host
+        self._files, self._store, self._registry, self._explicit_host = choice.files, store, registry, host
         self._on_progress, self._trusted, self._origin = on_progress, trusted, origin
         self._done, self._total = 0, sum(wheel.size for wheel in self._files)
-        self._held, self._began = ExitStack(), time.time()
+        self._locks, self._began = ExitStack(), time.time()
         self._turn: int | None = None
         self._waited = False
 
@@ -171,13 +171,13 @@ class _Work:
                 anyio.from_thread.run_sync(self._on_progress, "wait", 0, 0)
             self._waited = True
             return None
-        self._held.callback(os.close, turn)
+        self._locks.callback(os.close, turn)
         if self._waited and (failure := _failure(turn, self._began)) is not None:
             raise failure
         self._turn = turn
         # This shared lock keeps new trees, which no generation names yet, from being collected.
         self._store.trees.folder.mkdir(parents=True, exist_ok=True)
-        self._held.callback(os.close, share(self._store.trees.folder))
+        self._locks.callback(os.close, share(self._store.trees.folder))
         return self._already() or self._prepare()
 
     def note(self, error: DragomanError) -> None:
@@ -190,7 +190,7 @@ class _Work:
 
     def close(self) -> None:
         """Release the locks."""
-        self._held.close()
+        self._locks.close()
 
     def activate(self, manifest: Manifest, trees: list[str]) -> Generation:
         """Make the unpacked release the active generation."""
@@ -207,7 +207,7 @@ class _Work:
 
     @cached_property
     def _host(self) -> Host:
-        return self._given or Host.here()
+        return self._explicit_host or Host.here()
 
     def _already(self) -> Generation | None:
         """Find the release among the installed ones, intact; a caller that waited finds the other's installation."""

@@ -130,7 +130,7 @@ class _Reader(io.RawIOBase):
     def __init__(self, sock: socket.socket, pace: _Pace) -> None:
         self.in_head, self._received = True, 0
         self._sock, self._pace = sock, pace
-        self._held = sock.makefile("rb", buffering=0)  # keeps the socket open after its connection closes it
+        self._socket_file = sock.makefile("rb", buffering=0)  # keeps the socket open after its connection closes it
 
     def makefile(self, _mode: str) -> io.BufferedReader:
         return io.BufferedReader(self)
@@ -147,7 +147,7 @@ class _Reader(io.RawIOBase):
 
     def close(self) -> None:
         if not self.closed:
-            self._held.close()
+            self._socket_file.close()
         super().close()
 
 

@@ -32,10 +32,10 @@ class Stretch:
         at: The place in `text` that is read next.
     """
 
-    __slots__ = ("_made", "_origins", "_parts", "_size", "at", "cut", "end", "following", "unended")
+    __slots__ = ("_offsets", "_origins", "_parts", "_size", "at", "cut", "end", "following", "unended")
 
     def __init__(self, start: int) -> None:
-        self._made, self._origins = [0], [start]
+        self._offsets, self._origins = [0], [start]
         self._parts: list[str] = []
         self._size = 0
         self.at, self.end = 0, start
@@ -51,8 +51,8 @@ class Stretch:
 
     def origin(self, at: int) -> int:
         """Return where a place of `text` is in the original text."""
-        piece = bisect_right(self._made, at) - 1
-        return self._origins[piece] + at - self._made[piece]
+        piece = bisect_right(self._offsets, at) - 1
+        return self._origins[piece] + at - self._offsets[piece]
 
     def add(self, part: str) -> None:
         """Add a part of the text."""
@@ -61,7 +61,7 @@ class Stretch:
 
     def go_to(self, origin: int) -> None:
         """Add what follows from a place of the original text."""
-        self._made.append(self._size)
+        self._offsets.append(self._size)
         self._origins.append(origin)
 
 

@@ -96,16 +96,16 @@ class Outcomes:
     """
 
     def __init__(self) -> None:
-        self._told: dict[int, Outcome] = {}
+        self._by_change: dict[int, Outcome] = {}
 
     @property
     def told(self) -> list[Outcome]:
         """One outcome for each change that was told, in the order in which they were told first."""
-        return list(self._told.values())
+        return list(self._by_change.values())
 
     def of(self, change: int) -> Outcome:
         """Return the outcome of a change. Raises KeyError if none was told."""
-        return self._told[change]
+        return self._by_change[change]
 
     def tell(self, changes: Sequence[int], outcome: Outcome) -> None:
         """Record the outcome of a row for each of its changes; its number of the change does not matter.
@@ -114,10 +114,10 @@ class Outcomes:
         change is known to be applied.
         """
         for number in changes:
-            before = self._told.get(number)
+            before = self._by_change.get(number)
             unknown = before is not None and before.status is OutcomeStatus.UNKNOWN
             if not unknown or outcome.status in (OutcomeStatus.APPLIED, OutcomeStatus.UNKNOWN):
-                self._told[number] = replace(outcome, change=number)
+                self._by_change[number] = replace(outcome, change=number)
 
     def sending(self, changes: Sequence[int], *, row: RowId | None = None) -> Sending:
         """Send one request in a `with` block: an error of the block is the outcome of its changes.
@@ -135,7 +135,7 @@ class Outcomes:
         """Return one outcome for each planned change, unknown where none was told."""
         planned = (number for request in plan.planned for number in request.changes)
         untold = Outcome(change=0, status=OutcomeStatus.UNKNOWN, reason=_UNTOLD)
-        return [self._told.get(number) or replace(untold, change=number) for number in dict.fromkeys(planned)]
+        return [self._by_change.get(number) or replace(untold, change=number) for number in dict.fromkeys(planned)]
 
 
 class Sending(msgspec.Struct, frozen=True):

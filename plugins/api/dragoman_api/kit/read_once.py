@@ -29,13 +29,13 @@ class ReadOnce(Generic[T]):
             read: Reads a value from the server.
         """
         self._read = read
-        self._kept: OrderedDict[str, tuple[T | None, float]] = OrderedDict()
+        self._values: OrderedDict[str, tuple[T | None, float]] = OrderedDict()
         self._reading = anyio.Lock()
 
     async def get(self, name: str) -> T | None:
         """Return a value; None if it could not be read within five seconds, which is tried again after a minute."""
         async with self._reading:
-            value, again = self._kept.get(name, (None, 0.0))
+            value, again = self._values.get(name, (None, 0.0))
             if anyio.current_time() < again:
                 return value
             fresh_value = None
@@ -49,7 +49,7 @@ class ReadOnce(Generic[T]):
 
     def keep(self, name: str, value: T | None) -> None:
         """Keep a value that was read elsewhere; the least recently read ones make room."""
-        self._kept[name] = value, anyio.current_time() + _PAUSE if value is None else float("inf")
-        self._kept.move_to_end(name)
-        while len(self._kept) > _MOST:
-            self._kept.popitem(last=False)
+        self._values[name] = value, anyio.current_time() + _PAUSE if value is None else float("inf")
+        self._values.move_to_end(name)
+        while len(self._values) > _MOST:
+            self._values.popitem(last=False)
