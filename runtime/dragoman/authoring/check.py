@@ -79,8 +79,8 @@ class Checked(msgspec.Struct, kw_only=True):
 
 def rules() -> dict[str, str]:
     """Return the rules of a check: code → when a driver breaks it."""
-    found: dict[str, str] = json.loads(files(__package__).joinpath("rules.json").read_text(encoding="utf-8"))
-    return found
+    descriptions: dict[str, str] = json.loads(files(__package__).joinpath("rules.json").read_text(encoding="utf-8"))
+    return descriptions
 
 
 async def check(made: Built, *, policy: Policy = "auto", cache: Path | None = None) -> Checked:
@@ -98,7 +98,8 @@ async def check(made: Built, *, policy: Policy = "auto", cache: Path | None = No
     if manifest is None:
         return checked
     missing = {
-        each: [hook for hook in _NEEDS.get(each, ()) if hook not in manifest.hooks] for each in manifest.capabilities
+        capability: [hook for hook in _NEEDS.get(capability, ()) if hook not in manifest.hooks]
+        for capability in manifest.capabilities
     }
     for capability, hooks in missing.items():
         if hooks:
@@ -110,30 +111,31 @@ async def check(made: Built, *, policy: Policy = "auto", cache: Path | None = No
     return checked
 
 
-async def _try(made: Built, manifest: Manifest, checked: Checked, *, policy: Policy, cache: Path | None) -> None:
+async def _try(build: Built, manifest: Manifest, checked: Checked, *, policy: Policy, cache: Path | None) -> None:
     """Run the access recorder, judge what the driver does, and compare its hooks with the manifest."""
     denied: list[str] = []
-    launch = Launch(driver=access_recorder.ENTRY, trees=made.trees, policy=policy, trusted=made.own, cache=cache)
+    launch = Launch(driver=access_recorder.ENTRY, trees=build.trees, policy=policy, trusted=build.own, cache=cache)
     async with await anyio.create_tcp_listener(local_host="127.0.0.1") as server, background() as tasks:
         tasks.start_soon(server.serve, _refuse)
         record = partial(_recorded, launch, manifest, checked, port=_port_of(server))
-        found = await record(denied=denied)
+        recording = await record(denied=denied)
         for _ in range(IMPORTS - 1):
-            if found.failure or found.seconds <= IMPORT_SECONDS:
+            if recording.failure or recording.seconds <= IMPORT_SECONDS:
                 break
             again = await record(denied=[])
-            found.seconds = found.seconds if again.failure else min(found.seconds, again.seconds)
-    reasons = await anyio.to_thread.run_sync(_undeclared, found.notes, launch, manifest)
+            recording.seconds = recording.seconds if again.failure else min(recording.seconds, again.seconds)
+    reasons = await anyio.to_thread.run_sync(_undeclared, recording.notes, launch, manifest)
     reasons += [
-        f"During connect, it tried to reach {each}, which is not the connection's host and port." for each in denied
+        f"During connect, it tried to reach {address}, which is not the connection's host and port."
+        for address in denied
     ]
     checked.faults += [Fault("undeclared-access", reason) for reason in dict.fromkeys(reasons)]
-    checked.import_seconds = found.seconds
-    if found.failure:
-        checked.faults.append(Fault("import-failed", f"{manifest.entry}: {found.failure[:SHOWN]}."))
+    checked.import_seconds = recording.seconds
+    if recording.failure:
+        checked.faults.append(Fault("import-failed", f"{manifest.entry}: {recording.failure[:SHOWN]}."))
         return
-    if found.seconds > IMPORT_SECONDS:
-        reason = f"Importing it takes {found.seconds:.2f} s of CPU time; {IMPORT_SECONDS:g} s are allowed."
+    if recording.seconds > IMPORT_SECONDS:
+        reason = f"Importing it takes {recording.seconds:.2f} s of CPU time; {IMPORT_SECONDS:g} s are allowed."
         checked.faults.append(Fault("import-time", reason))
     try:
         await smoke_test(replace(launch, driver=manifest.entry), manifest)
@@ -160,21 +162,23 @@ async def _recorded(launch: Launch, manifest: Manifest, checked: Checked, *, por
     profile = make_profile(connection, values, scheme=scheme, secrets=secrets, files={})
     launch = replace(launch, approved=tuple(profile.reach), profile=profile)
     launch = granted(launch, manifest.permissions)
-    found = _Found()
-    async with Worker(launch, on_denied=lambda host, wanted: denied.append(f"{host}:{wanted or '…'}")) as worker:
+    recording = _Found()
+    async with Worker(
+        launch, on_denied=lambda host, denied_port: denied.append(f"{host}:{denied_port or '…'}")
+    ) as worker:
         checked.sandbox = str(worker.report)
         try:
-            told = await worker.call("describe_object", manifest.entry, deadline=CONNECT_SECONDS)
-            found = decode((told.structure or "").encode(), _Found)
-            if not found.failure and "connect" in manifest.hooks:
+            description = await worker.call("describe_object", manifest.entry, deadline=CONNECT_SECONDS)
+            recording = decode((description.structure or "").encode(), _Found)
+            if not recording.failure and "connect" in manifest.hooks:
                 await worker.call("connect", deadline=CONNECT_SECONDS)
-                told = await worker.call("describe_object", "", deadline=CONNECT_SECONDS)
-                found.notes = decode((told.structure or "").encode(), _Found).notes
+                description = await worker.call("describe_object", "", deadline=CONNECT_SECONDS)
+                recording.notes = decode((description.structure or "").encode(), _Found).notes
         except DragomanError as error:  # the driver ended or blocked its process
-            found.failure = error.message
+            recording.failure = error.message
         except Unreadable as error:  # the driver can corrupt the report, since it shares the process
-            found.failure = f"the report of the probe cannot be read ({error})"
-    return found
+            recording.failure = f"the report of the probe cannot be read ({error})"
+    return recording
 
 
 def _port_of(listener: MultiListener[Any]) -> int:
@@ -194,16 +198,16 @@ def _undeclared(notes: list[Note], launch: Launch, manifest: Manifest) -> list[s
     lockdown = configure(launch, find_host_imports(launch.cache)).lockdown
     roots = [os.path.realpath(path) for path in (*lockdown.readable, *lockdown.listable)]
 
-    def allowed(kind: str, what: str) -> bool:
+    def allowed(kind: str, subject: str) -> bool:
         if kind == "load":  # `import ctypes` opens the interpreter itself
-            return "native-code" in manifest.permissions or what == "None"
-        if kind not in ("read", "list") or "\0" in what:
+            return "native-code" in manifest.permissions or subject == "None"
+        if kind not in ("read", "list") or "\0" in subject:
             return False
-        return any(os.path.commonpath((os.path.realpath(what), root)) == root for root in roots)
+        return any(os.path.commonpath((os.path.realpath(subject), root)) == root for root in roots)
 
-    def told(stage: str, kind: str, what: str, where: str) -> str:
+    def told(stage: str, kind: str, subject: str, where: str) -> str:
         behind = f" ({where[:SHOWN]})" if where else ""
-        tried = f"it tried to {_VERBS.get(kind, 'do')} {what[:SHOWN]!r}"
+        tried = f"it tried to {_VERBS.get(kind, 'do')} {subject[:SHOWN]!r}"
         return f"During {stage[:SHOWN]}, {tried}, which is not granted{behind}."
 
     return [told(*note) for note in notes if not allowed(note[1], note[2])]

@@ -76,15 +76,17 @@ def close_set(
                     requirement, f"{chosen[name][0]} was chosen already", "narrow the requirement of the driver"
                 )
             continue
-        if (found := _best(requirement, folder)) is None and fetch:
+        if (release := _best(requirement, folder)) is None and fetch:
             _download(folder, str(requirement).partition(";")[0])
-            found = _best(requirement, folder)
-        if found is None:
-            wanted = [str(folder), str(requirement).partition(";")[0]]
-            hint = shlex.join(["pip", "download", "--only-binary=:all:", "--dest", *wanted])
+            release = _best(requirement, folder)
+        if release is None:
+            arguments = [str(folder), str(requirement).partition(";")[0]]
+            hint = shlex.join(["pip", "download", "--only-binary=:all:", "--dest", *arguments])
             raise _unmet(requirement, f"{folder} has no wheel of it", hint)
-        chosen[name] = found
-        todo += [each for wheel in found[1] for each in inspect(wheel, driver=False, native=True).requires]
+        chosen[name] = release
+        todo += [
+            dependency for wheel in release[1] for dependency in inspect(wheel, driver=False, native=True).requires
+        ]
     notes = []
     for project, (version, _) in chosen.items():
         if fetch:
@@ -116,7 +118,7 @@ def _wheels(name: str, folder: Path) -> Iterator[tuple[Version, Path]]:
 
 
 def _files(name: str, version: Version, folder: Path) -> list[Path]:
-    return [file for found, file in _wheels(name, folder) if found == version]
+    return [file for wheel_version, file in _wheels(name, folder) if wheel_version == version]
 
 
 def _best(requirement: Requirement, folder: Path) -> tuple[Version, list[Path]] | None:
@@ -128,20 +130,20 @@ def _best(requirement: Requirement, folder: Path) -> tuple[Version, list[Path]] 
 
 def _uncovered(files: Sequence[Path], python: str) -> dict[str, list[str]]:
     """List the Python versions, by system, that no given wheel supports."""
-    there = {tag for file in files for tag in parse_name(file.name).tags}
+    wheel_tags = {tag for file in files for tag in parse_name(file.name).tags}
     missing: dict[str, list[str]] = {}
     for (system, platforms), version in product(SYSTEMS.items(), PYTHONS):
-        named = ".".join(map(str, version))
-        if python and not parse_range(python).contains(f"{named}.99"):
+        python_version = ".".join(map(str, version))
+        if python and not parse_range(python).contains(f"{python_version}.99"):
             continue
         interpreter = f"cp{version[0]}{version[1]}"
         accepted = (*cpython_tags(version, platforms=platforms), *compatible_tags(version, interpreter, platforms))
-        if not there & {str(tag) for tag in accepted}:
-            missing.setdefault(system, []).append(named)
+        if not wheel_tags & {str(tag) for tag in accepted}:
+            missing.setdefault(system, []).append(python_version)
     return missing
 
 
-def _download(folder: Path, what: str, *, system: str = "", python: str = "") -> None:
+def _download(folder: Path, requirement: str, *, system: str = "", python: str = "") -> None:
     """Let pip fetch one wheel; the caller detects a wheel that is still missing."""
     if find_spec("pip") is None:
         return
@@ -149,15 +151,15 @@ def _download(folder: Path, what: str, *, system: str = "", python: str = "") ->
     if system:
         words += ["--implementation", "cp", "--python-version", python]
         words += [word for platform in SYSTEMS[system] for word in ("--platform", platform)]
-    subprocess.run([*words, what], capture_output=True, timeout=FETCH_SECONDS, check=False)  # noqa: S603 - pip itself
+    subprocess.run([*words, requirement], capture_output=True, timeout=FETCH_SECONDS, check=False)  # noqa: S603 - pip
 
 
 def write_dependencies(manifest: Path, wheels: Sequence[Path]) -> None:
     """Write wheels with their hashes into a `driver.json`, and keep the layout of the rest."""
-    entries = [{"file": one.name, "sha256": digest_of(one)} for one in wheels]
+    entries = [{"file": wheel.name, "sha256": digest_of(wheel)} for wheel in wheels]
     lines = ",\n".join(f"    {json.dumps(entry)}" for entry in entries)
     text, listed = manifest.read_text(encoding="utf-8"), f'"dependencies": [\n{lines}\n  ]'
-    text, there = re.subn(r'"dependencies"\s*:\s*\[[^\]]*\]', lambda _: listed, text)
-    if not there:
+    text, replacements = re.subn(r'"dependencies"\s*:\s*\[[^\]]*\]', lambda _: listed, text)
+    if not replacements:
         text = f"{text.rstrip().removesuffix('}').rstrip()},\n  {listed}\n}}\n"
     write(manifest, text.encode())

@@ -104,7 +104,7 @@ def shortfall(tested: Conformance, project: Path) -> tuple[str, str]:
         return "", ""
     test = "dragoman driver test" + ("" if str(project) == "." else f" {shell_word(str(project))}")
     if tested.failures or tested.denied:
-        return next(iter([*tested.failures, *(f"it tried to reach {each}" for each in tested.denied)])), test
+        return next(iter([*tested.failures, *(f"it tried to reach {address}" for address in tested.denied)])), test
     if tested.count("passed"):
         return "its tests opened it outside the sandbox", "open it with the fixture 'open_driver' in its tests"
     if tested.unserved:
@@ -135,41 +135,41 @@ def run_conformance(made: Built, *, policy: Policy = "auto", live: Path | None =
         enforce(measured_level(), policy=policy, trusted=True)
     with scratch_folder() as temporary:
         notes, results = temporary / "notes.ndjson", temporary / "results.json"
-        told: dict[str, Any] = {"trees": [str(tree) for tree in made.trees], "policy": policy, "notes": str(notes)}
-        told["permissions"] = made.report.manifest.permissions if made.report.manifest else ()
+        settings: dict[str, Any] = {"trees": [str(tree) for tree in made.trees], "policy": policy, "notes": str(notes)}
+        settings["permissions"] = made.report.manifest.permissions if made.report.manifest else ()
         words = [sys.executable, "-m", "pytest", "-q", "-rf", "-p", "no:cacheprovider"]
         words += ["--open-with", OPENER, "--report", str(results), *(["--live", str(live.absolute())] if live else [])]
         # The tests import the driver class for its name, which also imports its dependencies.
         env = {name: value for name, value in os.environ.items() if name != "PYTHONOPTIMIZE"}  # the kit asserts
-        env |= {VARIABLE: json.dumps(told), "PYTHONPATH": os.pathsep.join(told["trees"])}
+        env |= {VARIABLE: json.dumps(settings), "PYTHONPATH": os.pathsep.join(settings["trees"])}
         done = subprocess.run(  # noqa: S603 - this interpreter, on the author's own tests
             words, cwd=made.project, env=env, capture_output=True, text=True, timeout=TEST_SECONDS, check=False
         )
-        said = done.stdout + done.stderr
+        output = done.stdout + done.stderr
         if done.returncode not in (0, 1) or not results.is_file():
-            raise _not_run(made.project, said, done.returncode)
+            raise _not_run(made.project, output, done.returncode)
         lines = [json.loads(line) for line in notes.read_text().splitlines()] if notes.is_file() else []
         tested = _tested(made, json.loads(results.read_text(encoding="utf-8")), lines)
     if done.returncode and not tested.failures:  # another test than those failed
-        tested.failures += re.findall(r"^(?:FAILED|ERROR) (.+)$", said, re.MULTILINE) or ["pytest failed"]
+        tested.failures += re.findall(r"^(?:FAILED|ERROR) (.+)$", output, re.MULTILINE) or ["pytest failed"]
     if live and not set(tested.engines) - {"fake"}:
         tested.failures.append(f"no conformance test ran on a server of {live.name}; are the tests marked live(TYPE)?")
     report = json.dumps(msgspec.structs.asdict(tested), indent=1, ensure_ascii=False)
     write(made.project / REPORT, f"{report}\n".encode())
-    return tested, said
+    return tested, output
 
 
-def _tested(made: Built, tests: list[dict[str, str]], notes: list[dict[str, Any]]) -> Conformance:
-    assert made.report.name is not None
+def _tested(build: Built, tests: list[dict[str, str]], notes: list[dict[str, Any]]) -> Conformance:
+    assert build.report.name is not None
     levels = sorted({note["sandbox"] for note in notes})
     tested = Conformance(
-        plugin=made.name,
-        version=made.report.name.version,
-        wheel=made.wheel.name,
-        sha256=made.report.sha256,
+        plugin=build.name,
+        version=build.report.name.version,
+        wheel=build.wheel.name,
+        sha256=build.report.sha256,
         api=installed_version("dragoman-api"),
         sandbox=", ".join(levels) or "none",
-        denied=sorted({each for note in notes for each in note["denied"]}),
+        denied=sorted({address for note in notes for address in note["denied"]}),
         python=platform.python_version(),
         system=f"{platform.system()} {platform.machine()}",
     )
@@ -177,24 +177,24 @@ def _tested(made: Built, tests: list[dict[str, str]], notes: list[dict[str, Any]
     ran = [test for test in tests if test["engine"] != "no server"]
     for test in ran:
         counts.setdefault(test["engine"], Counter())[test["outcome"]] += 1
-        said = f"{test['test']} on {test['engine']}: {test['reason']}"
+        summary = f"{test['test']} on {test['engine']}: {test['reason']}"
         if test["outcome"] == "failed":
-            tested.failures.append(said)
+            tested.failures.append(summary)
         elif test["reason"].startswith("deviates: "):
-            tested.deviations.append(said)
+            tested.deviations.append(summary)
     tested.engines = {name: dict(count) for name, count in counts.items()}
     tested.skips = dict(
         Counter(test["reason"].removeprefix("Skipped: ") for test in ran if test["outcome"] == "skipped")
     )
     tested.unserved = len(tests) - len(ran)
-    tested.hooks = sorted(HOOKS.keys() - {*made.report.manifest.hooks} - {"close"}) if made.report.manifest else []
+    tested.hooks = sorted(HOOKS.keys() - {*build.report.manifest.hooks} - {"close"}) if build.report.manifest else []
     return tested
 
 
-def _not_run(project: Path, said: str, status: int) -> ConfigurationError:
-    lines = said.strip().splitlines() or [""]
+def _not_run(project: Path, output: str, status: int) -> ConfigurationError:
+    lines = output.strip().splitlines() or [""]
     last = next((line for line in lines if line.startswith(("E  ", "ERROR"))), lines[-1])
-    if "No module named pytest" in said:
+    if "No module named pytest" in output:
         hint = "pip install 'dragoman[author]'"
     elif status == _NO_TESTS:
         hint = _DERIVE

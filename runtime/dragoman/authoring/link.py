@@ -39,22 +39,22 @@ def link(path: Path, *, store: Store, wheels: Path | None = None, policy: Policy
         ConfigurationError: It cannot be built.
         SandboxError: It cannot be imported, or its hooks differ from its manifest.
     """
-    with built(path, wheels=wheels) as made:
-        made.expect_sound()
-        manifest = made.report.manifest
+    with built(path, wheels=wheels) as build:
+        build.expect_sound()
+        manifest = build.report.manifest
         assert manifest is not None
-        trees = _trees(made, manifest, store)
+        trees = _trees(build, manifest, store)
         launch = Launch(driver=manifest.entry, trees=trees, policy=policy, trusted=True)
         anyio.run(smoke_test, granted(launch, manifest.permissions), manifest)
-        return store.links.add(manifest, version=made.wheel.name.split("-")[1], trees=trees)
+        return store.links.add(manifest, version=build.wheel.name.split("-")[1], trees=trees)
 
 
-def _trees(made: Built, manifest: Manifest, store: Store) -> tuple[Path, ...]:
+def _trees(build: Built, manifest: Manifest, store: Store) -> tuple[Path, ...]:
     """List the folders to import from; unpack dependencies into the store, as for an installed driver."""
-    project, package = made.project.resolve(), manifest.entry.partition(":")[0].partition(".")[0]
+    project, package = build.project.resolve(), manifest.entry.partition(":")[0].partition(".")[0]
     root = project / "src" if (project / "src" / package).is_dir() else project
     digests = []
-    for number, wheel in enumerate(made.fitting[1:]):
+    for number, wheel in enumerate(build.fitting[1:]):
         with store.trees.staging() as staging:
             unpack(wheel, staging / f"tree-{number}")
             digests.append(store.trees.keep(staging / f"tree-{number}"))

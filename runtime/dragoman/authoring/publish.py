@@ -94,32 +94,32 @@ def publish(
         if dry_run:
             copy = stack.enter_context(scratch_folder()) / "tree"
             path = shutil.copytree(path, copy, ignore=_no_copy, symlinks=True)
-        made, notes = _closed(stack, path, wheels)
-        made.faults[:] = anyio.run(partial(check, made, policy=policy)).faults
-        made.expect_sound()
-        tested = _tested(made, policy, folder)
-        return _publish(made, tested, notes, to=to, dry_run=dry_run, sign=sign or _own(to, own))
+        build, notes = _closed(stack, path, wheels)
+        build.faults[:] = anyio.run(partial(check, build, policy=policy)).faults
+        build.expect_sound()
+        tested = _tested(build, policy, folder)
+        return _publish(build, tested, notes, to=to, dry_run=dry_run, sign=sign or _own(to, own))
 
 
 def _closed(stack: ExitStack, path: Path, wheels: Path | None) -> tuple[Built, list[str]]:
     """Build, and build again if the requirements resolve to a closed set other than the manifest's."""
     folder = wheels or path / "wheels"
-    made = stack.enter_context(built(path, wheels=folder))
-    manifest = made.report.manifest
+    build = stack.enter_context(built(path, wheels=folder))
+    manifest = build.report.manifest
     host = host_projects()
-    needed = [each for each in made.report.requires if project_name(each.name) not in host]
+    needed = [requirement for requirement in build.report.requires if project_name(requirement.name) not in host]
     if manifest is None or not (needed or manifest.dependencies):
-        return made, []
-    chosen, notes = close_set(needed, folder, python=made.report.requires_python, fetch=wheels is None)
-    listed = {(each.file, each.sha256) for each in manifest.dependencies}
+        return build, []
+    chosen, notes = close_set(needed, folder, python=build.report.requires_python, fetch=wheels is None)
+    listed = {(dependency.file, dependency.sha256) for dependency in manifest.dependencies}
     if listed != {(file.name, digest_of(file)) for file in chosen}:
-        there = [file for file in path.rglob("driver.json") if _holds(file, made.report.manifest_data)]
-        if not there:
+        manifest_files = [file for file in path.rglob("driver.json") if _holds(file, build.report.manifest_data)]
+        if not manifest_files:
             text = f"the closed set cannot be recorded: no driver.json in {path} is the wheel's"
             raise ConfigurationError(text, hint="make the build copy driver.json unchanged from the folder")
-        write_dependencies(there[0], chosen)
-        made = stack.enter_context(built(path, wheels=folder))
-    return made, notes
+        write_dependencies(manifest_files[0], chosen)
+        build = stack.enter_context(built(path, wheels=folder))
+    return build, notes
 
 
 def _holds(file: Path, data: bytes) -> bool:
@@ -129,17 +129,17 @@ def _holds(file: Path, data: bytes) -> bool:
         return False
 
 
-def _tested(made: Built, policy: Policy, folder: Path) -> Conformance:
+def _tested(build: Built, policy: Policy, folder: Path) -> Conformance:
     """Read the report of exactly these bytes if there is one, else run the conformance tests now."""
     try:
-        tested = decode(read_plain(made.project / REPORT, limit=MAX_DOCUMENT), Conformance)
+        tested = decode(read_plain(build.project / REPORT, limit=MAX_DOCUMENT), Conformance)
     except (OSError, Unreadable):
         tested = None
-    if tested is None or tested.sha256 != made.report.sha256 or not tested.passed:
-        tested, _ = run_conformance(made, policy=policy)
+    if tested is None or tested.sha256 != build.report.sha256 or not tested.passed:
+        tested, _ = run_conformance(build, policy=policy)
     if not tested.passed:
         reason, hint = shortfall(tested, folder)
-        text = f"{made.name} does not pass its conformance tests and was not published: {reason}"
+        text = f"{build.name} does not pass its conformance tests and was not published: {reason}"
         raise ConfigurationError(text, hint=hint, code="conformance-failed")
     return tested
 
@@ -150,28 +150,28 @@ def _own(to: Path, own: Path | None) -> Path | None:
 
 
 def _publish(
-    made: Built, tested: Conformance, notes: list[str], *, to: Path, dry_run: bool, sign: Path | None
+    build: Built, tested: Conformance, notes: list[str], *, to: Path, dry_run: bool, sign: Path | None
 ) -> Published:
-    changelog = made.project / "CHANGELOG.md"
-    files = [made.wheel, *made.dependencies]
-    there = registry.published(to)
+    changelog = build.project / "CHANGELOG.md"
+    files = [build.wheel, *build.dependencies]
+    published_digests = registry.published(to)
     papers = {"report.json": msgspec.json.format(msgspec.json.encode(tested), indent=1)}
     if changelog.is_file():
         try:
             papers["CHANGELOG.md"] = read_plain(changelog, limit=MAX_DOCUMENT)
         except OSError as error:
             raise ConfigurationError(f"{changelog} cannot be read: {error.strerror}", hint="shorten it") from error
-    [release] = registry.build(files, to=to, beside={made.wheel.name: papers}, dry_run=dry_run, sign=sign)
+    [release] = registry.build(files, to=to, beside={build.wheel.name: papers}, dry_run=dry_run, sign=sign)
     done = "would be published" if dry_run else "published"
-    if not dry_run and made.wheel.name not in registry.published(to):
+    if not dry_run and build.wheel.name not in registry.published(to):
         done = "signed, and waits to be accepted:"
         notes.append(f"its operator offers it with: dragoman registry accept {to}")
     return Published(
         plugin=release.plugin,
         version=release.version,
-        sha256=made.report.sha256,
+        sha256=build.report.sha256,
         wheels=[file.name for file in files],
-        state="already published" if there.get(made.wheel.name) == made.report.sha256 else done,
+        state="already published" if published_digests.get(build.wheel.name) == build.report.sha256 else done,
         notes=notes,
         report=tested,
     )

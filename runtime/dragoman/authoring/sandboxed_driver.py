@@ -36,20 +36,20 @@ async def opened(driver: type, profile: Profile) -> AsyncIterator[DriverProxy]:
         driver: The class; only its name is used here.
         profile: The connection, secrets included.
     """
-    given = json.loads(os.environ[VARIABLE])
+    settings = json.loads(os.environ[VARIABLE])
     denied: list[str] = []
-    named = {**profile.options, "client_certificate": profile.client_certificate}
-    found = await anyio.to_thread.run_sync(_found, named)
+    field_values = {**profile.options, "client_certificate": profile.client_certificate}
+    files = await anyio.to_thread.run_sync(_found, field_values)
     launch = Launch(
         driver=f"{driver.__module__}:{driver.__qualname__}",
-        trees=tuple(map(Path, given["trees"])),
+        trees=tuple(map(Path, settings["trees"])),
         approved=tuple(profile.reach),
         profile=profile,
-        files=tuple(file for key, file in found.items() if key == "client_certificate"),
-        policy=given["policy"],
+        files=tuple(file for key, file in files.items() if key == "client_certificate"),
+        policy=settings["policy"],
         trusted=True,
     )
-    launch = granted(launch, given["permissions"], files=found)
+    launch = granted(launch, settings["permissions"], files=files)
     async with Worker(launch, on_denied=lambda host, port: denied.append(f"{host}:{port or '…'}")) as worker:
         proxy = DriverProxy(worker)
         try:
@@ -58,15 +58,15 @@ async def opened(driver: type, profile: Profile) -> AsyncIterator[DriverProxy]:
             if "close" in worker.hooks:
                 await proxy.close()
         finally:
-            with Path(given["notes"]).open("a", encoding="utf-8") as file:  # noqa: ASYNC230 - one line, in tests
+            with Path(settings["notes"]).open("a", encoding="utf-8") as file:  # noqa: ASYNC230 - one line, in tests
                 file.write(json.dumps({"sandbox": str(worker.report), "denied": denied}) + "\n")
 
 
-def _found(named: Mapping[str, FieldValue]) -> dict[str, NamedFile]:
+def _found(field_values: Mapping[str, FieldValue]) -> dict[str, NamedFile]:
     """List the files that a profile names."""
-    found = {}
-    for key, value in named.items():
+    files = {}
+    for key, value in field_values.items():
         if isinstance(value, str) and value:
             with suppress(ConfigurationError):
-                found[key] = regular_file(value, where=key)
-    return found
+                files[key] = regular_file(value, where=key)
+    return files

@@ -73,13 +73,13 @@ def scaffold(
     Raises:
         ConfigurationError: A name cannot be used or is taken, the folder exists, or two auth methods use one field.
     """
-    for what, given in (("name", name), ("type", type)):
-        if not PLUGIN.fits(given) or (what == "name" and given in _OURS):
+    for field, identifier in (("name", name), ("type", type)):
+        if not PLUGIN.fits(identifier) or (field == "name" and identifier in _OURS):
             hint = "use lower-case letters, digits and single hyphens, starting with a letter: my-database"
-            raise ConfigurationError(f"{given!r} is not a valid {what} for a driver", hint=hint)
-    if (taken := _taken(name, type, registries, store)) is not None:
+            raise ConfigurationError(f"{identifier!r} is not a valid {field} for a driver", hint=hint)
+    if (conflict := _taken(name, type, registries, store)) is not None:
         raise ConfigurationError(
-            taken, hint="choose another --type or NAME; dragoman plugins browse lists the existing ones"
+            conflict, hint="choose another --type or NAME; dragoman plugins browse lists the existing ones"
         )
     try:
         form = _form(port, auth, tls=tls)
@@ -94,8 +94,8 @@ def scaffold(
     values = {"name": name, "type": type, "port": port, "package": package, "label": label, "api": api}
     values |= form
     for source in files(__package__).joinpath("template").iterdir():
-        made = source.name.removesuffix(".in")
-        file = folder / _PLACES.get(made, made).format(package=package)
+        file_name = source.name.removesuffix(".in")
+        file = folder / _PLACES.get(file_name, file_name).format(package=package)
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(Template(source.read_text(encoding="utf-8")).safe_substitute(values), encoding="utf-8")
     return folder
@@ -115,9 +115,9 @@ def _lines(entries: Sequence[object]) -> str:
 
 
 def _taken(name: str, kind: str, registries: Sequence[Registry], store: Store) -> str | None:
-    for wanted in (kind, name):
-        if (installed := store.active(wanted)) is not None:
-            return f"{wanted!r} is taken by the installed driver {installed.plugin}"
+    for identifier in (kind, name):
+        if (installed := store.active(identifier)) is not None:
+            return f"{identifier!r} is taken by the installed driver {installed.plugin}"
     try:
         if (offer := offer_for_type(registries, kind)) is not None:
             return f"the type {kind!r} is served by {offer.project.project} of the registry {offer.registry.name!r}"

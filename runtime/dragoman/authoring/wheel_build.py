@@ -116,9 +116,9 @@ def _build_system(path: Path) -> _BuildSystem:
     except msgspec.ValidationError as error:
         reason = f"{path / 'pyproject.toml'}: [build-system] {error}"
         raise ConfigurationError(reason, hint="correct that line") from error
-    for each in system.backend_path:
-        if _is_outside(path, each):
-            reason = f"{path / 'pyproject.toml'}: backend-path {each[:200]!r} leads out of the project"
+    for backend_path in system.backend_path:
+        if _is_outside(path, backend_path):
+            reason = f"{path / 'pyproject.toml'}: backend-path {backend_path[:200]!r} leads out of the project"
             raise ConfigurationError(reason, hint="name a folder of the project")
     return system
 
@@ -141,10 +141,10 @@ def _strays(path: Path) -> Iterator[Fault]:
                 yield Fault("link-outside", reason, link.relative_to(path).as_posix())
     project = read_project(path).get("project")
     for key in ("readme", "license"):
-        named = project.get(key) if isinstance(project, dict) else None
-        named = named.get("file") if isinstance(named, dict) else named
-        if isinstance(named, str) and _is_outside(path, named):
-            yield Fault("link-outside", f"{key} names {named[:200]!r}, out of the project.", "pyproject.toml")
+        document = project.get(key) if isinstance(project, dict) else None
+        document = document.get("file") if isinstance(document, dict) else document
+        if isinstance(document, str) and _is_outside(path, document):
+            yield Fault("link-outside", f"{key} names {document[:200]!r}, out of the project.", "pyproject.toml")
 
 
 def digest_of(wheel: Path) -> str:
@@ -206,8 +206,8 @@ def finished(wheel: Path, *, wheels: Path | None = None) -> Iterator[Built]:
 
 def _judged(wheel: Path, faults: list[Fault], *, project: Path, wheels: Path, folder: Path) -> Built:
     report = inspect(wheel, driver=True, host=Host.here())
-    dependencies, more = _dependencies(report, wheels)
-    faults = [*report.faults, *faults, *more]
+    dependencies, dependency_faults = _dependencies(report, wheels)
+    faults = [*report.faults, *faults, *dependency_faults]
     fitting = _fitting([wheel, *dependencies]) if report.name else ()
     return Built(
         project=project,
@@ -225,15 +225,15 @@ def _run_backend(path: Path, folder: Path) -> list[Path]:
     system = _build_system(path)
     backend = system.build_backend
     folders = [folder / "first", folder / "second"]
-    for each in folders:
-        each.mkdir()
+    for target in folders:
+        target.mkdir()
     words = [
         sys.executable,
         "-c",
         _BUILD,
         backend,
         *map(str, folders),
-        *(str(path / each) for each in system.backend_path),
+        *(str(path / backend_path) for backend_path in system.backend_path),
     ]
     try:
         done = subprocess.run(  # noqa: S603 - this interpreter, and the backend that the author chose
@@ -248,32 +248,32 @@ def _run_backend(path: Path, folder: Path) -> list[Path]:
         )
         reason = f"{path} cannot be built: {backend[:200]!r} {did}"
         raise ConfigurationError(reason, hint="python -m build shows the whole output", code="build-failed") from error
-    made = [wheel for each in folders for wheel in each.glob("*.whl")]
-    if done.returncode or len(made) != 2:
+    wheels = [wheel for target in folders for wheel in target.glob("*.whl")]
+    if done.returncode or len(wheels) != 2:
         last = (done.stderr.strip() or "it made no wheel").splitlines()[-1]
         needed = shlex.join(["pip", "install", "--", *system.requires])
         hint = needed if "No module named" in last else "python -m build shows the whole output"
         raise ConfigurationError(f"{path} cannot be built by {backend}: {last}", hint=hint, code="build-failed")
-    return made
+    return wheels
 
 
 def _dependencies(report: WheelReport, folder: Path) -> tuple[list[Path], list[Fault]]:
     """Find the wheels that a manifest names by hash."""
-    found, faults, manifest = [], list[Fault](), report.manifest
-    for each in manifest.dependencies if manifest else ():
-        wheel = folder / each.file
+    wheels, faults, manifest = [], list[Fault](), report.manifest
+    for dependency in manifest.dependencies if manifest else ():
+        wheel = folder / dependency.file
         if not wheel.is_file():
-            faults.append(Fault("dependency-missing", f"{each.file} is not in {folder}; publishing fetches it."))
+            faults.append(Fault("dependency-missing", f"{dependency.file} is not in {folder}; publishing fetches it."))
             continue
         native = manifest is not None and "native-code" in manifest.permissions
         inspected = inspect(wheel, driver=False, native=native)
-        if inspected.sha256 not in ("", each.sha256):
-            reason = f"{each.file} is {inspected.sha256}, the manifest says {each.sha256}."
+        if inspected.sha256 not in ("", dependency.sha256):
+            reason = f"{dependency.file} is {inspected.sha256}, the manifest says {dependency.sha256}."
             faults.append(Fault("dependency-mismatch", reason))
             continue
-        found.append(wheel)
-        faults += [dataclasses.replace(fault, where=each.file) for fault in inspected.faults]
-    return found, faults
+        wheels.append(wheel)
+        faults += [dataclasses.replace(fault, where=dependency.file) for fault in inspected.faults]
+    return wheels, faults
 
 
 def _fitting(wheels: Sequence[Path]) -> tuple[Path, ...]:

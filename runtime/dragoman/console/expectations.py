@@ -71,28 +71,30 @@ def read(text: str, requests: Sequence[ConsoleRequest]) -> list[list[Expectation
         ConfigurationError: One cannot be read, or is above the first request (code ``expectation-syntax``); all
             such are named, for one that is passed over would seem to hold.
     """
-    found: list[list[Expectation]] = [[] for _ in requests]
+    expectations: list[list[Expectation]] = [[] for _ in requests]
     faults = []
     for token in tokens(text):
         if token.lastgroup != "comment" or not (begins := EXPECT.match(token[0])):
             continue
         line = text.count("\n", 0, token.start()) + 1
-        said = token[0][begins.end() :].strip()
+        statement = token[0][begins.end() :].strip()
         at = max((at for at, request in enumerate(requests) if request.line <= line), default=-1)
-        row = _SHORT.fullmatch(said) or _ROW.fullmatch(said)
+        row = _SHORT.fullmatch(statement) or _ROW.fullmatch(statement)
         if row is None:
-            faults.append(f"line {line}: 'expect {said}' cannot be read")
+            faults.append(f"line {line}: 'expect {statement}' cannot be read")
         elif at < 0:
-            faults.append(f"line {line}: 'expect {said}' is above the first request")
+            faults.append(f"line {line}: 'expect {statement}' is above the first request")
         else:
             parts = row.groupdict()
             op = parts.get("alone") or parts.get("op") or "="
             subject, value = parts.get("subject") or STATUS, parts["value"] or ""
-            found[at].append(Expectation(line=line, text=f"expect {said}", subject=subject, op=op, value=value))
+            expectations[at].append(
+                Expectation(line=line, text=f"expect {statement}", subject=subject, op=op, value=value)
+            )
     if faults:
         hint = "write it below its request: # expect status 200, # expect hits.total.value >= 5"
         raise ConfigurationError(f"{'; '.join(faults)}; nothing was sent", hint=hint, code="expectation-syntax")
-    return found
+    return expectations
 
 
 def near_misses(text: str) -> list[Note]:
@@ -108,10 +110,10 @@ def near_misses(text: str) -> list[Note]:
         first = _FIRST.match(token[0])
         if first and _resembles(first["word"].lower()):
             line = text.count("\n", 0, token.start()) + 1
-            shown = " ".join(first[0].split())
-            shown = shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"
+            comment = " ".join(first[0].split())
+            comment = comment if len(comment) <= _SHOWN else f"{comment[:_SHOWN]}…"
             hint = "an expectation is written so: # expect status 200"
-            reason = f"line {line}: '{shown}' is a comment that checks nothing"
+            reason = f"line {line}: '{comment}' is a comment that checks nothing"
             notes.append(Note(code="expectation-like", reason=reason, hint=hint))
             if len(notes) == _NOTES:
                 break
@@ -126,10 +128,10 @@ def judge(answer: Answer, expectations: Sequence[Expectation]) -> list[Verdict]:
     """Check an answer against expectations."""
     body = _body(answer.text) if expectations else None
     verdicts = []
-    for each in expectations:
-        found = answer.status if each.subject == STATUS else _find(body, each.subject)
-        got = "" if _holds(each.op, found, each.value) else _shown(found)
-        verdicts.append(Verdict(expectation=each, got=got))
+    for expectation in expectations:
+        answer_value = answer.status if expectation.subject == STATUS else _find(body, expectation.subject)
+        got = "" if _holds(expectation.op, answer_value, expectation.value) else _shown(answer_value)
+        verdicts.append(Verdict(expectation=expectation, got=got))
     return verdicts
 
 
@@ -161,35 +163,37 @@ def _find(value: Any, subject: str) -> Any:
     return value
 
 
-def _holds(op: str, found: Any, value: str) -> bool:
-    if op in ("exists", "missing") or found is _ABSENT:
-        return (found is _ABSENT) is (op == "missing")
+def _holds(op: str, answer_value: Any, value: str) -> bool:
+    if op in ("exists", "missing") or answer_value is _ABSENT:
+        return (answer_value is _ABSENT) is (op == "missing")
     if op == "contains":
-        if isinstance(found, list):
-            return any(_same(each, value) for each in found)
-        return isinstance(found, (str, dict)) and _text(value) in found
+        if isinstance(answer_value, list):
+            return any(_same(element, value) for element in answer_value)
+        return isinstance(answer_value, (str, dict)) and _text(value) in answer_value
     if op in ("=", "!="):
-        return _same(found, value) is (op == "=")
-    left, right = _number(found), _number(_text(value))
+        return _same(answer_value, value) is (op == "=")
+    left, right = _number(answer_value), _number(_text(value))
     if left is not None and right is not None:
         order = (left > right) - (left < right)
-    elif isinstance(found, str) and right is None:  # dates that are written alike are in the order of their texts
-        order = (found > _text(value)) - (found < _text(value))
+    elif (
+        isinstance(answer_value, str) and right is None
+    ):  # dates that are written alike are in the order of their texts
+        order = (answer_value > _text(value)) - (answer_value < _text(value))
     else:
         return False
     return {">": order > 0, ">=": order >= 0, "<": order < 0, "<=": order <= 0}[op]
 
 
-def _same(found: Any, value: str) -> bool:
-    if isinstance(found, str):
-        return found == _text(value)
-    wanted = _body(value)
-    return isinstance(found, bool) is isinstance(wanted, bool) and bool(found == wanted)
+def _same(answer_value: Any, value: str) -> bool:
+    if isinstance(answer_value, str):
+        return answer_value == _text(value)
+    expected_value = _body(value)
+    return isinstance(answer_value, bool) is isinstance(expected_value, bool) and bool(answer_value == expected_value)
 
 
 def _text(value: str) -> str:
-    wanted = _body(value)
-    return wanted if isinstance(wanted, str) else value
+    json_value = _body(value)
+    return json_value if isinstance(json_value, str) else value
 
 
 def _number(value: Any) -> Decimal | None:
@@ -201,9 +205,9 @@ def _number(value: Any) -> Decimal | None:
     return number if number is not None and number.is_finite() else None
 
 
-def _shown(found: Any) -> str:
-    if found is _ABSENT:
+def _shown(value: Any) -> str:
+    if value is _ABSENT:
         return "nothing"
-    text = json.dumps(found, ensure_ascii=False, default="\0{}\0".format)  # numbers with their digits, not as texts
+    text = json.dumps(value, ensure_ascii=False, default="\0{}\0".format)  # numbers with their digits, not as texts
     text = re.sub(r'"\\u0000([^"\\]*)\\u0000"', r"\1", text)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

@@ -67,12 +67,12 @@ def fill(text: str, variables: Mapping[str, str]) -> str:
             if match[2] not in variables:  # one without an end has no name
                 unknown.setdefault(match[0], text.count("\n", 0, at + match.start()) + 1)
                 return ""
-            found = variables[match[2]]
+            replacement = variables[match[2]]
             if kind == "string":
-                return json.dumps(found, ensure_ascii=False)[1:-1]
-            if kind != "block" and ("\n" in found or "\r" in found):
+                return json.dumps(replacement, ensure_ascii=False)[1:-1]
+            if kind != "block" and ("\n" in replacement or "\r" in replacement):
                 raise _fault(text, at + match.start(), f"the value of {match[0]} has a line break, but is outside")
-            return found
+            return replacement
 
         filled = _VARIABLE.sub(value, part)
         if kind == "block" and not unknown and filled.index('"""', 3) != len(filled) - 3:
@@ -92,14 +92,14 @@ def fill(text: str, variables: Mapping[str, str]) -> str:
 
 
 def _unknown(unknown: Mapping[str, int]) -> ConfigurationError:
-    said = ", ".join(f"{name} (line {line})" for name, line in unknown.items())
+    places = ", ".join(f"{name} (line {line})" for name, line in unknown.items())
     first = next(iter(unknown))
     name = first[2:-1].removeprefix("env:")
     hint = f"write ${first} for the literal text"
     if NAME.fullmatch(name):
         hint = f'--var {name}="${name}"' if "env:" in first else f"--var {name}=VALUE, or {hint}"
     return ConfigurationError(
-        f"no value for {said}; nothing was sent", hint=hint, code="variable-unknown", details={"name": name}
+        f"no value for {places}; nothing was sent", hint=hint, code="variable-unknown", details={"name": name}
     )
 
 

@@ -177,7 +177,7 @@ def close(frame: DataFrame) -> None:
     Raises:
         DragomanError: The server did not answer; the snapshot ends by itself.
     """
-    readers = (each for node in frame.expr.walk() for each in node.operands if isinstance(each, PartReader))
+    readers = (operand for node in frame.expr.walk() for operand in node.operands if isinstance(operand, PartReader))
     for snapshot in {reader.snapshot for reader in readers if reader.snapshot is not None}:
         snapshot.free()
 

@@ -70,10 +70,10 @@ def on_cluster(
                 key = secrets.token_hex(8)
 
                 def submit(number: int) -> Any:
-                    one = msgspec.structs.replace(split, shares=[split.shares[number]])
+                    part_split = msgspec.structs.replace(split, shares=[split.shares[number]])
                     future = client.submit(
                         tasks.export_part,
-                        msgspec.json.encode(one),
+                        msgspec.json.encode(part_split),
                         target.address,
                         split.file(number),
                         target.claim,
@@ -84,7 +84,7 @@ def on_cluster(
                     futures[future] = number
                     return future
 
-                yield _parts(submit, numbers, target, futures, most=max_requests or len(numbers))
+                yield _parts(submit, numbers, target, futures, limit=max_requests or len(numbers))
             finally:
                 # The scheduler may be gone.
                 with anyio.move_on_after(STOP_SECONDS, shield=True), suppress(Exception):
@@ -122,25 +122,25 @@ async def compare(client: Any, split: Split, home: str, target: PartsTarget | No
         hint = "start one: dask worker tls://HOST:PORT"
         raise ConfigurationError("the cluster has no worker", hint=hint, code="worker-differs")
     plan = msgspec.json.encode(msgspec.structs.replace(split, shares=[]))
-    about = (plan, home) if target is None else (plan, home, target.address, target.claim)
-    asked = {
-        address: client.submit(tasks.compare, *about, workers=[address], allow_other_workers=False, pure=False)
+    arguments = (plan, home) if target is None else (plan, home, target.address, target.claim)
+    futures = {
+        address: client.submit(tasks.compare, *arguments, workers=[address], allow_other_workers=False, pure=False)
         for address in addresses
     }
-    for address, future in asked.items():
+    for address, future in futures.items():
         if (done := await _done(future)).code:
             hint = done.hint or "give every worker the same connection and the same plugins.lock"
             raise ConfigurationError(f"worker {address}: {done.message}", hint=hint, code="worker-differs")
 
 
 async def _parts(
-    submit: Callable[[int], Any], numbers: Sequence[int], target: PartsTarget, futures: dict[Any, int], *, most: int
+    submit: Callable[[int], Any], numbers: Sequence[int], target: PartsTarget, futures: dict[Any, int], *, limit: int
 ) -> AsyncIterator[tuple[int, PartResult]]:
     """Submit parts, at most so many at a time, and yield those that are done."""
     from distributed import as_completed
 
     waiting = iter(numbers)
-    running = as_completed([submit(number) for number in islice(waiting, most)])
+    running = as_completed([submit(number) for number in islice(waiting, limit)])
     async for future in running:
         for number in islice(waiting, 1):
             running.add(submit(number))
@@ -176,7 +176,7 @@ def _check(target: PartsTarget, part: PartResult) -> None:
     """Raise ExportError if the file of a part is not here as the worker wrote it."""
     size = target.size(part.file)
     if size != part.bytes:
-        found = f"has {size:,} bytes instead of {part.bytes:,}" if size >= 0 else "is not here"
-        reason = f"{target.name}/{part.file} {found}, although a worker has written it"
+        difference = f"has {size:,} bytes instead of {part.bytes:,}" if size >= 0 else "is not here"
+        reason = f"{target.name}/{part.file} {difference}, although a worker has written it"
         hint = "export into a folder or a store that this machine and all workers have under the same path"
         raise ExportError(reason, hint=hint, code="parts-differ")
