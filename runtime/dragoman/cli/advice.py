@@ -71,13 +71,13 @@ def at_home(home: Callable[[], str | None], words: Sequence[str]) -> Iterator[No
         home: Returns the home, which is known once the command line is parsed.
         words: The command line.
     """
-    named = any(word == "--home" or word.startswith("--home=") for word in words)
-    if named:
+    has_home = any(word == "--home" or word.startswith("--home=") for word in words)
+    if has_home:
         _homes.append(home)
     try:
         yield
     finally:
-        if named:
+        if has_home:
             _homes.pop()
 
 
@@ -94,8 +94,8 @@ def lines(hint: str) -> Iterator[str]:
             continue
         if not (words := _words(text)):
             yield f"hint: {text}"
-        elif here := _here(words):
-            yield f"try: {here}"
+        elif prompt_line := _here(words):
+            yield f"try: {prompt_line}"
         else:  # nothing in it means something to a shell
             yield f"{'hint: outside of this shell:' if _place else 'try:'} {shell_line(_at_home(words))}"
 
@@ -108,8 +108,8 @@ def advice(about: Note | DragomanError) -> Iterator[str]:
         yield from lines(about.hint)
     for remedy in about.remedies:
         command = remedy_command(remedy)
-        told = command or str(remedy)
-        yield f"{'the driver suggests' if about.hint_from else 'try' if command else 'hint'}: {told}"
+        text = command or str(remedy)
+        yield f"{'the driver suggests' if about.hint_from else 'try' if command else 'hint'}: {text}"
 
 
 def remedy_command(remedy: Remedy) -> str:

@@ -177,9 +177,11 @@ def _expect_text(words: list[str]) -> None:
         except UnicodeEncodeError:
             from dragoman_api.errors import ConfigurationError
 
-            shown = ascii(os.fsencode(word))[2:-1][:200]
+            spelling = ascii(os.fsencode(word))[2:-1][:200]
             hint = "use another name, for example of a symbolic link: ln -s"
-            raise ConfigurationError(f"{shown} on the command line is not UTF-8; nothing was done", hint=hint) from None
+            raise ConfigurationError(
+                f"{spelling} on the command line is not UTF-8; nothing was done", hint=hint
+            ) from None
 
 
 def _run(work: Work) -> int | None:

@@ -61,8 +61,8 @@ async def apply(options: Options, session: Session, *, file: str, undo: str | No
 def _progress_in(line: StatusLine) -> Callable[[str, int, int], None]:
     """Return what shows progress in a line, which disappears at the end."""
 
-    def show(what: str, done: int, total: int) -> None:
-        line.show(f"  {what} {done:,}/{total:,}") if done < total else line.clear()
+    def show(activity: str, done: int, total: int) -> None:
+        line.show(f"  {activity} {done:,}/{total:,}") if done < total else line.clear()
 
     return show
 
@@ -92,8 +92,8 @@ async def _review(options: Options, changes: ChangeSet) -> None:
         say(f"{plain(name)}: {count:,} {kind}{'s' if count > 1 else ''}")
     for left in changes.refused[:10]:
         say(f"not sent: line {left.line}: {left.reason}")
-    if (more := len(changes.refused) - 10) > 0:
-        say(f"not sent: {more:,} more lines; --dry-run shows all")
+    if (remainder := len(changes.refused) - 10) > 0:
+        say(f"not sent: {remainder:,} more lines; --dry-run shows all")
     say_notes(list(changes.notes.values()))
     count = changes.file.lines - len(changes.refused)
     await options.agree(f"Apply {count:,} change{'' if count == 1 else 's'}?", instead="--yes")
@@ -118,5 +118,8 @@ def _tell(options: Options, session: Session, report: ChangeReport) -> None:
 
 def _lines(left: list[LineOutcome]) -> None:
     if left:
-        rows = [[f"line {each.line}", plain(each.id or "-"), each.status, plain(each.reason)] for each in left]
+        rows = [
+            [f"line {outcome.line}", plain(outcome.id or "-"), outcome.status, plain(outcome.reason)]
+            for outcome in left
+        ]
         write_table([], rows)

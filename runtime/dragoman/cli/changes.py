@@ -218,8 +218,8 @@ def _show(outcomes: list[Outcome]) -> None:
     from dragoman.row_ids import spell_id
 
     if outcomes:
-        shown = [spell_id(outcome.id) if outcome.id else "-" for outcome in outcomes]
-        lines = zip(shown, outcomes, strict=True)
+        row_ids = [spell_id(outcome.id) if outcome.id else "-" for outcome in outcomes]
+        lines = zip(row_ids, outcomes, strict=True)
         write_table([], [[plain(row), outcome.status, plain(outcome.reason)] for row, outcome in lines])
 
 

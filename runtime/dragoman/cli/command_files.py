@@ -77,20 +77,20 @@ def check_apart(options: FileOptions) -> None:
     """
     from dragoman_api.errors import ConfigurationError
 
-    for each in options.files:
-        if each.written and (stream := _stream_of(each.path, options)):
-            hint = f"omit {each.by.partition(' ')[0]}, or name another file"
-            raise ConfigurationError(f"{each.by} is also the file of standard {stream}", hint=hint)
+    for file in options.files:
+        if file.written and (stream := _stream_of(file.path, options)):
+            hint = f"omit {file.by.partition(' ')[0]}, or name another file"
+            raise ConfigurationError(f"{file.by} is also the file of standard {stream}", hint=hint)
     if not options.events or options.events == "-":
         return
     events = Path(options.events)
     if stream := _stream_of(events, options):
         hint = "use --events - to reserve stdout for events, or name another file"
         raise ConfigurationError(f"--events {events} is also the file of standard {stream}", hint=hint)
-    for each in options.files:
-        if any(_same(events, path) for path in (each.path, *each.beside(each.path))):
-            does = "written" if each.written else "read"
-            text = f"--events {events} is {does} by {each.by} too; nothing was opened"
+    for file in options.files:
+        if any(_same(events, path) for path in (file.path, *file.beside(file.path))):
+            does = "written" if file.written else "read"
+            text = f"--events {events} is {does} by {file.by} too; nothing was opened"
             raise ConfigurationError(text, hint="name another file for the events")
 
 
@@ -111,11 +111,11 @@ def open_events(path: Path) -> BinaryIO:
     return os.fdopen(os.open(path, flags, 0o600), "ab", buffering=0)
 
 
-def _same(one: Path, other: Path) -> bool:
+def _same(path: Path, other: Path) -> bool:
     """Return whether two paths lead to one file, or will once it exists."""
-    if (found := _status(one)) and (second := _status(other)):
-        return os.path.samestat(found, second) and not stat.S_ISCHR(found.st_mode)
-    return os.path.normcase(os.path.realpath(one)) == os.path.normcase(os.path.realpath(other))
+    if (status := _status(path)) and (other_status := _status(other)):
+        return os.path.samestat(status, other_status) and not stat.S_ISCHR(status.st_mode)
+    return os.path.normcase(os.path.realpath(path)) == os.path.normcase(os.path.realpath(other))
 
 
 def _status(path: Path) -> os.stat_result | None:
@@ -127,11 +127,11 @@ def _status(path: Path) -> os.stat_result | None:
 
 def _stream_of(path: Path, options: FileOptions) -> str:
     """Return the standard stream that is this file; empty for none. A terminal and the null device may be shared."""
-    found = _status(path)
-    if found is None or stat.S_ISCHR(found.st_mode):
+    path_status = _status(path)
+    if path_status is None or stat.S_ISCHR(path_status.st_mode):
         return ""
     for stream, status in _streams(options):
-        if os.path.samestat(found, status) and (stream == "output" or stat.S_ISREG(found.st_mode)):
+        if os.path.samestat(path_status, status) and (stream == "output" or stat.S_ISREG(path_status.st_mode)):
             return stream
     return ""
 

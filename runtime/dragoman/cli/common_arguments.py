@@ -17,8 +17,8 @@ def complete_connection(context: click.Context, _parameter: click.Parameter, inc
     from dragoman.settings import read_toml
 
     saved = read_toml((context.obj or Options()).paths().connections)
-    named = sorted(name for name, values in saved.items() if isinstance(values, dict) and name.isprintable())
-    return [name for name in named if name.startswith(incomplete)]
+    names = sorted(name for name, values in saved.items() if isinstance(values, dict) and name.isprintable())
+    return [name for name in names if name.startswith(incomplete)]
 
 
 def completed(what: str) -> Callable[[click.Context, click.Parameter, str], Any]:

@@ -49,12 +49,12 @@ class Fielded(Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Extract the fields before the known options are parsed."""
         own = {name for param in self.params if isinstance(param, click.Option) for name in param.opts} | {"--help"}
-        rest, given = take_pairs(args, known=own.__contains__)
+        rest, fields = take_pairs(args, known=own.__contains__)
         remaining = super().parse_args(ctx, rest)
         for pair in ctx.params.pop("pairs", ()):
             name, _, value = pair.partition("=")
-            given[name.replace("-", "_")] = value
-        ctx.params["given"] = given
+            fields[name.replace("-", "_")] = value
+        ctx.params["given"] = fields
         return remaining
 
 
@@ -144,20 +144,20 @@ async def edit(
         before = runtime.connections.get(connection)
         check_pin_options(pins, no_connect=no_connect)
         entered_via(between, before=before.via)  # faults are said before a question
-        named = any(between.values()) or bool(pins or sign_in_at or unpin)
+        has_options = any(between.values()) or bool(pins or sign_in_at or unpin)
         form = await _form_of(options, runtime, before.type, asks=not given)
         values, typed = match_fields(form, given), Secrets()
-        known = _known(form, _edited(before, values))
-        fitting = _fitting(form, known)
-        again = [*known.keys() - fitting.keys()]
-        asked = not (given or named) or bool(again and attended())
-        if asked:
+        known_values = _known(form, _edited(before, values))
+        fitting = _fitting(form, known_values)
+        again = [*known_values.keys() - fitting.keys()]
+        asks = not (given or has_options) or bool(again and attended())
+        if asks:
             values = await _ask_form(typed, connection, form, values, current=fitting, only=again)
 
         def changed(now: SavedConnection) -> SavedConnection:
-            if asked or now.type != before.type:
+            if asks or now.type != before.type:
                 expect_unedited(before, now)
-            names, entries = {field.name for field in form}, fitting if asked else _edited(now, values)
+            names, entries = {field.name for field in form}, fitting if asks else _edited(now, values)
             entries = {key: value for key, value in {**entries, **values}.items() if key in names}
             via = entered_via(between, before=now.via)
             agreed = now.sign_in_at if sign_in_at is None else sign_in_at
@@ -253,12 +253,12 @@ def match_fields(form: Sequence[FormField], given: Mapping[str, str | bool]) -> 
         if value is True and name not in names and name.startswith("no_") and name[3:] in names:
             values[name[3:]] = False
             continue
-        found = [name] if name in names else [known for known in names if known.startswith(name)]
-        if len(found) != 1:
-            there = ", ".join(found or names)
-            faults.append(f"{option} is {'ambiguous' if found else 'not a field of this form'} (fields: {there})")
+        matches = [name] if name in names else [candidate for candidate in names if candidate.startswith(name)]
+        if len(matches) != 1:
+            choices = ", ".join(matches or names)
+            faults.append(f"{option} is {'ambiguous' if matches else 'not a field of this form'} (fields: {choices})")
             continue
-        field = names[found[0]]
+        field = names[matches[0]]
         if value is True and field.kind != "switch":
             faults.append(f"{option} needs a value")
             continue
@@ -286,17 +286,17 @@ def _entered(field: FormField, value: str | bool) -> Saved:
 
 
 async def _ask_form(
-    typed: Secrets, name: str, form: Sequence[FormField], given: Values, *, current: Values, only: Sequence[str] = ()
+    typed: Secrets, name: str, form: Sequence[FormField], presets: Values, *, current: Values, only: Sequence[str] = ()
 ) -> dict[str, Saved]:
     """Ask for every visible field without a value (E7), or for some of them; for advanced ones on request."""
     from dragoman.connections.form_values import usual, visible
 
     from .prompts import confirm
 
-    values = {field.name: current.get(field.name, usual(field)) for field in form} | dict(given)
-    answered = set(given)
+    values = {field.name: current.get(field.name, usual(field)) for field in form} | dict(presets)
+    answered = set(presets)
     for advanced in (False, True):
-        section = [field for field in form if field.advanced is advanced and field.name not in given]
+        section = [field for field in form if field.advanced is advanced and field.name not in presets]
         section = [field for field in section if not only or field.name in only]
         if advanced and not (visible(section, values) and (only or await confirm("Advanced settings?"))):
             break
@@ -305,10 +305,10 @@ async def _ask_form(
                 values[field.name] = await _ask_field(typed, name, field, values[field.name])
                 answered.add(field.name)
             if field.name == "cloud_id" and values[field.name] != current.get(field.name):
-                values |= dict.fromkeys(_replaced(values) - given.keys())
+                values |= dict.fromkeys(_replaced(values) - presets.keys())
     # Drop fields that the answers have hidden; keep the saved values of fields that were not asked about.
-    kept = [field.name for field in visible(form, values) if field.name in answered | current.keys()]
-    return {key: values[key] for key in kept if values[key] not in (None, "")}
+    names = [field.name for field in visible(form, values) if field.name in answered | current.keys()]
+    return {key: values[key] for key in names if values[key] not in (None, "")}
 
 
 async def _ask_field(typed: Secrets, name: str, field: FormField, current: Saved) -> Saved:
@@ -327,9 +327,9 @@ async def _ask_field(typed: Secrets, name: str, field: FormField, current: Saved
         default = next((at for at, choice in enumerate(field.choices) if choice.value == current), None)
         return field.choices[await choose(label, [choice.label for choice in field.choices], default=default)].value
     while True:
-        shown = "" if current is None else plain(str(current))
-        entered: Saved = await ask(label, default=shown)
-        if entered == shown:
+        default_text = "" if current is None else plain(str(current))
+        entered: Saved = await ask(label, default=default_text)
+        if entered == default_text:
             entered = current
         elif field.kind == "file":
             entered = entered_path(str(entered))
@@ -349,9 +349,9 @@ async def _ask_secret(typed: Secrets, field: FormField, current: Saved) -> Refer
 
     label = plain(field.label)
     kinds = ["typed now, kept in a file that only you can read", "a variable", "a file", "the keyring", "a command"]
-    kept = [f"as it is ({current.scheme})"] if isinstance(current, Reference) else []
+    old_places = [f"as it is ({current.scheme})"] if isinstance(current, Reference) else []
     none = ["nowhere: there is none"] if field.advanced and not field.required else []
-    chosen = await choose(f"{label} comes from", [*kept, *none, *kinds], default=0) - len(kept) - len(none)
+    chosen = await choose(f"{label} comes from", [*old_places, *none, *kinds], default=0) - len(old_places) - len(none)
     if chosen < 0:
         return current if isinstance(current, Reference) and chosen < -len(none) else None
     if chosen == 0:
@@ -381,8 +381,8 @@ def _saved(
     if saved.get("cloud_id"):
         say(plain(f"the Cloud ID means https://{saved['host']}:{saved['port']}, SSL Mode {saved['ssl_mode']}"))
     if saved.get("host") != values.get("host") and values.get("host"):
-        told = ", ".join(f"{key.replace('_', ' ')} {saved[key]}" for key in ADDRESS if saved.get(key) is not None)
-        say(plain(f"{values['host']} means {told}"))
+        address = ", ".join(f"{key.replace('_', ' ')} {saved[key]}" for key in ADDRESS if saved.get(key) is not None)
+        say(plain(f"{values['host']} means {address}"))
     return SavedConnection(name=name, type=kind, values=saved, via=via, sign_in_at=sign_in_at)
 
 
@@ -405,10 +405,10 @@ async def _connect(
 
 
 def _connected(
-    options: Options, session: Session, begin: str, about: dict[str, object], saved: SavedConnection
+    options: Options, session: Session, begin: str, fields: dict[str, object], saved: SavedConnection
 ) -> None:
     server, via = session.server, f" · through {saved.via}" if saved.via else ""
-    document = {**about, "server": server, "driver": session.plugin_version, "sandbox": session.sandbox, **_via(saved)}
+    document = {**fields, "server": server, "driver": session.plugin_version, "sandbox": session.sandbox, **_via(saved)}
     product = f"{server.product} {server.version}".strip()
     options.result(document, f"{begin}: {product}{via} · sandbox {session.sandbox}")
 
@@ -420,9 +420,9 @@ def _store(options: Options) -> Connections:
 
 
 def _address(saved: SavedConnection) -> str:
-    there = ":".join(str(saved.values[key]) for key in ("host", "port") if saved.values.get(key) is not None)
-    there = f"{there} through {saved.via}" if saved.via else there
-    return f"{there}, signs in at {saved.sign_in_at}" if saved.sign_in_at else there
+    address = ":".join(str(saved.values[key]) for key in ("host", "port") if saved.values.get(key) is not None)
+    address = f"{address} through {saved.via}" if saved.via else address
+    return f"{address}, signs in at {saved.sign_in_at}" if saved.sign_in_at else address
 
 
 @connections.command("list")
@@ -430,11 +430,11 @@ def _address(saved: SavedConnection) -> str:
 def list_(options: Options) -> None:
     """List saved connections."""
     store = _store(options)
-    found, hidden = store.sifted()
-    rows = [[saved.name, saved.type, _address(saved), _acts(saved)] for saved in found]
+    saved_connections, hidden = store.sifted()
+    rows = [[saved.name, saved.type, _address(saved), _acts(saved)] for saved in saved_connections]
     nothing = "" if hidden else "No saved connections. To add one: dragoman connections add NAME"
     reasons = [{"name": name, "reason": error.message} for name, error in hidden.items()]
-    document = {"connections": [*map(_document, found)], "hidden": reasons}
+    document = {"connections": [*map(_document, saved_connections)], "hidden": reasons}
     options.listing(document, ["NAME", "TYPE", "ADDRESS", "READS AND RUNS"], rows, nothing=nothing)
     for error in hidden.values():
         say(f"left out: {plain(error.message)}")
@@ -454,12 +454,12 @@ def _via(saved: SavedConnection) -> dict[str, object]:
 def _plainly(values: Mapping[str, Any]) -> dict[str, object]:
     from dragoman.secret_references import Reference
 
-    return {key: each.table if isinstance(each, Reference) else each for key, each in values.items()}
+    return {key: value.table if isinstance(value, Reference) else value for key, value in values.items()}
 
 
 def _acts(saved: SavedConnection) -> str:
     """Describe what the host does besides connecting when a connection opens, so that it is not hidden in a file."""
-    return "; ".join(each.act for each in saved.references.values())
+    return "; ".join(reference.act for reference in saved.references.values())
 
 
 @connections.command("show")

@@ -91,7 +91,7 @@ async def console(
     filled = fill(await _read(text, file), _variables(pairs))
     requests = await session.parse(filled)
     if as_curl:
-        write_curl(options, session, [each.request for each in requests])
+        write_curl(options, session, [request.request for request in requests])
         return None
     expected, notes = expectations.read(filled, requests), expectations.near_misses(filled)
     if shape != "json":
@@ -109,23 +109,23 @@ async def console(
             if ended[-1].failures and stop_on_error:
                 break
     finally:
-        failed = sum(bool(each.failures) for each in ended)
+        failed = sum(bool(outcome.failures) for outcome in ended)
         if shape == "json" and (ended or not requests):  # report the answers received, whatever ended the rest
-            told: dict[str, Any] = {"answers": [_document(each) for each in ended], "requests": len(requests)}
-            write_json(told | {"failed": failed} | ({"notes": notes} if notes else {}))
+            document: dict[str, Any] = {"answers": [_document(outcome) for outcome in ended], "requests": len(requests)}
+            write_json(document | {"failed": failed} | ({"notes": notes} if notes else {}))
     return FAILED if failed else None
 
 
 def _variables(pairs: Sequence[str]) -> dict[str, str]:
     from dragoman.console.variables import NAME
 
-    found = {}
+    variables = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not (equals and NAME.fullmatch(name)):
             raise click.UsageError(f"--var {pair!r} is not of the form NAME=VALUE")
-        found[name] = value
-    return found
+        variables[name] = value
+    return variables
 
 
 async def _read(text: str | None, file: str | None) -> str:
@@ -147,11 +147,11 @@ async def _read(text: str | None, file: str | None) -> str:
 def _failures(request: ConsoleRequest, answer: Answer, verdicts: Sequence[Verdict]) -> Iterator[tuple[str, int]]:
     from dragoman.console.expectations import STATUS
 
-    if answer.status >= ERRORS and not any(each.expectation.subject == STATUS for each in verdicts):
+    if answer.status >= ERRORS and not any(verdict.expectation.subject == STATUS for verdict in verdicts):
         yield _shortened(answer.text), request.line
     if answer.failed:
         yield _shortened(answer.failed), request.line
-    yield from ((str(each), each.expectation.line) for each in verdicts if each.got)
+    yield from ((str(verdict), verdict.expectation.line) for verdict in verdicts if verdict.got)
 
 
 def _misshapen(request: ConsoleRequest, answer: Answer, option: str) -> Iterator[tuple[str, int]]:
@@ -243,14 +243,19 @@ def _document(ended: _Ended) -> dict[str, Any]:
         "status": answer.status,
         "failures": [{"reason": reason, "line": line} for reason, line in ended.failures],
         "expectations": [
-            {"line": each.expectation.line, "text": each.expectation.text, "holds": not each.got, "got": each.got}
-            for each in ended.verdicts
+            {
+                "line": verdict.expectation.line,
+                "text": verdict.expectation.text,
+                "holds": not verdict.got,
+                "got": verdict.got,
+            }
+            for verdict in ended.verdicts
         ],
         **_part(answer),
     } | ({"more": [_part(part) for part in _parts(answer.next)]} if answer.next else {})
 
 
 def _part(answer: Answer) -> dict[str, Any]:
-    about: dict[str, Any] = {"title": answer.title} if answer.title else {}
-    about |= {"kind": answer.kind, "notes": list(answer.notes)}
-    return about | ({"body": _body(answer)} if answer.page is None else {"page": page_document(answer.page)})
+    document: dict[str, Any] = {"title": answer.title} if answer.title else {}
+    document |= {"kind": answer.kind, "notes": list(answer.notes)}
+    return document | ({"body": _body(answer)} if answer.page is None else {"page": page_document(answer.page)})

@@ -61,18 +61,18 @@ async def _copy(
     filter_rows = parse_rows(filters, raw)
     if (source, object, tenant) == (target, to, to_tenant or tenant):
         raise click.UsageError("the rows would be copied onto themselves; name another object")
-    async with AsyncExitStack() as held:
-        runtime = options.current or await held.enter_async_context(warm_runtime(options))
-        one = await held.enter_async_context(runtime.open(source))
-        other = one if source == target else await held.enter_async_context(runtime.open(target))
-        for session in {id(each): each for each in (one, other)}.values():
+    async with AsyncExitStack() as stack:
+        runtime = options.current or await stack.enter_async_context(warm_runtime(options))
+        source_session = await stack.enter_async_context(runtime.open(source))
+        target_session = source_session if source == target else await stack.enter_async_context(runtime.open(target))
+        for session in {id(session): session for session in (source_session, target_session)}.values():
             tell_warnings(session)
-        rows = one.rows(object, filters=filter_rows, match=match, tenant=tenant)
-        async with suggesting_names(one, object):
-            description = await one.describe(object)
+        rows = source_session.rows(object, filters=filter_rows, match=match, tenant=tenant)
+        async with suggesting_names(source_session, object):
+            description = await source_session.describe(object)
         if not create:
-            async with suggesting_names(other, to):
-                await other.describe(to)
+            async with suggesting_names(target_session, to):
+                await target_session.describe(to)
         if attended() and not options.yes:
             question = f"Copy {plain(object)} of {plain(source)} into {plain(to)} of {plain(target)}?"
             await options.agree(question, instead="--yes")
@@ -84,15 +84,17 @@ async def _copy(
         )  # fmt: skip
         line = StatusLine(quiet=options.quiet)
         name = Path(to.replace("/", "_").replace("\\", "_"))
-        told = announced(options, to)
-        load = Load(other, to, name, options=wishes, stdin=pipe[0], progress=progress_in(line, to), announce=told)
+        announce = announced(options, to)
+        load = Load(
+            target_session, to, name, options=wishes, stdin=pipe[0], progress=progress_in(line, to), announce=announce
+        )
         try:
             with line:
-                await copy_rows(load, pipe, source=one, selection=rows.selection, target=other)
+                await copy_rows(load, pipe, source=source_session, selection=rows.selection, target=target_session)
         except BaseException:
             if any(load.report.counts.values()):
                 say(f"stopped after {show_rows(load.report.rows)}: {counts_of(load.report)}")
                 say("to copy the rest, run the same command with --on-conflict skip")
             raise
-    tell(options, other, load.report, sent=True)
+    tell(options, target_session, load.report, sent=True)
     return code_of(load.report, on_conflict)

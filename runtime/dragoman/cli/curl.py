@@ -50,8 +50,8 @@ def write_curl(
         return
     for command in commands:
         sys.stdout.write(f"{command}\n")  # nothing in it means anything to a terminal
-    for name, held in curl.variables.items():
-        options.say(f"${name} is {held}")
+    for name, description in curl.variables.items():
+        options.say(f"${name} is {description}")
     for note in curl.notes:
         options.say(note)
     for refusal in refusals:

@@ -39,7 +39,7 @@ def doctor(options: Options) -> int | None:
         try:
             findings += look(options)
         except DragomanError as error:
-            if all(found != error.message for _, _, found, _ in findings):
+            if all(message != error.message for _, _, message, _ in findings):
                 findings.append((name, "fault", error.message, error.hint))
     keys = ("subject", "state", "found", "remedy")
     document: dict[str, object] = {"findings": [dict(zip(keys, finding, strict=True)) for finding in findings]}
@@ -59,8 +59,8 @@ def _host(options: Options) -> Iterator[Finding]:
     yield "dragoman", "ok", f"{version('dragoman')}, api {version('dragoman-api')}", ""
     for name in ("config", "data", "state", "cache"):
         folder = getattr(options.paths(), name)
-        there = next((parent for parent in (folder, *folder.parents) if parent.exists()), folder)
-        if os.access(there, os.W_OK | os.X_OK):
+        ancestor = next((parent for parent in (folder, *folder.parents) if parent.exists()), folder)
+        if os.access(ancestor, os.W_OK | os.X_OK):
             yield name, "ok", str(folder), ""
         else:
             yield name, "warning", f"{folder} cannot be written", "set DRAGOMAN_HOME to a folder that you can write"
@@ -72,9 +72,9 @@ def _connections(options: Options) -> Iterator[Finding]:
     connections = Connections(options.paths())
     saved, hidden = connections.sifted()
     yield "connections", "ok", f"{len(saved)} saved", ""
-    for each in saved:
-        if each.via is not None:
-            yield _via(each)
+    for connection in saved:
+        if connection.via is not None:
+            yield _via(connection)
     for exposure in connections.exposures():
         yield "connections", "warning", exposure.reason, exposure.remedy
     for name, error in hidden.items():
@@ -86,13 +86,13 @@ def _via(saved: SavedConnection) -> Finding:
     from dragoman.sandbox.via import SshTunnel
     from dragoman_api.errors import ConfigurationError
 
-    subject, found = f"connection {saved.name}", f"reaches its host through {saved.via}"
+    subject, description = f"connection {saved.name}", f"reaches its host through {saved.via}"
     try:
         if isinstance(saved.via, SshTunnel):
             find_ssh()
     except ConfigurationError as error:
-        return subject, "fault", f"{found}: {error.message}", error.hint
-    return subject, "ok", found, ""
+        return subject, "fault", f"{description}: {error.message}", error.hint
+    return subject, "ok", description, ""
 
 
 def _sandbox(options: Options) -> Iterator[Finding]:
@@ -105,9 +105,9 @@ def _sandbox(options: Options) -> Iterator[Finding]:
     policy = options.sandbox or "auto"
     with suppress(DragomanError):  # an unreadable file is reported elsewhere
         policy = options.sandbox or read_settings(options.paths()).sandbox
-    asked = f", requested: {policy}" if policy != "auto" else ""
+    request = f", requested: {policy}" if policy != "auto" else ""
     state = "fault" if policy == "require" and report.missing else "warning" if report.missing or untested else "ok"
-    yield "sandbox", state, f"{report}{abi}{untested}{asked}", "; ".join(report.remedies)
+    yield "sandbox", state, f"{report}{abi}{untested}{request}", "; ".join(report.remedies)
     for name, permission in sorted(report.permissions.items()):
         by = f" by {' and '.join(permission.by)}" if permission.by else ""
         state = "warning" if permission.state == "not_enforced" and name != "fs_metadata" else "ok"
@@ -144,14 +144,14 @@ def _drivers(options: Options) -> Iterator[Finding]:
     from dragoman_registry.client.store import Store
 
     store = Store(options.paths().data)
-    for one in store.installed():
-        if one.linked:
-            found = f"{one.version}: runs from {one.registry}, unsigned"
-            yield f"driver {one.plugin}", "warning", found, f"dragoman driver unlink {one.plugin}"
-        elif faults := store.verify(one):
-            yield f"driver {one.plugin}", "fault", str(faults[0]), f"dragoman plugins repair {one.plugin}"
+    for generation in store.installed():
+        if generation.linked:
+            description = f"{generation.version}: runs from {generation.registry}, unsigned"
+            yield f"driver {generation.plugin}", "warning", description, f"dragoman driver unlink {generation.plugin}"
+        elif faults := store.verify(generation):
+            yield f"driver {generation.plugin}", "fault", str(faults[0]), f"dragoman plugins repair {generation.plugin}"
         else:
-            yield f"driver {one.plugin}", "ok", f"{one.version}, all files intact", ""
+            yield f"driver {generation.plugin}", "ok", f"{generation.version}, all files intact", ""
 
 
 @click.command(cls=Command)

@@ -60,8 +60,8 @@ def new(options: Options, name: str, kind: str | None, port: int, auth: tuple[st
         name, type=kind or name, port=port, auth=auth, tls=tls, into=Path(), registries=registries, store=store
     )
     package = folder.name.replace("-", "_")
-    made = f"{package}/driver.json, {package}/driver.py, tests/test_conformance.py"
-    text = f"created {folder}: {made}; it passes check and test unchanged"
+    listing = f"{package}/driver.json, {package}/driver.py, tests/test_conformance.py"
+    text = f"created {folder}: {listing}; it passes check and test unchanged"
     options.result({"created": str(folder), "files": sorted(str(f) for f in folder.rglob("*") if f.is_file())}, text)
 
 
@@ -85,16 +85,16 @@ def check(options: Options, path: Path, wheels: Path | None) -> int | None:
     wheel = path.suffix == ".whl" and not path.is_dir()
     if not wheel:
         options.say("note: this runs the folder's build backend with your rights; check a FILE.whl to avoid that")
-    with finished(path, wheels=wheels) if wheel else built(path, wheels=wheels) as made:
-        found = anyio.run(partial(checks.check, made, policy=_policy(options), cache=options.paths().cache))
-    rules, faults = len(checks.rules()), len(found.faults)
+    with finished(path, wheels=wheels) if wheel else built(path, wheels=wheels) as build:
+        outcome = anyio.run(partial(checks.check, build, policy=_policy(options), cache=options.paths().cache))
+    rules, faults = len(checks.rules()), len(outcome.faults)
     document: dict[str, Any] = {
-        "wheel": made.wheel.name, "sha256": made.report.sha256, "rules": rules, "faults": found.faults,
-        "sandbox": found.sandbox, "import_seconds": found.import_seconds,
+        "wheel": build.wheel.name, "sha256": build.report.sha256, "rules": rules, "faults": outcome.faults,
+        "sandbox": outcome.sandbox, "import_seconds": outcome.import_seconds,
     }  # fmt: skip
-    options.listing(document, [], [[fault.code, str(fault)] for fault in found.faults])
+    options.listing(document, [], [[fault.code, str(fault)] for fault in outcome.faults])
     if not options.json:
-        level = f" · sandbox {found.sandbox}" if found.sandbox else " · not tried in the sandbox"
+        level = f" · sandbox {outcome.sandbox}" if outcome.sandbox else " · not tried in the sandbox"
         click.echo(f"check: {rules} rules, {faults} faults{level}")
     return FAILED if faults else None
 
@@ -115,12 +115,12 @@ def test(options: Options, path: Path, wheels: Path | None, live: Path | None) -
     from dragoman.authoring.conformance_run import REPORT, run_conformance, shortfall
     from dragoman.authoring.wheel_build import built
 
-    with built(path, wheels=wheels) as made:
-        tested, said = run_conformance(made, policy=_policy(options), live=live)
+    with built(path, wheels=wheels) as build:
+        tested, output = run_conformance(build, policy=_policy(options), live=live)
     if not tested.passed:
-        for line in said.rstrip().splitlines():
+        for line in output.rstrip().splitlines():
             options.say(line)
-    reasons = [*tested.failures, *(f"it tried to reach {each}" for each in tested.denied)]
+    reasons = [*tested.failures, *(f"it tried to reach {address}" for address in tested.denied)]
     options.listing(tested, [], [["failed", reason.partition("\n")[0]] for reason in reasons])
     if not options.json:
         click.echo(f"{tested} · {REPORT}")
@@ -137,8 +137,11 @@ def key(options: Options, file: Path) -> None:
     """Create a key for signing your drivers; keep FILE secret, and send FILE.pub to a registry's operator."""
     from dragoman_registry.trust.keys import PUBLIC, own_key
 
-    made = own_key(file, new=True)
-    options.result({"key": str(made), "public": str(made.with_suffix(PUBLIC))}, f"made {made} and {made.stem}{PUBLIC}")
+    key_file = own_key(file, new=True)
+    options.result(
+        {"key": str(key_file), "public": str(key_file.with_suffix(PUBLIC))},
+        f"made {key_file} and {key_file.stem}{PUBLIC}",
+    )
 
 
 @driver.command("publish")
@@ -162,7 +165,7 @@ def publish(options: Options, path: Path, wheels: Path | None, to: Path, sign: P
     options.result(done, f"{done.state} {done.plugin} {done.version} (sha256 {done.sha256[:4]}…){tail}")
 
 
-def _may(options: Options, hook: str, what: str) -> None:
+def _may(options: Options, hook: str, subject: str) -> None:
     """Ask the automations about a change of installed drivers that needs no runtime."""
     import anyio
 
@@ -170,7 +173,7 @@ def _may(options: Options, hook: str, what: str) -> None:
 
     async def ask() -> None:
         async with options.runtime() as runtime:
-            await runtime.ask(Call(hook=hook, object=what, writes=True, unattended=not attended()))
+            await runtime.ask(Call(hook=hook, object=subject, writes=True, unattended=not attended()))
 
     anyio.run(ask)
 
@@ -185,9 +188,12 @@ def link(options: Options, path: Path, wheels: Path | None) -> None:
     from dragoman_registry.client.store import Store
 
     _may(options, "install_plugin", str(path))
-    one = run(path, store=Store(options.paths().data), wheels=wheels, policy=_policy(options))
+    generation = run(path, store=Store(options.paths().data), wheels=wheels, policy=_policy(options))
     options.say("note: link it again after changing driver.json; each opening reads the current code")
-    options.result({"linked": one.plugin, "path": one.registry}, f"linked {one.plugin} {one.version} to {one.registry}")
+    options.result(
+        {"linked": generation.plugin, "path": generation.registry},
+        f"linked {generation.plugin} {generation.version} to {generation.registry}",
+    )
 
 
 @driver.command("unlink")

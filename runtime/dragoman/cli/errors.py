@@ -60,18 +60,18 @@ def report(error: BaseException, *, as_json: bool, command: str = "dragoman") ->
         return OK
     if os.environ.get("DRAGOMAN_DEBUG") == "1":
         raise error
-    known = error if isinstance(error, DragomanError) else _translate(error, command)
+    dragoman_error = error if isinstance(error, DragomanError) else _translate(error, command)
     if as_json:
-        data = known.to_dict()
-        if known.remedies:
+        data = dragoman_error.to_dict()
+        if dragoman_error.remedies:
             data["remedies"] = [
                 {"kind": remedy.kind, "arguments": remedy.arguments, "command": remedy_command(remedy)}
-                for remedy in known.remedies
+                for remedy in dragoman_error.remedies
             ]
         write_json({"error": data}, out=sys.stderr)
     else:
-        _tell(known)
-    return USAGE if isinstance(error, click.UsageError) else exit_code(known)
+        _tell(dragoman_error)
+    return USAGE if isinstance(error, click.UsageError) else exit_code(dragoman_error)
 
 
 def _drain() -> None:

@@ -101,7 +101,7 @@ async def export(
         format or "", compression=compress, escape=options.escape_formulas, strict=strict, lists=parse_lists(lists)
     )
     seconds = parse_time(keep_alive, option="--keep-alive")
-    if insecure_cluster or any(each is not None for each in (parts, cluster, workers, max_requests)):
+    if insecure_cluster or any(option is not None for option in (parts, cluster, workers, max_requests)):
         await export_in_parts(
             options, session, rows, output=output, parts=parts, cluster=cluster, workers=workers,
             insecure_cluster=insecure_cluster, max_requests=max_requests, manifest=not no_manifest,
@@ -135,15 +135,15 @@ async def _resumable(options: Options, file: Path | None) -> AsyncIterator[None]
     try:
         yield
     except BaseException as error:
-        known = error if isinstance(error, DragomanError) else None
-        if file is None or (known and known.code in FINAL):
+        failure = error if isinstance(error, DragomanError) else None
+        if file is None or (failure and failure.code in FINAL):
             raise
         with anyio.CancelScope(shield=True):
             resumable = await anyio.to_thread.run_sync(unfinished, file)
         if resumable:
             words = ["dragoman", *options.words, *(["--resume"] if "--resume" not in options.words else [])]
-            if known:
-                known.advise(shlex.join(words))
+            if failure:
+                failure.advise(shlex.join(words))
             else:
                 say(f"to continue: {command(*words)}")
         raise

@@ -89,7 +89,7 @@ async def _unfinished(options: Options, session: Session, target: str) -> AsyncI
     from dragoman_api.errors import DragomanError
 
     folder = None if is_url(target) else anyio.Path(target)
-    made = folder is not None and not await folder.exists()
+    is_new = folder is not None and not await folder.exists()
     try:
         yield
     except anyio.get_cancelled_exc_class():
@@ -98,7 +98,7 @@ async def _unfinished(options: Options, session: Session, target: str) -> AsyncI
             if await anyio.to_thread.run_sync(unfinished, target):
                 async with options.runtime(asks=False) as runtime, runtime.open(session.name) as another:
                     await abandon(target, partial(another.hold, seconds=0))
-            if folder is not None and made:
+            if folder is not None and is_new:
                 with suppress(OSError):  # it is not empty
                     await folder.rmdir()
         raise

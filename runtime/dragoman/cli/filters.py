@@ -95,8 +95,8 @@ def parse_filter(row: str) -> Filter:
     if not rest:
         lost = " (@… names a group; quote a value that starts with @)" if group else ""
         raise _fault(row, f"{operator} needs a value{lost}", hint=f"--filter '{column} {operator} VALUE'")
-    if len(rest) > 1 and (said := _said(rest, lists=operator in LISTS)) is not None:
-        rest = [said]
+    if len(rest) > 1 and (phrase := _said(rest, lists=operator in LISTS)) is not None:
+        rest = [phrase]
     if len(rest) > 1:
         joined = " ".join(word.text for word in rest)
         raise _fault(row, "it has more than one value", hint=f"--filter '{column} {operator} \"{joined}\"'")
@@ -147,9 +147,9 @@ def _operator(row: str, text: str) -> Operator:
     try:
         return Operator(text.lower())
     except ValueError:
-        known = [str(operator) for operator in Operator]
-        meant = did_you_mean(near_names(text.lower(), known, least=0.5))
-        raise _fault(row, f"{text!r} is not an operator{meant}", hint=f"use one of: {' '.join(known)}") from None
+        names = [str(operator) for operator in Operator]
+        suggestion = did_you_mean(near_names(text.lower(), names, least=0.5))
+        raise _fault(row, f"{text!r} is not an operator{suggestion}", hint=f"use one of: {' '.join(names)}") from None
 
 
 def _fault(row: str, reason: str, *, hint: str) -> ConfigurationError:

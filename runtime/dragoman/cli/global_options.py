@@ -23,8 +23,8 @@ def _globals(*, hidden: bool) -> list[click.Option]:
             if parameter.name == "events":
                 context.obj.reserve() if value == "-" else check_apart(context.obj)
 
-    def option(*names: str, **more: Any) -> click.Option:
-        return click.Option(names, expose_value=False, callback=keep, hidden=hidden, **more)
+    def option(*names: str, **settings: Any) -> click.Option:
+        return click.Option(names, expose_value=False, callback=keep, hidden=hidden, **settings)
 
     return [
         option("--use", multiple=True, metavar="FILE.py", help="Run the automations of a Python file. Repeatable."),
@@ -61,9 +61,9 @@ _KINDS = {kind: _FileName(kind) for kind in ("file", "dir")}
 
 def _name_files(parameters: list[click.Parameter]) -> None:
     """Let a shell complete the parameters that name files, which their metavariables say."""
-    for each in parameters:
-        if each.type is click.STRING and (found := re.search("FILE|DIR", each.metavar or "")):
-            each.type = _KINDS[found[0].lower()]
+    for parameter in parameters:
+        if parameter.type is click.STRING and (match := re.search("FILE|DIR", parameter.metavar or "")):
+            parameter.type = _KINDS[match[0].lower()]
 
 
 def _help_of(callback: Any) -> str | None:

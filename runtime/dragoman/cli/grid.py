@@ -109,42 +109,44 @@ async def page(
         number = await rows.count()
         offset = max(0, number - limit)
         rows = session.select(replace(rows.selection, span=Span.of(number.time)))  # the same, though time goes on
-    found = await rows.page(limit=limit, offset=offset, total=not no_total, cursor=cursor)
+    row_page = await rows.page(limit=limit, offset=offset, total=not no_total, cursor=cursor)
     if last:
-        found = replace(found, notes=[*(note for note in number.notes if note not in found.notes), *found.notes])
-    options.shown = found, limit
+        row_page = replace(
+            row_page, notes=[*(note for note in number.notes if note not in row_page.notes), *row_page.notes]
+        )
+    options.shown = row_page, limit
     if columns is None:
         from .known_names import note_columns
 
-        await note_columns(options, session.name, object, found.columns)
+        await note_columns(options, session.name, object, row_page.columns)
     if shape == "json":
-        output.write_json(output.page_document(found) | ({"explanation": compiled.rows} if compiled else {}))
+        output.write_json(output.page_document(row_page) | ({"explanation": compiled.rows} if compiled else {}))
         return
     write_rows(
-        found, format=shape, more="choose some with --columns, or use --json", escape=options.escape_formulas,
+        row_page, format=shape, more="choose some with --columns, or use --json", escape=options.escape_formulas,
         vertical=options.vertical, wide=options.wide,
     )  # fmt: skip
-    output.say_notes([note for note in found.notes if not (compiled and note.code == APPROXIMATE)])
-    first, end = found.offset + 1, found.offset + len(found.cells)
-    of = "" if found.total is None else f" of {'' if found.total_exact else 'at least '}{found.total:,}"
-    options.say(f"rows {first:,}–{end:,}{of}" if found.cells else f"no rows{of}")  # noqa: RUF001 - a range
-    if found.next:
-        words = shell_line([*time_words(found), "--cursor", found.next])
-        options.say(f"next: {words}" if len(found.next) < 200 else "more: --json gives `next`")
+    output.say_notes([note for note in row_page.notes if not (compiled and note.code == APPROXIMATE)])
+    first, end = row_page.offset + 1, row_page.offset + len(row_page.cells)
+    of = "" if row_page.total is None else f" of {'' if row_page.total_exact else 'at least '}{row_page.total:,}"
+    options.say(f"rows {first:,}–{end:,}{of}" if row_page.cells else f"no rows{of}")  # noqa: RUF001 - a range
+    if row_page.next:
+        words = shell_line([*time_words(row_page), "--cursor", row_page.next])
+        options.say(f"next: {words}" if len(row_page.next) < 200 else "more: --json gives `next`")
 
 
 def _explain(rows: Sequence[Filter | RawQuery], compiled: CompiledFilter) -> None:
     from .filters import show_row
 
     lines = []
-    for told in compiled.rows:
-        rare = f"exact but for rare values ({'; '.join(told.unlikely)})" if told.unlikely else "exact"
-        meaning = f"approximate: {'; '.join(told.approximations)}" if told.approximations else rare
-        if told.approximations and told.unlikely:
-            meaning += f"; or for rare values ({'; '.join(told.unlikely)})"
-        if same := [other + 1 for other in told.same_element if other < told.row]:
+    for explanation in compiled.rows:
+        rare = f"exact but for rare values ({'; '.join(explanation.unlikely)})" if explanation.unlikely else "exact"
+        meaning = f"approximate: {'; '.join(explanation.approximations)}" if explanation.approximations else rare
+        if explanation.approximations and explanation.unlikely:
+            meaning += f"; or for rare values ({'; '.join(explanation.unlikely)})"
+        if same := [other + 1 for other in explanation.same_element if other < explanation.row]:
             meaning += f", same element as {', '.join(map(str, same))}"
-        lines.append([f"{told.row + 1} {show_row(rows[told.row])}", told.clause, meaning])
+        lines.append([f"{explanation.row + 1} {show_row(rows[explanation.row])}", explanation.clause, meaning])
     first, second = (max((len(line[at]) for line in lines), default=0) for at in range(2))
     for row, clause, meaning in lines:
         output.say(f"{row:<{first}}   {clause:<{second}}   {meaning}")

@@ -113,8 +113,8 @@ async def import_(
 
 def code_of(report: LoadReport, on_conflict: str) -> int | None:
     """Return the exit code of a load: rows that were not written count, unless they were to be skipped."""
-    fine = {"applied", "skipped"} if on_conflict == "skip" else {"applied"}
-    return NOT_APPLIED if any(count for status, count in report.counts.items() if status not in fine) else None
+    successes = {"applied", "skipped"} if on_conflict == "skip" else {"applied"}
+    return NOT_APPLIED if any(count for status, count in report.counts.items() if status not in successes) else None
 
 
 def previewed(options: Options) -> Callable[[Any], None]:
@@ -158,16 +158,16 @@ def _resumable(options: Options, load: Load) -> Iterator[None]:
     try:
         yield
     except BaseException as error:
-        known = error if isinstance(error, DragomanError) else None
+        failure = error if isinstance(error, DragomanError) else None
         report = load.report
         if any(report.counts.values()):
             say(f"stopped after {show_rows(report.rows)}: {counts_of(report)}")
-        if not load.resumable or (known and known.code in FINAL):
+        if not load.resumable or (failure and failure.code in FINAL):
             raise
         words = ["dragoman", *options.words, *(["--resume"] if "--resume" not in options.words else [])]
-        if known:
-            known.details.update(report.counts)
-            known.advise(shlex.join(words))
+        if failure:
+            failure.details.update(report.counts)
+            failure.advise(shlex.join(words))
         else:
             say(f"to continue: {command(*words)}")
         raise
@@ -175,8 +175,8 @@ def _resumable(options: Options, load: Load) -> Iterator[None]:
 
 def counts_of(report: LoadReport) -> str:
     """Return the counts of a load for people."""
-    shown = [(status, count) for status, count in report.counts.items() if count or status in _ALWAYS]
-    return " · ".join(f"{status} {count:,}" for status, count in shown)
+    counts = [(status, count) for status, count in report.counts.items() if count or status in _ALWAYS]
+    return " · ".join(f"{status} {count:,}" for status, count in counts)
 
 
 def tell(options: Options, session: Session, report: LoadReport, *, sent: bool) -> None:

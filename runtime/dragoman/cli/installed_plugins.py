@@ -51,22 +51,25 @@ def list_(options: Options) -> None:
     advisories.refresh()
     installed = store.installed()
     records = []
-    for one in installed:
-        standing = advisories.standing(one)
-        more = f"{one.plugin} {one.version} is quarantined: {standing.quarantined}"
-        notices = [*([more] if standing.quarantined else []), *standing.notices]
-        records.append(_record(one) | {"quarantined": standing.quarantined, "notices": notices})
-        if standing.quarantined and one.state == "installed":
+    for generation in installed:
+        standing = advisories.standing(generation)
+        quarantine = f"{generation.plugin} {generation.version} is quarantined: {standing.quarantined}"
+        notices = [*([quarantine] if standing.quarantined else []), *standing.notices]
+        records.append(_record(generation) | {"quarantined": standing.quarantined, "notices": notices})
+        if standing.quarantined and generation.state == "installed":
             records[-1]["state"] = "quarantined"
     keys = ("id", "label", "types", "version", "state", "registry", "pin")
-    rows = [[marked(str(one[key] or "")) if key == "label" else str(one[key] or "") for key in keys] for one in records]
+    rows = [
+        [marked(str(record[key] or "")) if key == "label" else str(record[key] or "") for key in keys]
+        for record in records
+    ]
     nothing = "No installed drivers. Opening a connection installs its driver. To see them: dragoman plugins browse"
     head = ["ID", "LABEL", "TYPE", "VERSION", "STATE", "REGISTRY", "PIN"]
     options.listing({"plugins": records}, head, rows, nothing=nothing)
     for plugin, version in store.unreadable().items():
         options.say(f"{plugin} {version} cannot be read")
         options.say("try: dragoman plugins repair")
-    for notice in [notice for one in records for notice in one["notices"]] if not options.json else ():
+    for notice in [notice for record in records for notice in record["notices"]] if not options.json else ():
         say(plain(notice))
 
 
@@ -89,8 +92,8 @@ def _record(generation: Generation) -> dict[str, Any]:
 @managed
 async def install(options: Options, plugins: Plugins, *, id_: str, version: str | None) -> None:
     """Install a driver."""
-    one = await plugins.install(id_, version=version)
-    options.result({"installed": _record(one)}, f"installed {one.plugin} {one.version}")
+    generation = await plugins.install(id_, version=version)
+    options.result({"installed": _record(generation)}, f"installed {generation.plugin} {generation.version}")
 
 
 SOME = click.argument("id_", metavar="[ID]", required=False)
@@ -106,16 +109,19 @@ async def update(options: Options, plugins: Plugins, *, id_: str | None, every: 
     """Update one driver, or all that are not pinned; wider permissions need your consent."""
     if id_ and every:
         raise click.UsageError("use either ID or --all")
-    found = await plugins.update(id_, dry_run=dry_run)
+    updates = await plugins.update(id_, dry_run=dry_run)
 
-    def more(one: AvailableUpdate) -> str:
-        signed = f"is signed by {one.publisher}" if one.publisher else ""
-        return "; ".join(filter(None, (*one.permissions, signed, one.reason)))
+    def more(candidate: AvailableUpdate) -> str:
+        signed = f"is signed by {candidate.publisher}" if candidate.publisher else ""
+        return "; ".join(filter(None, (*candidate.permissions, signed, candidate.reason)))
 
     head = ["ID", "FROM", "TO", "STATE", "NEW"]
-    rows = [[one.plugin, one.before, one.version, one.state, more(one)] for one in found]
-    options.listing({"updates": found}, head, rows, nothing="Everything is up to date.")
-    return FAILED if any(one.state == "failed" for one in found) else None
+    rows = [
+        [candidate.plugin, candidate.before, candidate.version, candidate.state, more(candidate)]
+        for candidate in updates
+    ]
+    options.listing({"updates": updates}, head, rows, nothing="Everything is up to date.")
+    return FAILED if any(candidate.state == "failed" for candidate in updates) else None
 
 
 @verbs.command
@@ -152,8 +158,8 @@ async def disable(options: Options, plugins: Plugins, *, id_: str) -> None:
 @managed
 async def rollback(options: Options, plugins: Plugins, *, id_: str, version: str | None) -> None:
     """Go back to the previously active version."""
-    one = await plugins.rollback(id_, version=version)
-    options.result({"rolled_back": _record(one)}, f"rolled back to {one.plugin} {one.version}")
+    generation = await plugins.rollback(id_, version=version)
+    options.result({"rolled_back": _record(generation)}, f"rolled back to {generation.plugin} {generation.version}")
 
 
 @verbs.command
@@ -165,7 +171,7 @@ async def pin(options: Options, plugins: Plugins, *, id_: str, version: str | No
     """Stay at the active version, or at VERSION."""
     if off and version:
         raise click.UsageError("use either VERSION or --off")
-    active = {one.id: one.version for one in plugins.installed()}
+    active = {listing.id: listing.version for listing in plugins.installed()}
     if not (off or version or id_ in active):
         raise click.UsageError(f"{id_!r} is not installed; name the VERSION to stay at")
     await _pin(options, plugins, id_, None if off else version or active[id_])
@@ -190,11 +196,13 @@ async def _pin(options: Options, plugins: Plugins, plugin: str, version: str | N
 @managed
 async def verify(options: Options, plugins: Plugins, *, id_: str | None) -> int | None:
     """Check every installed file for changes since it was unpacked."""
-    found = await plugins.verify(id_)
-    documents = [_record(one) | {"faults": faults} for one, faults in found]
-    rows = [[one.plugin, one.version, str(fault)] for one, faults in found for fault in faults]
-    options.listing({"plugins": documents}, [], rows, nothing=f"{len(found)} verified, no faults")
-    damaged = [one.plugin for one, faults in found if faults]
+    verifications = await plugins.verify(id_)
+    documents = [_record(generation) | {"faults": faults} for generation, faults in verifications]
+    rows = [
+        [generation.plugin, generation.version, str(fault)] for generation, faults in verifications for fault in faults
+    ]
+    options.listing({"plugins": documents}, [], rows, nothing=f"{len(verifications)} verified, no faults")
+    damaged = [generation.plugin for generation, faults in verifications if faults]
     for plugin in damaged:
         options.say(f"try: dragoman plugins repair {plugin}")
     return FAILED if damaged else None
@@ -209,16 +217,16 @@ async def repair(options: Options, plugins: Plugins, *, id_: str | None) -> int 
     Repairing everything starts with the state database; a damaged one is kept under another name.
     """
     if id_ is not None:
-        one = await plugins.repair(id_)
-        options.result({"repaired": _record(one)}, f"{one.plugin} {one.version} was repaired")
+        generation = await plugins.repair(id_)
+        options.result({"repaired": _record(generation)}, f"{generation.plugin} {generation.version} was repaired")
         return None
     done = await plugins.repair_all()
     rows = [["restored", str(done.aside)]] if done.aside else []
-    rows += [["fetched", f"{one.plugin} {one.version}"] for one in done.made]
+    rows += [["fetched", f"{generation.plugin} {generation.version}"] for generation in done.made]
     rows += [["left", f"{plugin}: {error.message}"] for plugin, error in done.left.items()]
     document = {
         "damaged": done.aside and str(done.aside), "copied": done.copied,
-        "repaired": [_record(one) for one in done.made],
+        "repaired": [_record(generation) for generation in done.made],
         "left": {plugin: error.to_dict() for plugin, error in done.left.items()},
     }  # fmt: skip
     options.listing(document, [], rows, nothing="Nothing is damaged.")
@@ -235,12 +243,13 @@ async def repair(options: Options, plugins: Plugins, *, id_: str | None) -> int 
 @managed
 async def sync(options: Options, plugins: Plugins, *, frozen: bool) -> int | None:
     """Install exactly what plugins.lock names; drivers that fail are skipped and listed, with exit code 1."""
-    made, differences, skipped = await plugins.sync(frozen=frozen)
+    installed, differences, skipped = await plugins.sync(frozen=frozen)
     document = {
-        "installed": [_record(one) for one in made], "differences": differences,
+        "installed": [_record(generation) for generation in installed], "differences": differences,
         "skipped": {plugin: error.to_dict() for plugin, error in skipped.items()},
     }  # fmt: skip
-    rows = [["installed", f"{one.plugin} {one.version}"] for one in made] + [["differs", text] for text in differences]
+    rows = [["installed", f"{generation.plugin} {generation.version}"] for generation in installed]
+    rows += [["differs", text] for text in differences]
     rows += [["skipped", f"{plugin}: {error.message}"] for plugin, error in skipped.items()]
     options.listing(document, [], rows, nothing="The installed drivers match plugins.lock.")
     for hint in dict.fromkeys(error.hint for error in skipped.values() if error.hint):
@@ -256,14 +265,20 @@ async def gc(options: Options, plugins: Plugins, *, dry_run: bool) -> None:
 
     Leftover state files of killed processes are removed too.
     """
-    found = await plugins.collect(dry_run=dry_run)
+    leftovers = await plugins.collect(dry_run=dry_run)
     documents = [
-        {"plugin": one.plugin, "version": one.version, "path": str(one.path), "size": one.size} for one in found
+        {"plugin": leftover.plugin, "version": leftover.version, "path": str(leftover.path), "size": leftover.size}
+        for leftover in leftovers
     ]
-    rows = [[one.plugin or "abandoned", one.version, show_size(one.size), _short(one.path.name)] for one in found]
+    rows = [
+        [leftover.plugin or "abandoned", leftover.version, show_size(leftover.size), _short(leftover.path.name)]
+        for leftover in leftovers
+    ]
     options.listing({"collected": documents, "dry_run": dry_run}, [], rows, nothing="Nothing to collect.")
-    if found:
-        options.say(f"{show_size(sum(one.size for one in found))} {'would be' if dry_run else 'were'} freed")
+    if leftovers:
+        options.say(
+            f"{show_size(sum(leftover.size for leftover in leftovers))} {'would be' if dry_run else 'were'} freed"
+        )
 
 
 def _short(name: str) -> str:
@@ -288,10 +303,13 @@ async def why(options: Options, plugins: Plugins, *, id_: str) -> None:
     }
     lines = [[name, value] for name, value in rows.items() if value]
     lines += [["passed over", text] for text in origin.skipped]
-    lines += [["kept", f"{one.version}, {one.origin.asked}, {_time(one)}"] for one in others]
+    lines += [
+        ["kept", f"{generation.version}, {generation.origin.asked}, {_time(generation)}"] for generation in others
+    ]
     keep = [
-        _record(one) | {"origin": one.origin, "installed_at": one.installed_at, "active": one.active}
-        for one in (active, *others)
+        _record(generation)
+        | {"origin": generation.origin, "installed_at": generation.installed_at, "active": generation.active}
+        for generation in (active, *others)
     ]
     options.listing({"why": keep}, [], lines)
 

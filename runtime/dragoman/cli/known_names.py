@@ -91,13 +91,13 @@ class KnownNames:
 
     def objects(self, connection: str) -> Known:
         """Return the names of a connection's objects."""
-        kept = self._kept(connection)
-        return Known(kept.objects, told_age(time.time() - kept.seen))
+        record = self._kept(connection)
+        return Known(record.objects, told_age(time.time() - record.seen))
 
     def columns(self, connection: str, object: str) -> Known:
         """Return the columns of an object, as `KnownColumn`."""
-        kept = self._kept(connection).columns.get(object)
-        return Known(kept.columns, told_age(time.time() - kept.seen)) if kept else Known()
+        description = self._kept(connection).columns.get(object)
+        return Known(description.columns, told_age(time.time() - description.seen)) if description else Known()
 
     def values(self, connection: str, object: str, column: str) -> Sequence[str]:
         """Return the values of a column, which are data and therefore not kept: none."""
@@ -107,29 +107,29 @@ class KnownNames:
         """Keep the names of a connection's objects; if that fails, nothing is kept."""
         objects = [name for name in names if _is_kept(name)][:MAX_OBJECTS]
 
-        def change(kept: _Names) -> bool:
-            if kept.objects == objects and _is_fresh(kept.seen):
+        def change(record: _Names) -> bool:
+            if record.objects == objects and _is_fresh(record.seen):
                 return False
-            kept.objects, kept.seen = objects, time.time()
+            record.objects, record.seen = objects, time.time()
             return True
 
         self._change(connection, change)
 
     def remember_columns(self, connection: str, object: str, columns: Iterable[Column]) -> None:
         """Keep the columns of an object; if that fails, nothing is kept."""
-        known = [
+        known_columns = [
             KnownColumn(column.name, column.type, column.kind, column.sortable, tuple(map(str, column.operators)))
             for column in columns
             if _is_kept(column.name) and _is_kept(column.type)
         ][:MAX_COLUMNS]
 
-        def change(kept: _Names) -> bool:
-            before = kept.columns.get(object)
-            if before and before.columns == known and _is_fresh(before.seen):
+        def change(record: _Names) -> bool:
+            before = record.columns.get(object)
+            if before and before.columns == known_columns and _is_fresh(before.seen):
                 return False
-            kept.columns[object] = _Columns(time.time(), known)
-            newest = sorted(kept.columns, key=lambda name: kept.columns[name].seen)[-MAX_DESCRIBED:]
-            kept.columns = {name: kept.columns[name] for name in newest}
+            record.columns[object] = _Columns(time.time(), known_columns)
+            newest = sorted(record.columns, key=lambda name: record.columns[name].seen)[-MAX_DESCRIBED:]
+            record.columns = {name: record.columns[name] for name in newest}
             return True
 
         if _is_kept(object):
@@ -139,23 +139,23 @@ class KnownNames:
         from dragoman_registry import files
 
         def edit(data: bytes) -> bytes:
-            kept = self._read[connection] = self._load(connection, data)
-            if not (kept.connection and change(kept)):
+            record = self._read[connection] = self._load(connection, data)
+            if not (record.connection and change(record)):
                 return data
-            return after if len(after := msgspec.json.encode(kept)) <= MAX_FILE else data
+            return after if len(after := msgspec.json.encode(record)) <= MAX_FILE else data
 
         with suppress(OSError, ConfigurationError):
             files.change(self._file(connection), edit, durable=False)
 
     def _kept(self, connection: str) -> _Names:
-        if (kept := self._read.get(connection)) is None:
+        if (record := self._read.get(connection)) is None:
             from dragoman_registry.files import read_plain
 
             data = b""
             with suppress(OSError):
                 data = read_plain(self._file(connection), limit=MAX_FILE)
-            kept = self._read[connection] = self._load(connection, data)
-        return kept
+            record = self._read[connection] = self._load(connection, data)
+        return record
 
     def _load(self, connection: str, data: bytes) -> _Names:
         """Read what is kept of a connection; nothing if the saved connection has changed since."""
@@ -166,9 +166,9 @@ class KnownNames:
                 return _Names()
             mark = _mark(saved)
             with suppress(ValueError):  # msgspec's errors are ValueErrors
-                kept = msgspec.json.decode(data, type=_Names)
-                if kept.connection == mark:
-                    return kept
+                record = msgspec.json.decode(data, type=_Names)
+                if record.connection == mark:
+                    return record
             return _Names(mark)
         return _Names()
 

@@ -86,11 +86,11 @@ def _quoted(value: str, quote: str, *, goes_on: bool) -> str:
 
 
 def _commands(last: LineWord, own: Mapping[str, str], position: int) -> Iterator[LineOffer]:
-    known = dict.fromkeys(app.cli.commands, "") | dict(own)
-    for name in sorted(known):
+    help_texts = dict.fromkeys(app.cli.commands, "") | dict(own)
+    for name in sorted(help_texts):
         if name.startswith(last.text):
-            about = known[name] or app.cli.commands[name].get_short_help_str(limit=60)
-            yield LineOffer(f"{name} ", position - last.start, name, about)
+            help_text = help_texts[name] or app.cli.commands[name].get_short_help_str(limit=60)
+            yield LineOffer(f"{name} ", position - last.start, name, help_text)
 
 
 def _console(line: str, position: int, names: LiveNames) -> Iterator[LineOffer]:
@@ -98,11 +98,13 @@ def _console(line: str, position: int, names: LiveNames) -> Iterator[LineOffer]:
     at = position - before
     if at < 0:
         return
-    for each in names.console(text, at):
-        if not each.text.isprintable() or not each.start <= at <= each.end:
+    for suggestion in names.console(text, at):
+        if not suggestion.text.isprintable() or not suggestion.start <= at <= suggestion.end:
             continue
-        rest = text[at : each.end]  # what follows the cursor stays
-        if each.text.endswith(rest):
-            new = each.text.removesuffix(rest) if rest else each.text
-            about = " ".join(filter(None, (each.kind, each.detail if each.detail.isprintable() else "")))
-            yield LineOffer(new, at - each.start, each.text, about)
+        rest = text[at : suggestion.end]  # what follows the cursor stays
+        if suggestion.text.endswith(rest):
+            new = suggestion.text.removesuffix(rest) if rest else suggestion.text
+            help_text = " ".join(
+                filter(None, (suggestion.kind, suggestion.detail if suggestion.detail.isprintable() else ""))
+            )
+            yield LineOffer(new, at - suggestion.start, suggestion.text, help_text)

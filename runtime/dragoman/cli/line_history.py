@@ -83,7 +83,7 @@ def _encoded(line: str) -> bytes:
 
 def _text(data: bytes) -> str | None:
     try:
-        found = json.loads(data)
+        text = json.loads(data)
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, str) else None
+    return text if isinstance(text, str) else None

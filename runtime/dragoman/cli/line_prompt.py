@@ -65,17 +65,17 @@ def _goes_on() -> bool:
 class _Kept(History):
     """The history of the prompt: the file, and the lines of this session, those with secrets included."""
 
-    def __init__(self, kept: LineHistory) -> None:
+    def __init__(self, history: LineHistory) -> None:
         super().__init__()
-        self._kept = kept
+        self._history = history
 
     def load_history_strings(self) -> Iterable[str]:
         """Return the lines of earlier sessions, the newest first."""
-        return reversed(self._kept.lines())
+        return reversed(self._history.lines())
 
     def store_string(self, string: str) -> None:
         """Keep a line."""
-        self._kept.add(string)
+        self._history.add(string)
 
 
 class _Offers(Completer):
@@ -86,16 +86,16 @@ class _Offers(Completer):
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:
         """Yield how the text before the cursor may continue."""
-        for each in self._offers(document.text, document.cursor_position):
-            if each.kind == "plain":
-                yield Completion(each.text, -each.length, display=plain(each.shown), display_meta=plain(each.about))
+        for offer in self._offers(document.text, document.cursor_position):
+            if offer.kind == "plain":
+                yield Completion(offer.text, -offer.length, display=plain(offer.shown), display_meta=plain(offer.about))
             else:
-                yield from _paths(document, each, complete_event)
+                yield from _paths(document, offer, complete_event)
 
 
 def _paths(document: Document, offer: LineOffer, event: CompleteEvent) -> Iterator[Completion]:
     typed = document.text_before_cursor[document.cursor_position - offer.length :]
     paths = PathCompleter(only_directories=offer.kind == "dir", expanduser=True)
-    for each in paths.get_completions(Document(typed), event):
-        if each.text.isprintable():
-            yield each
+    for completion in paths.get_completions(Document(typed), event):
+        if completion.text.isprintable():
+            yield completion

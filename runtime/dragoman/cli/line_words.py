@@ -72,14 +72,14 @@ def split(text: str) -> tuple[list[str], LineWord]:
 
 def is_console(line: str) -> bool:
     """Return whether a line is a console text: the command, and neither options nor a quoted text after it."""
-    found = _CONSOLE.match(line)
-    return found is not None and line[found.end() :][:1] not in ("'", '"', "-")
+    match = _CONSOLE.match(line)
+    return match is not None and line[match.end() :][:1] not in ("'", '"', "-")
 
 
 def console_text(line: str) -> tuple[str, int]:
     """Return the text after the command, and the number of characters before it."""
-    found = _CONSOLE.match(line)
-    before = found.end() if found else 0
+    match = _CONSOLE.match(line)
+    before = match.end() if match else 0
     return line[before:], before
 
 
@@ -101,7 +101,7 @@ def goes_on(line: str, *, position: int) -> bool:
 
 def _is_open(text: str) -> bool:
     """Return whether a bracket or a text is not closed; brackets in texts do not count."""
-    bare = _TEXTS.sub(lambda found: '"' if _is_cut(found[0]) else "", text)
+    bare = _TEXTS.sub(lambda match: '"' if _is_cut(match[0]) else "", text)
     return '"' in bare or sum(map(bare.count, "{[(")) > sum(map(bare.count, "}])"))
 
 

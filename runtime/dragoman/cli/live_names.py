@@ -73,7 +73,7 @@ class LiveNames:
         return self._wait(complete) or ()
 
     async def _objects(self) -> list[str]:
-        names = [one.name for one in await self._session.objects()]
+        names = [node.name for node in await self._session.objects()]
         await run_sync(self._others.remember_objects, self._session.name, names)
         return names
 
@@ -81,15 +81,15 @@ class LiveNames:
         columns = (await self._session.describe(object)).columns
         await run_sync(self._others.remember_columns, self._session.name, object, columns)
         return [
-            KnownColumn(each.name, each.type, each.kind, each.sortable, tuple(map(str, each.operators)))
-            for each in columns
+            KnownColumn(column.name, column.type, column.kind, column.sortable, tuple(map(str, column.operators)))
+            for column in columns
         ]
 
     async def _values(self, object: str, column: str) -> list[str]:
-        found = await self._session.rows(object).summarize(column, values=MOST_VALUES, buckets=0)
-        if found.distinct is not None and found.distinct > MOST_VALUES:
+        summary = await self._session.rows(object).summarize(column, values=MOST_VALUES, buckets=0)
+        if summary.distinct is not None and summary.distinct > MOST_VALUES:
             return []
-        texts = [each.value for each in found.values if isinstance(each.value, str)]
+        texts = [frequency.value for frequency in summary.values if isinstance(frequency.value, str)]
         return [text for text in texts if text.isprintable() and 0 < len(text) <= LONGEST_VALUE]
 
     def _ask(self, key: Hashable, read: Callable[[], Coroutine[Any, Any, T]]) -> T | None:
@@ -99,15 +99,15 @@ class LiveNames:
             return answer  # type: ignore[no-any-return]
 
         async def keep() -> T:
-            found = await read()
-            self._read[key] = time.monotonic(), found
-            return found
+            reply = await read()
+            self._read[key] = time.monotonic(), reply
+            return reply
 
         return self._wait(keep)
 
     def _wait(self, read: Callable[[], Coroutine[Any, Any, T]]) -> T | None:
         try:
-            found: T = self._portal.start_task_soon(read).result(PATIENCE)
+            answer: T = self._portal.start_task_soon(read).result(PATIENCE)
         except (DragomanError, TimeoutError, CancelledError, RuntimeError):  # completion has nothing to say about it
             return None
-        return found
+        return answer

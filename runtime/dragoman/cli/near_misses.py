@@ -22,14 +22,12 @@ async def suggesting_names(session: Session, object: str) -> AsyncIterator[None]
     try:
         yield
     except DragomanError as error:
-        wanted = object and str(
-            error.details.get("column") or (object if isinstance(error, ObjectNotFoundError) else "")
-        )
-        if wanted:
-            known = await _known_names(session, object, objects=isinstance(error, ObjectNotFoundError))
-            if wanted not in known:
-                meant = did_you_mean(near_names(wanted, known))
-                error.message = error.message.removesuffix(meant) + meant  # some errors say it themselves
+        name = object and str(error.details.get("column") or (object if isinstance(error, ObjectNotFoundError) else ""))
+        if name:
+            names = await _known_names(session, object, objects=isinstance(error, ObjectNotFoundError))
+            if name not in names:
+                suggestion = did_you_mean(near_names(name, names))
+                error.message = error.message.removesuffix(suggestion) + suggestion  # some errors say it themselves
                 look = ["objects"] if isinstance(error, ObjectNotFoundError) else ["describe", object]
                 error.advise(shlex.join(["dragoman", look[0], session.name, *look[1:]]))
         raise
@@ -37,9 +35,9 @@ async def suggesting_names(session: Session, object: str) -> AsyncIterator[None]
 
 async def near_columns(session: Session, object: str, names: Iterable[str]) -> list[str]:
     """Return a line for each name that is not a column of an object but resembles one."""
-    known = await _known_names(session, object, objects=False)
-    found = {name: near_names(name, known) for name in names if name not in known}
-    return [f"{name}: did you mean {' or '.join(near)}?" for name, near in found.items() if near]
+    columns = await _known_names(session, object, objects=False)
+    suggestions = {name: near_names(name, columns) for name in names if name not in columns}
+    return [f"{name}: did you mean {' or '.join(near)}?" for name, near in suggestions.items() if near]
 
 
 async def _known_names(session: Session, object: str, *, objects: bool) -> list[str]:
@@ -47,7 +45,7 @@ async def _known_names(session: Session, object: str, *, objects: bool) -> list[
 
     try:
         if objects:
-            return [one.name for one in await session.objects()]
+            return [node.name for node in await session.objects()]
         return [column.name for column in (await session.describe(object)).columns]
     except DragomanError:  # report the first error
         return []

@@ -32,30 +32,30 @@ async def objects(options: Options, session: Session, *, parent: str | None, con
     from dragoman.sessions.object_lists import walk
 
     top = await session.objects(parent=parent, contains=contains)
-    tree = [each async for each in walk(top, lambda name: session.objects(parent=name))]
-    found = [one for _, one, _ in tree]
+    tree = [branch async for branch in walk(top, lambda name: session.objects(parent=name))]
+    nodes = [node for _, node, _ in tree]
     notes = [*top.notes, *(note for _, _, below in tree for note in below)]
     if parent is None and not contains:
         from .known_names import note_objects
 
-        await note_objects(options, session.name, (one.name for one in found))
+        await note_objects(options, session.name, (node.name for node in nodes))
     shape = options.format_or(format)
     if shape == "json":
-        output.write_json({"objects": found} | ({"notes": notes} if notes else {}))
+        output.write_json({"objects": nodes} | ({"notes": notes} if notes else {}))
         return
     output.say_notes(notes)
     if shape == "table":
         head, right = ["OBJECT", "ROWS", "SIZE"], [False, True, True]
         rows = [
-            ["  " * level + output.plain(one.name), output.show_count(one.rows), output.show_size(one.size)]
-            for level, one, _ in tree
+            ["  " * level + output.plain(node.name), output.show_count(node.rows), output.show_size(node.size)]
+            for level, node, _ in tree
         ]
-        shown = 3 if any(one.size is not None for one in found) else 2
-        output.write_table(head[:shown], [row[:shown] for row in rows], right=right[:shown])
+        column_count = 3 if any(node.size is not None for node in nodes) else 2
+        output.write_table(head[:column_count], [row[:column_count] for row in rows], right=right[:column_count])
     else:
-        columns = ["name", "rows", "size", "kind", *(["parent"] if any(one.parent for one in found) else [])]
+        columns = ["name", "rows", "size", "kind", *(["parent"] if any(node.parent for node in nodes) else [])]
         output.write_records(
-            [{name: getattr(one, name) for name in columns} for one in found],
+            [{name: getattr(node, name) for name in columns} for node in nodes],
             columns,
             format=shape,
             escape=options.escape_formulas,
@@ -66,13 +66,13 @@ def _reasons(columns: Sequence[Column]) -> Iterator[str]:
     """Yield each reason why something cannot be done, with all its columns."""
     alike: dict[tuple[str, str], list[str]] = {}
     for column in columns:
-        abouts: dict[str, list[str]] = {}
-        for about, why in column.reasons.items():
-            abouts.setdefault(why, []).append("match any" if about == "any" else about)
-        for why, named in abouts.items():
-            alike.setdefault((" ".join(named), why), []).append(column.name)
-    for (what, why), names in alike.items():
-        yield output.plain(f"no {what} on {', '.join(names)}: {why}")
+        operations_by_reason: dict[str, list[str]] = {}
+        for operation, why in column.reasons.items():
+            operations_by_reason.setdefault(why, []).append("match any" if operation == "any" else operation)
+        for why, operations in operations_by_reason.items():
+            alike.setdefault((" ".join(operations), why), []).append(column.name)
+    for (subject, why), names in alike.items():
+        yield output.plain(f"no {subject} on {', '.join(names)}: {why}")
 
 
 @click.command(cls=Command)
@@ -94,9 +94,9 @@ async def describe(options: Options, session: Session, *, object: str, structure
     else:
         rows = []
         for column in description.columns:
-            kept = {"insert": "insert-only", "never": "read-only"}.get(column.written, "")
-            shown = " ".join(filter(None, (column.role, kept, "sorts" if column.sortable else "")))
-            rows.append([column.name, column.type, shown, " ".join(column.operators)])
+            restriction = {"insert": "insert-only", "never": "read-only"}.get(column.written, "")
+            flags = " ".join(filter(None, (column.role, restriction, "sorts" if column.sortable else "")))
+            rows.append([column.name, column.type, flags, " ".join(column.operators)])
         output.write_table(["COLUMN", "TYPE", "FLAGS", "OPERATORS"], [[*map(output.plain, row)] for row in rows])
         for line in _reasons(description.columns):
             output.write_text(line)

@@ -182,8 +182,8 @@ class _Shell:
 
         names = LiveNames(self._session, self._portal, kept=KnownNames(self._runtime.paths))
         options = replace(self._options, names=names)
-        about: dict[str, Any] = {"names": names, "connection": self._session.name, "own": OWN, "local": COMMANDS}
-        return lambda line, at: offers(line, at, options=replace(options), **about)
+        context: dict[str, Any] = {"names": names, "connection": self._session.name, "own": OWN, "local": COMMANDS}
+        return lambda line, at: offers(line, at, options=replace(options), **context)
 
     def _one(self, words: list[str], line: str) -> int:
         if words[0] == "help":
@@ -218,8 +218,8 @@ class _Shell:
         streams = sys.stdout, sys.stderr
 
         def release() -> None:
-            for stream, held in zip(streams, (output, messages), strict=True):
-                stream.write(held.take())
+            for stream, buffer in zip(streams, (output, messages), strict=True):
+                stream.write(buffer.take())
                 stream.flush()
 
         output, messages = _HeldOutput(), _HeldOutput(release)
@@ -252,10 +252,10 @@ class _Shell:
         return 0
 
     def _unknown(self, word: str, line: str) -> int:
-        meant = did_you_mean(near_names(word, (*COMMANDS, *ELSEWHERE, *OWN), most=1))
+        suggestion = did_you_mean(near_names(word, (*COMMANDS, *ELSEWHERE, *OWN), most=1))
         # GET: the server's own language
         instead = f"console {line.strip()}" if word.isupper() else "help"
-        say(f"unknown command {word!r}{meant}")
+        say(f"unknown command {word!r}{suggestion}")
         say(f"try: {instead}")
         return USAGE
 
@@ -279,13 +279,13 @@ class _Shell:
         if not limit or not (back or page.cells) or at == page.total:
             say(f"no rows {'before' if back else 'after'} these")
             return 0
-        more = ["--cursor", page.next] if page.next and not back else []
+        arguments = ["--cursor", page.next] if page.next and not back else []
         if page.revision and "revisions" in self._session.capabilities:  # all pages show the same state
-            more += ["--revision", page.revision]
+            arguments += ["--revision", page.revision]
         from .read_options import time_words
 
-        more += time_words(page)  # the later of two equal options counts, and a relative one has moved on
-        return self._execute([*self._paging, "--offset", str(at), "--limit", str(limit), *more])
+        arguments += time_words(page)  # the later of two equal options counts, and a relative one has moved on
+        return self._execute([*self._paging, "--offset", str(at), "--limit", str(limit), *arguments])
 
     def _wait(self, coroutine: Coroutine[Any, Any, int | None]) -> int | None:
         began, ended = threading.Event(), threading.Event()
@@ -315,7 +315,7 @@ class _Shell:
         commands: Callable[[str], click.Command] = app.cli.commands.__getitem__
         widest = max(map(len, (*COMMANDS, *ELSEWHERE, *OWN))) + 2
         room = max(shutil.get_terminal_size().columns - widest, 40)
-        told = {name: commands(name).get_short_help_str(limit=room) for name in (*COMMANDS, *ELSEWHERE)}
-        for name, about in (told | OWN).items():
-            sys.stdout.write(f"{name:<{widest}}{about}\n")
+        help_texts = {name: commands(name).get_short_help_str(limit=room) for name in (*COMMANDS, *ELSEWHERE)}
+        for name, help_text in (help_texts | OWN).items():
+            sys.stdout.write(f"{name:<{widest}}{help_text}\n")
         return 0

@@ -25,8 +25,8 @@ def parse_time(text: str | None, *, option: str) -> int | None:
     """Return the seconds of a time such as 90s, 30m or 2h."""
     if text is None:
         return None
-    found = re.fullmatch(r"([0-9]{1,6})([smhd]?)", text)
-    seconds = int(found[1]) * {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}[found[2]] if found else 0
+    match = re.fullmatch(r"([0-9]{1,6})([smhd]?)", text)
+    seconds = int(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}[match[2]] if match else 0
     if not seconds:
         raise click.UsageError(f"{option} {text!r} is not a time such as 90s, 30m or 2h")
     return seconds
@@ -68,24 +68,24 @@ def parse_values(pairs: Iterable[str], columns: Mapping[str, Column]) -> Values:
 
     values: dict[str, Any] = {}
     for pair in pairs:
-        found = re.fullmatch(r"([^=]*?)(:?=)(.*)", pair, re.DOTALL)
-        if not found or not found[1]:
+        match = re.fullmatch(r"([^=]*?)(:?=)(.*)", pair, re.DOTALL)
+        if not match or not match[1]:
             raise ConfigurationError(f"--set {pair!r} is not of the form COL=VALUE", hint="--set price=12.5")
-        column, sign, text = found.groups()
+        column, sign, text = match.groups()
         if column in values:
             raise ConfigurationError(f"--set names the column {column!r} twice", hint="keep one of the two")
-        values[column] = _value(text, column=column, must=sign == ":=", about=columns.get(column))
+        values[column] = _value(text, column=column, must=sign == ":=", definition=columns.get(column))
     return values
 
 
-def _value(text: str, *, column: str, must: bool, about: Column | None) -> object:
+def _value(text: str, *, column: str, must: bool, definition: Column | None) -> object:
     from msgspec import Raw
 
     from dragoman.spellings import value_of
     from dragoman_api.errors import ConfigurationError
     from dragoman_api.json_text import decode
 
-    if not must and (about is None or (about.kind in _TEXTS and not about.repeated)):
+    if not must and (definition is None or (definition.kind in _TEXTS and not definition.repeated)):
         return text
     spelled = text.strip(" \t\r\n").encode()
     try:
@@ -95,11 +95,11 @@ def _value(text: str, *, column: str, must: bool, about: Column | None) -> objec
             reason = f"--set {column}:= has the value {text!r}, which is not JSON"
             raise ConfigurationError(reason, hint=f"for a text: --set {column}={text}") from error
         return text
-    if must or about is None or about.kind in _JSON:
+    if must or definition is None or definition.kind in _JSON:
         return value_of(spelled)
     if spelled[:1] == b'"':
         return decode(text, str)
-    if spelled[:1] in (b"[", b"{") and not (about.repeated or about.multiple):
+    if spelled[:1] in (b"[", b"{") and not (definition.repeated or definition.multiple):
         return text
     value = value_of(spelled)
-    return Decimal(spelled.decode()) if about.kind == "decimal" and type(value) in (int, float) else value
+    return Decimal(spelled.decode()) if definition.kind == "decimal" and type(value) in (int, float) else value

@@ -37,7 +37,7 @@ NARROWEST = 8
 _SPECIAL = {",": re.compile(r'[",\r\n]'), "\t": re.compile(r'["\t\r\n]')}
 _SHORT = {0x09: "\\t", 0x0A: "\\n", 0x0D: "\\r"}
 _VISIBLE = {code: _SHORT.get(code, f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}") for code in UNSAFE}
-_IN_TEXT = {code: shown for code, shown in _VISIBLE.items() if code not in (0x09, 0x0A)}
+_IN_TEXT = {code: symbol for code, symbol in _VISIBLE.items() if code not in (0x09, 0x0A)}
 
 
 def plain(text: str) -> str:
@@ -278,9 +278,12 @@ def write_table(
         wide: Cut nothing on a terminal, either.
     """
     head, rows = [*map(_encodable, head)], [[*map(_encodable, row)] for row in rows]
-    most = max(map(len, [head, *rows]))
-    head, rows = head and [*head, *[""] * (most - len(head))], [[*row, *[""] * (most - len(row))] for row in rows]
-    aligned = list(right) or [False] * most
+    column_count = max(map(len, [head, *rows]))
+    head, rows = (
+        head and [*head, *[""] * (column_count - len(head))],
+        [[*row, *[""] * (column_count - len(row))] for row in rows],
+    )
+    aligned = list(right) or [False] * column_count
     if sys.stdout.isatty() and not wide:
         _write_rich(head, rows, aligned, more, wrap)
         return
@@ -314,7 +317,7 @@ def width_of(text: str) -> int:
 
 
 def _write_rich(
-    head: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[bool], more: str, wrap: bool
+    head: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[bool], hint: str, wrap: bool
 ) -> None:
     from rich.console import Console
     from rich.table import Table
@@ -324,7 +327,7 @@ def _write_rich(
     columns = list(zip(*([head, *rows] if head else rows), strict=True))
     natural = [max(map(width_of, column)) for column in columns]
     widths = _shrink(columns, console.width) if wrap else fit_columns(natural, console.width)
-    shown = len(widths)
+    column_count = len(widths)
     table = Table(box=None, show_header=bool(head), pad_edge=False, padding=(0, 2, 0, 0))
     for index, width in enumerate(widths):
         title = Text(head[index] if head else "", style="bold")
@@ -333,13 +336,13 @@ def _write_rich(
         table.add_column(title, justify=side, no_wrap=not wrap, overflow=overflow, min_width=width, max_width=width)
     cut = 0
     for row in rows:
-        cells = row[:shown] if wrap else [fitted(text, width) for text, width in zip(row, widths, strict=False)]
+        cells = row[:column_count] if wrap else [fitted(text, width) for text, width in zip(row, widths, strict=False)]
         cut += sum(cell != text for cell, text in zip(cells, row, strict=False))
         table.add_row(*(Text(text, style="dim" if text == "null" else "") for text in cells))
     console.print(table)
     say_cut(cut)
-    if hidden := len(right) - shown:
-        say(f"… {hidden} more {'column' if hidden == 1 else 'columns'}: {more}")
+    if hidden := len(right) - column_count:
+        say(f"… {hidden} more {'column' if hidden == 1 else 'columns'}: {hint}")
 
 
 def fitted(text: str, room: int) -> str:
@@ -359,8 +362,8 @@ def fitted(text: str, room: int) -> str:
 def say_cut(cells: int) -> None:
     """Say how many cells were cut to fit the terminal, if there are any."""
     if cells:
-        what = "1 cell is" if cells == 1 else f"{cells:,} cells are"
-        say(f"note[cut-to-fit]: {what} cut to fit the terminal (…): --wide shows all, --vertical more")
+        subject = "1 cell is" if cells == 1 else f"{cells:,} cells are"
+        say(f"note[cut-to-fit]: {subject} cut to fit the terminal (…): --wide shows all, --vertical more")
 
 
 def _shrink(columns: Sequence[Sequence[str]], room: int) -> list[int]:
@@ -373,7 +376,7 @@ def _shrink(columns: Sequence[Sequence[str]], room: int) -> list[int]:
     words = [max((width_of(word) for text in column for word in text.split()), default=0) for column in columns]
     for least in (words, [NARROWEST] * len(widths)):
         while sum(widths) + len(GAP) * (len(widths) - 1) > room:
-            spare = [width - kept for width, kept in zip(widths, least, strict=True)]
+            spare = [width - minimum for width, minimum in zip(widths, least, strict=True)]
             if max(spare) <= 0:
                 break
             # the widest of those that can be narrower
@@ -389,15 +392,15 @@ def fit_columns(natural: Sequence[int], room: int) -> list[int]:
     """
     widths: list[int] = []
     for width in natural:
-        wanted = min(width, room if not widths else WIDEST)
-        if widths and sum(widths) + len(GAP) * len(widths) + wanted > room:
+        cut_width = min(width, room if not widths else WIDEST)
+        if widths and sum(widths) + len(GAP) * len(widths) + cut_width > room:
             break
-        widths.append(wanted)
+        widths.append(cut_width)
     spare = room - sum(widths) - len(GAP) * len(widths)
     for index, width in enumerate(widths):
-        more = min(max(spare, 0), natural[index] - width)
-        widths[index] += more
-        spare -= more
+        growth = min(max(spare, 0), natural[index] - width)
+        widths[index] += growth
+        spare -= growth
     return widths
 
 

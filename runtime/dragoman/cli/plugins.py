@@ -51,17 +51,21 @@ async def browse(
     from dragoman_registry.names import marked
 
     _check_capability(capability)
-    found = await plugins.browse(" ".join(words), type=kind, capability=capability, compatible=compatible)
+    matches = await plugins.browse(" ".join(words), type=kind, capability=capability, compatible=compatible)
     terminal = sys.stdout.isatty() and not options.json
-    shown = found[: limit or (SHOWN if terminal else None)]
+    listings = matches[: limit or (SHOWN if terminal else None)]
     head = ["ID", "LABEL", "TYPE", "VERSION", "STATE", "REACHES"]
-    rows = [[one.id, marked(one.label), ",".join(one.types), one.version, one.state, one.reaches] for one in shown]
-    if terminal and all(one.types == (one.id,) for one in shown):  # redundant columns would take space on a terminal
+    rows = [
+        [listing.id, marked(listing.label), ",".join(listing.types), listing.version, listing.state, listing.reaches]
+        for listing in listings
+    ]
+    # Redundant columns would take space on a terminal.
+    if terminal and all(listing.types == (listing.id,) for listing in listings):
         head, *rows = ([*row[:2], *row[3:]] for row in [head, *rows])
     nothing = "No matching drivers. To see the registries: dragoman registry list"
-    options.listing({"plugins": shown}, head, rows, nothing=nothing)
-    if hidden := len(found) - len(shown):
-        options.say(f"… {hidden:,} more; add WORDS to narrow the list, or --limit {len(found)}")
+    options.listing({"plugins": listings}, head, rows, nothing=nothing)
+    if hidden := len(matches) - len(listings):
+        options.say(f"… {hidden:,} more; add WORDS to narrow the list, or --limit {len(matches)}")
 
 
 def _check_capability(name: str | None) -> None:
@@ -69,9 +73,9 @@ def _check_capability(name: str | None) -> None:
 
     from dragoman_registry.wheels.manifest import Capability
 
-    known = get_args(Capability)
-    if name not in (None, *known):
-        raise click.UsageError(f"{name!r} is not a capability; choose one of: {', '.join(known)}")
+    capabilities = get_args(Capability)
+    if name not in (None, *capabilities):
+        raise click.UsageError(f"{name!r} is not a capability; choose one of: {', '.join(capabilities)}")
 
 
 @plugins.command
@@ -79,39 +83,42 @@ def _check_capability(name: str | None) -> None:
 @managed
 async def show(options: Options, plugins: Plugins, *, id_: str) -> None:
     """Show a driver's details: permissions, publisher, versions, changelog and readme."""
-    found = await plugins.show(id_)
-    options.listing(found, [], [[name, value] for name, value in _facts(found).items() if value])
+    details = await plugins.show(id_)
+    options.listing(details, [], [[name, value] for name, value in _facts(details).items() if value])
     if options.json:
         return
     sys.stdout.write("\n")
     head = ["VERSION", "PUBLISHED", "SIZE", "API", "STATE"]
-    rows = [[one.version, one.uploaded[:10], _size(one.size), one.host_api, _standing(one)] for one in found.versions]
+    rows = [
+        [release.version, release.uploaded[:10], _size(release.size), release.host_api, _standing(release)]
+        for release in details.versions
+    ]
     write_table(head, [[*map(plain, row)] for row in rows], wrap=True)
-    for title, text in (("Changelog", found.changelog), ("Readme", found.readme)):
+    for title, text in (("Changelog", details.changelog), ("Readme", details.readme)):
         if text.strip():
             sys.stdout.write("\n")
             write_markdown(title, text)
 
 
-def _facts(found: DriverDetails) -> dict[str, str]:
+def _facts(details: DriverDetails) -> dict[str, str]:
     from dragoman_registry.names import marked
 
-    one, manifest = found.listing, found.manifest
-    report = found.report
+    listing, manifest = details.listing, details.manifest
+    report = details.report
     return {
-        "id": one.id,
-        "label": marked(one.label),
-        "summary": one.summary,
-        "types": ", ".join(one.types),
-        "version": f"{one.version} ({_size(one.size)})".removesuffix(" ()"),
-        "state": one.state,
-        "registry": one.registry,
-        "skipped": "; ".join(found.skipped),
-        "vouched for by": found.publisher,
-        "reaches": one.reaches,
-        "permissions": "; ".join(found.permissions),
-        "can do": ", ".join(one.capabilities),
-        "not on": ", ".join(one.excluded_surfaces),
+        "id": listing.id,
+        "label": marked(listing.label),
+        "summary": listing.summary,
+        "types": ", ".join(listing.types),
+        "version": f"{listing.version} ({_size(listing.size)})".removesuffix(" ()"),
+        "state": listing.state,
+        "registry": listing.registry,
+        "skipped": "; ".join(details.skipped),
+        "vouched for by": details.publisher,
+        "reaches": listing.reaches,
+        "permissions": "; ".join(details.permissions),
+        "can do": ", ".join(listing.capabilities),
+        "not on": ", ".join(listing.excluded_surfaces),
         "servers": ", ".join(manifest.server_versions),
         "hooks": ", ".join(manifest.hooks),
         "form": ", ".join(field.label for field in manifest.form),
@@ -126,6 +133,8 @@ def _size(size: int) -> str:
     return show_size(size) if size else ""
 
 
-def _standing(one: DriverVersion) -> str:
-    held = f"{one.state}: {one.reason}" if one.reason else "" if one.state == "offered" else one.state
-    return ", ".join(filter(None, ("installed" if one.installed else "", held)))
+def _standing(release: DriverVersion) -> str:
+    standing = (
+        f"{release.state}: {release.reason}" if release.reason else "" if release.state == "offered" else release.state
+    )
+    return ", ".join(filter(None, ("installed" if release.installed else "", standing)))

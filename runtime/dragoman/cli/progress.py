@@ -29,16 +29,16 @@ _PATIENCE = 1.0
 class _Task(msgspec.Struct):
     """One installation or export under way."""
 
-    what: str
+    title: str
     began: float
     resumed: int = 0
     total: int | None = None
-    shown: Any = None
+    bar_task: Any = None
 
     def rows(self, rows: int, seconds: float) -> str:
         """Describe the progress of an export and the speed of this run."""
         rate = float(f"{(rows - self.resumed) / max(seconds, 1e-6):.2g}")
-        return f"{self.what}  {show_count(rows)}/{show_count(self.total)}  {rate:,.0f} rows/s"
+        return f"{self.title}  {show_count(rows)}/{show_count(self.total)}  {rate:,.0f} rows/s"
 
 
 class Progress:
@@ -57,18 +57,18 @@ class Progress:
                 self._begin((event.plugin,), f"installing {plain(event.plugin)} {plain(event.version)}{purpose}")
             case events.PluginInstallProgressed():
                 task = self._task((event.plugin,))
-                self._advance(task, f"{task.what} … {plain(event.phase)}", event.done, event.total or None)
+                self._advance(task, f"{task.title} … {plain(event.phase)}", event.done, event.total or None)
             case events.PluginInstalled():
-                what, done = self._task((event.plugin,)).what, f"({event.seconds:.1f} s)"
+                title, done = self._task((event.plugin,)).title, f"({event.seconds:.1f} s)"
                 installed = f"installed {plain(event.plugin)} {plain(event.version)} {done}"
-                self._end((event.plugin,), f"{what} … done {done}" if " for " in what else installed)
+                self._end((event.plugin,), f"{title} … done {done}" if " for " in title else installed)
             case events.PluginInstallFailed():
-                self._end((event.plugin,), f"{self._task((event.plugin,)).what} … failed")
+                self._end((event.plugin,), f"{self._task((event.plugin,)).title} … failed")
             case events.RegistryFailed():
                 self._say(f"registry {plain(event.registry)} was left out: {plain(event.reason)}")
             case events.RegistryRecordHidden():
-                said = f"{plain(event.record)} of registry {plain(event.registry)}"
-                self._say(f"{said} was left out: {plain(event.reason)}")
+                subject = f"{plain(event.record)} of registry {plain(event.registry)}"
+                self._say(f"{subject} was left out: {plain(event.reason)}")
             case events.ExportStarted() | events.ExportProgressed() | events.ExportFinished() | events.ExportFailed():
                 self._show_export(event, (event.connection, event.object))
 
@@ -88,7 +88,7 @@ class Progress:
                 self._end(key, f"{self._task(key).rows(event.rows, event.seconds)}  done")
             case events.ExportFailed():
                 became = "stopped" if event.code == "stopped" else "failed"
-                self._end(key, f"{self._task(key).what}  {became}" if "BrokenPipe" not in event.reason else "")
+                self._end(key, f"{self._task(key).title}  {became}" if "BrokenPipe" not in event.reason else "")
 
     def close(self) -> None:
         """Remove an unfinished bar or line from the terminal: its task was interrupted."""
@@ -102,8 +102,8 @@ class Progress:
     def _task(self, key: tuple[str, ...]) -> _Task:
         return self._tasks.get(key) or _Task(plain(key[-1]), time.monotonic())
 
-    def _begin(self, key: tuple[str, ...], what: str, *, resumed: int | None = None) -> None:
-        task = self._tasks[key] = _Task(what, time.monotonic(), resumed or 0)
+    def _begin(self, key: tuple[str, ...], title: str, *, resumed: int | None = None) -> None:
+        task = self._tasks[key] = _Task(title, time.monotonic(), resumed or 0)
         if not sys.stderr.isatty():
             return
         if _piped():
@@ -119,20 +119,20 @@ class Progress:
             # What a script prints while the bar moves goes above it, but to stdout where that is a file.
             self._bar = Bar(*columns, console=Console(stderr=True), transient=True, redirect_stdout=sys.stdout.isatty())
             self._bar.start()
-        task.shown = self._bar.add_task(what, total=None, completed=resumed or 0)
+        task.bar_task = self._bar.add_task(title, total=None, completed=resumed or 0)
 
-    def _advance(self, task: _Task, what: str, done: int, total: int | None) -> None:
-        if self._bar is not None and task.shown is not None:
-            self._bar.update(task.shown, description=what, completed=done, total=total)
+    def _advance(self, task: _Task, text: str, done: int, total: int | None) -> None:
+        if self._bar is not None and task.bar_task is not None:
+            self._bar.update(task.bar_task, description=text, completed=done, total=total)
         elif self._line is not None:
-            self._line.show(f"  {what}")
+            self._line.show(f"  {text}")
 
     def _end(self, key: tuple[str, ...], line: str) -> None:
         task = self._tasks.pop(key, None)
         if not self._tasks:
             self.close()
-        elif self._bar is not None and task is not None and task.shown is not None:
-            self._bar.remove_task(task.shown)
+        elif self._bar is not None and task is not None and task.bar_task is not None:
+            self._bar.remove_task(task.bar_task)
         self._say(line)
 
     def _say(self, line: str) -> None:

@@ -33,19 +33,21 @@ def queried(work: Work) -> Callable[..., Coroutine[Any, Any, int | None]]:
     """
 
     @wraps(work)
-    def run(**given: Any) -> Coroutine[Any, Any, int | None]:
+    def run(**arguments: Any) -> Coroutine[Any, Any, int | None]:
         context = click.get_current_context()
         options: Options = context.obj
-        name, save_as = given["connection"], given.pop("save_as", None)
-        if given["object"].startswith("@@"):
-            given["object"] = given["object"][1:]
-        elif given["object"].startswith("@"):
-            given = _merged(_queries(options, name).get(given["object"][1:]), given, explicit=_explicit(context))
-        if given.get("columns") == ALL_COLUMNS and "sort" not in given:  # a page needs to know
-            given["columns"] = None
+        name, save_as = arguments["connection"], arguments.pop("save_as", None)
+        if arguments["object"].startswith("@@"):
+            arguments["object"] = arguments["object"][1:]
+        elif arguments["object"].startswith("@"):
+            arguments = _merged(
+                _queries(options, name).get(arguments["object"][1:]), arguments, explicit=_explicit(context)
+            )
+        if arguments.get("columns") == ALL_COLUMNS and "sort" not in arguments:  # a page needs to know
+            arguments["columns"] = None
         if not save_as:
-            return work(**given)
-        return _saving(_queries(options, name), save_as.removeprefix("@"), _made(**given), work(**given))
+            return work(**arguments)
+        return _saving(_queries(options, name), save_as.removeprefix("@"), _made(**arguments), work(**arguments))
 
     return run
 
@@ -77,21 +79,21 @@ async def _saving(
     return code
 
 
-def _merged(query: SavedQuery, given: dict[str, Any], *, explicit: set[str]) -> dict[str, Any]:
+def _merged(query: SavedQuery, arguments: dict[str, Any], *, explicit: set[str]) -> dict[str, Any]:
     from dragoman.sessions.time_spans import Span
 
-    made = given | {"object": query.object}
-    made["filters"] = (*query.filters, *given["filters"])
-    made["raw"] = (*query.raw, *given["raw"])
+    merged_arguments = arguments | {"object": query.object}
+    merged_arguments["filters"] = (*query.filters, *arguments["filters"])
+    merged_arguments["raw"] = (*query.raw, *arguments["raw"])
     if "match" not in explicit:
-        made["match"] = query.match
-    if given["span"] == Span():
-        made["span"] = Span(since=query.since, until=query.until)
-    if "columns" in given and not given["columns"] and query.columns:
-        made["columns"] = ",".join(query.columns)
-    if "sort" in given and not given["sort"]:
-        made["sort"] = tuple(query.sort)
-    return made
+        merged_arguments["match"] = query.match
+    if arguments["span"] == Span():
+        merged_arguments["span"] = Span(since=query.since, until=query.until)
+    if "columns" in arguments and not arguments["columns"] and query.columns:
+        merged_arguments["columns"] = ",".join(query.columns)
+    if "sort" in arguments and not arguments["sort"]:
+        merged_arguments["sort"] = tuple(query.sort)
+    return merged_arguments
 
 
 async def with_defaults(
@@ -102,13 +104,13 @@ async def with_defaults(
         return None, sort
     import anyio
 
-    found = await anyio.to_thread.run_sync(lambda: _queries(options, connection).defaults(object_))
+    defaults = await anyio.to_thread.run_sync(lambda: _queries(options, connection).defaults(object_))
     applied = []
-    if found.columns and not columns:
-        columns = ",".join(found.columns)
+    if defaults.columns and not columns:
+        columns = ",".join(defaults.columns)
         applied.append(f"columns {columns}")
-    if found.sort and not sort:
-        sort = tuple(found.sort)
+    if defaults.sort and not sort:
+        sort = tuple(defaults.sort)
         applied.append(f"sort {','.join(sort)}")
     if applied:
         options.say(f"defaults of {object_}: {', '.join(applied)} (--columns '*' ignores them)")
@@ -129,13 +131,13 @@ def _made(
 
     parse_rows(filters, raw)
     parse_sort(sort)
-    told = {
+    fields = {
         "object": object, "filters": [*filters], "raw": [*raw], "match": match, "sort": [*sort],
         "columns": (parse_names(columns) or []) if columns != ALL_COLUMNS else [], "since": span.since,
         "until": span.until,
     }  # fmt: skip
     try:
-        return msgspec.convert(told, SavedQuery)
+        return msgspec.convert(fields, SavedQuery)
     except msgspec.ValidationError as error:
         raise ConfigurationError(f"the query cannot be saved: {error}") from error
 
@@ -155,9 +157,9 @@ def queries() -> None:
 @timed
 @click.option("--replace", is_flag=True, help="Replace a query of that name.")
 @click.pass_obj
-def save(options: Options, /, *, connection: str, query: str, replace: bool, **given: Any) -> None:
+def save(options: Options, /, *, connection: str, query: str, replace: bool, **arguments: Any) -> None:
     """Save a query beside its connection; nothing is sent."""
-    _queries(options, connection).save(query.removeprefix("@"), _made(**given), replace=replace)
+    _queries(options, connection).save(query.removeprefix("@"), _made(**arguments), replace=replace)
     options.result({"saved": query.removeprefix("@")}, f"saved as @{query.removeprefix('@')}")
 
 
@@ -166,9 +168,9 @@ def save(options: Options, /, *, connection: str, query: str, replace: bool, **g
 @click.pass_obj
 def list_(options: Options, *, connection: str) -> None:
     """List the queries of a connection, and those that a team shares."""
-    found, hidden = _queries(options, connection).all()
-    rows = [[f"@{name}", query.object, place] for name, (place, query) in found.items()]
-    document = [{"name": name, "place": place, "query": query} for name, (place, query) in found.items()]
+    saved_queries, hidden = _queries(options, connection).all()
+    rows = [[f"@{name}", query.object, place] for name, (place, query) in saved_queries.items()]
+    document = [{"name": name, "place": place, "query": query} for name, (place, query) in saved_queries.items()]
     unusable = {name: error.message for name, error in hidden.items()}
     nothing = f"no queries yet: dragoman queries save {connection} NAME OBJECT"
     options.listing({"queries": document, "unusable": unusable}, ["QUERY", "OBJECT", "PLACE"], rows, nothing=nothing)
@@ -185,18 +187,18 @@ def show(options: Options, *, connection: str, query: str) -> None:
     """Show a query as the command that it stands for."""
     from dragoman_api.wording import shell_line
 
-    found = _queries(options, connection).get(query.removeprefix("@"))
-    dashed = found.object.startswith("-")  # it would be read as an option
-    words = ["dragoman", "page", connection, *([] if dashed else [found.object])]
-    for option, values in (("--filter", found.filters), ("--raw", found.raw)):
+    saved_query = _queries(options, connection).get(query.removeprefix("@"))
+    dashed = saved_query.object.startswith("-")  # it would be read as an option
+    words = ["dragoman", "page", connection, *([] if dashed else [saved_query.object])]
+    for option, values in (("--filter", saved_query.filters), ("--raw", saved_query.raw)):
         words += [word for value in values for word in (option, value)]
-    words += ["--match", found.match] if found.match != "all" else []
-    words += [f"--sort={key}" for key in found.sort]
-    words += ["--columns", ",".join(found.columns)] if found.columns else []
-    words += [word for option, text in (("--since", found.since), ("--until", found.until)) if text
+    words += ["--match", saved_query.match] if saved_query.match != "all" else []
+    words += [f"--sort={key}" for key in saved_query.sort]
+    words += ["--columns", ",".join(saved_query.columns)] if saved_query.columns else []
+    words += [word for option, text in (("--since", saved_query.since), ("--until", saved_query.until)) if text
               for word in (option, text)]  # fmt: skip
-    words += ["--", found.object] if dashed else []
-    options.result(found, shell_line(words))
+    words += ["--", saved_query.object] if dashed else []
+    options.result(saved_query, shell_line(words))
 
 
 @queries.command("remove", cls=Command)

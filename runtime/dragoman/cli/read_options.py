@@ -37,21 +37,21 @@ ESCAPE = click.option(
     "--escape-formulas",
     is_flag=True,
     expose_value=False,
-    callback=lambda *given: _set("escape_formulas", *given),
+    callback=lambda *arguments: _set("escape_formulas", *arguments),
     help="CSV and TSV: put an apostrophe before texts that a spreadsheet would run as formulas.",
 )
 VERTICAL = click.option(
     "--vertical/--no-vertical",
     default=None,
     expose_value=False,
-    callback=lambda *given: _set("vertical", *given),
+    callback=lambda *arguments: _set("vertical", *arguments),
     help="Print a line for each column of a row; the default on a narrow terminal.",
 )
 WIDE = click.option(
     "--wide",
     is_flag=True,
     expose_value=False,
-    callback=lambda *given: _set("wide", *given),
+    callback=lambda *arguments: _set("wide", *arguments),
     help="Cut no value to fit a table into the terminal.",
 )
 TENANT = click.option("--tenant", metavar="NAME", help="The tenant, if the object has tenants.")
@@ -113,10 +113,10 @@ def timed(function: F) -> F:
     """Add the options of a span of time to a command, which receives it as `span`."""
 
     @wraps(function)
-    def run(*args: Any, since: str | None, until: str | None, all_time: bool, **more: Any) -> Any:
+    def run(*args: Any, since: str | None, until: str | None, all_time: bool, **parameters: Any) -> Any:
         from dragoman.sessions.time_spans import Span
 
-        return function(*args, span=Span(since=since, until=until, all_time=all_time), **more)
+        return function(*args, span=Span(since=since, until=until, all_time=all_time), **parameters)
 
     for option in (
         click.option("--all-time", is_flag=True, help="All rows, even where only the newest are read by default."),

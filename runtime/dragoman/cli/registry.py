@@ -75,10 +75,10 @@ def add(options: Options, location: str, name: str | None, root: str) -> None:
 @click.pass_obj
 def list_(options: Options) -> None:
     """List the registries in lookup order."""
-    found = _registries(options).list()
-    rows = [[entry.name, entry.location, _root(entry)] for entry in found]
+    entries = _registries(options).list()
+    rows = [[entry.name, entry.location, _root(entry)] for entry in entries]
     nothing = "No registries. To add one: dragoman registry add FOLDER"
-    options.listing({"registries": found}, ["NAME", "LOCATION", "ROOT"], rows, nothing=nothing)
+    options.listing({"registries": entries}, ["NAME", "LOCATION", "ROOT"], rows, nothing=nothing)
 
 
 def _root(entry: RegistryEntry) -> str:
@@ -131,15 +131,15 @@ def build(options: Options, wheels: tuple[Path, ...], to: Path, sign: Path | Non
     options.listing({"published": releases}, [], _rows(releases, publish.published(to)), nothing=nothing)
 
 
-def _rows(releases: list[Release], there: Mapping[str, str]) -> list[list[str]]:
+def _rows(releases: list[Release], published_digests: Mapping[str, str]) -> list[list[str]]:
     return [
         [
-            "published" if all(wheel.file in there for wheel in one.wheels) else "waits to be accepted",
-            one.plugin,
-            one.version,
-            " ".join(f"sha256:{wheel.sha256[:12]}…" for wheel in one.wheels),
+            "published" if all(wheel.file in published_digests for wheel in release.wheels) else "waits to be accepted",
+            release.plugin,
+            release.version,
+            " ".join(f"sha256:{wheel.sha256[:12]}…" for wheel in release.wheels),
         ]
-        for one in releases
+        for release in releases
     ]
 
 
@@ -215,10 +215,10 @@ def mark(
     """Mark a version: yanked, deprecated, quarantined, or active again."""
     from dragoman_registry.publisher import marks
 
-    one = marks.mark(
+    release = marks.mark(
         folder, project=id_, version=version, status=status, reason=reason, replaced_by=replaced_by, keys=keys
     )
-    options.result({"marked": one, "status": status}, f"{one.plugin} {one.version} is {status}")
+    options.result({"marked": release, "status": status}, f"{release.plugin} {release.version} is {status}")
 
 
 @registry.command("sign")
@@ -266,20 +266,20 @@ def mirror(
 
     if folder is None and bundle is None:
         raise click.UsageError("name a folder, or --bundle FILE.zip")
-    known = {entry.name: entry for entry in _registries(options).list()}
-    entry = known.get(source) or RegistryEntry("mirrored", locate(source), root)
+    entries_by_name = {entry.name: entry for entry in _registries(options).list()}
+    entry = entries_by_name.get(source) or RegistryEntry("mirrored", locate(source), root)
     with scratch_folder() as temporary:
         target = folder or temporary / "mirror"
-        made = copy(entry.location, to=target, trust=Signed(options.paths(), entry), keys=keys or _beside(bundle))
+        mirrored = copy(entry.location, to=target, trust=Signed(options.paths(), entry), keys=keys or _beside(bundle))
         if bundle is not None:
             pack(target, bundle)
     where = bundle or folder
-    for fault in made.left_out:
+    for fault in mirrored.left_out:
         options.say(f"left out: {fault}")
-    options.say(f"others add it with: dragoman registry add {where} --root {made.root}")
-    result = {"mirror": str(where), "root": made.root, "left_out": made.left_out}
+    options.say(f"others add it with: dragoman registry add {where} --root {mirrored.root}")
+    result = {"mirror": str(where), "root": mirrored.root, "left_out": mirrored.left_out}
     options.result(result, f"mirrored {entry.location} to {where}")
-    return FAILED if made.left_out else None
+    return FAILED if mirrored.left_out else None
 
 
 def _beside(bundle: Path | None) -> Path | None:
@@ -296,10 +296,10 @@ def verify(options: Options, folder: Path, keys: Path | None) -> int | None:
     """Check every signature and every file of a registry."""
     from dragoman_registry.publisher import verify
 
-    found = verify.verify(folder, keys=keys)
-    faults = [one for one in found if one.code != verify.LEFTOVER]
-    left = [one for one in found if one.code == verify.LEFTOVER]
-    rows = [[one.code, one.where, one.reason] for one in [*faults, *left]]
+    findings = verify.verify(folder, keys=keys)
+    faults = [finding for finding in findings if finding.code != verify.LEFTOVER]
+    left = [finding for finding in findings if finding.code == verify.LEFTOVER]
+    rows = [[finding.code, finding.where, finding.reason] for finding in [*faults, *left]]
     options.listing({"faults": faults, "leftovers": left}, [], rows, nothing="no faults")
     if left:
         options.say(f"leftover files do no harm; to remove them: dragoman registry sign {quote(str(folder))}")

@@ -62,35 +62,35 @@ async def serve(
     if upload != bool(tokens):
         hint = "dragoman registry serve FOLDER --upload --token me=file:token.txt"
         raise ConfigurationError("uploads need --upload and at least one --token", hint=hint)
-    known = await anyio.to_thread.run_sync(_tokens, tokens)
+    tokens_by_name = await anyio.to_thread.run_sync(_tokens, tokens)
     if not is_loopback(host):
         say(f"warning: everyone who reaches {host} can read this registry, and tokens travel unencrypted")
     heard = options.listener()
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-        async with serving(folder, host=host, port=port, names=names, tokens=known, on_event=heard) as url:
+        async with serving(folder, host=host, port=port, names=names, tokens=tokens_by_name, on_event=heard) as url:
             _tell(options, folder, url, upload=upload, root=await anyio.to_thread.run_sync(root_digest, folder))
             async for _ in signals:
                 break
     options.say("ended")
 
 
-def _tokens(given: tuple[str, ...]) -> Mapping[str, str]:
+def _tokens(arguments: tuple[str, ...]) -> Mapping[str, str]:
     """Read the tokens: name → token."""
     from dragoman.secret_references import resolve, typed
     from dragoman_api.errors import ConfigurationError
 
-    found = dict[str, str]()
-    for each in given:
-        name, _, where = each.partition("=")
+    tokens = dict[str, str]()
+    for argument in arguments:
+        name, _, where = argument.partition("=")
         if not name or (reference := typed(where)) is None:
             # Do not show the value: it may be the token itself.
             hint = "--token me=file:token.txt"
             raise ConfigurationError("a --token does not say where the token is kept", hint=hint)
-        found[name] = resolve(reference, where=f"the token of {name}")
-        if len(found[name]) < SHORTEST:
+        tokens[name] = resolve(reference, where=f"the token of {name}")
+        if len(tokens[name]) < SHORTEST:
             make = "python -c 'import secrets; print(secrets.token_urlsafe())'"
             raise ConfigurationError(f"the token of {name} is shorter than {SHORTEST} characters", hint=make)
-    return found
+    return tokens
 
 
 def _tell(options: Options, folder: Path, url: str, *, upload: bool, root: str) -> None:
@@ -122,19 +122,24 @@ def inbox(options: Options, folder: Path, drop: str | None) -> None:
         gone = box.drop(drop)
         options.result({"dropped": gone or {"file": drop}}, f"dropped {drop}")
         return
-    for each in box.sweep():
-        options.say(f"dropped {each.file}: it is published, or waited more than {RETENTION.days} days")
+    for upload in box.sweep():
+        options.say(f"dropped {upload.file}: it is published, or waited more than {RETENTION.days} days")
     waiting, faults, signed = box.waiting(), box.faults(), box.signed()
-    for_what = {each.file: [f"{fault.code}: {fault.reason}" for fault in faults[each.file]] for each in waiting}
+    for_what = {upload.file: [f"{fault.code}: {fault.reason}" for fault in faults[upload.file]] for upload in waiting}
     for file, reasons in for_what.items():
         reasons.append(f"dragoman registry accept {folder}" if file in signed else "the author's signature")
     rows = [
-        [each.file, show_size(each.size), each.publisher, _age(each.at), "; ".join(for_what[each.file])]
-        for each in waiting
+        [upload.file, show_size(upload.size), upload.publisher, _age(upload.at), "; ".join(for_what[upload.file])]
+        for upload in waiting
     ]
     document = [
-        {"upload": each, "path": str(box.path(each)), "faults": faults[each.file], "signed": signed.get(each.file)}
-        for each in waiting
+        {
+            "upload": upload,
+            "path": str(box.path(upload)),
+            "faults": faults[upload.file],
+            "signed": signed.get(upload.file),
+        }
+        for upload in waiting
     ]
     damaged = box.damaged()
     head = ["FILE", "SIZE", "FROM", "AGE", "WAITS FOR"]

@@ -124,18 +124,18 @@ class Bash(_Known, BashComplete):
         words, last = split(os.environ.get("COMP_LINE", ""))
         while words and "=" in words[0]:  # variables before the command
             words.pop(0)
-        found = self.get_completions(words[1:], last.text)
-        lines = sorted({item.type for item in found} - {"plain"})
-        plain = [item for item in found if item.type == "plain"]
-        shown = [self._inserted(item.value, last.text, last.quote) for item in plain]
-        kept = [(text, item) for text, item in zip(shown, plain, strict=True) if text is not None]
-        if os.environ.get("COMP_TYPE") == LISTS and len(kept) > 1:
-            return "\n".join(_listed([(item.value, item.help or "") for _, item in kept]))
-        if len(kept) == 1 and kept[0][1].goes_on:
+        items = self.get_completions(words[1:], last.text)
+        lines = sorted({item.type for item in items} - {"plain"})
+        plain = [item for item in items if item.type == "plain"]
+        insertions = [self._inserted(item.value, last.text, last.quote) for item in plain]
+        choices = [(text, item) for text, item in zip(insertions, plain, strict=True) if text is not None]
+        if os.environ.get("COMP_TYPE") == LISTS and len(choices) > 1:
+            return "\n".join(_listed([(item.value, item.help or "") for _, item in choices]))
+        if len(choices) == 1 and choices[0][1].goes_on:
             lines.append("nospace")
             if last.quote:  # a second one keeps bash from closing the quote
-                lines.append(f"={kept[0][0]}…")
-        return "\n".join([*lines, *(f"={text}" for text, _ in kept)])
+                lines.append(f"={choices[0][0]}…")
+        return "\n".join([*lines, *(f"={text}" for text, _ in choices)])
 
     def _inserted(self, value: str, typed: str, quote: str) -> str | None:
         """Return what bash puts in place of the word; None if it cannot stand in the quotes that are open."""
@@ -146,12 +146,15 @@ class Bash(_Known, BashComplete):
         word = "" if _BREAKS.fullmatch(word) else word
         if len(word) < len(typed) and typed.endswith(word) and value.startswith(typed):
             value = value[len(typed) - len(word) :]  # bash replaces what follows the last = or : alone
-        return _SPECIAL.sub(lambda found: f"\\{found[0]}", value)
+        return _SPECIAL.sub(lambda match: f"\\{match[0]}", value)
 
 
 def _listed(items: Sequence[tuple[str, str]]) -> list[str]:
     widest = min(max(width_of(value) for value, _ in items), 40)
-    return [f"={value}{' ' * (widest - width_of(value))}{f'  ({about})' if about else ''}" for value, about in items]
+    return [
+        f"={value}{' ' * (widest - width_of(value))}{f'  ({help_text})' if help_text else ''}"
+        for value, help_text in items
+    ]
 
 
 class _Lines(_Known):

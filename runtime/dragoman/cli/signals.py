@@ -54,14 +54,14 @@ async def interruptible(work: Coroutine[Any, Any, int | None]) -> int | None:
 
     import anyio
 
-    told: list[int] = []
+    interrupts: list[int] = []
     loop = asyncio.get_running_loop()
     with anyio.CancelScope() as scope:
 
         def interrupt(number: int, _frame: FrameType | None) -> None:
-            if told:
+            if interrupts:
                 raise KeyboardInterrupt
-            told.append(number)
+            interrupts.append(number)
             loop.call_soon_threadsafe(scope.cancel)
 
         before = signal.signal(signal.SIGINT, interrupt)

@@ -55,14 +55,14 @@ async def summarize(
     rows = session.rows(
         object, filters=parse_rows(filters, raw), match=match, tenant=tenant, revision=revision, span=span, now=now
     )
-    found = await rows.summarize(column, values=values, buckets=buckets)
+    summary = await rows.summarize(column, values=values, buckets=buckets)
     if options.json:
-        output.write_json(found)
+        output.write_json(summary)
     else:
         room = shutil.get_terminal_size().columns if sys.stdout.isatty() else 80
-        for line in drawn(found, width=room, blocks=_takes_blocks()):
+        for line in drawn(summary, width=room, blocks=_takes_blocks()):
             output.write_text(line)
-    output.say_notes(found.notes)
+    output.say_notes(summary.notes)
 
 
 def _takes_blocks() -> bool:
@@ -83,31 +83,35 @@ def drawn(found: ColumnSummary, *, width: int, blocks: bool = True) -> list[str]
     """
     lines = [output.plain(f"{found.column.name} ({found.column.type})")]
     lines += _figures(found)
-    values = [(output.show(each.value), each.rows) for each in found.values]
+    values = [(output.show(frequency.value), frequency.rows) for frequency in found.values]
     if values:
         lines += ["", *_bars("VALUE", values, width=width, blocks=blocks, right=found.column.kind.numeric)]
-    buckets = [(f"{output.show(each.lower)} ≤ x < {output.show(each.upper)}", each.rows) for each in found.buckets]
+    buckets = [
+        (f"{output.show(bucket.lower)} ≤ x < {output.show(bucket.upper)}", bucket.rows) for bucket in found.buckets
+    ]
     if not blocks:
         buckets = [(text.replace("≤", "<="), rows) for text, rows in buckets]
     if buckets:
         lines += ["", *_bars("RANGE", buckets, width=width, blocks=blocks, right=True)]
-    told = [f"{figure} is approximate: {reason}" for figure, reason in found.approximate.items()]
-    told += [f"{figure} is not known: {reason}" for figure, reason in found.absent.items()]
-    return lines + (["", *map(output.plain, told)] if told else [])
+    remarks = [f"{figure} is approximate: {reason}" for figure, reason in found.approximate.items()]
+    remarks += [f"{figure} is not known: {reason}" for figure, reason in found.absent.items()]
+    return lines + (["", *map(output.plain, remarks)] if remarks else [])
 
 
-def _figures(found: ColumnSummary) -> list[str]:
+def _figures(summary: ColumnSummary) -> list[str]:
     def about(name: str) -> str:
-        return "~" if name in found.approximate else ""
+        return "~" if name in summary.approximate else ""
 
-    shown = [f"{about('rows')}{output.show_rows(found.rows)}"]
-    if found.missing is not None:
-        shown.append(f"{about('missing')}{found.missing:,} without a value")
-    if found.distinct is not None:
-        shown.append(f"{about('distinct')}{found.distinct:,} different")
-    lines = [", ".join(shown)]
-    if found.minimum is not None or found.maximum is not None:
-        low, high = (output.show(each) if each is not None else "?" for each in (found.minimum, found.maximum))
+    counts = [f"{about('rows')}{output.show_rows(summary.rows)}"]
+    if summary.missing is not None:
+        counts.append(f"{about('missing')}{summary.missing:,} without a value")
+    if summary.distinct is not None:
+        counts.append(f"{about('distinct')}{summary.distinct:,} different")
+    lines = [", ".join(counts)]
+    if summary.minimum is not None or summary.maximum is not None:
+        low, high = (
+            output.show(extreme) if extreme is not None else "?" for extreme in (summary.minimum, summary.maximum)
+        )
         lines.append(f"from {about('minimum')}{low} to {about('maximum')}{high}")
     return lines
 
@@ -120,10 +124,10 @@ def _bars(title: str, rows: Sequence[tuple[str, int]], *, width: int, blocks: bo
     labels = [_cut(label, room) for label, _ in rows]
     label = max(map(output.width_of, [*labels, title]))
     bar = max(min(WIDEST_BAR, width - label - wide - 2 * len(output.GAP) - 1), 0)
-    most = max((number for _, number in rows), default=0)
+    maximum = max((number for _, number in rows), default=0)
     lines = [output.GAP.join([_padded(title, label, right=right), "ROWS".rjust(wide)])]
     for text, count, (_, number) in zip(labels, counts, rows, strict=True):
-        drawing = _bar(number / most if most else 0, bar, blocks=blocks)
+        drawing = _bar(number / maximum if maximum else 0, bar, blocks=blocks)
         line = output.GAP.join([_padded(text, label, right=right), count.rjust(wide), drawing])
         lines.append(line.rstrip())
     return lines

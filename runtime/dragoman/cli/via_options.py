@@ -38,53 +38,53 @@ def entered_via(given: dict[str, str | bool | None], *, before: Via | None) -> V
     """
     from dragoman_api.errors import ConfigurationError
 
-    told = {name: str(given[name]) for name in VIA if given.get(name) is not None}
-    kinds = {name.partition("_")[0] for name in told} | ({"direct"} if given.get("direct") else set())
+    option_texts = {name: str(given[name]) for name in VIA if given.get(name) is not None}
+    kinds = {name.partition("_")[0] for name in option_texts} | ({"direct"} if given.get("direct") else set())
     if len(kinds) > 1:
         raise ConfigurationError(f"{' and '.join(f'--{kind}' for kind in sorted(kinds))} exclude each other")
     if "direct" in kinds:
         return None
     if "proxy" in kinds:
-        return _proxy(told, before)
-    return _tunnel(told, before) if "ssh" in kinds else before
+        return _proxy(option_texts, before)
+    return _tunnel(option_texts, before) if "ssh" in kinds else before
 
 
-def _proxy(told: dict[str, str], before: Via | None) -> Via:
+def _proxy(option_texts: dict[str, str], before: Via | None) -> Via:
     from msgspec.structs import replace
 
     from dragoman.sandbox.via import HttpProxy, parse_proxy
     from dragoman.secret_references import typed
     from dragoman_api.errors import ConfigurationError
 
-    text = told.get("proxy_password")
+    text = option_texts.get("proxy_password")
     password = typed(text) if text else None
     if text and password is None:
         reason = "--proxy-password is a literal secret, which would stay in the shell's history"
         hint = "--proxy-password env:NAME (or file:PATH, command:…, keyring:SERVICE/USER)"
         raise ConfigurationError(f"{reason}; use a reference instead", hint=hint)
-    via = parse_proxy(told["proxy"]) if "proxy" in told else before
+    via = parse_proxy(option_texts["proxy"]) if "proxy" in option_texts else before
     if not isinstance(via, HttpProxy):
-        raise ConfigurationError(f"{_option(told)} needs a proxy", hint="--proxy http://HOST:PORT")
+        raise ConfigurationError(f"{_option(option_texts)} needs a proxy", hint="--proxy http://HOST:PORT")
     # Credentials are those of one proxy: another one does not get them.
-    kept = before if isinstance(before, HttpProxy) and before.address == via.address else via
-    user = told.get("proxy_user", kept.user)
-    return replace(via, user=user, password=kept.password if text is None else password)
+    credentials = before if isinstance(before, HttpProxy) and before.address == via.address else via
+    user = option_texts.get("proxy_user", credentials.user)
+    return replace(via, user=user, password=credentials.password if text is None else password)
 
 
-def _tunnel(told: dict[str, str], before: Via | None) -> Via:
+def _tunnel(option_texts: dict[str, str], before: Via | None) -> Via:
     from msgspec.structs import replace
 
     from dragoman.sandbox.via import SshTunnel, parse_ssh
     from dragoman.secret_references import entered_path
     from dragoman_api.errors import ConfigurationError
 
-    identity = entered_path(told["ssh_identity"]) if told.get("ssh_identity") else None
-    if "ssh" in told:
-        return parse_ssh(told["ssh"], identity=identity)
+    identity = entered_path(option_texts["ssh_identity"]) if option_texts.get("ssh_identity") else None
+    if "ssh" in option_texts:
+        return parse_ssh(option_texts["ssh"], identity=identity)
     if not isinstance(before, SshTunnel):
-        raise ConfigurationError(f"{_option(told)} needs an SSH host", hint="--ssh USER@HOST")
+        raise ConfigurationError(f"{_option(option_texts)} needs an SSH host", hint="--ssh USER@HOST")
     return replace(before, identity=identity)
 
 
-def _option(told: dict[str, str]) -> str:
-    return f"--{next(iter(told)).replace('_', '-')}"
+def _option(option_texts: dict[str, str]) -> str:
+    return f"--{next(iter(option_texts)).replace('_', '-')}"

@@ -38,10 +38,10 @@ def suggestions(cli: click.Command, options: Options, words: Sequence[str], inco
         sign, incomplete = "-", incomplete[1:]
     shell = ShellComplete(cli, {"obj": options}, "dragoman", "")
     try:
-        found = shell.get_completions([*words], incomplete)
+        items = shell.get_completions([*words], incomplete)
     except click.ClickException:  # what stands before it cannot be read
         return []
-    return [_item(f"{sign}{item.value}", item) for item in found if item.value.isprintable()]
+    return [_item(f"{sign}{item.value}", item) for item in items if item.value.isprintable()]
 
 
 def _item(value: str, item: CompletionItem[str]) -> CompletionItem[str]:
@@ -50,59 +50,64 @@ def _item(value: str, item: CompletionItem[str]) -> CompletionItem[str]:
 
 def complete_object(context: click.Context, _parameter: click.Parameter, incomplete: str) -> Items:
     """Return the objects of the connection that begin with what was typed."""
-    known = _names(context).objects(_connection(context))
-    return [CompletionItem(name, help=known.age) for name in known.names if name.startswith(incomplete)]
+    objects = _names(context).objects(_connection(context))
+    return [CompletionItem(name, help=objects.age) for name in objects.names if name.startswith(incomplete)]
 
 
 def complete_column(context: click.Context, _parameter: click.Parameter, incomplete: str) -> Items:
     """Return the columns of the object that begin with what was typed."""
-    known = _columns(context)
-    return [CompletionItem(each.name, help=_told(each, known)) for each in _beginning(known, incomplete)]
+    columns = _columns(context)
+    return [CompletionItem(column.name, help=_told(column, columns)) for column in _beginning(columns, incomplete)]
 
 
 def complete_columns(context: click.Context, _parameter: click.Parameter, incomplete: str) -> Items:
     """Return how a list of columns, divided by commas, may continue."""
     before, comma, last = incomplete.rpartition(",")
-    known, chosen = _columns(context), before.split(",")
+    columns, chosen = _columns(context), before.split(",")
     return [
-        CompletionItem(f"{before}{comma}{each.name}", help=_told(each, known), goes_on=True)
-        for each in _beginning(known, last)
-        if each.name not in chosen
+        CompletionItem(f"{before}{comma}{column.name}", help=_told(column, columns), goes_on=True)
+        for column in _beginning(columns, last)
+        if column.name not in chosen
     ]
 
 
 def complete_sort(context: click.Context, _parameter: click.Parameter, incomplete: str) -> Items:
     """Return the columns that can be sorted by and begin with what was typed."""
-    known = _columns(context)
-    found = [each for each in _beginning(known, incomplete) if each.sortable]
-    return [CompletionItem(each.name, help=_told(each, known)) for each in found]
+    columns = _columns(context)
+    sortable_columns = [column for column in _beginning(columns, incomplete) if column.sortable]
+    return [CompletionItem(column.name, help=_told(column, columns)) for column in sortable_columns]
 
 
 def complete_assignment(context: click.Context, _parameter: click.Parameter, incomplete: str) -> Items:
     """Return how ``COL=VALUE`` may continue."""
     column, sign, value = incomplete.partition("=")
-    known = _columns(context)
+    columns = _columns(context)
     if not sign:
-        found = _beginning(known, column)
-        return [CompletionItem(f"{each.name}=", help=_told(each, known), goes_on=True) for each in found]
+        matches = _beginning(columns, column)
+        return [CompletionItem(f"{match.name}=", help=_told(match, columns), goes_on=True) for match in matches]
     name = column.removesuffix(":")
-    return [CompletionItem(f"{column}={each}") for each in _values(context, name) if each.startswith(value)]
+    return [
+        CompletionItem(f"{column}={candidate}") for candidate in _values(context, name) if candidate.startswith(value)
+    ]
 
 
 def complete_filter(context: click.Context, _parameter: click.Parameter, incomplete: str) -> Items:
     """Return how a filter row may continue: its column, its operator, then its value."""
-    known = _columns(context)
+    columns = _columns(context)
     typed = _ROW.match(incomplete)
     if typed is None:
-        found = [each for each in known.names if _word(each.name).startswith(incomplete)]
-        if len(found) == 1:  # a single one with its operators, so that no shell closes the quote after it
-            return [*_with_operators(f"{_word(found[0].name)} ", "", found[0], help=_told(found[0], known))]
-        return [CompletionItem(f"{_word(each.name)} ", help=_told(each, known), goes_on=True) for each in found]
-    column = next((each for each in known.names if _word(each.name) == typed["column"]), None)
+        matches = [candidate for candidate in columns.names if _word(candidate.name).startswith(incomplete)]
+        if len(matches) == 1:  # a single one with its operators, so that no shell closes the quote after it
+            return [*_with_operators(f"{_word(matches[0].name)} ", "", matches[0], help=_told(matches[0], columns))]
+        return [
+            CompletionItem(f"{_word(candidate.name)} ", help=_told(candidate, columns), goes_on=True)
+            for candidate in matches
+        ]
+    column = next((candidate for candidate in columns.names if _word(candidate.name) == typed["column"]), None)
     if column is None:
         return []
     if typed["operator"] is None:
-        return [*_with_operators(typed[0], incomplete[typed.end() :], column, help=_told(column, known))]
+        return [*_with_operators(typed[0], incomplete[typed.end() :], column, help=_told(column, columns))]
     return _row_values(context, incomplete, typed, column.name)
 
 
@@ -144,21 +149,21 @@ def _connection(context: click.Context) -> str:
 
 
 def _columns(context: click.Context) -> Known:
-    found: Known = _names(context).columns(_connection(context), str(context.params.get("object") or ""))
-    return found
+    columns: Known = _names(context).columns(_connection(context), str(context.params.get("object") or ""))
+    return columns
 
 
 def _values(context: click.Context, column: str) -> Iterable[str]:
-    known = next((each for each in _columns(context).names if each.name == column), None)
-    if known is not None and known.kind == "boolean":
+    definition = next((candidate for candidate in _columns(context).names if candidate.name == column), None)
+    if definition is not None and definition.kind == "boolean":
         return ("true", "false")
-    found: Sequence[str] = _names(context).values(_connection(context), str(context.params.get("object")), column)
-    return found
+    values: Sequence[str] = _names(context).values(_connection(context), str(context.params.get("object")), column)
+    return values
 
 
-def _beginning(known: Known, text: str) -> list[KnownColumn]:
-    return [each for each in known.names if each.name.startswith(text)]
+def _beginning(columns: Known, text: str) -> list[KnownColumn]:
+    return [column for column in columns.names if column.name.startswith(text)]
 
 
-def _told(column: KnownColumn, known: Known) -> str:
-    return ", ".join(filter(None, (column.type, known.age)))
+def _told(column: KnownColumn, columns: Known) -> str:
+    return ", ".join(filter(None, (column.type, columns.age)))
