@@ -91,8 +91,8 @@ class ExportReply:
             pieces.append(piece)
             missing -= len(piece)
         self._credit += 1
-        about = {name: getattr(chunk, name) for name in ("rows", "total", "checkpoint", "notes", "turned_away")}
-        return ExportPart(data=b"".join(pieces), **about)
+        fields = {name: getattr(chunk, name) for name in ("rows", "total", "checkpoint", "notes", "turned_away")}
+        return ExportPart(data=b"".join(pieces), **fields)
 
     async def _more(self) -> bool:
         """Wait until the pipe may have data; return False if no more will come."""

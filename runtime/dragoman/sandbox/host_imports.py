@@ -46,9 +46,9 @@ def find_host_imports(folder: Path | None = None) -> HostImports:
     key = [sys.executable, sys.version, [[path, _mtime(path)] for path in sys.path]]
     if file is not None:
         try:
-            kept = json.loads(file.read_bytes())
-            if kept["key"] == key:
-                return HostImports(modules=kept["modules"], paths=tuple(kept["paths"]))
+            cached = json.loads(file.read_bytes())
+            if cached["key"] == key:
+                return HostImports(modules=cached["modules"], paths=tuple(cached["paths"]))
         except (OSError, ValueError, KeyError, TypeError):
             pass  # missing or damaged: compute it again
     host_imports = _compute()
@@ -75,9 +75,9 @@ def _compute() -> HostImports:
     for name, extra in [("dragoman_worker", None), *_tops()]:
         spec = PathFinder.find_spec(name)
         if spec is not None:
-            found = _places(spec)
-            modules[name] = str(Path(found[0]).parent)
-            paths += found
+            places = _places(spec)
+            modules[name] = str(Path(places[0]).parent)
+            paths += places
         elif extra is not None and extra.exists():
             paths.append(str(extra))  # shared libraries that a wheel brought beside its package
     return HostImports(modules=modules, paths=tuple(dict.fromkeys(paths)))
@@ -92,16 +92,16 @@ def _tops() -> Iterator[tuple[str, Path | None]]:
     for distribution in _distributions():
         fallback = distribution.name.replace("-", "_").lower()
         tops = {Path(file.parts[0]) for file in distribution.files or ()}
-        found = False
+        has_tops = False
         for top in sorted(tops):
             if top.suffix in (".dist-info", ".pth") or top.name in ("..", "__pycache__"):
                 continue
-            found = True
+            has_tops = True
             yield (
                 top.name.split(".")[0] if top.suffix != ".libs" else top.name,
                 Path(str(distribution.locate_file(top))),
             )
-        if not found:  # an editable install records a path file only
+        if not has_tops:  # an editable install records a path file only
             yield fallback, None
 
 
@@ -117,11 +117,11 @@ def _distributions() -> Iterator[Distribution]:
             continue
         seen.add((name, extras))
         try:
-            found = distribution(name)
+            package = distribution(name)
         except PackageNotFoundError:
             continue  # an optional dependency, or one for another platform
-        yield found
-        for text in found.requires or ():
+        yield package
+        for text in package.requires or ():
             requirement = parse_requirement(text)
             marker = requirement.marker
             if marker is None or any(marker.evaluate({"extra": extra}) for extra in extras or ("",)):

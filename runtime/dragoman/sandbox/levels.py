@@ -117,10 +117,10 @@ def _report(
 ) -> SandboxReport:
     return SandboxReport(
         level=level,
-        missing=tuple(one.cause for one in missing),
+        missing=tuple(layer.cause for layer in missing),
         landlock_abi=landlock_abi,
         permissions=permissions or {},
-        remedies=tuple(dict.fromkeys(one.remedy for one in missing if one.remedy)),
+        remedies=tuple(dict.fromkeys(layer.remedy for layer in missing if layer.remedy)),
     )
 
 
@@ -167,14 +167,14 @@ def assess(
 def _unconfirmed(status: str | None, own: str | None, failures: Iterable[str]) -> str:
     if status is None:
         return "unverified: the child's status cannot be read"
-    have, wanted = _fields(status), {"NoNewPrivs": 1}
+    have, expected = _fields(status), {"NoNewPrivs": 1}
     if "seccomp" not in failures:
-        wanted["Seccomp"] = 2
+        expected["Seccomp"] = 2
     if "capabilities" not in failures:
-        wanted |= dict.fromkeys(("CapEff", "CapPrm", "CapInh"), 0)
-    wrong = [name for name, value in wanted.items() if int(have.get(name, "-1"), 16) != value]
+        expected |= dict.fromkeys(("CapEff", "CapPrm", "CapInh"), 0)
+    wrong = [name for name, value in expected.items() if int(have.get(name, "-1"), 16) != value]
     # A child inherits the seccomp mark of a host that is itself filtered, for example in a container.
-    if (own is not None and "Seccomp" in wanted) and (filters := _fields(own).get(_FILTERS)) is not None:
+    if (own is not None and "Seccomp" in expected) and (filters := _fields(own).get(_FILTERS)) is not None:
         wrong += [_FILTERS] if int(have.get(_FILTERS, "0")) <= int(filters) else []
     return f"the kernel does not confirm {', '.join(wrong)}" if wrong else ""
 

@@ -55,14 +55,14 @@ def tried_level(host_imports: HostImports) -> SandboxReport:
         config = configure(Launch(driver="", trees=()), host_imports)
         child.control.sendall(wire.pack(config))
         body = receive(child.control, limit=FROM_CHILD)
-        told = msgspec.msgpack.decode(body or b"", type=Sandboxed)
+        report = msgspec.msgpack.decode(body or b"", type=Sandboxed)
         status = levels.read_status(child.process.pid)
     except (OSError, FrameError, *wire.MALFORMED) as error:
         text = f"a process cannot lock itself down here: it ended without a report{_last_words(child)}"
         raise SandboxError(text, code="sandbox-insufficient") from error
     finally:
         child.discard()
-    return levels.assess(told, status=status, own=levels.read_status(os.getpid()), policy="auto")
+    return levels.assess(report, status=status, own=levels.read_status(os.getpid()), policy="auto")
 
 
 def _last_words(child: Child) -> str:

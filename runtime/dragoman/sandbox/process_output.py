@@ -44,7 +44,7 @@ class LogPipe:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._masked = MaskedStream(mask)
         self._lines: deque[str] = deque()
-        self._kept = 0
+        self._size = 0
         self._raw = ""  # of a line whose end is not here; escapes in it may be half
         self._line = ""  # the same after the mask
         self._torn = False  # the rest of a line whose beginning was dropped is passed over
@@ -81,8 +81,8 @@ class LogPipe:
 
     def _take(self, text: str) -> None:
         if self._torn:
-            _, found, text = text.partition("\n")
-            self._torn = not found
+            _, newline, text = text.partition("\n")
+            self._torn = not newline
         *lines, self._raw = (self._raw + text).split("\n")
         clean = "".join(
             f"{harmless(line)}\n" for line in lines
@@ -103,9 +103,9 @@ class LogPipe:
     def _keep(self, line: str) -> None:
         line = line[:_LINE]
         self._lines.append(line)
-        self._kept += len(line)
-        while self._kept > KEPT or len(self._lines) > _LINE:
-            self._kept -= len(self._lines.popleft())
+        self._size += len(line)
+        while self._size > KEPT or len(self._lines) > _LINE:
+            self._size -= len(self._lines.popleft())
         if self._on_line is not None:
             self._on_line(line)
 

@@ -121,47 +121,51 @@ def received(value: S, clean: Clean, mask: Clean = str, *, connection: str = "")
         mask: Removes only secrets from a server's error, which may echo the request.
         connection: The connection's name, which belongs to its remedies.
     """
-    made: Any = value
-    match made:
-        case Page() if made.notes:
-            made = replace(made, notes=_notes(made.notes, clean, connection))
-        case Description() | ExportPart() | ExportSplit() | ObjectList() | Plan() if made.notes:
-            made = replace(made, notes=_notes(made.notes, clean, connection))
+    result: Any = value
+    match result:
+        case Page() if result.notes:
+            result = replace(result, notes=_notes(result.notes, clean, connection))
+        case Description() | ExportPart() | ExportSplit() | ObjectList() | Plan() if result.notes:
+            result = replace(result, notes=_notes(result.notes, clean, connection))
         case Answer():
-            made = _answer(made, clean, mask, connection)
+            result = _answer(result, clean, mask, connection)
         case ColumnSummary():
-            made = replace(
-                made,
-                approximate={name: _cut(clean(text), SENTENCE) for name, text in made.approximate.items()},
-                absent={name: _cut(clean(text), SENTENCE) for name, text in made.absent.items()},
-                notes=_notes(made.notes, clean, connection),
+            result = replace(
+                result,
+                approximate={name: _cut(clean(text), SENTENCE) for name, text in result.approximate.items()},
+                absent={name: _cut(clean(text), SENTENCE) for name, text in result.absent.items()},
+                notes=_notes(result.notes, clean, connection),
             )
         case Completion():
-            shown = [replace(each, detail=_name(each.detail, clean)) for each in made.suggestions]
+            suggestions = [
+                replace(suggestion, detail=_name(suggestion.detail, clean)) for suggestion in result.suggestions
+            ]
             # A text that is not harmless is not made so: what a person accepts must be what was suggested.
-            made = replace(made, suggestions=[each for each in shown if _is_line(each.text, clean)])
+            result = replace(
+                result, suggestions=[suggestion for suggestion in suggestions if _is_line(suggestion.text, clean)]
+            )
         case Server():
-            notes = [_cut(clean(note), SENTENCE) for note in made.notes[:NAME]]
-            made = Server(_name(made.product, clean), _name(made.version, clean), notes)
+            notes = [_cut(clean(note), SENTENCE) for note in result.notes[:NAME]]
+            result = Server(_name(result.product, clean), _name(result.version, clean), notes)
         case Health():
-            code = _name(made.code, clean)
-            made = replace(made, reason=_cut(clean(made.reason), SENTENCE), code="" if code in RESERVED else code)
+            code = _name(result.code, clean)
+            result = replace(result, reason=_cut(clean(result.reason), SENTENCE), code="" if code in RESERVED else code)
         case CompiledFilter():
-            told = [
+            rows = [
                 replace(
                     row,
                     approximations=[_cut(clean(text), SENTENCE) for text in row.approximations],
                     unlikely=[_cut(clean(text), SENTENCE) for text in row.unlikely],
                 )
-                for row in made.rows
+                for row in result.rows
             ]
-            made = replace(made, rows=told)
+            result = replace(result, rows=rows)
         case [Outcome(), *_]:
-            made = [_outcome(each, clean) for each in made]
-    if isinstance(made, Plan):
-        planned = [replace(each, statement=_cut(clean(each.statement), SENTENCE)) for each in made.planned]
-        made = replace(made, planned=planned, refusals=[_outcome(each, clean) for each in made.refusals])
-    return made  # type: ignore[no-any-return]
+            result = [_outcome(outcome, clean) for outcome in result]
+    if isinstance(result, Plan):
+        planned = [replace(request, statement=_cut(clean(request.statement), SENTENCE)) for request in result.planned]
+        result = replace(result, planned=planned, refusals=[_outcome(outcome, clean) for outcome in result.refusals])
+    return result  # type: ignore[no-any-return]
 
 
 def _answer(answer: Answer, clean: Clean, mask: Clean, connection: str) -> Answer:
@@ -169,19 +173,19 @@ def _answer(answer: Answer, clean: Clean, mask: Clean, connection: str) -> Answe
     chain = [answer]
     while (following := chain[-1].next) is not None:
         chain.append(following)
-    made: Answer | None = None
-    for each in reversed(chain):
-        echoes = max(each.status, answer.status) >= ERRORS
-        made = replace(
-            each,
-            text=mask(each.text) if echoes else each.text,
-            title=_name(each.title, clean),
-            failed=_cut(clean(each.failed), SENTENCE),
-            notes=_notes(each.notes, clean, connection),
-            page=None if each.page is None else _page(each.page, clean, mask if echoes else None, connection),
-            next=made,
+    head: Answer | None = None
+    for link in reversed(chain):
+        echoes = max(link.status, answer.status) >= ERRORS
+        head = replace(
+            link,
+            text=mask(link.text) if echoes else link.text,
+            title=_name(link.title, clean),
+            failed=_cut(clean(link.failed), SENTENCE),
+            notes=_notes(link.notes, clean, connection),
+            page=None if link.page is None else _page(link.page, clean, mask if echoes else None, connection),
+            next=head,
         )
-    return made or answer
+    return head or answer
 
 
 def _page(page: Page, clean: Clean, mask: Clean | None, connection: str) -> Page:
@@ -193,7 +197,7 @@ def _page(page: Page, clean: Clean, mask: Clean | None, connection: str) -> Page
 
 
 def _notes(notes: Sequence[Note], clean: Clean, connection: str) -> list[Note]:
-    told = [
+    harmless_notes = [
         replace(
             note,
             code=_name(note.code, clean),
@@ -204,9 +208,11 @@ def _notes(notes: Sequence[Note], clean: Clean, connection: str) -> list[Note]:
         )
         for note in notes[:NOTES]
     ]
-    if (more := len(notes) - NOTES) > 0:
-        told.append(Note(code="notes-cut", reason=f"the driver returned {more:,} more notes, which are hidden"))
-    return told
+    if (surplus := len(notes) - NOTES) > 0:
+        harmless_notes.append(
+            Note(code="notes-cut", reason=f"the driver returned {surplus:,} more notes, which are hidden")
+        )
+    return harmless_notes
 
 
 def _remedies(remedies: Sequence[Remedy], clean: Clean, connection: str) -> tuple[Remedy, ...]:
@@ -242,5 +248,5 @@ def _name(text: str, clean: Clean) -> str:
     return _cut(clean(text), NAME)
 
 
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[:most]}…"
+def _cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else f"{text[:limit]}…"

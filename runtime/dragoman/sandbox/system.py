@@ -50,7 +50,7 @@ class Process:
         """
         # They are never inheritable here, where another thread may start a program at the same moment.
         streams = [
-            *((os.POSIX_SPAWN_DUP2, here, there) for here, there in passed.items()),
+            *((os.POSIX_SPAWN_DUP2, descriptor, number) for descriptor, number in passed.items()),
             *((os.POSIX_SPAWN_DUP2, output, stream) for stream in (1, 2)),
             (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
         ]

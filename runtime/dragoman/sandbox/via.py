@@ -179,11 +179,11 @@ def parse_proxy(url: str, *, user: str = "", password: Reference | None = None) 
 
 def parse_ssh(text: str, *, identity: Reference | None = None) -> SshTunnel:
     """Read ``[USER@]HOST[:PORT]``. Raises ConfigurationError."""
-    found = _ADDRESS.fullmatch(text)
-    if found is None or found[1] == "":
+    match = _ADDRESS.fullmatch(text)
+    if match is None or match[1] == "":
         raise ConfigurationError(f"ssh: {text[:80]!r} is not [USER@]HOST[:PORT]", hint=_SSH)
-    port = int(found[3]) if found[3] else None
-    return SshTunnel(host=found[2].strip("[]"), user=found[1] or "", port=port, identity=identity)
+    port = int(match[3]) if match[3] else None
+    return SshTunnel(host=match[2].strip("[]"), user=match[1] or "", port=port, identity=identity)
 
 
 def read_via(table: Mapping[str, object]) -> Via:

@@ -47,9 +47,9 @@ class NearerError(OSError):
         super().__init__(errno.EACCES, self._reason())
 
     def _reason(self) -> str:
-        what = "a cloud's credential endpoint" if self.now is None else str(self.now)
+        kind = "a cloud's credential endpoint" if self.now is None else str(self.now)
         since = "" if self.now is None or self.before is None else f"; it led to {self.before} before"
-        return f"{self.host} leads to {self.address}, {what}{since}"
+        return f"{self.host} leads to {self.address}, {kind}{since}"
 
 
 class AddressResolver:
@@ -70,7 +70,7 @@ class AddressResolver:
         self._entered_pairs = frozenset((canonical(host), port) for host, port in self._own)
         self._endpoints = self._entered_pairs | {(canonical(host), port) for host, port in further}
         self._entered = {canonical(host) for host, _ in self._own if is_literal(host)}
-        self._named = {canonical(host) for host, _ in further} - {canonical(host) for host, _ in self._own}
+        self._manifest_hosts = {canonical(host) for host, _ in further} - {canonical(host) for host, _ in self._own}
         self._literal = self._entered | {canonical(host) for host, _ in further if is_literal(host)}
         self._answers: dict[str, tuple[float, list[Place]]] = {}
         self._asking: defaultdict[str, anyio.Lock] = defaultdict(anyio.Lock)
@@ -111,7 +111,7 @@ class AddressResolver:
         if name in self._entered:
             return places
         before = self.remembered.get(name)
-        bound = Nearness.PRIVATE if name in self._named - self._literal else Nearness.LOOPBACK
+        bound = Nearness.PRIVATE if name in self._manifest_hosts - self._literal else Nearness.LOOPBACK
         bound = bound if before is None else before
         # Drop the nearer addresses from a mixed answer, so adding one later gains nothing.
         good = [place for place in places if nearness(place.ip) <= bound and not is_metadata(place.ip)]
@@ -122,8 +122,8 @@ class AddressResolver:
 
 
 def _is_among(endpoints: Iterable[Endpoint], host: str, port: int | None) -> bool:
-    wanted = canonical(host)
-    return any(wanted == name and port in (None, number) for name, number in endpoints)
+    canonical_host = canonical(host)
+    return any(canonical_host == name and port in (None, number) for name, number in endpoints)
 
 
 async def _look_up(name: str) -> list[Place]:

@@ -115,8 +115,8 @@ class Broker:
             if isinstance(request, Lookup):
                 self._reply(Families(request.id, await self._families(request)))
                 return
-            with await self._opened(request) as found:
-                self._reply(Opened(request.id), found)
+            with await self._opened(request) as sock:
+                self._reply(Opened(request.id), sock)
         except ViaError as error:
             self._on_via_failed(error)
             self._reply(SocketRefused(request.id, errno.EPROTO, error.strerror or ""))

@@ -102,8 +102,8 @@ class ProxyWay:
             reason = "does not listen" if refused else f"cannot be reached ({type(error).__name__})"
             raise self._failure(reason, hint=_ADDRESS) from error
 
-    async def _ask(self, sock: socket.socket, there: str) -> None:
-        lines = [f"CONNECT {there} HTTP/1.1", f"Host: {there}"]
+    async def _ask(self, sock: socket.socket, destination: str) -> None:
+        lines = [f"CONNECT {destination} HTTP/1.1", f"Host: {destination}"]
         if self._credentials:
             lines.append(f"Proxy-Authorization: Basic {self._credentials}")
         try:
@@ -113,40 +113,40 @@ class ProxyWay:
             raise self._failure(str(error), hint=_ADDRESS) from None
         except OSError as error:
             raise self._failure(f"ended the connection ({type(error).__name__})") from error
-        self._judge(head, there)
+        self._judge(head, destination)
 
-    def _judge(self, head: bytes, there: str) -> None:
+    def _judge(self, head: bytes, destination: str) -> None:
         first, *rest = head.removesuffix(_END).split(b"\r\n")
         status, headers = _STATUS.fullmatch(first), [_HEADER.fullmatch(line) for line in rest]
         if status is None or not all(headers):
             raise self._failure("does not speak HTTP/1.1", hint=_ADDRESS)
-        values = [(found[1].lower(), found[2]) for found in headers if found]
-        code, said = int(status[1]), _harmless(status[2] or b"")
+        values = [(header[1].lower(), header[2]) for header in headers if header]
+        code, phrase = int(status[1]), _harmless(status[2] or b"")
         if not 200 <= code <= 299:
-            raise self._refusal(code, said, values, there)
+            raise self._refusal(code, phrase, values, destination)
         # Standards say that no body follows, and clients skip these. What a proxy sends nevertheless would look like
         # the beginning of the server's own answer.
         if any(name == b"transfer-encoding" or (name == b"content-length" and value != b"0") for name, value in values):
             raise self._failure("announces a page where the connection should begin", hint=_ADDRESS)
 
-    def _refusal(self, code: int, said: str, headers: list[tuple[bytes, bytes]], there: str) -> ViaError:
+    def _refusal(self, code: int, phrase: str, headers: list[tuple[bytes, bytes]], destination: str) -> ViaError:
         if code == 407:
             offers = [value.split(b" ", 1)[0].lower() for name, value in headers if name == b"proxy-authenticate"]
             if offers and b"basic" not in offers:
                 schemes = ", ".join(_harmless(offer) for offer in offers[:5])
                 return self._failure(
                     "wants another kind of credentials than Basic (HTTP 407)",
-                    said=schemes,
+                    words=schemes,
                     hint="ask the proxy's operator for Basic credentials, or for a rule by your machine's address",
                 )
             reason = "rejects the credentials" if self._credentials else "wants credentials"
-            return self._failure(f"{reason} (HTTP 407)", said=said, hint=_CREDENTIALS)
+            return self._failure(f"{reason} (HTTP 407)", words=phrase, hint=_CREDENTIALS)
         usual = "redirects to another address" if 300 <= code <= 399 else "refuses a connection to {there}"
-        reason = _REFUSALS.get(code, usual).format(there=there)
-        return self._failure(f"{reason} (HTTP {code})", said=said, hint=_ADVICE.get(code, _ADDRESS))
+        reason = _REFUSALS.get(code, usual).format(there=destination)
+        return self._failure(f"{reason} (HTTP {code})", words=phrase, hint=_ADVICE.get(code, _ADDRESS))
 
-    def _failure(self, reason: str, *, said: str = "", hint: str = "", nearer: NearerError | None = None) -> ViaError:
-        return ViaError(str(self._proxy), reason, said=said, hint=hint, nearer=nearer)
+    def _failure(self, reason: str, *, words: str = "", hint: str = "", nearer: NearerError | None = None) -> ViaError:
+        return ViaError(str(self._proxy), reason, said=words, hint=hint, nearer=nearer)
 
 
 class _AnswerError(Exception):
@@ -166,8 +166,8 @@ async def _read_head(sock: socket.socket) -> bytes:
             raise _AnswerError("ended the connection before its answer was complete" if head else "gave no answer")
         seen = len(head)
         end = (head + piece).find(_END, max(0, seen - len(_END) + 1))
-        taken = len(piece) if end < 0 else end + len(_END) - seen
-        head += sock.recv(taken)
+        length = len(piece) if end < 0 else end + len(_END) - seen
+        head += sock.recv(length)
         if end >= 0:
             return head
         if not head.startswith(b"HTTP/"[: len(head)]):
@@ -177,5 +177,5 @@ async def _read_head(sock: socket.socket) -> bytes:
 
 
 def _harmless(text: bytes) -> str:
-    shown = "".join(character if character.isprintable() else " " for character in text.decode("ascii", "replace"))
-    return " ".join(shown.split())[:MAX_SAID]
+    printable = "".join(character if character.isprintable() else " " for character in text.decode("ascii", "replace"))
+    return " ".join(printable.split())[:MAX_SAID]

@@ -80,18 +80,18 @@ async def meet(launch: Launch) -> list[MetCertificate]:
     profile, way = launch.profile, way_of(launch)
     assert profile is not None
     resolver = AddressResolver(launch.approved, remembered=launch.remembered)
-    found: list[MetCertificate] = []
+    certificates: list[MetCertificate] = []
     try:
         token = profile.token_endpoint
         own = [replace(profile, host=host, port=port, client_certificate="") for host, port in profile.endpoints]
-        for each in [*own, *([token] if token else [])]:
-            if each.ssl_mode.verifies and not each.skip_tls_verification:
+        for server_profile in [*own, *([token] if token else [])]:
+            if server_profile.ssl_mode.verifies and not server_profile.skip_tls_verification:
                 with suppress(OSError):  # TimeoutError and ssl.SSLError are ones
-                    found.append(await _Server(each, way, resolver).meet())
+                    certificates.append(await _Server(server_profile, way, resolver).meet())
     finally:
         if way is not None:
             await way.close()
-    return found
+    return certificates
 
 
 class _Server(msgspec.Struct, frozen=True):
@@ -101,7 +101,7 @@ class _Server(msgspec.Struct, frozen=True):
 
     async def meet(self) -> MetCertificate:
         """Shake hands as the driver would, then without a check, then as if the certificate were pinned."""
-        trusted, obstacle, about = True, "", dict[str, Any]()
+        trusted, obstacle, details = True, "", dict[str, Any]()
         try:
             await self._shake(self.profile)
         except ssl.SSLCertVerificationError:
@@ -111,13 +111,13 @@ class _Server(msgspec.Struct, frozen=True):
         pins = {endpoint_name(self.profile.host, self.profile.port): b64encode(certificate).decode()}
         pinned = replace(self.profile, pinned=pins)
         try:
-            about = (await self._shake(pinned)).getpeercert() or {}
+            details = (await self._shake(pinned)).getpeercert() or {}
         except ssl.SSLCertVerificationError as error:
             obstacle = error.verify_message
             with suppress(ssl.SSLCertVerificationError):
-                about = (await self._shake(replace(pinned, ssl_mode=SslMode.VERIFY_CA))).getpeercert() or {}
+                details = (await self._shake(replace(pinned, ssl_mode=SslMode.VERIFY_CA))).getpeercert() or {}
         return MetCertificate(
-            profile=self.profile, certificate=certificate, trusted=trusted, names=_names(about), obstacle=obstacle
+            profile=self.profile, certificate=certificate, trusted=trusted, names=_names(details), obstacle=obstacle
         )
 
     async def _shake(self, profile: Profile) -> ssl.SSLObject:
@@ -129,8 +129,8 @@ class _Server(msgspec.Struct, frozen=True):
                 asyncio.Protocol, sock=sock, ssl=context, server_hostname=profile.host
             )
         try:
-            made: ssl.SSLObject = transport.get_extra_info("ssl_object")
-            return made
+            ssl_object: ssl.SSLObject = transport.get_extra_info("ssl_object")
+            return ssl_object
         finally:
             transport.abort()
 
@@ -141,16 +141,16 @@ class _Server(msgspec.Struct, frozen=True):
         return await connect(self.resolver, host, port)
 
 
-def _names(about: dict[str, Any]) -> str:
+def _names(details: dict[str, Any]) -> str:
     """Return subject and dates of a certificate as a text that ends in a separator; empty if they are not known.
 
     Args:
-        about: As `ssl.SSLObject.getpeercert` returns it.
+        details: As `ssl.SSLObject.getpeercert` returns it.
     """
-    if not about:
+    if not details:
         return ""
-    subject = ", ".join(f"{key} {value}" for part in about.get("subject", ()) for key, value in part)[:_TEXT]
-    dates = " to ".join(_day(str(about[key])) for key in ("notBefore", "notAfter"))
+    subject = ", ".join(f"{key} {value}" for part in details.get("subject", ()) for key, value in part)[:_TEXT]
+    dates = " to ".join(_day(str(details[key])) for key in ("notBefore", "notAfter"))
     return f"subject {subject.translate(_FLAT) or '(empty)'}; valid {dates}; "
 
 

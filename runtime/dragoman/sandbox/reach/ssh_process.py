@@ -63,7 +63,7 @@ class SshProcess:
         self.decided, self.ended = anyio.Event(), anyio.Event()
         self.accepted = False
         self.said: deque[str] = deque(maxlen=LINES)
-        self._asked, self._there, self._line, self._on_end = False, there.encode(), b"", on_end
+        self._channel_requested, self._destination, self._line, self._on_end = False, there.encode(), b"", on_end
         self._loop = asyncio.get_running_loop()
         if sys.platform == "linux":
             command = [sys.executable, "-I", "-S", "-B", "-c", _WITH_PARENT, str(os.getpid()), *command]
@@ -164,13 +164,13 @@ class SshProcess:
 
     def _take(self, line: bytes) -> None:
         if not line.startswith(_DEBUG):
-            if shown := " ".join(harmless(line[: 4 * LINE].decode("utf-8", "replace")).split())[:LINE]:
-                self.said.append(shown)
+            if text := " ".join(harmless(line[: 4 * LINE].decode("utf-8", "replace")).split())[:LINE]:
+                self.said.append(text)
         elif self.accepted:
             return
         # A host on the way (ProxyJump) prints the same about its own channel, before this one is asked for.
-        elif b"channel_connect_stdio_fwd" in line and self._there in line:
-            self._asked = True
-        elif self._asked and b": open confirm " in line:
+        elif b"channel_connect_stdio_fwd" in line and self._destination in line:
+            self._channel_requested = True
+        elif self._channel_requested and b": open confirm " in line:
             self.accepted = True
             self.decided.set()

@@ -47,9 +47,9 @@ _KEPT = ("HOME", "PATH", "USER", "LOGNAME", "SSH_AUTH_SOCK")
 
 def find_ssh() -> str:
     """Return the path of the `ssh` program. Raises ConfigurationError if tunnels cannot work here."""
-    if (found := shutil.which("ssh")) is None:
+    if (path := shutil.which("ssh")) is None:
         raise ConfigurationError("an SSH tunnel needs the program ssh, which is not found", hint="command -v ssh")
-    return found
+    return path
 
 
 class TunnelWay:
@@ -69,38 +69,38 @@ class TunnelWay:
         """
         if not is_host(host):
             raise ViaError(str(self._tunnel), "cannot be asked for such a host", hint="check Host")
-        there = authority(host, port)
+        destination = authority(host, port)
         try:
             ssh = await anyio.to_thread.run_sync(find_ssh)
         except ConfigurationError as error:
             raise ViaError(str(self._tunnel), "cannot be started", said=error.message, hint=error.hint) from error
         with anyio.move_on_after(SECONDS):
             await self._free.acquire()
-            here, its = socket.socketpair()
-            process = self._start([ssh, *self._words(there)], its, there)
+            sock, its = socket.socketpair()
+            process = self._start([ssh, *self._words(destination)], its, destination)
             try:
                 await process.decided.wait()
             except BaseException:
-                here.close()
+                sock.close()
                 process.end()
                 raise
             if process.accepted:
-                here.settimeout(0)
-                return here
-            here.close()
-            reason, said, hint = explain(process.said, there=there, by_hand=self._tunnel.command)
-            raise ViaError(str(self._tunnel), reason, said=said, hint=hint)
+                sock.settimeout(0)
+                return sock
+            sock.close()
+            reason, line, hint = explain(process.said, there=destination, by_hand=self._tunnel.command)
+            raise ViaError(str(self._tunnel), reason, said=line, hint=hint)
         limit = f"; {MOST} tunnels are open" if len(self._running) >= MOST else ""
         hint = f"{self._tunnel.command} true"
         raise ViaError(str(self._tunnel), f"did not open within {SECONDS:g} s{limit}", hint=hint)
 
-    def _start(self, command: list[str], its: socket.socket, there: str) -> SshProcess:
+    def _start(self, command: list[str], its: socket.socket, destination: str) -> SshProcess:
         def ended() -> None:
             self._running.discard(process)
             self._free.release()
 
         try:
-            process = SshProcess(command, its, there=there, environment=_environment(), on_end=ended)
+            process = SshProcess(command, its, there=destination, environment=_environment(), on_end=ended)
         except OSError as error:
             its.close()
             self._free.release()
@@ -108,7 +108,7 @@ class TunnelWay:
         self._running.add(process)
         return process
 
-    def _words(self, there: str) -> list[str]:
+    def _words(self, destination: str) -> list[str]:
         tunnel, words = self._tunnel, list[str]()
         for option in _OPTIONS:
             words += ["-o", option]
@@ -118,7 +118,7 @@ class TunnelWay:
             words += ["-l", tunnel.user]
         if tunnel.port is not None:
             words += ["-p", str(tunnel.port)]
-        return [*words, "-W", there, "--", tunnel.host]
+        return [*words, "-W", destination, "--", tunnel.host]
 
     async def close(self) -> None:
         """End every `ssh` that still runs."""
@@ -135,5 +135,5 @@ class TunnelWay:
 
 
 def _environment() -> dict[str, str]:
-    kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
-    return {**kept, "LANG": "C.UTF-8", "SSH_ASKPASS_REQUIRE": "never"}
+    inherited = {name: os.environ[name] for name in _KEPT if name in os.environ}
+    return {**inherited, "LANG": "C.UTF-8", "SSH_ASKPASS_REQUIRE": "never"}
