@@ -57,8 +57,8 @@ class AccessRecorder:
         except BaseException as error:  # noqa: BLE001 - a module may raise anything during its import
             failure = f"{type(error).__name__}: {error}"
         self._stage, seconds = "", time.process_time() - began
-        found = {"seconds": seconds, "failure": failure, "notes": self._notes}
-        return Description(object=name, columns=[], structure=json.dumps(found))
+        record = {"seconds": seconds, "failure": failure, "notes": self._notes}
+        return Description(object=name, columns=[], structure=json.dumps(record))
 
     @hookimpl
     async def connect(self, profile: Profile, http: Http) -> Server:

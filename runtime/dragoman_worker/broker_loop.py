@@ -137,26 +137,26 @@ class BrokerLoop(asyncio.SelectorEventLoop):
             addresses = [str(ipaddress.ip_address(name))]
         except ValueError:
             addresses = self._tokens(name, await self._broker.families(name))
-        found: list[tuple[Any, ...]] = []
+        address_infos: list[tuple[Any, ...]] = []
         for address in addresses:
             six = ":" in address
             kind = socket.AF_INET6 if six else socket.AF_INET
             if family in (0, kind):
                 where = (address, number, 0, 0) if six else (address, number)
-                found.append((kind, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", where))
-        if not found:
+                address_infos.append((kind, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", where))
+        if not address_infos:
             raise socket.gaierror(socket.EAI_FAMILY, "the host has no address of that family")
-        return found
+        return address_infos
 
     def _tokens(self, name: str, families: tuple[int, ...]) -> list[str]:
-        known = [token for token, stands_for in self._names.items() if stands_for == name]
-        if not known:
+        tokens = [token for token, stands_for in self._names.items() if stands_for == name]
+        if not tokens:
             if len(self._names) >= 2 * _MAX_NAMES:
                 raise socket.gaierror(socket.EAI_MEMORY, f"the driver asked for more than {_MAX_NAMES} host names")
             number = len(self._names) // 2
-            known = [f"100::{number + 1:x}", f"240.0.{number >> 8}.{number & 255}"]  # discard-only and reserved ranges
-            self._names.update(dict.fromkeys(known, name))
-        six, four = known
+            tokens = [f"100::{number + 1:x}", f"240.0.{number >> 8}.{number & 255}"]  # discard-only and reserved ranges
+            self._names.update(dict.fromkeys(tokens, name))
+        six, four = tokens
         return [six if family == socket.AF_INET6 else four for family in families]
 
     async def sock_connect(self, sock: socket.socket, address: Any) -> None:

@@ -34,7 +34,7 @@ def check_hooks(driver: object, hooks: Iterable[str], *, name: str) -> None:
         ConfigurationError: A hook has another shape.
     """
     for hook in hooks:
-        wanted = inspect.isasyncgenfunction if hook == EXPORT else inspect.iscoroutinefunction
-        if not wanted(getattr(driver, hook)):
+        has_shape = inspect.isasyncgenfunction if hook == EXPORT else inspect.iscoroutinefunction
+        if not has_shape(getattr(driver, hook)):
             shape = "an async generator" if hook == EXPORT else "async def"
             raise ConfigurationError(f"{name}.{hook} must be {shape}, as its specification is")

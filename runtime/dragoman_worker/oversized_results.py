@@ -133,7 +133,7 @@ def _summary_within(summary: ColumnSummary) -> ColumnSummary:
     def short(cell: Cell) -> Cell:
         return _cut(cell, SUMMARY_TEXT) if _size(cell) > SUMMARY_TEXT else cell
 
-    values = [replace(each, value=short(each.value)) for each in summary.values]
+    values = [replace(count, value=short(count.value)) for count in summary.values]
     return replace(summary, values=values, minimum=short(summary.minimum), maximum=short(summary.maximum))
 
 
@@ -144,22 +144,22 @@ def _answers_within(first: Answer) -> Answer:
     answers = [first]
     while (following := answers[-1].next) is not None:
         answers.append(following)
-    told = len(answers)
-    if told > MAX_ANSWERS:
+    answer_count = len(answers)
+    if answer_count > MAX_ANSWERS:
         answers[MAX_ANSWERS - 1 :] = [_last_shown(answers)]
-    pages = iter(_pages_within([each.page for each in answers if each.page is not None]))
-    sizes = [_size(each.text) for each in answers]
+    pages = iter(_pages_within([answer.page for answer in answers if answer.page is not None]))
+    sizes = [_size(answer.text) for answer in answers]
     longest = fair_bound(sizes, TEXT_BUDGET)
-    made: list[Answer] = []
-    for each, size in zip(answers, sizes, strict=True):
-        page = None if each.page is None else next(pages)
-        cut = each if size <= longest else _cut_text(each, longest)
-        made.append(cut if page is each.page else replace(cut, page=page))
-    if told <= MAX_ANSWERS and all(new is old for new, old in zip(made, answers, strict=True)):
+    cut_answers: list[Answer] = []
+    for answer, size in zip(answers, sizes, strict=True):
+        page = None if answer.page is None else next(pages)
+        cut = answer if size <= longest else _cut_text(answer, longest)
+        cut_answers.append(cut if page is answer.page else replace(cut, page=page))
+    if answer_count <= MAX_ANSWERS and all(new is old for new, old in zip(cut_answers, answers, strict=True)):
         return first
-    answer = replace(made.pop(), next=None)
-    while made:
-        answer = replace(made.pop(), next=answer)
+    answer = replace(cut_answers.pop(), next=None)
+    while cut_answers:
+        answer = replace(cut_answers.pop(), next=answer)
     return answer
 
 
@@ -167,7 +167,7 @@ def _last_shown(answers: list[Answer]) -> Answer:
     """Return the last answer that is shown, with a note, and with the failure of one that is left out."""
     last, left = answers[MAX_ANSWERS - 1], answers[MAX_ANSWERS:]
     reason = f"{len(left):,} more answers are left out, {MAX_ANSWERS:,} are shown at most; ask for fewer at a time"
-    failed = last.failed or next((each.failed for each in left if each.failed), "")
+    failed = last.failed or next((answer.failed for answer in left if answer.failed), "")
     return replace(last, failed=failed, notes=[*last.notes, Note(code="answers-cut", reason=reason)])
 
 

@@ -225,8 +225,8 @@ class Service:
         if len(part.notes) > wire.PART_NOTES:
             raise DriverFaultError(f"a part with {len(part.notes):,} notes; {wire.PART_NOTES} are allowed")
         await credit.acquire()
-        about = {name: getattr(part, name) for name in ("rows", "total", "checkpoint", "notes", "turned_away")}
-        self._channel.send(Chunk(id=call, size=size, **about))
+        fields = {name: getattr(part, name) for name in ("rows", "total", "checkpoint", "notes", "turned_away")}
+        self._channel.send(Chunk(id=call, size=size, **fields))
         await _write(pipe, memoryview(part.data))
 
 

@@ -227,8 +227,10 @@ def _with_cells(summary: ColumnSummary, convert: Callable[[object], Any]) -> Col
     """Return a summary whose cells are frozen or thawed."""
     return replace(
         summary,
-        values=[replace(each, value=convert(each.value)) for each in summary.values],
-        buckets=[replace(each, lower=convert(each.lower), upper=convert(each.upper)) for each in summary.buckets],
+        values=[replace(count, value=convert(count.value)) for count in summary.values],
+        buckets=[
+            replace(bucket, lower=convert(bucket.lower), upper=convert(bucket.upper)) for bucket in summary.buckets
+        ],
         minimum=convert(summary.minimum),
         maximum=convert(summary.maximum),
     )
@@ -474,9 +476,9 @@ def _check_shape(value: object) -> None:
 
 def _check_summary(summary: ColumnSummary) -> None:
     counts = (("values", len(summary.values), MAX_VALUES), ("buckets", len(summary.buckets), MAX_BUCKETS))
-    for what, count, most in counts:
-        if count > most:
-            raise ValueFaultError(f"{count:,} {what} of a summary; {most} are allowed")
+    for field, count, limit in counts:
+        if count > limit:
+            raise ValueFaultError(f"{count:,} {field} of a summary; {limit} are allowed")
     numbers = [summary.rows, summary.missing or 0, summary.distinct or 0]
     numbers += [value.rows for value in summary.values]
     numbers += [bucket.rows for bucket in summary.buckets]
@@ -487,8 +489,10 @@ def _check_summary(summary: ColumnSummary) -> None:
 def _check_completion(completion: Completion) -> None:
     if (count := len(completion.suggestions)) > MAX_SUGGESTIONS:
         raise ValueFaultError(f"{count:,} suggestions; {MAX_SUGGESTIONS} are allowed")
-    for each in completion.suggestions:
-        if len(each.text) > SUGGESTION_TEXT:
-            raise ValueFaultError(f"a suggestion of {len(each.text):,} characters; {SUGGESTION_TEXT:,} are allowed")
-        if not 0 <= each.start <= each.end:
-            raise ValueFaultError(f"a suggestion for the characters from {each.start:,} to {each.end:,}")
+    for suggestion in completion.suggestions:
+        if len(suggestion.text) > SUGGESTION_TEXT:
+            raise ValueFaultError(
+                f"a suggestion of {len(suggestion.text):,} characters; {SUGGESTION_TEXT:,} are allowed"
+            )
+        if not 0 <= suggestion.start <= suggestion.end:
+            raise ValueFaultError(f"a suggestion for the characters from {suggestion.start:,} to {suggestion.end:,}")

@@ -94,10 +94,10 @@ def _grant(ruleset: int, path: str, rights: int, which: Sequence[int] | None = N
     except OSError:
         return False
     try:
-        about = os.fstat(descriptor)
-        if which is not None and not (stat.S_ISREG(about.st_mode) and [about.st_dev, about.st_ino] == [*which]):
+        status = os.fstat(descriptor)
+        if which is not None and not (stat.S_ISREG(status.st_mode) and [status.st_dev, status.st_ino] == [*which]):
             return False
-        if not stat.S_ISDIR(about.st_mode):
+        if not stat.S_ISDIR(status.st_mode):
             rights &= _FILE_RIGHTS
         rule = struct.pack("=Qi", rights, descriptor)
         syscall(_ADD_RULE, ctypes.c_int(ruleset), _PATH_BENEATH, rule, _NO_FLAGS)

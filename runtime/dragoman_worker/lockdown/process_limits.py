@@ -39,10 +39,10 @@ def leave_behind(*kept: int) -> None:
     os.setsid()
     os.chdir("/")
     try:
-        found = {int(name) for name in os.listdir("/dev/fd")}  # noqa: PTH208 - pathlib takes longer than the rest
+        descriptors = {int(name) for name in os.listdir("/dev/fd")}  # noqa: PTH208 - pathlib takes longer than the rest
     except OSError:
-        found = set(range(os.sysconf("SC_OPEN_MAX")))
-    for descriptor in found.difference(kept, (0, 1, 2)):
+        descriptors = set(range(os.sysconf("SC_OPEN_MAX")))
+    for descriptor in descriptors.difference(kept, (0, 1, 2)):
         with suppress(OSError):  # the listing's own
             os.close(descriptor)
 
@@ -80,14 +80,14 @@ def set_limits(*, memory: int = MEMORY, descriptors: int = DESCRIPTORS, cpu: int
         "MSGQUEUE": 0,
         **({} if cpu is None else {"CPU": cpu}),
     }
-    for name, wanted in limits.items():
+    for name, limit in limits.items():
         kind = getattr(resource, f"RLIMIT_{name}", None)
         if kind is None:  # systems differ in the limits they have
             continue
         hard = resource.getrlimit(kind)[1]
-        value = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        value = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
         # One second above the soft limit, whose signal says why the process ended.
-        resource.setrlimit(kind, (value, value + 1 if name == "CPU" and value == wanted else value))
+        resource.setrlimit(kind, (value, value + 1 if name == "CPU" and value == limit else value))
 
 
 def count_threads() -> int:
