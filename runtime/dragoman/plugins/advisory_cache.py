@@ -43,7 +43,7 @@ class AdvisoryCache:
 
     def __init__(self, store: Store, registries: Registries) -> None:
         self._store, self._registries = store, registries
-        self._kept: dict[str, Any] | None = None
+        self._answers: dict[str, Any] | None = None
 
     def refresh(self, *, force: bool = False) -> None:
         """Reread registries whose cached advisories are stale; cached ones stay valid until the registry changes them.
@@ -52,10 +52,10 @@ class AdvisoryCache:
         """
         if not self._store.installed():
             return
-        known, now = self._known(), time.time()
+        answers, now = self._cached_answers(), time.time()
         stamps = {entry.location: _stamp(entry.location) for entry in self._registries.list()}
-        stale = [place for place in stamps if force or not _is_fresh(known.get(place), stamps[place], now)]
-        registries = [one for one in self._registries.open() if one.location in stale] if stale else []
+        stale = [place for place in stamps if force or not _is_fresh(answers.get(place), stamps[place], now)]
+        registries = [registry for registry in self._registries.open() if registry.location in stale] if stale else []
         asking = Thread(target=self._ask, args=(registries, stamps), daemon=True)
         asking.start()
         asking.join(ASKING_SECONDS)
@@ -65,9 +65,13 @@ class AdvisoryCache:
         for registry in registries:
             answer: dict[str, Any] = {"stamp": "", "at": time.time()}
             with suppress(RegistryError):  # a folder is read again next time, a web server after a while
-                said = registry.advisories()
-                held = {"quarantined": said.quarantined, "yanked": said.yanked, "deprecated": said.deprecated}
-                answer |= {"stamp": stamps[registry.location], "held": held}
+                advisories = registry.advisories()
+                by_status = {
+                    "quarantined": advisories.quarantined,
+                    "yanked": advisories.yanked,
+                    "deprecated": advisories.deprecated,
+                }
+                answer |= {"stamp": stamps[registry.location], "held": by_status}
             answers[registry.location] = answer
 
         def merge(note: dict[str, Any] | None) -> dict[str, Any]:
@@ -76,33 +80,40 @@ class AdvisoryCache:
                 entries[place] = {"held": entries.get(place, {}).get("held", {}), **answer}
             return entries
 
-        if answers or self._known().keys() - stamps.keys():
-            self._kept = merge(self._known())
+        if answers or self._cached_answers().keys() - stamps.keys():
+            self._answers = merge(self._cached_answers())
             with suppress(InstallError):  # without a writable home, they are read again next time
                 self._store.change_note(_NOTE, merge)
 
     def standing(self, generation: Generation) -> Standing:
         """Return every configured registry's advisories on an installed version. Raises RegistryError."""
-        found: dict[str, str] = {}
-        known = [(status, said) for place in self._known().values() for status, said in place["held"].items() if said]
-        if known:
+        reasons: dict[str, str] = {}
+        advisories = [
+            (status, projects)
+            for place in self._cached_answers().values()
+            for status, projects in place["held"].items()
+            if projects
+        ]
+        if advisories:
             from dragoman_registry.index.advisories import held_against
 
-            for status, projects in known:
+            for status, projects in advisories:
                 if reason := held_against(projects, generation.project, generation.version):
-                    found.setdefault(status, reason)
-        named = f"{generation.plugin} {generation.version} is"
-        notices = tuple(f"{named} {status}: {found[status]}" for status in ("deprecated", "yanked") if status in found)
-        return Standing(found.get("quarantined"), notices)
+                    reasons.setdefault(status, reason)
+        subject = f"{generation.plugin} {generation.version} is"
+        notices = tuple(
+            f"{subject} {status}: {reasons[status]}" for status in ("deprecated", "yanked") if status in reasons
+        )
+        return Standing(reasons.get("quarantined"), notices)
 
-    def _known(self) -> dict[str, Any]:
-        return self._kept if self._kept is not None else self._store.note(_NOTE) or {}
+    def _cached_answers(self) -> dict[str, Any]:
+        return self._answers if self._answers is not None else self._store.note(_NOTE) or {}
 
 
-def _is_fresh(known: dict[str, Any] | None, stamp: str, now: float) -> bool:
-    if known is None:
+def _is_fresh(answer: dict[str, Any] | None, stamp: str, now: float) -> bool:
+    if answer is None:
         return False
-    return bool(known["stamp"] == stamp if stamp else 0 <= now - known["at"] < WEB_SECONDS)
+    return bool(answer["stamp"] == stamp if stamp else 0 <= now - answer["at"] < WEB_SECONDS)
 
 
 def _stamp(location: str) -> str:

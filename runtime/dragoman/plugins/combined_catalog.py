@@ -58,8 +58,8 @@ class SkippedRegistries(dict[str, RegistryError]):
             return
         claims = registry.memory.claims_type if is_type else registry.memory.claims_name
         if (claimed := claims(wanted)) is not False:
-            what = f"{registry.name!r} {'claims' if claimed else 'may claim'} {wanted!r}"
-            text = f"{error.message}; {what}, so no other registry may serve it"
+            claim = f"{registry.name!r} {'claims' if claimed else 'may claim'} {wanted!r}"
+            text = f"{error.message}; {claim}, so no other registry may serve it"
             hint = error.hint if claimed else f"dragoman registry remove {registry.name}"
             raise type(error)(text, hint=hint, code=error.code, details=error.details) from error
 

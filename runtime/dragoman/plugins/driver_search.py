@@ -61,16 +61,16 @@ def search(
         RegistryError: None could be read; the error is that of the first.
     """
     installed = {generation.plugin: generation for generation in store.installed()}
-    wanted, pick, found = words.lower().split(), _picker(), list[tuple[int, str, DriverListing]]()
+    terms, pick, matches = words.lower().split(), _picker(), list[tuple[int, str, DriverListing]]()
 
     def keep(rank: int, listing: DriverListing) -> None:
         if capability in (None, *listing.capabilities) and not (compatible and listing.state == "incompatible"):
-            found.append((-rank, listing.id, listing))
+            matches.append((-rank, listing.id, listing))
 
     def hide(registry: str, name: str, reason: str) -> None:
         on_hidden(RegistryRecordHidden(registry=registry, record=name, reason=reason))
-        if type is None and capability is None and not compatible and all(word in name for word in wanted):
-            found.append((0, name, _unreadable(registry, name, reason)))
+        if type is None and capability is None and not compatible and all(word in name for word in terms):
+            matches.append((0, name, _unreadable(registry, name, reason)))
 
     seen, failures = set[str](), dict[str, RegistryError]()
     for registry in registries:
@@ -79,21 +79,21 @@ def search(
         except RegistryError as error:
             failures[registry.name] = error
             continue
-        for one in rows:
+        for driver in rows:
             # The first registry that has a driver is the one it comes from, whether it matches or not.
-            if (type is None or type in one.types) and one.plugin not in seen and (rank := _rank(wanted, one)):
+            if (type is None or type in driver.types) and driver.plugin not in seen and (rank := _rank(terms, driver)):
                 try:
-                    keep(rank, _listing(registry.name, one, installed.get(one.plugin), pick))
+                    keep(rank, _listing(registry.name, driver, installed.get(driver.plugin), pick))
                 except Unreadable as error:
-                    hide(registry.name, one.plugin, str(error))
-        seen.update(one.plugin for one in rows)
+                    hide(registry.name, driver.plugin, str(error))
+        seen.update(driver.plugin for driver in rows)
     if failures and len(failures) == len(registries):
         raise next(iter(failures.values()))
     for plugin in installed.keys() - seen:
         listing = listing_of(installed[plugin])
-        if (type is None or type in listing.types) and (rank := _rank(wanted, listing)):
+        if (type is None or type in listing.types) and (rank := _rank(terms, listing)):
             keep(rank, listing)
-    return [listing for *_, listing in sorted(found, key=itemgetter(0, 1))], failures
+    return [listing for *_, listing in sorted(matches, key=itemgetter(0, 1))], failures
 
 
 def _picker() -> Pick:
@@ -102,38 +102,38 @@ def _picker() -> Pick:
     return search_summaries.fitting(Host.here())
 
 
-def _rank(words: Sequence[str], one: Summary | DriverListing) -> int:
+def _rank(words: Sequence[str], driver: Summary | DriverListing) -> int:
     """Return a score for how well words match, 0 if a word is missing: id, its beginning, a name, then the summary."""
     if not words:
         return 1
-    names = f"{one.plugin}\n{one.label}\n{' '.join(one.types)}".lower()
-    text = f"{names}\n{one.summary.lower()}"
+    names = f"{driver.plugin}\n{driver.label}\n{' '.join(driver.types)}".lower()
+    text = f"{names}\n{driver.summary.lower()}"
     if not all(word in text for word in words):
         return 0
-    plugin = one.plugin
+    plugin = driver.plugin
     return sum(8 if plugin == word else 4 if plugin.startswith(word) else 2 if word in names else 1 for word in words)
 
 
-def _listing(registry: str, one: Summary, generation: Generation | None, pick: Pick) -> DriverListing:
-    fit = pick(one.candidates)
-    shown = fit or (one.candidates[0] if one.candidates else None)
-    state, version = "available" if fit else "incompatible", shown.version if shown else one.newest
+def _listing(registry: str, driver: Summary, generation: Generation | None, pick: Pick) -> DriverListing:
+    compatible = pick(driver.candidates)
+    candidate = compatible or (driver.candidates[0] if driver.candidates else None)
+    state, version = "available" if compatible else "incompatible", candidate.version if candidate else driver.newest
     if generation is not None:
-        newer = fit is not None and fit.version != generation.version and generation.pin is None
+        newer = compatible is not None and compatible.version != generation.version and generation.pin is None
         state = "update" if newer and generation.state == "installed" else generation.state
         version = version if state == "update" else generation.version
     return DriverListing(
-        id=one.plugin,
-        label=one.label,
-        types=one.types,
+        id=driver.plugin,
+        label=driver.label,
+        types=driver.types,
         version=version,
         state=state,
-        reaches=_reach(shown.permissions if shown else ()),
-        summary=one.summary,
+        reaches=_reach(candidate.permissions if candidate else ()),
+        summary=driver.summary,
         registry=registry,
-        size=shown.size if shown else 0,
-        capabilities=one.capabilities,
-        excluded_surfaces=one.excluded_surfaces,
+        size=candidate.size if candidate else 0,
+        capabilities=driver.capabilities,
+        excluded_surfaces=driver.excluded_surfaces,
     )
 
 
@@ -161,26 +161,26 @@ def describe(
     choice, project = resolve(offer), offer.project
     release = choice.release or project.releases[0]
     manifest = offer.registry.manifest(release)
-    found = read_documents(release, offer.registry.document)
+    documents = read_documents(release, offer.registry.document)
     return DriverDetails(
         listing=_listing(offer.registry.name, search_summaries.summarise(project), generation, _picker()),
         versions=versions_of(project.releases, installed=generation.version if generation else None),
         permissions=plain_permissions(manifest.permissions),
         manifest=manifest,
         publisher=_publisher(offer),
-        readme=found.readme,
-        changelog=found.changelog,
-        report=found.report,
+        readme=documents.readme,
+        changelog=documents.changelog,
+        report=documents.report,
         skipped=tuple(f"{entry.version} skipped: {entry.reason}" for entry in choice.skipped),
     )
 
 
 def _describe_installed(store: Store, generation: Generation) -> DriverDetails:
-    kept = dict.fromkeys(entry.version for entry in store.generations(generation.plugin))
+    versions = dict.fromkeys(entry.version for entry in store.generations(generation.plugin))
     vouched = "no one: it runs from its author's working tree" if generation.linked else "checked when it was installed"
     return DriverDetails(
         listing=listing_of(generation),
-        versions=tuple(DriverVersion(version=version, installed=version == generation.version) for version in kept),
+        versions=tuple(DriverVersion(version=version, installed=version == generation.version) for version in versions),
         permissions=plain_permissions(generation.manifest.permissions),
         manifest=generation.manifest,
         publisher=vouched,

@@ -122,10 +122,10 @@ def listing_of(generation: Generation) -> DriverListing:
 
 def versions_of(releases: Iterable[Release], *, installed: str | None) -> tuple[DriverVersion, ...]:
     """Describe the releases of a driver."""
-    found = []
+    versions = []
     for release in releases:
         state, reason = standing(release) or ("offered", "")
-        found.append(
+        versions.append(
             DriverVersion(
                 version=release.version,
                 state=state,
@@ -136,4 +136,4 @@ def versions_of(releases: Iterable[Release], *, installed: str | None) -> tuple[
                 installed=release.version == installed,
             )
         )
-    return tuple(found)
+    return tuple(versions)

@@ -87,13 +87,13 @@ class InstallOnOpen:
 
     def _decide(self, kind: str) -> tuple[Generation | None, Decision, Offer | None]:
         generation = self._store.active(kind)
-        known, offer = self._inputs(kind, generation), None
-        if not known.settled:
+        inputs, offer = self._inputs(kind, generation), None
+        if not inputs.settled:
             offer, unreachable, expired = self._find(kind)
-            known = replace(known, unreachable=unreachable, expired=expired)
+            inputs = replace(inputs, unreachable=unreachable, expired=expired)
             if offer is not None:
-                known = self._offered(known, generation, offer)
-        return generation, decide(known), offer
+                inputs = self._offered(inputs, generation, offer)
+        return generation, decide(inputs), offer
 
     def _find(self, kind: str) -> tuple[Offer | None, str, str]:
         """Find the driver for a type; else the registries that are unreadable or have expired signatures.
@@ -121,24 +121,24 @@ class InstallOnOpen:
         except RegistryError as error:
             return None, error.message, expired
 
-    def _offered(self, known: Inputs, generation: Generation | None, offer: Offer) -> Inputs:
-        """Add what a registry offers to what is known."""
-        if known.confined:  # measure the sandbox before relying on it to admit code
+    def _offered(self, inputs: Inputs, generation: Generation | None, offer: Offer) -> Inputs:
+        """Add what a registry offers to the inputs."""
+        if inputs.confined:  # measure the sandbox before relying on it to admit code
             from dragoman.sandbox.machine_level import measured_level
 
-            known = replace(known, sandbox=str(measured_level(self._cache)))
+            inputs = replace(inputs, sandbox=str(measured_level(self._cache)))
         # Restore a damaged or missing driver unchanged; replace one that no longer fits.
-        choice = self._installer.resolve(offer, locked=known.compatible)
+        choice = self._installer.resolve(offer, locked=inputs.compatible)
         free = self._installer.resolve(offer, pinned=False).release
         entry, same = self._lock().get(offer.project.plugin), False
         if choice.release is not None and generation is not None:
             same = generation.locked.covers(choice.release)
         return replace(
-            known,
-            plugin=known.plugin or offer.project.plugin,
+            inputs,
+            plugin=inputs.plugin or offer.project.plugin,
             excluded_surfaces=tuple(offer.project.excluded_surfaces),
             choice=choice,
-            safe=free.version if free and free.version != known.installed else "",
+            safe=free.version if free and free.version != inputs.installed else "",
             locked=choice.release is not None and entry is not None and entry.covers(choice.release),
             known_publisher=self._installer.knows(offer),
             new_publisher=self._installer.new_publisher(generation, offer) if generation and not same else "",

@@ -104,15 +104,17 @@ class PluginInstaller:
 
         plugin = offer.project.plugin
         entry = lockfile.read(self._store.lock_file).get(plugin) if locked and version is None else None
-        wanted = version or (self._store.pin_of(plugin) if pinned else None)
-        return resolve(offer.project.releases, host=Host.here(), pinned=wanted, locked=entry)
+        exact_version = version or (self._store.pin_of(plugin) if pinned else None)
+        return resolve(offer.project.releases, host=Host.here(), pinned=exact_version, locked=entry)
 
     def knows(self, offer: Offer) -> bool:
         """Return whether a person trusted a driver's publisher before, under its current keys. Blocks."""
         publisher = offer.registry.publisher(offer.project.project)
-        known = [one.origin for one in self._store.installed() if one.trusted and not one.linked]
+        origins = [
+            generation.origin for generation in self._store.installed() if generation.trusted and not generation.linked
+        ]
         return publisher is not None and any(
-            origin.publisher == publisher.name and {*publisher.keys} <= {*origin.keys} for origin in known
+            origin.publisher == publisher.name and {*publisher.keys} <= {*origin.keys} for origin in origins
         )
 
     def new_publisher(self, generation: Generation, offer: Offer) -> str:
@@ -132,8 +134,8 @@ class PluginInstaller:
         Returns:
             None if the chosen release is the installed one, or is older and the installed one has no advisory.
         """
-        known, release = self._beside(generation, offer, choice), choice.release
-        decision = decide(known)
+        inputs, release = self._beside(generation, offer, choice), choice.release
+        decision = decide(inputs)
         if release is None or generation.locked.covers(release):
             return None, decision
         passed_over = {entry.version for entry in choice.skipped if entry.code != "pre-release"}
@@ -143,8 +145,8 @@ class PluginInstaller:
             plugin=generation.plugin,
             before=generation.version,
             version=release.version,
-            permissions=plain_permissions(known.beyond_baseline),
-            publisher=known.new_publisher,
+            permissions=plain_permissions(inputs.beyond_baseline),
+            publisher=inputs.new_publisher,
         )
         return update, replace(decision, action=f"dragoman plugins update {generation.plugin} --yes")
 
@@ -176,8 +178,8 @@ class PluginInstaller:
             return
         if generation is not None and (generation.linked or generation.locked.covers(choice.release)):
             return
-        known = await anyio.to_thread.run_sync(self._beside, generation, offer, choice)
-        decision = decide(known)
+        inputs = await anyio.to_thread.run_sync(self._beside, generation, offer, choice)
+        decision = decide(inputs)
         if decision.about in ("permissions", "publisher"):
             await self.consent(replace(decision, action=action), offer)
 
@@ -294,13 +296,13 @@ def _told(error: BaseException) -> tuple[str, str]:
     return "cancelled", "it was cancelled"
 
 
-def _origin(offer: Offer, choice: Resolution, asked: str) -> Origin:
+def _origin(offer: Offer, choice: Resolution, request: str) -> Origin:
     from dragoman_registry.client.generation import Origin
 
     skipped = tuple(f"{entry.version}: {entry.reason}" for entry in choice.skipped)
     publisher = offer.registry.publisher(offer.project.project)
     name, keys = (publisher.name, publisher.keys) if publisher else ("", ())
-    return Origin(asked=asked, who=user_name(), skipped=skipped, publisher=name, keys=keys)
+    return Origin(asked=request, who=user_name(), skipped=skipped, publisher=name, keys=keys)
 
 
 def _called(offer: Offer) -> str:

@@ -144,7 +144,7 @@ class Plugins:
                 lambda: describe(self._store, self._registries.open(), id, self._installer.resolve)
             )
         except PluginNotFoundError as error:
-            raise await self._nearer(error, id, lambda each: [each.id]) from None
+            raise await self._nearer(error, id, lambda listing: [listing.id]) from None
 
     async def for_type(self, type: str) -> DriverListing:  # noqa: A002 - the field's word
         """Return the driver of a database type, installed or offered (P2).
@@ -156,15 +156,15 @@ class Plugins:
 
         if listings := await self.browse(type=type):
             return listings[0]
-        raise await self._nearer(unknown_type(type), type, lambda each: each.types)
+        raise await self._nearer(unknown_type(type), type, lambda listing: listing.types)
 
     async def _nearer(
-        self, error: PluginNotFoundError, wanted: str, names: Callable[[DriverListing], Iterable[str]]
+        self, error: PluginNotFoundError, unknown_name: str, names: Callable[[DriverListing], Iterable[str]]
     ) -> PluginNotFoundError:
         """Add the names of known drivers that resemble an unknown one."""
         with suppress(DragomanError):  # the first error is reported
-            known = {name for each in await self.browse() for name in names(each)}
-            error.message += did_you_mean(near_names(wanted, sorted(known)))
+            known_names = {name for listing in await self.browse() for name in names(listing)}
+            error.message += did_you_mean(near_names(unknown_name, sorted(known_names)))
         return error
 
     async def form(self, type: str) -> tuple[FormField, ...]:  # noqa: A002 - the field's word
@@ -203,10 +203,10 @@ class Plugins:
         choice = await anyio.to_thread.run_sync(resolve)
         action = f"dragoman plugins install {id}{f' --version {version}' if version else ''} --yes"
         await self._installer.agree(installed, offer, choice, action=action)
-        made = await self._installer.run(offer, choice, trusted=True)
-        if version is not None and made.pin not in (None, version):
-            await anyio.to_thread.run_sync(partial(self._store.set_pin, made.plugin, version=version))
-        return made
+        generation = await self._installer.run(offer, choice, trusted=True)
+        if version is not None and generation.pin not in (None, version):
+            await anyio.to_thread.run_sync(partial(self._store.set_pin, generation.plugin, version=version))
+        return generation
 
     async def _offer(self, plugin: str) -> Offer:
         from .combined_catalog import SkippedRegistries, find_offer
@@ -253,10 +253,14 @@ class Plugins:
         return updates
 
     def _chosen(self, plugin: str | None) -> list[Generation]:
-        found = [one for one in self._store.installed() if not one.linked and plugin in (None, one.plugin)]
-        if plugin is not None and not found:
+        generations = [
+            generation
+            for generation in self._store.installed()
+            if not generation.linked and plugin in (None, generation.plugin)
+        ]
+        if plugin is not None and not generations:
             raise PluginNotFoundError(f"{plugin} is not installed", hint=f"dragoman plugins install {plugin}")
-        return found
+        return generations
 
     async def _update(self, generation: Generation, *, dry_run: bool) -> AvailableUpdate | None:
         offer = await self._offer(generation.plugin)
@@ -299,9 +303,9 @@ class Plugins:
             RegistryError: Its files are damaged.
         """
         await self._ask(id)
-        made = await anyio.to_thread.run_sync(partial(self._store.rollback, id, version=version))
-        self._emit(events.PluginRolledBack(plugin=made.plugin, version=made.version))
-        return made
+        generation = await anyio.to_thread.run_sync(partial(self._store.rollback, id, version=version))
+        self._emit(events.PluginRolledBack(plugin=generation.plugin, version=generation.version))
+        return generation
 
     async def pin(self, id: str, version: str | None) -> None:  # noqa: A002 - the registry's word
         """Pin a driver to a version; None unpins it."""
@@ -342,9 +346,9 @@ class Plugins:
         resolve = partial(self._installer.resolve, offer, version=generation.version if fits else None, pinned=False)
         choice = await anyio.to_thread.run_sync(resolve)
         await self._installer.agree(generation, offer, choice, action=f"dragoman plugins repair {id} --yes")
-        made = await self._installer.run(offer, choice, trusted=True, asked="repair", hook="update_plugin")
+        replacement = await self._installer.run(offer, choice, trusted=True, asked="repair", hook="update_plugin")
         await anyio.to_thread.run_sync(self._installer.forget_repairs, id)
-        return made
+        return replacement
 
     async def repair_all(self) -> Repaired:
         """Repair a damaged state database, then every driver that is damaged or differs from `plugins.lock`.
@@ -355,18 +359,20 @@ class Plugins:
         unreadable = await anyio.to_thread.run_sync(self._unreadable)
         restored = await anyio.to_thread.run_sync(self._store.restore)
         entries, installed = await anyio.to_thread.run_sync(self._locked_and_installed)
-        made, left = [], dict[str, DragomanError]()
+        generations, left = [], dict[str, DragomanError]()
         for plugin in dict.fromkeys([*entries, *installed]):
             try:
                 entry = entries.get(plugin)
                 done = await (self._sync(plugin, entry, installed.get(plugin)) if entry else self._mend(plugin))
-                made += [done] if done else []
+                generations += [done] if done else []
             except DragomanError as error:
                 left[plugin] = error
         for plugin in unreadable.keys() - entries.keys() - installed.keys():
-            said = f"{plugin} {unreadable[plugin]} could not be read, and plugins.lock does not name it"
-            left[plugin] = PluginNotFoundError(said, hint=f"dragoman plugins install {plugin}")
-        return Repaired(aside=restored and restored[0], copied=bool(restored and restored[1]), made=made, left=left)
+            reason = f"{plugin} {unreadable[plugin]} could not be read, and plugins.lock does not name it"
+            left[plugin] = PluginNotFoundError(reason, hint=f"dragoman plugins install {plugin}")
+        return Repaired(
+            aside=restored and restored[0], copied=bool(restored and restored[1]), made=generations, left=left
+        )
 
     def _unreadable(self) -> dict[str, str]:
         try:
@@ -396,35 +402,47 @@ class Plugins:
         entries, installed = await anyio.to_thread.run_sync(self._locked_and_installed)
         done, differences, skipped = list[Generation](), list[str](), dict[str, DragomanError]()
         for plugin, entry in entries.items():
-            here = installed.get(plugin)
+            generation = installed.get(plugin)
             if frozen:
-                faults = await anyio.to_thread.run_sync(self._store.verify, here) if here else []
-                state = faults[0] if faults else f"{here.version} is installed" if here else "it is not installed"
-                if here is None or here.locked != entry or faults:
+                faults = await anyio.to_thread.run_sync(self._store.verify, generation) if generation else []
+                state = (
+                    faults[0]
+                    if faults
+                    else f"{generation.version} is installed"
+                    if generation
+                    else "it is not installed"
+                )
+                if generation is None or generation.locked != entry or faults:
                     differences.append(f"{plugin} {entry.version}: {state}")
                 continue
             try:
-                made = await self._sync(plugin, entry, here)
-                done += [made] if made else []
+                new_generation = await self._sync(plugin, entry, generation)
+                done += [new_generation] if new_generation else []
             except DragomanError as error:
                 skipped[plugin] = error
         differences += [f"{plugin} is installed and not locked" for plugin in installed if plugin not in entries]
         return Synced(done, differences, skipped)
 
-    async def _sync(self, plugin: str, entry: Locked, here: Generation | None) -> Generation | None:
+    async def _sync(self, plugin: str, entry: Locked, generation: Generation | None) -> Generation | None:
         """Install what the lock names, unless every file of it is already installed."""
-        if here is not None and here.locked == entry and not await anyio.to_thread.run_sync(self._store.verify, here):
+        if (
+            generation is not None
+            and generation.locked == entry
+            and not await anyio.to_thread.run_sync(self._store.verify, generation)
+        ):
             return None
         offer = await self._offer(plugin)
         resolve = partial(self._installer.resolve, offer, locked=True, pinned=False)
         choice = await anyio.to_thread.run_sync(resolve)
-        await self._installer.agree(here, offer, choice, action="dragoman plugins sync --yes", named=False)
+        await self._installer.agree(generation, offer, choice, action="dragoman plugins sync --yes", named=False)
         return await self._installer.run(offer, choice, trusted=True, asked="sync")
 
     def _locked_and_installed(self) -> tuple[dict[str, Locked], dict[str, Generation]]:
         from dragoman_registry.client import lockfile
 
-        return lockfile.read(self._store.lock_file), {one.plugin: one for one in self._chosen(None)}
+        return lockfile.read(self._store.lock_file), {
+            generation.plugin: generation for generation in self._chosen(None)
+        }
 
     async def collect(self, *, dry_run: bool = False) -> list[Collected]:
         """Remove generations neither running nor kept for rollback; `dry_run` only lists them. Raises RegistryError."""
@@ -432,10 +450,12 @@ class Plugins:
 
         if not dry_run:
             await self._ask(None, hook="remove_plugin")
-        found = await anyio.to_thread.run_sync(partial(collect, self._store, dry_run=dry_run))
-        for one in found if not dry_run else ():
-            self._emit(events.PluginCollected(plugin=one.plugin, version=one.version, bytes=one.size))
-        return found
+        garbage = await anyio.to_thread.run_sync(partial(collect, self._store, dry_run=dry_run))
+        for generation in garbage if not dry_run else ():
+            self._emit(
+                events.PluginCollected(plugin=generation.plugin, version=generation.version, bytes=generation.size)
+            )
+        return garbage
 
     async def why(self, id: str) -> list[Generation]:  # noqa: A002 - the registry's word
         """Return a driver's generations, the active one first, each with the reason why it is kept.
@@ -449,7 +469,7 @@ class Plugins:
             if active is None:
                 raise PluginNotFoundError(f"{id} is not installed", hint=f"dragoman plugins install {id}")
             others = self._store.generations(active.plugin)
-            return [active, *(one for one in others if one.id != active.id)]
+            return [active, *(generation for generation in others if generation.id != active.id)]
 
         return await anyio.to_thread.run_sync(look)
 
