@@ -91,8 +91,10 @@ def check_values(
             empty fields.
     """
     _check_kinds(fields, name=name)
-    known = {field.name: field for field in fields}
-    faults = {key: f"no such field (fields: {', '.join(known)})" for key in values if key not in known}
+    fields_by_name = {field.name: field for field in fields}
+    faults = {
+        key: f"no such field (fields: {', '.join(fields_by_name)})" for key in values if key not in fields_by_name
+    }
     try:
         values = with_url(fields, values)
     except ValueError as error:
@@ -118,8 +120,8 @@ def check_values(
     if faults:
         hint = " ".join(["dragoman connections edit", name, *again])
         hint = "nothing was saved; correct it and try again" if new else hint
-        told = "; ".join(f"{field}: {fault}" for field, fault in faults.items())
-        raise ConfigurationError(f"connection {name!r}: {told}", hint=hint, details={"field": next(iter(faults))})
+        reason = "; ".join(f"{field}: {fault}" for field, fault in faults.items())
+        raise ConfigurationError(f"connection {name!r}: {reason}", hint=hint, details={"field": next(iter(faults))})
     return result
 
 
@@ -129,20 +131,20 @@ def with_cloud_id(fields: Sequence[FormField], values: Mapping[str, Saved]) -> M
     Raises:
         ValueError: The Cloud ID is malformed, or another host or port was entered besides.
     """
-    known = {field.name: field for field in fields}
+    fields_by_name = {field.name: field for field in fields}
     text = values.get("cloud_id")
-    if "cloud_id" not in known or not isinstance(text, str) or not text.strip():
+    if "cloud_id" not in fields_by_name or not isinstance(text, str) or not text.strip():
         return values
     host, port = endpoints.cloud_id(text)
-    meant: dict[str, Saved] = {"host": host, "port": port}
+    implied: dict[str, Saved] = {"host": host, "port": port}
     for name in ("host", "port"):
-        given = values.get(name)
-        spelled = canonical(str(given)) if name == "host" else str(given)
-        if given not in (None, "", usual(known[name])) and spelled != str(meant[name]):
-            raise ValueError(f"means {host}:{port}, but {name} is {_shown(quoted(given))}; enter one of them")
+        entered = values.get(name)
+        spelled = canonical(str(entered)) if name == "host" else str(entered)
+        if entered not in (None, "", usual(fields_by_name[name])) and spelled != str(implied[name]):
+            raise ValueError(f"means {host}:{port}, but {name} is {_shown(quoted(entered))}; enter one of them")
     if values.get("ssl_mode") in (None, "", SslMode.DISABLED):
-        meant["ssl_mode"] = SslMode.VERIFY_IDENTITY.value  # the service speaks HTTPS only
-    return {**values, **{name: value for name, value in meant.items() if name in known}}
+        implied["ssl_mode"] = SslMode.VERIFY_IDENTITY.value  # the service speaks HTTPS only
+    return {**values, **{name: value for name, value in implied.items() if name in fields_by_name}}
 
 
 _ADDRESS = re.compile(r"[^\s:/@\[\]]+:[0-9]{1,5}|https?://.*", re.IGNORECASE)
@@ -157,9 +159,13 @@ def with_url(fields: Sequence[FormField], values: Mapping[str, Saved]) -> Mappin
     Raises:
         ValueError: It is more than an address, or another port, SSL mode or path prefix was entered besides.
     """
-    known = {field.name: field for field in fields}
+    fields_by_name = {field.name: field for field in fields}
     text = values.get("host")
-    if not isinstance(text, str) or not _ADDRESS.fullmatch(text.strip()) or not {"host", "port"} <= known.keys():
+    if (
+        not isinstance(text, str)
+        or not _ADDRESS.fullmatch(text.strip())
+        or not {"host", "port"} <= fields_by_name.keys()
+    ):
         return values
     scheme, _, rest = text.strip().rpartition("://")
     try:
@@ -169,26 +175,33 @@ def with_url(fields: Sequence[FormField], values: Mapping[str, Saved]) -> Mappin
         raise ValueError("is no URL that can be read; enter a name or an address, and the port as Port") from None
     if "@" in url.netloc or url.query or url.fragment or not url.hostname:
         raise ValueError("is more than an address; enter http://HOST:PORT/PATH, and credentials in their own fields")
-    meant: dict[str, Saved] = {"host": url.hostname}
+    implied: dict[str, Saved] = {"host": url.hostname}
     if scheme and port is None and values.get("port") in (None, ""):
         port = 443 if scheme.lower() == "https" else 80
     if port is not None:
-        meant["port"] = port
+        implied["port"] = port
     if scheme.lower() == "http":
-        meant["ssl_mode"] = SslMode.DISABLED.value
+        implied["ssl_mode"] = SslMode.DISABLED.value
     elif scheme and values.get("ssl_mode") in (None, "", SslMode.DISABLED):
         values = {**values, "ssl_mode": None}
-        meant["ssl_mode"] = SslMode.VERIFY_IDENTITY.value
+        implied["ssl_mode"] = SslMode.VERIFY_IDENTITY.value
     if url.path.strip("/"):
-        if "path_prefix" not in known:
+        if "path_prefix" not in fields_by_name:
             raise ValueError(f"has the path {_shown(quoted(url.path))}, and this form has no Path Prefix")
-        meant["path_prefix"] = url.path.rstrip("/")
+        implied["path_prefix"] = url.path.rstrip("/")
     for name in ("port", "ssl_mode", "path_prefix") if scheme else ("port",):
-        given = values.get(name)
-        usually = name in known and given in (None, "", usual(known[name]))
-        if name in meant and name in known and not usually and str(given).strip("/") != str(meant[name]).strip("/"):
-            raise ValueError(f"means {name} {meant[name]}, but {name} is {_shown(quoted(given))}; enter one of them")
-    return {**values, **{name: value for name, value in meant.items() if name in known}}
+        entered = values.get(name)
+        usually = name in fields_by_name and entered in (None, "", usual(fields_by_name[name]))
+        if (
+            name in implied
+            and name in fields_by_name
+            and not usually
+            and str(entered).strip("/") != str(implied[name]).strip("/")
+        ):
+            raise ValueError(
+                f"means {name} {implied[name]}, but {name} is {_shown(quoted(entered))}; enter one of them"
+            )
+    return {**values, **{name: value for name, value in implied.items() if name in fields_by_name}}
 
 
 def _check_kinds(fields: Sequence[FormField], *, name: str) -> None:

@@ -50,7 +50,7 @@ def make_profile(
     options |= {key: str(file.path) for key, file in files.items()}
     for key in ("ca_file", "client_certificate", *secrets):
         options.pop(key, None)
-    taken = {key: options.pop(key, None) for key in ("host", "port", "ssl_mode", "skip_tls_verification")}
+    transport = {key: options.pop(key, None) for key in ("host", "port", "ssl_mode", "skip_tls_verification")}
     authority, certificate = files.get("ca_file"), files.get("client_certificate")
     if certificate is not None and certificate.path.stat().st_size > MAX_PEM:
         reason = f"client_certificate: {certificate.path} has more than {MAX_PEM:,} bytes"
@@ -58,10 +58,10 @@ def make_profile(
     return Profile(
         name=connection.name,
         type=connection.type,
-        host=str(taken["host"] or "localhost").strip("[]"),
-        port=int(taken["port"] or 0),
-        ssl_mode=_ssl_mode(str(taken["ssl_mode"] or "disabled"), connection.name),
-        skip_tls_verification=bool(taken["skip_tls_verification"]),
+        host=str(transport["host"] or "localhost").strip("[]"),
+        port=int(transport["port"] or 0),
+        ssl_mode=_ssl_mode(str(transport["ssl_mode"] or "disabled"), connection.name),
+        skip_tls_verification=bool(transport["skip_tls_verification"]),
         auth_scheme=scheme,
         ca_pem=read_file(authority, where="ca_file", limit=MAX_PEM) if authority else "",
         client_certificate=str(certificate.path) if certificate else "",

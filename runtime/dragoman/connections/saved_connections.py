@@ -158,8 +158,8 @@ class Connections:
         if len(values) > MAX_FIELDS:
             reason = f"{self._path}: [{name}] has {len(values)} fields, {MAX_FIELDS} are read"
             raise ConfigurationError(reason, hint="no form has that many fields; check where the file comes from")
-        told = {key: value for key, value in values.items() if key not in OWN_KEYS}
-        rest = {key: self._value(f"[{name}] {key}", value) for key, value in told.items()}
+        raw_values = {key: value for key, value in values.items() if key not in OWN_KEYS}
+        rest = {key: self._value(f"[{name}] {key}", value) for key, value in raw_values.items()}
         between = self._via(name, values[via.KEY]) if via.KEY in values else None
         pinned = self._pinned(name, values.get(PINNED, {}))
         at = values.get(SIGN_IN_AT, "")
@@ -361,7 +361,7 @@ class Connections:
 
     def exposures(self) -> Sequence[Exposure]:
         """List how other users can change the file, and so redirect connections: one exposure or none."""
-        return [found] if (found := find_exposure(self._path)) else []
+        return [exposure] if (exposure := find_exposure(self._path)) else []
 
     def stored(self, connection: str, field: str) -> bool:
         """Return whether a secret is stored for a field."""
@@ -399,12 +399,12 @@ def _write_entry(document: TOMLDocument, connection: SavedConnection, others: Ma
         table = tomlkit.table()
         document[connection.name] = table
     values = {key: value for key, value in connection.values.items() if value is not None}
-    wanted = {"type": connection.type, **values, **({via.KEY: connection.via.table} if connection.via else {})}
-    wanted |= {PINNED: dict(connection.pinned)} if connection.pinned else {}
-    wanted |= {SIGN_IN_AT: connection.sign_in_at} if connection.sign_in_at else {}
-    for key in [key for key in table if key not in (*wanted, QUERIES, OBJECTS)]:
+    fields = {"type": connection.type, **values, **({via.KEY: connection.via.table} if connection.via else {})}
+    fields |= {PINNED: dict(connection.pinned)} if connection.pinned else {}
+    fields |= {SIGN_IN_AT: connection.sign_in_at} if connection.sign_in_at else {}
+    for key in [key for key in table if key not in (*fields, QUERIES, OBJECTS)]:
         del table[key]
-    for key, value in wanted.items():
+    for key, value in fields.items():
         recorded = _inline(value) if isinstance(value, Reference | dict) else value
         if table.get(key) != recorded:
             table[key] = recorded
@@ -439,16 +439,16 @@ def _is_certificate(text: object) -> bool:
 
 def _format_of(entries: Mapping[str, object]) -> int:
     """Return the file's format number, 1 if it has none."""
-    told = entries.get("format")
-    return min(told, 1 << 63) if isinstance(told, int) else 1
+    number = entries.get("format")
+    return min(number, 1 << 63) if isinstance(number, int) else 1
 
 
 def _unknown(name: str, saved: Sequence[str]) -> ConfigurationError:
-    more = f" and {len(saved) - SHOWN:,} more" if len(saved) > SHOWN else ""
-    known = f"{', '.join(each[:64] for each in saved[:SHOWN])}{more}" if saved else "none yet"
+    remainder = f" and {len(saved) - SHOWN:,} more" if len(saved) > SHOWN else ""
+    names = f"{', '.join(saved_name[:64] for saved_name in saved[:SHOWN])}{remainder}" if saved else "none yet"
     near = near_names(name, saved)
     hint = "dragoman connections list" if near else f"dragoman connections add {quote(name)}"
-    return ConfigurationError(f"no connection is called {name!r}{did_you_mean(near)} (saved: {known})", hint=hint)
+    return ConfigurationError(f"no connection is called {name!r}{did_you_mean(near)} (saved: {names})", hint=hint)
 
 
 def _check(name: str) -> None:

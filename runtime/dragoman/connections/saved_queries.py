@@ -95,15 +95,15 @@ class SavedQueries:
 
     def all(self) -> tuple[dict[str, tuple[str, SavedQuery]], dict[str, ConfigurationError]]:
         """Return the place and the content of each query by name, and for each unusable one the reason."""
-        found: dict[str, tuple[str, SavedQuery]] = {}
+        queries: dict[str, tuple[str, SavedQuery]] = {}
         hidden: dict[str, ConfigurationError] = {}
         own = self._connections.section(self.name, QUERIES)
         for query in sorted({*own, *self._shared()}):
             try:
-                found[query] = (self.name if query in own else TEAM, self.get(query))
+                queries[query] = (self.name if query in own else TEAM, self.get(query))
             except ConfigurationError as error:
                 hidden[query] = error
-        return found, hidden
+        return queries, hidden
 
     def save(self, query: str, content: SavedQuery, *, replace: bool = False) -> None:
         """Save a query beside the connection.
@@ -143,8 +143,8 @@ class SavedQueries:
         Raises:
             ConfigurationError: They cannot be read.
         """
-        told = self._connections.find_section(self.name, OBJECTS).get(object_, {})
-        return _convert(told, ObjectDefaults, where=f"[{self.name}.{OBJECTS}.{object_}]")
+        table = self._connections.find_section(self.name, OBJECTS).get(object_, {})
+        return _convert(table, ObjectDefaults, where=f"[{self.name}.{OBJECTS}.{object_}]")
 
     def _file(self, query: str) -> Path:
         assert self._folder is not None
@@ -160,8 +160,8 @@ class SavedQueries:
         return [name for name in names if NAME.fullmatch(name)][:MAX_FILES]
 
     def _unknown(self, query: str) -> ConfigurationError:
-        known = sorted({*self._connections.section(self.name, QUERIES), *self._shared()})
-        near = did_you_mean(near_names(query, known))
+        names = sorted({*self._connections.section(self.name, QUERIES), *self._shared()})
+        near = did_you_mean(near_names(query, names))
         hint = f"dragoman queries list {self.name}"
         return ConfigurationError(f"{self.name} has no query called {query[:80]!r}{near}", hint=hint)
 
@@ -175,13 +175,13 @@ def _from_file(path: Path) -> SavedQuery:
         raise ConfigurationError(f"{path} cannot be read: {error}", hint="correct the file") from error
 
 
-def _query(told: object, *, where: str) -> SavedQuery:
-    return _convert(told, SavedQuery, where=where)
+def _query(table: object, *, where: str) -> SavedQuery:
+    return _convert(table, SavedQuery, where=where)
 
 
-def _convert(told: object, kind: type[T], *, where: str) -> T:
+def _convert(table: object, kind: type[T], *, where: str) -> T:
     try:
-        return msgspec.convert(told, kind)
+        return msgspec.convert(table, kind)
     except msgspec.ValidationError as error:
         fields = ", ".join(kind.__struct_fields__)
         raise ConfigurationError(f"{where}: {error}", hint=f"it takes {fields}") from error
