@@ -82,26 +82,26 @@ class Audit:
 
     def _requests(self, requests: tuple[HttpRequest, ...], statements: tuple[str, ...]) -> bytes:
         """Return the records of requests as a JSON array, cut to the first ones that fit a line."""
-        told: list[bytes] = []
+        records: list[bytes] = []
         room = LINE
         for at, request in enumerate(requests):
             statement = statements[at] if at < len(statements) else ""
-            told.append(_encode(self._request(request, statement)))
-            room -= len(told[-1])
+            records.append(_encode(self._request(request, statement)))
+            room -= len(records[-1])
             if room < 0 and at + 1 < len(requests):
                 rest = requests[at + 1 :]
                 digest = hashlib.sha256("\n".join(map(str, rest)).encode(errors="replace")).hexdigest()
-                told.append(_encode({"more": len(rest), "sha256": digest}))
+                records.append(_encode({"more": len(rest), "sha256": digest}))
                 break
-        return b"[" + b",".join(told) + b"]"
+        return b"[" + b",".join(records) + b"]"
 
     def _request(self, request: HttpRequest, statement: str) -> dict[str, Any]:
-        about: dict[str, Any] = {"method": request.method[:100], "path": self._mask.request(request.path[:WHOLE])}
+        record: dict[str, Any] = {"method": request.method[:100], "path": self._mask.request(request.path[:WHOLE])}
         if statement:
-            about["statement"] = self._mask.request(statement)
+            record["statement"] = self._mask.request(statement)
         if request.body is not None:
-            about |= self._body(request.body)
-        return about
+            record |= self._body(request.body)
+        return record
 
     def _body(self, body: str) -> dict[str, Any]:
         """Return a body as JSON, JSON lines or text, whichever it is."""

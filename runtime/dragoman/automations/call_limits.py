@@ -37,10 +37,10 @@ class Limits:
     @hookimpl
     async def before_call(self, call: Call) -> None:
         if call.connection is not None and call.rows is not None:
-            most = self._limit(call.connection.name).rows
-            if most and call.rows > most:
-                what = f"{call.rows:,} rows were asked for"
-                raise _refusal(call, "rows", most, reached=call.rows, what=what, less=f"--limit {most}")
+            limit = self._limit(call.connection.name).rows
+            if limit and call.rows > limit:
+                reason = f"{call.rows:,} rows were asked for"
+                raise _refusal(call, "rows", limit, reached=call.rows, reason=reason, less=f"--limit {limit}")
 
 
 class Meter:
@@ -73,8 +73,8 @@ class Meter:
         except (DeadlineExceededError, TimeoutError) as error:
             if not self._seconds or self._passed() < self._seconds:
                 raise
-            what = f"it was stopped after {self._passed():.1f} s"
-            raise self._end("seconds", self._seconds, reached=self._passed(), what=what) from error
+            reason = f"it was stopped after {self._passed():.1f} s"
+            raise self._end("seconds", self._seconds, reached=self._passed(), reason=reason) from error
 
     def take(self, *, rows: int, size: int, total: int | None = None) -> None:
         """Add what arrived; `total` rows will come if nothing stops them.
@@ -83,11 +83,11 @@ class Meter:
             Refused: The call exceeds its limit; the data is not passed on.
         """
         self._seen = [self._seen[0] + rows, self._seen[1] + size]
-        found = max(self._seen[0], total or 0)
-        if self._rows and found > self._rows:
-            raise self._end("rows", self._rows, reached=found, what=f"there are {found:,} rows")
+        row_count = max(self._seen[0], total or 0)
+        if self._rows and row_count > self._rows:
+            raise self._end("rows", self._rows, reached=row_count, reason=f"there are {row_count:,} rows")
         if self._bytes and self._seen[1] > self._bytes:
-            raise self._end("bytes", self._bytes, reached=self._seen[1], what=f"{self._seen[1]:,} bytes arrived")
+            raise self._end("bytes", self._bytes, reached=self._seen[1], reason=f"{self._seen[1]:,} bytes arrived")
 
     def take_result(self, result: object) -> None:
         """Add what a call gave in one piece: bytes count as they are, other values as text.
@@ -105,7 +105,7 @@ class Meter:
                     self._take_answer(answer)
                     answer = answer.next
             case ColumnSummary():
-                cells = [result.minimum, result.maximum, *(each.value for each in result.values)]
+                cells = [result.minimum, result.maximum, *(count.value for count in result.values)]
                 self.take(rows=0, size=sum(map(_size, cells)) if self._bytes else 0)
             case str() | bytes():
                 self.take(rows=0, size=_size(result))
@@ -126,8 +126,8 @@ class Meter:
             self.take(rows=part.rows, size=len(part.data), total=part.total)
             yield part
 
-    def _end(self, name: str, most: float, *, reached: float, what: str) -> Refused:
-        refusal = _refusal(self._call, name, most, reached=reached, what=f"{what}; the received data was withheld")
+    def _end(self, name: str, limit: float, *, reached: float, reason: str) -> Refused:
+        refusal = _refusal(self._call, name, limit, reached=reached, reason=f"{reason}; the received data was withheld")
         connection = self._call.connection.name if self._call.connection else None
         self._emit(
             CallRefused(hook=self._call.hook, automation=Limits.name, reason=refusal.message, connection=connection)
@@ -139,9 +139,11 @@ def _size(value: object) -> int:
     return len(value) if isinstance(value, bytes) else len(str(value).encode(errors="replace"))
 
 
-def _refusal(call: Call, name: str, most: float, *, reached: float, what: str, less: str = "ask for less") -> Refused:
+def _refusal(
+    call: Call, name: str, limit: float, *, reached: float, reason: str, less: str = "ask for less"
+) -> Refused:
     connection = call.connection.name if call.connection else ""
     of = f" of {call.object}" if call.object else ""
-    text = f"{Limits.name}: {call.hook}{of} on {connection} may have {most:,} {name}, and {what}"
+    text = f"{Limits.name}: {call.hook}{of} on {connection} may have {limit:,} {name}, and {reason}"
     hint = f"{less}, or raise {name} below [guards.connections.{connection}.limits] in config.toml"
-    return Refused(text, hint=hint, code=CODE, details={"limit": name, "most": most, "reached": reached})
+    return Refused(text, hint=hint, code=CODE, details={"limit": name, "most": limit, "reached": reached})

@@ -34,16 +34,16 @@ def shipped(guards: Guards, *, confirm: Confirm | None, log: Path, mask: Mask) -
         log: The file of the audit.
         mask: Removes secrets from it.
     """
-    made: list[object] = []
+    automations: list[object] = []
     if guards.any("read_only"):
-        made.append(ReadOnly(lambda name: guards.of(name).read_only, confirm=confirm))
+        automations.append(ReadOnly(lambda name: guards.of(name).read_only, confirm=confirm))
     if guards.any("cut_cells"):
-        made.append(CutCells(lambda name: guards.of(name).cut_cells))
+        automations.append(CutCells(lambda name: guards.of(name).cut_cells))
     if guards.any("limits"):
-        made.append(Limits(lambda name: guards.of(name).limits))
+        automations.append(Limits(lambda name: guards.of(name).limits))
     if guards.any("audit"):
-        made.append(Audit(log, lambda name: guards.of(name).audit, mask=mask))
-    return made
+        automations.append(Audit(log, lambda name: guards.of(name).audit, mask=mask))
+    return automations
 
 
 def named(names: Sequence[str]) -> list[object]:
@@ -56,12 +56,12 @@ def named(names: Sequence[str]) -> list[object]:
         return []
     import importlib.metadata
 
-    found = {entry.name: entry for entry in importlib.metadata.entry_points(group=GROUP)}
-    if missing := [name for name in names if name not in found]:
-        hint = f"installed are: {', '.join(sorted(found)) or 'none'}"
+    entry_points = {entry.name: entry for entry in importlib.metadata.entry_points(group=GROUP)}
+    if missing := [name for name in names if name not in entry_points]:
+        hint = f"installed are: {', '.join(sorted(entry_points)) or 'none'}"
         text = f"config.toml names automations that are not installed: {', '.join(missing)}"
         raise ConfigurationError(text, hint=hint)
-    return [_load(found[name]) for name in names]
+    return [_load(entry_points[name]) for name in names]
 
 
 def _load(entry: EntryPoint) -> object:

@@ -23,7 +23,7 @@ class ConfirmWrites:
 
     def __init__(self, confirm: Confirm | None) -> None:
         self._confirm = confirm
-        self._one = anyio.Lock()  # question at a time: calls that run side by side share one terminal
+        self._lock = anyio.Lock()  # one question at a time: calls that run side by side share one terminal
 
     async def ask(self, call: Call, name: str) -> None:
         """Ask whether the requests of a call may be sent.
@@ -36,14 +36,16 @@ class ConfirmWrites:
             Refused: The person did not agree, or no person can be asked.
         """
         statements = call.statements or [""] * len(call.requests)
-        shown = [_line(*told) for told in zip(call.requests[:SHOWN], statements, strict=False)]
-        if (more := len(call.requests) - SHOWN) > 0:
-            shown.append(f"and {more:,} more")
+        lines = [
+            _line(request, statement) for request, statement in zip(call.requests[:SHOWN], statements, strict=False)
+        ]
+        if (surplus := len(call.requests) - SHOWN) > 0:
+            lines.append(f"and {surplus:,} more")
         if self._confirm is None:
-            raise Refused(f"cannot ask to confirm {shown[0]} on {name}: not a terminal", hint="add --yes")
+            raise Refused(f"cannot ask to confirm {lines[0]} on {name}: not a terminal", hint="add --yes")
         text = f"Send {'this' if len(call.requests) == 1 else 'these'} to {name}?"
-        async with self._one:
-            answer = await ask_consent(self._confirm, Question(about="change", text=text, details=tuple(shown)))
+        async with self._lock:
+            answer = await ask_consent(self._confirm, Question(about="change", text=text, details=tuple(lines)))
         if not answer:
             raise Refused("not confirmed")
 
