@@ -257,7 +257,7 @@ def _cancel(loop: LoopThread, reading: Future[Any]) -> None:
         reading.cancel()
 
 
-async def _read(items: Any, most: int, *, task_status: TaskStatus[MemoryObjectReceiveStream[list[Any]]]) -> None:
+async def _read(items: Any, part_limit: int, *, task_status: TaskStatus[MemoryObjectReceiveStream[list[Any]]]) -> None:
     """Send the items in parts, the first ones small, so that a caller sees them soon; the next part is read ahead."""
     send, receive = anyio.create_memory_object_stream[list[Any]]()
     part: list[Any] = []
@@ -268,7 +268,7 @@ async def _read(items: Any, most: int, *, task_status: TaskStatus[MemoryObjectRe
             part.append(item)
             if len(part) >= enough:
                 await send.send(part)
-                part, enough = [], min(2 * enough, most)
+                part, enough = [], min(2 * enough, part_limit)
         if part:
             await send.send(part)
 

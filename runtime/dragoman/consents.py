@@ -85,10 +85,10 @@ class Consents:
                     note = partial(self._connections.reached.note, connection.name, {nearer.host: nearer.now})
                     await anyio.to_thread.run_sync(note)
                     return connection
-            case CanBePinned() as found:
-                text = f"Trust {'this certificate' if len(found.met) == 1 else 'these certificates'} from now on?"
+            case CanBePinned() as rejection:
+                text = f"Trust {'this certificate' if len(rejection.met) == 1 else 'these certificates'} from now on?"
                 if await self._agree("certificate", text, error):
-                    pins = {key: pin for each in found.met for key, pin in each.pin.items()}
+                    pins = {key: pin for certificate in rejection.met for key, pin in certificate.pin.items()}
                     return await self.record(connection, pins=pins, trial=trial)
             case SignsInElsewhere() as elsewhere:
                 text = f"Let {connection.name} sign in there from now on?"
@@ -96,8 +96,8 @@ class Consents:
                     return await self.record(connection, sign_in_at=str(elsewhere), trial=trial)
         return None
 
-    async def _agree(self, about: str, text: str, error: DragomanError) -> bool:
-        question = Question(about=about, text=text, details=(error.message,))
+    async def _agree(self, subject: str, text: str, error: DragomanError) -> bool:
+        question = Question(about=subject, text=text, details=(error.message,))
         return await ask_consent(self._confirm, question)
 
     async def record(

@@ -40,8 +40,8 @@ def expect_own(path: Path, *, chosen: Path | None = None, secret: bool = False) 
     Raises:
         ConfigurationError: Others can change it; nothing was read.
     """
-    if found := find_exposure(path, chosen=chosen, secret=secret):
-        raise ConfigurationError(f"{found.reason}; nothing was read from there", hint=found.remedy)
+    if exposure := find_exposure(path, chosen=chosen, secret=secret):
+        raise ConfigurationError(f"{exposure.reason}; nothing was read from there", hint=exposure.remedy)
 
 
 def find_exposure(path: Path, *, chosen: Path | None = None, secret: bool = False) -> Exposure | None:
@@ -65,14 +65,14 @@ def find_exposure(path: Path, *, chosen: Path | None = None, secret: bool = Fals
             trusted.add(chosen.stat().st_uid)
     for place in _places(path):
         try:
-            about = place.lstat()
+            status = place.lstat()
         except OSError:  # the code that uses the file reports that
             return None
-        if about.st_uid not in trusted and place in (real, real.parent):
+        if status.st_uid not in trusted and place in (real, real.parent):
             remedy = f"check it, then: chown {os.geteuid()} {quote(str(place))}"
-            return Exposure(f"{place} belongs to the user {_user(about.st_uid)}", remedy)
-        if found := _open_to_others(place, about, last=place == real, secret=secret and place == real):
-            return found
+            return Exposure(f"{place} belongs to the user {_user(status.st_uid)}", remedy)
+        if exposure := _open_to_others(place, status, last=place == real, secret=secret and place == real):
+            return exposure
     return None
 
 
@@ -101,33 +101,33 @@ def _places(path: Path) -> Iterator[Path]:
             links, target = links + 1, at.readlink()
             at = Path("/") if target.is_absolute() else at.parent
             rest += reversed(target.parts[target.is_absolute() :])
-        elif not any(at in each.parents for each in home):
+        elif not any(at in folder.parents for folder in home):
             yield at
 
 
-def _open_to_others(place: Path, about: os.stat_result, *, last: bool, secret: bool) -> Exposure | None:
+def _open_to_others(place: Path, status: os.stat_result, *, last: bool, secret: bool) -> Exposure | None:
     """Return how other users have access by a mode; None if they have none."""
-    mode, name = about.st_mode, quote(str(place))
-    shown = f"{place} has mode {stat.S_IMODE(mode):04o}"
-    kept = stat.S_ISDIR(mode) and bool(mode & stat.S_ISVTX) and not last  # as /tmp: only owners can replace its files
-    if not (kept or _read_only(place)) and (who := _who(place, about, stat.S_IWOTH)):
-        return Exposure(f"{shown}, so that {who} can write it", f"check it, then: chmod go-w {name}")
-    if secret and (who := _who(place, about, stat.S_IROTH)):
-        return Exposure(f"{shown}, so that {who} can read the secrets in it", f"chmod 600 {name}")
+    mode, name = status.st_mode, quote(str(place))
+    clause = f"{place} has mode {stat.S_IMODE(mode):04o}"
+    sticky = stat.S_ISDIR(mode) and bool(mode & stat.S_ISVTX) and not last  # as /tmp: only owners can replace its files
+    if not (sticky or _read_only(place)) and (who := _who(place, status, stat.S_IWOTH)):
+        return Exposure(f"{clause}, so that {who} can write it", f"check it, then: chmod go-w {name}")
+    if secret and (who := _who(place, status, stat.S_IROTH)):
+        return Exposure(f"{clause}, so that {who} can read the secrets in it", f"chmod 600 {name}")
     return None
 
 
-def _who(place: Path, about: os.stat_result, right: int) -> str:
+def _who(place: Path, status: os.stat_result, right: int) -> str:
     """Name the parties besides the owner that have a right, given as its "others" bit; empty for none."""
-    if about.st_mode & right:
+    if status.st_mode & right:
         return "every user"
-    if not about.st_mode & right << 3:
+    if not status.st_mode & right << 3:
         return ""
     if sys.platform == "linux":
         with suppress(OSError):
             os.getxattr(place, _ACCESS_LIST)
             return "the users in its access list"
-    return _group_of(about.st_gid, {0, about.st_uid, os.geteuid()})
+    return _group_of(status.st_gid, {0, status.st_uid, os.geteuid()})
 
 
 def _group_of(number: int, owners: set[int]) -> str:
@@ -143,7 +143,7 @@ def _group_of(number: int, owners: set[int]) -> str:
         return "" if own else f"the group {number}"
     names = {*map(_user, owners)}
     private = number == 0 or (
-        group.gr_name in names and all(each.pw_uid in owners for each in pwd.getpwall() if each.pw_gid == number)
+        group.gr_name in names and all(user.pw_uid in owners for user in pwd.getpwall() if user.pw_gid == number)
     )
     return "" if private and names.issuperset(group.gr_mem) else f"the group {group.gr_name}"
 

@@ -15,7 +15,7 @@ APPROXIMATE = "filter-approximate"
 def filter_notes(compiled: CompiledFilter | None) -> list[Note]:
     """Return a note for each row of a filter that is approximate in more than unlikely cases; none without a filter."""
     return [
-        Note(code=APPROXIMATE, reason=f"filter row {told.row + 1} ({told.clause}): {'; '.join(told.approximations)}")
-        for told in (compiled.rows if compiled else ())
-        if told.approximations or not (told.exact or told.unlikely)
+        Note(code=APPROXIMATE, reason=f"filter row {row.row + 1} ({row.clause}): {'; '.join(row.approximations)}")
+        for row in (compiled.rows if compiled else ())
+        if row.approximations or not (row.exact or row.unlikely)
     ]

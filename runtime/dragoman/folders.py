@@ -46,8 +46,8 @@ def find_paths(home: Path | None = None) -> Paths:
     paths = _find_paths(home)
     for root in paths:
         _expect_folder(root)
-    for each in (paths.config, paths.data, paths.state, paths.cache, paths.settings, paths.data / "state.db"):
-        expect_own(each)
+    for path in (paths.config, paths.data, paths.state, paths.cache, paths.settings, paths.data / "state.db"):
+        expect_own(path)
     return paths
 
 
@@ -86,8 +86,8 @@ def _expect_folder(root: Path) -> None:
     try:
         str(root).encode()
     except UnicodeEncodeError:
-        shown = ascii(os.fsencode(root))[2:-1]
-        reason = f"{shown} cannot be used: it is not UTF-8, and paths are kept as text"
+        escaped = ascii(os.fsencode(root))[2:-1]
+        reason = f"{escaped} cannot be used: it is not UTF-8, and paths are kept as text"
         raise ConfigurationError(reason, hint=hint) from None
     for folder in (root, *root.parents):
         if os.path.isdir(folder):  # noqa: PTH112 - Path.is_dir raises for impossible names

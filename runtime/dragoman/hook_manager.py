@@ -71,20 +71,20 @@ class Hooks:
 
     def _check_names(self, plugin: object, name: str) -> None:
         """Refuse misnamed or unmarked hooks, which pluggy would ignore silently: such a guard would never run."""
-        known = [hook for hook in vars(AutomationSpec) if not hook.startswith("_")]
+        hooks = [hook for hook in vars(AutomationSpec) if not hook.startswith("_")]
         marked = [hook for hook in dir(plugin) if self._manager.parse_hookimpl_opts(plugin, hook) is not None]
         faults = []
         for hook in marked:
-            if hook not in known:
-                meant = near_names(hook, known, most=1) or known
-                faults.append(f"{_where(plugin, hook)}unknown hook {hook}; did you mean {' or '.join(meant)}?")
+            if hook not in hooks:
+                suggestions = near_names(hook, hooks, most=1) or hooks
+                faults.append(f"{_where(plugin, hook)}unknown hook {hook}; did you mean {' or '.join(suggestions)}?")
         faults += [
             f"{_where(plugin, hook)}{hook} lacks @hookimpl, so it would never be called"
-            for hook in known
+            for hook in hooks
             if hook not in marked and callable(getattr(plugin, hook, None))
         ]
         if not (marked or faults):
-            faults.append(f"it has none of the hooks {' and '.join(known)}")
+            faults.append(f"it has none of the hooks {' and '.join(hooks)}")
         if faults:
             hint = "from dragoman_api import hookimpl; then: @hookimpl async def before_call(call)"
             raise ConfigurationError(f"{name} cannot be used: {'; '.join(faults)}", hint=hint)
@@ -149,15 +149,15 @@ class Hooks:
     def _refusal(self, call: Call, vetoes: list[tuple[str, Refused]]) -> Refused:
         """Emit an event for each veto and combine them into one error: a single veto refuses the call."""
         connection = call.connection.name if call.connection else None
-        told = []
+        reasons = []
         for name, veto in vetoes:
             text = veto.message if veto.message.startswith((f"{name}: ", f"{name} ")) else f"{name}: {veto.message}"
             self._emit(
                 CallRefused(hook=call.hook, automation=name, reason=f"{text}; nothing was sent", connection=connection)
             )
-            told.append(text)
+            reasons.append(text)
         first = next((veto for _, veto in vetoes if veto.hint or veto.remedies), vetoes[0][1])
-        text = f"{'; '.join(told)}; nothing was sent"
+        text = f"{'; '.join(reasons)}; nothing was sent"
         return Refused(text, hint=first.hint, remedies=first.remedies, code=first.code, details=first.details)
 
     def observers(self) -> list[Observer]:
@@ -167,7 +167,10 @@ class Hooks:
             function: Any = implementation.function
             return lambda event: function(*[event][: len(implementation.argnames)])
 
-        return [(one.plugin_name, taking(one)) for one in self._manager.hook.on_event.get_hookimpls()]
+        return [
+            (implementation.plugin_name, taking(implementation))
+            for implementation in self._manager.hook.on_event.get_hookimpls()
+        ]
 
     async def tell(self, observer: Observer, event: Event) -> None:
         """Pass an event to one automation; a failure is reported as an event and not raised."""

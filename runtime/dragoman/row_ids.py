@@ -82,21 +82,21 @@ def plain_document(value: Any) -> Any:
     return _spelled(value, msgspec.to_builtins(value, builtin_types=(bytes, Decimal)))
 
 
-def _spelled(value: Any, made: Any) -> Any:
-    """Return what was made of a value, with the ids inside it spelled."""
+def _spelled(value: Any, plain: Any) -> Any:
+    """Return the plain form of a value, with the ids inside it spelled."""
     if isinstance(value, list | tuple):
-        return [_spelled(*pair) for pair in zip(value, made, strict=True)]
+        return [_spelled(*pair) for pair in zip(value, plain, strict=True)]
     if isinstance(value, dict):
-        return {name: _spelled(item, made[name]) for name, item in zip(made, value.values(), strict=True)}
+        return {name: _spelled(item, plain[name]) for name, item in zip(plain, value.values(), strict=True)}
     if not isinstance(value, msgspec.Struct):
-        return made
+        return plain
     for name, encoded in zip(value.__struct_fields__, value.__struct_encode_fields__, strict=True):
         item = getattr(value, name)
         if name == "id" and _has_bytes(item):
-            made[encoded] = msgspec.to_builtins(json_of(item))
-        elif encoded in made:  # a default may be omitted
-            made[encoded] = _spelled(item, made[encoded])
-    return made
+            plain[encoded] = msgspec.to_builtins(json_of(item))
+        elif encoded in plain:  # a default may be omitted
+            plain[encoded] = _spelled(item, plain[encoded])
+    return plain
 
 
 def _has_bytes(value: object) -> bool:

@@ -191,10 +191,10 @@ class Runtime:
     async def __aenter__(self) -> Self:
         tasks = await self._life.begin()
         self._listening = ExitStack()
-        self._told: dict[str, tuple[Subscription, anyio.Event]] = {}
+        self._deliveries: dict[str, tuple[Subscription, anyio.Event]] = {}
         for observer in self._hooks.observers():  # each has its own buffer, so one that hangs does not delay the others
             stream = self._listening.enter_context(self._bus.subscribe())
-            self._told[observer[0]] = stream, anyio.Event()
+            self._deliveries[observer[0]] = stream, anyio.Event()
             tasks.start_soon(self._tell, observer)
         if self._keep_spare:
             self.prewarm()
@@ -216,7 +216,7 @@ class Runtime:
 
     async def _tell_the_rest(self) -> None:
         """Wait for observers while they make progress, and report those that stall."""
-        for name, (stream, done) in self._told.items():
+        for name, (stream, done) in self._deliveries.items():
             before = stream.waiting + 1
             while not done.is_set() and stream.waiting < before:
                 before = stream.waiting
@@ -227,7 +227,7 @@ class Runtime:
                 self._bus.emit(events.AutomationFailed(automation=name, hook="on_event", reason=reason))
 
     async def _tell(self, observer: Observer) -> None:
-        stream, done = self._told[observer[0]]
+        stream, done = self._deliveries[observer[0]]
         async for event in stream:
             await self._hooks.tell(observer, event)
         done.set()
@@ -362,7 +362,7 @@ class Runtime:
         from .sandbox.reach.server_certificates import meet
 
         self._life.expect_open()
-        wanted = list(map(_fingerprint, fingerprints))
+        digests = list(map(_fingerprint, fingerprints))
         connection = await anyio.to_thread.run_sync(self.connections.get, name)
         generation = await self._drivers.ready_for(connection.type, connection=name)
         launch, profile, _, _ = await self._prepared(connection, generation, {})
@@ -371,7 +371,7 @@ class Runtime:
             raise ConfigurationError(f"connection {name!r} checks no certificate, so none can be pinned", hint=hint)
         with stage("certificates"):
             certificates = await meet(launch)
-        pins = check_pins(wanted, certificates, name=name)
+        pins = check_pins(digests, certificates, name=name)
         return await self._consents.record(connection, pins=pins)
 
     def _tell_opened(self, driver: LiveDriver) -> None:
@@ -425,7 +425,7 @@ class Runtime:
             trusted=generation.trusted,
             cache=self.paths.cache,
         )
-        notices = (*self._drivers.notices(generation), *(one.reason for one in self.connections.exposures()))
+        notices = (*self._drivers.notices(generation), *(exposure.reason for exposure in self.connections.exposures()))
         authority = str(files["ca_file"].path) if "ca_file" in files else ""
         return granted(launch, manifest.permissions, files=files), profile, notices, authority
 

@@ -99,8 +99,8 @@ STORED = Reference("stored")
 
 def from_table(table: Mapping[str, object]) -> Reference | None:
     """Read a reference from its `connections.toml` table; None if the table is not a reference."""
-    [(scheme, target), *more] = table.items() or [("", None)]
-    if scheme not in get_args(Scheme) or more:
+    [(scheme, target), *surplus] = table.items() or [("", None)]
+    if scheme not in get_args(Scheme) or surplus:
         return None
     if scheme == "stored":
         return STORED if target is True else None
@@ -148,9 +148,9 @@ class StoredSecrets:
 
         def drop(stored: dict[str, Any]) -> None:
             values, secrets = but(), _secrets_of(connection, stored).items()
-            used = {key: text for key, text in secrets if values.get(key) == STORED}
-            if used:
-                stored[connection] = used
+            remaining = {key: text for key, text in secrets if values.get(key) == STORED}
+            if remaining:
+                stored[connection] = remaining
             else:
                 stored.pop(connection, None)
 
@@ -173,8 +173,8 @@ class StoredSecrets:
 
 def _secrets_of(connection: str, stored: Mapping[str, object]) -> Mapping[str, object]:
     """Return the secrets stored for a connection; an entry that is not a table holds none."""
-    found = stored.get(connection)
-    return found if isinstance(found, dict) else {}
+    table = stored.get(connection)
+    return table if isinstance(table, dict) else {}
 
 
 def resolve(reference: Reference, *, where: str) -> str:
@@ -205,34 +205,34 @@ def regular_file(text: str, *, where: str) -> NamedFile:
     """Find the file that a person named, following links. Raises ConfigurationError unless it is a regular file."""
     try:
         path = Path(text).expanduser().resolve(strict=True)
-        about = path.lstat()  # a link that appears now is not followed
+        status = path.lstat()  # a link that appears now is not followed
     except (OSError, RuntimeError, ValueError) as error:  # a loop of links, a user without a home, a NUL
         raise _unreadable(text, where, error) from error
-    if not stat.S_ISREG(about.st_mode):
-        what = (
+    if not stat.S_ISREG(status.st_mode):
+        fault = (
             "a folder, which would make all of its files readable"
-            if stat.S_ISDIR(about.st_mode)
+            if stat.S_ISDIR(status.st_mode)
             else "not a regular file"
         )
         hint = "name one file, since dragoman reads exactly that file"
-        raise ConfigurationError(f"{where}: {text} is {what}; it was not opened", hint=hint)
-    return NamedFile(path, about.st_dev, about.st_ino)
+        raise ConfigurationError(f"{where}: {text} is {fault}; it was not opened", hint=hint)
+    return NamedFile(path, status.st_dev, status.st_ino)
 
 
 def read_file(file: NamedFile, *, where: str, limit: int) -> str:
     """Read a regular file of at most `limit` bytes. Raises ConfigurationError."""
     try:
         # Non-blocking: the file may have been replaced by a pipe without a writer.
-        more = getattr(os, "O_NONBLOCK", 0)
-        with open(file.path, "rb", opener=lambda name, flags: os.open(name, flags | more)) as stream:
+        nonblocking = getattr(os, "O_NONBLOCK", 0)
+        with open(file.path, "rb", opener=lambda name, flags: os.open(name, flags | nonblocking)) as stream:
             same = file.is_that(os.fstat(stream.fileno()))
             data = stream.read(limit + 1) if same else b""
         text = data.decode()
     except (OSError, UnicodeDecodeError) as error:
         raise _unreadable(str(file.path), where, error) from error
     if not same or len(data) > limit:
-        what = f"larger than {limit:,} bytes" if same else "no longer the same file"
-        raise ConfigurationError(f"{where}: {file.path} is {what}", hint="name another" if same else "try again")
+        fault = f"larger than {limit:,} bytes" if same else "no longer the same file"
+        raise ConfigurationError(f"{where}: {file.path} is {fault}", hint="name another" if same else "try again")
     return text
 
 

@@ -65,8 +65,8 @@ class Limit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     def with_those_of(self, special: Limit) -> Limit:
         """Return these limits, overridden by those that `special` sets."""
-        named = {key: value for key, value in msgspec.structs.asdict(special).items() if value is not None}
-        return msgspec.structs.replace(self, **named)
+        overrides = {key: value for key, value in msgspec.structs.asdict(special).items() if value is not None}
+        return msgspec.structs.replace(self, **overrides)
 
 
 Level = Literal["off", "confirm-drops", "confirm-writes", "read-only"]
@@ -105,14 +105,14 @@ class Guards(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     def of(self, connection: str) -> Guards:
         """Return the settings that apply to one connection."""
         special = self.connections.get(connection, Guard())
-        named = {key: value for key, value in msgspec.structs.asdict(special).items() if value is not None}
-        named["limits"] = self.limits.with_those_of(special.limits or Limit())
-        return msgspec.structs.replace(self, **named)
+        overrides = {key: value for key, value in msgspec.structs.asdict(special).items() if value is not None}
+        overrides["limits"] = self.limits.with_those_of(special.limits or Limit())
+        return msgspec.structs.replace(self, **overrides)
 
     def any(self, switch: str) -> bool:
         """Return whether a switch is on for at least one connection."""
         return any(
-            getattr(each, switch) not in (False, "off", Limit()) for each in (self, *map(self.of, self.connections))
+            getattr(guards, switch) not in (False, "off", Limit()) for guards in (self, *map(self.of, self.connections))
         )
 
 
