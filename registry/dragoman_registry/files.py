@@ -192,7 +192,8 @@ def read_plain(path: Path, *, limit: int, own: bool = False) -> bytes:
         own: Refuse a file of another user.
 
     Raises:
-        OSError: As `open_plain`; it is larger, or belongs to another user.
+        NotPlainError: It is not a plain file.
+        OSError: It cannot be read, is larger, or belongs to another user.
     """
     with open_plain(path) as file:
         if own and os.fstat(file.fileno()).st_uid != os.geteuid():
@@ -381,7 +382,8 @@ def change(path: Path, edit: Callable[[bytes], bytes], *, mode: int = PRIVATE, d
         durable: The change survives a crash of the machine.
 
     Raises:
-        OSError: As `exclusively`; or the file cannot be read or written.
+        OSError: Another process holds the lock for `LOCK_SECONDS`, the folder has no locks, or the file cannot be read
+            or written.
     """
     with exclusively(path):
         try:

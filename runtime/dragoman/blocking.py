@@ -55,7 +55,7 @@ class LoopThread:
     """An event loop in a thread of its own, which does not keep the interpreter running.
 
     Attributes:
-        home: The home of its connection, as for Runtime.
+        home: The home of its connection; None for the usual one.
         ending: The connection closes, and its driver with it: a call says that, whatever it meets on the way.
     """
 
@@ -76,10 +76,11 @@ class LoopThread:
             await portal.sleep_until_stopped()
 
     def begin(self, task: Callable[..., Awaitable[object]], *args: object) -> tuple[Future[Any], Any]:
-        """Start a task there that says when it has begun; return its future and what it said.
+        """Start a task that reports when it has begun; return its future and its report.
 
         Raises:
-            ConfigurationError: As `wait`.
+            ConfigurationError: The loop has ended (code ``connection-closed``), it is the caller's own, or the caller
+                is a fork of its process (code ``process-forked``).
         """
         self._check()
         try:
@@ -219,7 +220,7 @@ class BlockingRowStream(_BlockingStream[dict[str, Any]]):
     most = 1024
 
     def __init__(self, loop: LoopThread, rows: RowStream) -> None:
-        """Begin to read; see `BlockingRows.stream`."""
+        """Begin to read ahead in the loop's thread."""
         super().__init__(loop, rows)
 
 
@@ -233,7 +234,7 @@ class BlockingBatches(_BlockingStream[Any]):
     """
 
     def __init__(self, loop: LoopThread, batches: Batches) -> None:
-        """Begin to read; see `BlockingRows.batches`."""
+        """Begin to read ahead in the loop's thread."""
         super().__init__(loop, batches)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
@@ -331,7 +332,7 @@ class BlockingSession(_Blocking[Session]):
     """
 
     def __init__(self, name: str, *, home: Path | None = None, use: Sequence[object] = ()) -> None:
-        """Open a saved connection; see `connect`."""
+        """Open a saved connection; on an error, its loop stops."""
         loop = LoopThread(home)
         try:
             opened = loop.portal.wrap_async_context_manager(open_session(name, home=home, use=use))
@@ -477,13 +478,13 @@ def connect(name: str, *, home: Path | None = None, use: Sequence[object] = ()) 
 
     Args:
         name: The connection's name.
-        home: As for Runtime.
-        use: Automations.
+        home: Root of everything on disk; None for DRAGOMAN_HOME, else the platform's places.
+        use: Automations: modules or objects with the hooks `before_call` and `on_event`.
 
     Returns:
         The connection, which is open; ``with dragoman.connect("shop") as shop`` closes it at the end of the block.
 
     Raises:
-        DragomanError: As `Runtime.open`.
+        DragomanError: The connection does not exist, or its driver or its server cannot be reached.
     """
     return BlockingSession(name, home=home, use=use)

@@ -109,7 +109,7 @@ class Consents:
             connection: The connection as it was when the person was asked.
             pins: Certificates by ``HOST:PORT``.
             sign_in_at: The token endpoint, ``HOST:PORT``; empty for none.
-            trial: As in `after`.
+            trial: It was entered but may not be saved; the consent is recorded only if it is saved as it is.
 
         Raises:
             ConfigurationError: The saved connection was edited or removed meanwhile, so that the consent may be to a

@@ -469,7 +469,7 @@ async def open(  # noqa: A001 - people write dragoman.open
         The session.
 
     Raises:
-        DragomanError: As `Runtime.open`.
+        DragomanError: The connection does not exist, or its driver or its server cannot be reached.
     """
     running_loop()
     async with await anyio.to_thread.run_sync(partial(Runtime, home, use=use, spare=False)) as runtime:

@@ -222,7 +222,7 @@ def change_toml(path: Path, edit: Callable[[TOMLDocument, dict[str, Any]], None]
         mode: The mode of a new file.
 
     Raises:
-        ConfigurationError: As `change_file`; or the file has a syntax error, and is left as it is.
+        ConfigurationError: The file cannot be locked, read or written, or has a syntax error; it is unchanged.
     """
     import tomlkit
 

@@ -74,11 +74,12 @@ class Insert(msgspec.Struct, frozen=True, tag="insert", forbid_unknown_fields=Tr
     Attributes:
         object: The object that receives the row.
         values: The values by column name. They may name the key by its columns, in place of `id`.
-        id: The row's primary key, as in `RowKey`; None to let the server make one.
+        id: The row's primary key: a text, bytes, or the parts of a composite key; None to let the server make one.
         replace: The row may replace an existing row with that id.
         tenant: The tenant that owns the row, if the object has tenants.
-        routing: What the server needs besides the id to find it again, as in `RowKey`.
-        guard: The state that the replaced row must still have, as in `RowKey`; only with `replace`.
+        routing: What the server needs besides the id to find the row again, such as a routing value.
+        guard: Values, by the server's names, that the replaced row must still have, such as a sequence number; only
+            with `replace`.
         document: The whole row as the server stores it, as JSON text that is sent unchanged. Beside it, `values` may
             name what the server keeps outside of the document, such as a vector, and nothing else.
     """
@@ -221,7 +222,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     Attributes:
         change: Its number in the plan's changes, from 0.
         status: Applied, or why not.
-        id: The row's id, as in `RowKey`, if it has one.
+        id: The row's primary key; None if it has none.
         reason: One sentence; empty when applied as asked.
         key: The row's new key, with the guard for a further change.
         holds: In a conflict, or where the result is unknown: the row is known to hold what the change would write.

@@ -131,7 +131,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         """Every host and port that the driver's process may reach: the database's, then a token endpoint's.
 
         Raises:
-            ValueError: As `endpoints` and `token_endpoint`.
+            ValueError: The option ``hosts`` does not hold hosts, or ``token_url`` is no address.
         """
         token = self.token_endpoint
         return list(dict.fromkeys([*self.endpoints, *([(token.host, token.port)] if token else [])]))

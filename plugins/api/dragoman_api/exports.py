@@ -30,7 +30,7 @@ class ExportRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     Attributes:
         object: The object's name.
         filter: From `compile_filter`, None for all rows.
-        time: As in `PageRequest`.
+        time: The span of time that the rows must lie in, None for all; only with the capability ``time-range``.
         form: The content of one line.
         columns: Names of the wanted columns, None for all. A driver may leave out costly columns that are not
             named, such as vectors, but does not have to.

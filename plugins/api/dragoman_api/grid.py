@@ -73,8 +73,8 @@ class PageRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         filter: From `compile_filter`, None for all rows.
         time: The span of time that the rows must lie in, None for all; only with the capability ``time-range``.
         sort: The sort keys, the most significant first.
-        offset: Rows before the page.
-        limit: Rows of the page, 1 to 10,000.
+        offset: The number of rows before the page.
+        limit: The maximum number of rows of the page, 1 to 10,000.
         columns: Names to return, None for all.
         total: Whether the number of all matching rows is wanted.
         cursor: `Page.next` of an earlier page, to continue after it. A driver refuses it for another query, another
@@ -258,7 +258,7 @@ class CellRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     Attributes:
         key: The row.
         column: The column's name.
-        revision: As in `PageRequest`.
+        revision: `Page.revision` of an earlier page, to read the row as it was then; empty for now.
     """
 
     key: RowKey
@@ -272,9 +272,9 @@ class CountRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     Attributes:
         object: The object's name.
         filter: From `compile_filter`, None for all rows.
-        time: As in `PageRequest`.
-        tenant: As in `PageRequest`.
-        revision: As in `PageRequest`.
+        time: The span of time that the rows must lie in, None for all; only with the capability ``time-range``.
+        tenant: The tenant whose rows are wanted, if the object has tenants.
+        revision: `Page.revision` of an earlier page, to count the rows as they were then; empty for now.
     """
 
     object: str

@@ -240,12 +240,13 @@ class Http:
 
         Args:
             method: In capitals.
-            path: As in `request`.
-            body: As in `request`.
+            path: Percent-encoded, with its query string; goes out byte for byte, after the connection's path prefix.
+            body: The bytes to send; None for no body.
             content_type: The content type of the body.
             headers: Additional headers.
             timeout: Seconds until the headers, and then until each further piece, must have arrived.
-            read: As in `request`.
+            read: The request changes nothing on the server, so it may be sent once more if a kept connection turns
+                out to be closed. None treats GET and HEAD as reads.
             limit: Maximum size of the whole answer in bytes, decompressed; None for any size.
 
         Yields:
@@ -253,7 +254,8 @@ class Http:
 
         Raises:
             ConnectionFailedError: No answer came, or it stopped before its end; the chunks before that are valid.
-            QueryError: As in `request`; the chunks up to the limit are valid.
+            QueryError: The path or the method cannot be sent, or the answer is longer than ``details["limit"]``; the
+                chunks up to the limit are valid.
         """
         target = _check_request(method, path, prefix=self._prefix)
         data, request_headers = _payload(body, content_type, headers)
@@ -336,7 +338,7 @@ class Http:
             AuthenticationError: 401.
             AccessDeniedError: 403.
             QueryError: Any other status that is not a success, or a body that is not JSON.
-            ConnectionFailedError: As in `request`.
+            ConnectionFailedError: No complete answer came; ``details["sent"]`` is False if nothing reached the server.
         """
         return self.check(await self.request("GET", path, timeout=timeout)).json()
 
@@ -351,16 +353,17 @@ class Http:
         """Post a document as JSON and return the JSON answer.
 
         Args:
-            path: As in `request`.
-            body: Anything msgspec encodes, or JSON as bytes.
-            read: The request changes nothing, as a search does; see `request`.
-            timeout: Seconds.
+            path: Percent-encoded, with its query string; goes out byte for byte, after the connection's path prefix.
+            body: Anything that msgspec encodes, or JSON as bytes.
+            read: The request changes nothing, as a search does, so it may be sent once more if a kept connection turns
+                out to be closed.
+            timeout: Seconds until the whole answer must have arrived.
 
         Raises:
             AuthenticationError: 401.
             AccessDeniedError: 403.
             QueryError: Any other status that is not a success, or a body that is not JSON.
-            ConnectionFailedError: As in `request`.
+            ConnectionFailedError: No complete answer came; ``details["sent"]`` is False if nothing reached the server.
         """
         data = body if isinstance(body, bytes) else msgspec.json.encode(body)
         return self.check(await self.request("POST", path, body=data, timeout=timeout, read=read)).json()

@@ -41,7 +41,7 @@ def page_html(
     total_exact: bool,
     notes: Iterable[Note],
 ) -> str:
-    """Return a page as an HTML fragment; see `Page` for the arguments."""
+    """Return a page as an HTML fragment."""
     visible_columns = columns[:SHOWN_COLUMNS]
     heads = "".join(_head(column) for column in visible_columns)
     body = "".join(

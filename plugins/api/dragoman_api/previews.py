@@ -11,8 +11,8 @@ class PreviewRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """The read whose requests are wanted: either a page or a count.
 
     Attributes:
-        page: As `fetch_page` would receive it.
-        count: As `count_rows` would receive it.
+        page: The request that `fetch_page` would receive; None for a count.
+        count: The request that `count_rows` would receive; None for a page.
     """
 
     page: PageRequest | None = None

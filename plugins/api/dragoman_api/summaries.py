@@ -40,9 +40,9 @@ class SummaryRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         object: The object's name.
         column: The column's name.
         filter: From `compile_filter`, None for all rows.
-        time: As in `PageRequest`.
-        tenant: As in `PageRequest`.
-        revision: As in `PageRequest`.
+        time: The span of time that the rows must lie in, None for all; only with the capability ``time-range``.
+        tenant: The tenant whose rows are wanted, if the object has tenants.
+        revision: `Page.revision` of an earlier page, to summarize the rows as they were then; empty for now.
         values: The maximum number of frequent values to return; 0 for none.
         buckets: The maximum number of buckets to return; 0 for none.
     """

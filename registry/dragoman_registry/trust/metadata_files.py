@@ -49,7 +49,7 @@ def read_roots(folder: Path, first_root: Path) -> Metadata[Root]:
         first_root: The copy of the first root beside the keys; the first root must match it.
 
     Raises:
-        IndexInvalidError: As `parse_metadata`.
+        IndexInvalidError: A root is missing, unreadable, malformed, or of another kind.
         TrustError: The first root is another one, or a later one is not signed by its predecessor.
     """
     path = folder / "1.root.json"

@@ -89,7 +89,7 @@ async def check(made: Built, *, policy: Policy = "auto", cache: Path | None = No
     Args:
         made: The unpacked wheel.
         policy: The sandbox policy.
-        cache: As in `Launch`.
+        cache: Directory for results that are costly to compute; None for no cache.
 
     Raises:
         SandboxError: No process could be started.

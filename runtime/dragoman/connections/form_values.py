@@ -51,7 +51,8 @@ def to_save(
     A driver update may change the defaults of advanced fields, but not where a connection leads, or how.
 
     Raises:
-        ConfigurationError: As `check_values`.
+        ConfigurationError: Every fault at once: unknown fields, values of another kind, values outside a choice,
+            empty fields.
     """
     with suppress(ValueError):  # the check says it
         values = with_url(fields, values)

@@ -244,7 +244,7 @@ class Connections:
             edit: Returns the changed connection; what it raises leaves the file alone. It must not wait for anything.
 
         Raises:
-            ConfigurationError: As `get` and `save`.
+            ConfigurationError: No connection has that name, or the file cannot be used.
         """
 
         def put(entries: Mapping[str, Any]) -> SavedConnection:
@@ -326,7 +326,7 @@ class Connections:
             check: Gets the section; what it raises leaves the file alone.
 
         Raises:
-            ConfigurationError: As `section` and `save`.
+            ConfigurationError: No connection has that name, the section is no table, or the file cannot be used.
         """
         import tomlkit
 

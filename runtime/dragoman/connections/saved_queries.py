@@ -40,8 +40,8 @@ class SavedQuery(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
         raw: Filters in the server's own syntax.
         sort: Columns; with a hyphen, descending.
         columns: Columns to show.
-        since: As ``--since``.
-        until: As ``--until``.
+        since: The beginning of the span of time, such as ``-1h`` or a date; None for none.
+        until: The end of the span of time, in the same forms; None for none.
     """
 
     object: _Text

@@ -91,7 +91,7 @@ class PartReader:
 
         Raises:
             ExportError: The server no longer holds the snapshot (code ``snapshot-lost``).
-            DragomanError: As `Session.part_batches`.
+            DragomanError: The part cannot be read.
         """
         try:
             return tasks.read_part(msgspec.structs.replace(self.plan, shares=[share]), self.home)
@@ -136,9 +136,10 @@ def read(
         rows: The rows of a connection that `connect` opened.
         parts: The wanted number of partitions; there are fewer if the object has fewer rows.
         insecure: Accept an open client whose connections are not encrypted.
-        lists: As for `Rows.batches`.
-        keep_alive: As for `Rows.split`.
-        strict: As for `Rows.batches`.
+        lists: The names of the columns that are lists; None for those that hold an array in one of the first 200 rows.
+        keep_alive: Seconds for which the server holds the snapshot without requests, at least 60; None for what
+            `config.toml` says.
+        strict: Refuse a value that does not fit its type (ExportError, code ``values-misfit``).
 
     Returns:
         The dataframe. Notes on the rows, such as that there is no snapshot, come as warnings of Python.
@@ -146,7 +147,7 @@ def read(
     Raises:
         ConfigurationError: ``dragoman[dask]`` is not installed, the client is refused, or a worker lacks the connection
             or differs (``worker-differs``).
-        DragomanError: As for `Rows.split`.
+        DragomanError: The rows cannot be split.
     """
     for module in ("distributed", "pandas", "pyarrow"):
         need(module, extra="dask")

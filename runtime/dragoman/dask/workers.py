@@ -69,7 +69,7 @@ def lend(connection: str, home: str) -> Iterator[tuple[BlockingSession, Pace]]:
         home: The home; empty for that of the process.
 
     Raises:
-        DragomanError: As `connect`.
+        DragomanError: The connection cannot be opened.
     """
     key = connection, home
     with _opening:
@@ -138,7 +138,7 @@ def read_part(split: Split, home: str) -> DataFrame:
     """Read the only part of a split into a dataframe of Arrow's types.
 
     Raises:
-        DragomanError: As `Session.part_batches`.
+        DragomanError: The connection cannot be opened, or the part cannot be read.
     """
     import pyarrow as pa
 

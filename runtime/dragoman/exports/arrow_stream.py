@@ -28,7 +28,7 @@ class ArrowStream:
     def __init__(
         self, columns: Sequence[Column], *, described: Sequence[Column], strict: bool, keys: RowKeys | None = None
     ) -> None:
-        """Begin; see `TableReader`."""
+        """Begin a file with these columns."""
         self._reader = TableReader(columns, described=described, strict=strict, keys=keys)
 
     @property
@@ -53,7 +53,7 @@ class ArrowStream:
         """Return the message of whole lines.
 
         Raises:
-            ExportError: As `TableReader.read`.
+            ExportError: A value does not fit its column's type (code ``values-misfit``), if strict.
         """
         return bytes(self._reader.read(data).serialize()) if data else b""
 

@@ -71,8 +71,8 @@ class FileFormat(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown
             false, the texts stay unchanged and a note counts them.
         strict: Refuse a value that does not fit its type in an Arrow or Parquet file (code ``values-misfit``); see
             `Rows.batches`.
-        lists: The columns of an Arrow or Parquet file that are lists, as for `Rows.batches`; an export that is resumed
-            keeps what its first run found.
+        lists: The names of the columns of an Arrow or Parquet file that are lists; None for those that hold an array in
+            one of the first 200 rows. An export that is resumed keeps what its first run found.
     """
 
     format: str = ""

@@ -31,7 +31,7 @@ async def local_file(
         confirm: Called before the file is complete at its place; if it raises, nothing of it is left.
 
     Raises:
-        ConfigurationError: As `parse_target`.
+        ConfigurationError: It is a URL that holds a password or options, or the package for it is missing.
         ExportError: The upload failed; nothing of it is left.
     """
     place = await run_sync(parse_target, to)

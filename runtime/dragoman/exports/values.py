@@ -196,7 +196,7 @@ def follow(members: _Members, name: str, arrays: Sequence[str], opened: Opened, 
     Args:
         members: The JSON texts of an object's members.
         name: The name.
-        arrays: As in `Column.arrays`.
+        arrays: Beginnings of the name at which each row has an array, outermost first.
         opened: What was read for other names of the same row, empty for the first: nothing is read once for each name.
         before: What leads to the object, for `arrays`.
     """

@@ -27,9 +27,9 @@ class ExportManifest(msgspec.Struct):
     """What an import reads of the manifest of an export, which may be written by anyone.
 
     Attributes:
-        format: As in `ExportResult`.
-        bytes: As in `ExportResult`.
-        notes: As in `ExportResult`.
+        format: The name of the file's format, as ``csv``.
+        bytes: The file's size.
+        notes: The codes of the notes on the file.
     """
 
     format: str

@@ -206,7 +206,7 @@ class FieldForm(msgspec.Struct, frozen=True):
     """What is known of the fields of a file whose values are spelled as texts.
 
     Attributes:
-        exact: The file is an export as it was written, as in `Spelling.value`.
+        exact: The file is an export and unchanged, so that each text is spelled as the export spells it.
         escaped: Formulas in it got an apostrophe.
     """
 
@@ -383,7 +383,7 @@ class _Fields:
 
         Args:
             data: The fields, None for nothing.
-            plain: As in `Record`.
+            plain: No field is `Quoted`, and none begins like JSON that is an array, an object or a text.
         """
         always, looked = self._always, self._digits if plain else self._looked
         if not always and not looked:

@@ -230,7 +230,7 @@ class LiveDriver:
         """Start and connect the driver unless it lives, and return its hooks.
 
         Raises:
-            ConfigurationError: As `check_open`.
+            ConfigurationError: The connection is closed, or belongs to another process or event loop.
             DriverCrashedError: It was started too often within a minute.
             DragomanError: It could not be started or connected.
         """

@@ -93,13 +93,14 @@ class Rows:
         """Fetch one page of rows.
 
         Args:
-            limit: Rows of the page.
-            offset: Rows before the page.
-            total: Count all matching rows.
-            cursor: `Page.next` of an earlier page of the same rows, with ``now=page.now``; if that page has a `time`,
-                also with ``span=Span.of(page.time)``.
+            limit: The maximum number of rows of the page, 1 to 10,000.
+            offset: The number of rows before the page, 0 or more.
+            total: Also count all matching rows.
+            cursor: `Page.next` of an earlier page of the same rows, to continue after it. The rows then need
+                ``now=page.now``, and ``span=Span.of(page.time)`` if that page has a `time`. None goes by `offset`.
 
         Raises:
+            ConfigurationError: `limit` or `offset` is out of range.
             FilterNotSupportedError: A filter row cannot run as asked; nothing was fetched.
             WindowExceededError: The page is beyond the server's result window.
         """
@@ -185,10 +186,10 @@ class Rows:
         """Return the requests that `page` would send first. Sends only what is needed to build them.
 
         Args:
-            limit: As for `page`.
-            offset: As for `page`.
-            total: As for `page`.
-            cursor: As for `page`.
+            limit: The maximum number of rows of the page, 1 to 10,000.
+            offset: The number of rows before the page, 0 or more.
+            total: Also request the number of all matching rows.
+            cursor: `Page.next` of an earlier page of the same rows, to continue after it; None to go by `offset`.
 
         Raises:
             UnsupportedOperationError: The driver names no requests, or each depends on the answer to another one.
@@ -201,7 +202,7 @@ class Rows:
         """Return the requests that `count` would send first, as `preview_page` does.
 
         Raises:
-            UnsupportedOperationError: As for `preview_page`.
+            UnsupportedOperationError: The driver names no requests, or each depends on the answer to another one.
             FilterNotSupportedError: A filter row cannot run as asked.
         """
         return await self._preview(self.selection.of_server(), PreviewRequest(count=self._count_request()))
@@ -314,9 +315,17 @@ class Rows:
     async def table(self, *, lists: Sequence[str] | None = None, strict: bool = False) -> Table:
         """Read the rows into a `pyarrow.Table`, which pandas, polars and DuckDB take as it is.
 
-        See `batches` for the arguments, the types, and the column ``_misfits``. The metadata of the schema hold the
-        notes on the rows, as JSON, under ``notes``; and types for pandas, so that `pyarrow.Table.to_pandas` keeps every
-        digit of a column of integers that lacks some.
+        Types and the column ``_misfits`` are those of `batches`. The metadata of the schema hold the notes on the rows,
+        as JSON, under ``notes``. They also hold types for pandas, so that `pyarrow.Table.to_pandas` keeps every digit
+        of a column of integers in which some are missing.
+
+        Args:
+            lists: The names of the columns that are lists; None for those that hold an array in one of the first 200
+                rows.
+            strict: Refuse a value that does not fit its type (ExportError, code ``values-misfit``).
+
+        Raises:
+            ConfigurationError: The package pyarrow is not installed.
         """
         from .whole_reads import collect_table
 
@@ -378,8 +387,10 @@ class Rows:
         Args:
             parts: The wanted number of parts, 1 to 1,024; there are fewer if the object has fewer rows, or if the
                 server cannot split an export, which a note says.
-            format: As for `export`, but not by the name of a file; lists are decided once for all parts.
-            keep_alive: Seconds for which the server holds the snapshot without requests; at least 60.
+            format: What each part is: the name of a format, or a `FileFormat`. Which columns are lists is decided once
+                for all parts.
+            keep_alive: Seconds for which the server holds the snapshot without requests, at least 60; None for what
+                `config.toml` says.
 
         Returns:
             Plain data, which pickle and msgspec encode. It holds no secret.
@@ -418,13 +429,15 @@ class Rows:
             to: A folder, or a URL that fsspec knows, as ``s3://bucket/orders/``; it must be empty or missing. A part
                 for a URL is a private file in the temporary folder first. Credentials come from the environment and
                 from the configuration of the backend (`s3fs`, `gcsfs` and so on).
-            parts: As for `split`.
-            format: As for `split`.
-            keep_alive: As for `split`.
+            parts: The wanted number of parts, 1 to 1,024; there are fewer if the object has fewer rows, or if the
+                server cannot split an export.
+            format: What each part is: the name of a format, or a `FileFormat`.
+            keep_alive: Seconds for which the server holds the snapshot without requests, at least 60; None for what
+                `config.toml` says.
             resume: Export the missing parts of an export that failed; times relative to now stay relative to its first
                 run, unless the rows have a `now`.
-            at_once: The number of parts that are exported at once.
-            runner: Runs the parts elsewhere, see `dragoman.dask`; by default they run in this process.
+            at_once: The number of parts to export at the same time.
+            runner: Runs the parts elsewhere, such as that of `dragoman.dask`; None runs them in this process.
 
         Returns:
             The content of the manifest.
@@ -434,7 +447,7 @@ class Rows:
             ExportError: The target holds something else (``target-occupied``) or cannot be written, another export is
                 writing it (``export-running``), there is nothing to resume (``resume-refused``), the snapshot is gone
                 (``snapshot-lost``), or rows are missing (``parts-differ``).
-            DragomanError: A part failed, as for `split` and `Session.export_part`.
+            DragomanError: The export cannot be split, or a part failed.
         """
         from .split_exports import export_parts
 

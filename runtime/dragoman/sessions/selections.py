@@ -91,20 +91,20 @@ class RowSelection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
         )
 
     def at(self, now: datetime | None = None) -> RowSelection:
-        """Return the selection with the instant that its relative times count from: its own, or this one.
+        """Return the selection with an instant that its relative times count from: its own, or the given one.
 
         Args:
-            now: The instant; None for the current one.
+            now: The instant to use if the selection has none; None for the current one.
         """
         if self.now is not None:
             return self
         return msgspec.structs.replace(self, now=whole(now or datetime.now(UTC)))
 
     def of_server(self, now: datetime | None = None) -> RowSelection:
-        """Return the selection as `at` does, for a read that is no page: the driver evaluates none of its rows itself.
+        """Return the selection with an instant for a read that is no page: the driver evaluates no filter row itself.
 
         Args:
-            now: As for `at`.
+            now: The instant to use if the selection has none; None for the current one.
         """
         return msgspec.structs.replace(self.at(now), residual=None) if self.residual is not None else self.at(now)
 

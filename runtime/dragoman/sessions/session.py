@@ -367,9 +367,10 @@ class Session:
         Args:
             split: From `Rows.split`, perhaps of another process.
             number: The part's number, from 0.
-            to: The file, or its URL, as for `Rows.export_parts`; `Split.file` is its usual name.
-            pace: Shared by all parts of this process, which slow down together while the server is busy.
-            confirm: Called in a thread before the complete file appears, which it prevents by raising an error.
+            to: The file, or its URL that fsspec knows, as ``s3://bucket/orders/…``; `Split.file` is its usual name.
+            pace: Shared by all parts of this process, which slow down together while the server is busy; None for no
+                pace.
+            confirm: Called in a thread before the complete file appears; it prevents that by raising an error.
 
         Raises:
             ConfigurationError: This connection leads to another server, or has another driver (``worker-differs``).
@@ -388,10 +389,12 @@ class Session:
         Args:
             split: From `Rows.split` with ``format="arrow"``, perhaps of another process.
             number: The part's number, from 0.
-            pace: As for `export_part`.
+            pace: Shared by all parts of this process, which slow down together while the server is busy; None for no
+                pace.
 
         Raises:
-            ConfigurationError: As for `export_part`, or the split is of a format without types.
+            ConfigurationError: This connection leads to another server, or has another driver (``worker-differs``); or
+                the split is of a format without types.
             ExportError: A value does not fit its type, if the split is strict (``values-misfit``); or the part is short
                 (``parts-differ``).
             QueryError: The server no longer holds the snapshot (``context-lost``).
@@ -399,11 +402,11 @@ class Session:
         return Batches(partial(self._split_exports.batches, split, number, pace=pace))
 
     async def hold(self, split: Split, *, seconds: int) -> bool:
-        """Keep the snapshot of a split export for so many seconds from now on; 0 frees it.
+        """Keep the snapshot of a split export for some time, or free it.
 
         Args:
             split: From `Rows.split`, perhaps of another process.
-            seconds: The seconds.
+            seconds: Seconds from now on; 0 to free the snapshot.
 
         Returns:
             Whether the server held it; true for an export without a snapshot.

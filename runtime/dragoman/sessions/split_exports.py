@@ -70,7 +70,7 @@ class SplitExports:
         )
 
     async def split(self, selection: RowSelection, *, file_format: FileFormat, parts: int, keep_alive: int) -> Split:
-        """Split an export; see `Rows.split`.
+        """Split an export into parts, of one snapshot if the driver has them.
 
         Args:
             selection: The rows.
@@ -149,7 +149,7 @@ class SplitExports:
         pace: Pace | None,
         confirm: Callable[[], object] = lambda: None,
     ) -> PartResult:
-        """Export one part to a file, or to a URL; see `Session.export_part`."""
+        """Export one part to a file, or to a URL; the file appears only when it is complete."""
         await self._know(split, number)
         source = ExportSource(
             connection=split.origin.connection,
@@ -184,7 +184,7 @@ class SplitExports:
     async def batches(
         self, split: Split, number: int, notes: list[Note], *, pace: Pace | None
     ) -> AsyncGenerator[RecordBatch, None]:
-        """Yield the rows of one part as record batches; see `Session.part_batches`."""
+        """Yield the rows of one part as record batches, and add the notes on them to the list."""
         if not split.format.typed:
             reason = f"a part of the format {split.format.format} has no columns with types"
             raise ConfigurationError(reason, hint="split with format='arrow'")
@@ -199,7 +199,7 @@ class SplitExports:
         _check_rows(split, number, notes)
 
     async def hold(self, split: Split, seconds: int) -> bool:
-        """Keep the snapshot of a split export, or free it; see `Session.hold`."""
+        """Keep the snapshot of a split export for some seconds, or free it with 0; return whether it was held."""
         if not split.snapshot:
             return True
         request = SnapshotHold(snapshot=split.snapshot, seconds=seconds)
@@ -324,7 +324,7 @@ async def export_parts(
     at_once: int,
     runner: Runner | None,
 ) -> PartsResult:
-    """Export in parts into a folder or a store; see `Rows.export_parts`."""
+    """Export in parts into a folder or a store, or continue the unfinished export there."""
     exports = SplitExports(reads)
     chosen = await part_format(file_format)
     target = await run_sync(parts_target, to)

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 Lists = Sequence[str] | Mapping[str, str] | None
-"""What a caller says of the columns that are lists, see `with_lists`."""
+"""The names of the columns that are lists, or a mapping from them to what a list of one stands for; None to look."""
 
 LOOK_ROWS = 200
 """The rows that are looked at for arrays, with one request."""
@@ -79,7 +79,7 @@ async def plan_read(
         reads: What prepares the session's reads.
         selection: The rows, with the instant that relative times count from.
         file_format: What the rows become.
-        lists: As for `with_lists`; None for those of the format.
+        lists: The names of the columns that are lists; None for those that the format names.
         keep_alive: Seconds for which the server keeps what it holds for the read; 0 for one that is never resumed.
 
     Raises:
@@ -305,19 +305,21 @@ async def run_export(
     resume: bool,
     manifest: bool,
 ) -> ExportResult:
-    """Export the rows of a selection; see `Rows.export`.
+    """Export the rows of a selection into a file or a stream.
 
     Args:
         reads: What prepares the session's reads.
         selection: The rows; relative times count from its instant, or from the one at which the first run began.
-        to: The target.
-        file_format: What the file is, as far as the caller says it.
+        to: The path of the file, or an open binary stream.
+        file_format: What the file is, as far as the caller says; None goes by the file's name.
         keep_alive: Seconds for which an interrupted export can be resumed.
         resume: Continue an interrupted export.
         manifest: Write a manifest beside the file.
 
     Raises:
-        DragomanError: As for `Rows.export`.
+        ConfigurationError: There is no such format or column, or a package for it is missing.
+        ExportError: The target cannot be written or resumed.
+        DragomanError: The read failed; no file was created.
     """
     from dragoman.exports import Export, ExportSource, choose
 

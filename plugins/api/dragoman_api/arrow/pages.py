@@ -27,7 +27,7 @@ _GUESSED = (ColumnKind.INTEGER, ColumnKind.UNSIGNED, ColumnKind.FLOAT, ColumnKin
 
 
 def page_table(columns: Sequence[Column], cells: Sequence[Sequence[Cell]]) -> pa.Table:
-    """Return a page as a table; see `Page` for the arguments.
+    """Return a page as a table.
 
     Types are those of the columns. A column that may hold arrays, and does here, has lists. A column of unknown type,
     as in the answer to an aggregation, has the first type that all its cells fit. The last column holds what does not

@@ -91,7 +91,7 @@ async def read_pages(
         limit: Rows of a page.
 
     Raises:
-        QueryError: As `Walk.accept`.
+        QueryError: A page has too many rows, or one does not come after the row before it.
     """
     while not walk.ended:
         if rows := walk.accept(await fetch(walk.position, limit), limit):

@@ -201,8 +201,9 @@ def split_rows(
 
     Args:
         request: The filter rows.
-        compile_row: See `filter_rows.compile_rows`.
-        hint: See `filter_rows.compile_rows`.
+        compile_row: Gets the number of a row, from 0, and the row. It raises ValueError for a row that the server
+            cannot run; the message is the reason.
+        hint: Returns what to do about a row that cannot run, in words or as a remedy.
         kind: Returns how a row's column compares; None if the row must not be evaluated here.
 
     Returns:

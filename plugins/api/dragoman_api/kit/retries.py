@@ -93,7 +93,7 @@ async def send(
         more time than is left.
 
     Raises:
-        DragomanError: As `Http.request` does.
+        DragomanError: The request cannot be sent, or no complete answer came.
     """
     until = anyio.current_time() + BUDGET if until is None else until
     for pause in (*pauses, None) if read else (None,):

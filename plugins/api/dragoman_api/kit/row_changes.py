@@ -108,7 +108,7 @@ class PlanDraft(msgspec.Struct):
     def send(
         self, request: HttpRequest, *changes: int, statement: str = "", guard: Mapping[str, int | str] | None = None
     ) -> None:
-        """Plan one request that carries out some changes of one row, or a drop; the rest as in `PlannedRequest`."""
+        """Plan one request that carries out some changes of one row, or a drop."""
         self.planned.append(
             PlannedRequest(request=request, changes=list(changes), statement=statement, guard=dict(guard or {}))
         )
@@ -145,7 +145,7 @@ class PlanDraft(msgspec.Struct):
 
 
 class Judging(msgspec.Struct, frozen=True):
-    """Changes that are planned, see `PlanDraft.judging`."""
+    """A `with` block of `PlanDraft.judging`, in which some changes are planned."""
 
     draft: PlanDraft
     changes: tuple[int, ...]
@@ -251,7 +251,8 @@ def fold(draft: PlanDraft, *, keyed: Callable[[Insert], Insert] | None = None) -
 
     Args:
         draft: The plan that is made.
-        keyed: Returns an insert with its key columns as `id`, by `Insert.with_key`; raises as in `PlanDraft.judging`.
+        keyed: Returns an insert with its key columns as `id`, by `Insert.with_key`; an error that `PlanDraft.judging`
+            knows refuses only that insert. None for a server whose keys are no columns.
 
     Returns:
         Folded changes in the order of their first ones.

@@ -150,7 +150,7 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
         formats: The formats of its dates, one per mapping; each may name several, of which the first that fits counts.
         partial: Some index of the target does not map it.
         arrayless: Some index of the target lacks a nested array around it.
-        dimensions: As in `Column`.
+        dimensions: The number of dimensions of its vectors, 0 if the server does not say; None if it holds none.
         conflict: Why the indices of a target make it unusable; empty if they do not.
     """
 

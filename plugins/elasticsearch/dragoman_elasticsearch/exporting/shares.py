@@ -121,7 +121,7 @@ class ShareReader(ExportReader):
             raise
 
     def part(self, page: SlicePage) -> ExportPart | None:
-        """Turn a page into a part of the export; see `ExportReader.part`."""
+        """Turn a page into a part of the export, an empty one if the server was busy; None for a page without rows."""
         if page.turned_away:
             return ExportPart(data=b"", rows=0, turned_away=1)
         return super().part(replace(page, slice=0) if self._share.pit else page)

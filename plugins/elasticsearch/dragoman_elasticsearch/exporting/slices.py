@@ -111,9 +111,9 @@ class SlicePage(msgspec.Struct, frozen=True):
         slice: The number of the slice.
         hits: The rows.
         mark: Where the slice continues; True at the end, False if unknown.
-        odd: See `SearchAnswer.odd`.
-        read: See `SearchAnswer.read`.
-        turned_away: A busy server turned the request for the page away, which is sent again.
+        odd: The answer's bytes without comments, if documents in it may be invalid JSON, or not on one line.
+        read: How the documents had to be read.
+        turned_away: A busy server turned the request away, which is sent again.
     """
 
     slice: int

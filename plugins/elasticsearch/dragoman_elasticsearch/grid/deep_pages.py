@@ -194,7 +194,7 @@ class ScrollPager(_Result):
     _rest: Sequence[DecodedHit] = ()
 
     def fetch(self, offset: int, limit: int, options: dict[str, Any]) -> Exchange[list[DecodedHit]]:
-        """Fetch rows by their place in the result; see `PointInTimePager.fetch`."""
+        """Fetch rows by their place in the result; a scroll that the server lost begins again, once."""
         try:
             try:
                 return (yield from self._fetch(offset, limit, options))

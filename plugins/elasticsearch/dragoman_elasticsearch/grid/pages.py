@@ -68,7 +68,7 @@ class PageQuery(msgspec.Struct, frozen=True, kw_only=True):
         query: The server's query, with the range of time.
         raw: A Raw row is part of the query.
         window: Rows reached by offset.
-        preference: See `preference`.
+        preference: The word that keeps all pages of a connection on the same shard copies.
     """
 
     request: PageRequest

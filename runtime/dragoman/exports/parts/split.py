@@ -164,13 +164,13 @@ class PartsResult(msgspec.Struct, frozen=True, kw_only=True):
         target: The folder.
         connection: The connection's name.
         object: The exported object.
-        tenant: As in `ExportResult`.
-        revision: As in `ExportResult`.
-        time: As in `ExportResult`.
+        tenant: The tenant whose rows were exported; None for an object without tenants.
+        revision: The revision that the rows were read at; empty if the caller named none.
+        time: The span of time that the rows lie in: ``column``, ``since`` and ``until``; None for all rows.
         filter: How each filter row was applied.
-        format: As in `ExportResult`.
-        compression: As in `ExportResult`.
-        columns: As in `ExportResult`.
+        format: ``documents``, ``rows``, ``json``, ``csv``, ``tsv``, ``bulk``, ``arrow`` or ``parquet``.
+        compression: ``gzip``, ``bzip2``, ``zstd`` or None.
+        columns: A table's columns in order; for other formats the requested ones, None for all.
         rows: Rows in all parts.
         total: Rows that the server counted at the start; None if it did not.
         snapshot: Whether all parts are of one snapshot of the server.

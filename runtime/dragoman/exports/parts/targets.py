@@ -20,7 +20,7 @@ def parts_target(to: Path | str) -> PartsTarget:
     """Return the target that a path or a URL names.
 
     Raises:
-        ConfigurationError: As `parse_target`.
+        ConfigurationError: It is a URL that holds a password or options, or the package for it is missing.
     """
     place = parse_target(to)
     if isinstance(place, StoreFolder):

@@ -145,7 +145,7 @@ def _names(details: dict[str, Any]) -> str:
     """Return subject and dates of a certificate as a text that ends in a separator; empty if they are not known.
 
     Args:
-        details: As `ssl.SSLObject.getpeercert` returns it.
+        details: The dictionary that `ssl.SSLObject.getpeercert` returns.
     """
     if not details:
         return ""
