@@ -142,7 +142,7 @@ def with_cloud_id(fields: Sequence[FormField], values: Mapping[str, Saved]) -> M
         entered = values.get(name)
         spelled = canonical(str(entered)) if name == "host" else str(entered)
         if entered not in (None, "", usual(fields_by_name[name])) and spelled != str(implied[name]):
-            raise ValueError(f"means {host}:{port}, but {name} is {_shown(quoted(entered))}; enter one of them")
+            raise ValueError(f"means {host}:{port}, but {name} is {_cut(quoted(entered))}; enter one of them")
     if values.get("ssl_mode") in (None, "", SslMode.DISABLED):
         implied["ssl_mode"] = SslMode.VERIFY_IDENTITY.value  # the service speaks HTTPS only
     return {**values, **{name: value for name, value in implied.items() if name in fields_by_name}}
@@ -188,7 +188,7 @@ def with_url(fields: Sequence[FormField], values: Mapping[str, Saved]) -> Mappin
         implied["ssl_mode"] = SslMode.VERIFY_IDENTITY.value
     if url.path.strip("/"):
         if "path_prefix" not in fields_by_name:
-            raise ValueError(f"has the path {_shown(quoted(url.path))}, and this form has no Path Prefix")
+            raise ValueError(f"has the path {_cut(quoted(url.path))}, and this form has no Path Prefix")
         implied["path_prefix"] = url.path.rstrip("/")
     for name in ("port", "ssl_mode", "path_prefix") if scheme else ("port",):
         entered = values.get(name)
@@ -199,9 +199,7 @@ def with_url(fields: Sequence[FormField], values: Mapping[str, Saved]) -> Mappin
             and not usually
             and str(entered).strip("/") != str(implied[name]).strip("/")
         ):
-            raise ValueError(
-                f"means {name} {implied[name]}, but {name} is {_shown(quoted(entered))}; enter one of them"
-            )
+            raise ValueError(f"means {name} {implied[name]}, but {name} is {_cut(quoted(entered))}; enter one of them")
     return {**values, **{name: value for name, value in implied.items() if name in fields_by_name}}
 
 
@@ -240,17 +238,17 @@ def _coerce(field: FormField, value: FieldValue) -> tuple[FieldValue, str]:
             try:
                 number = int("" if isinstance(value, bool) else value)
             except ValueError:
-                return value, f"{_shown(quoted(value))} is not a whole number"
+                return value, f"{_cut(quoted(value))} is not a whole number"
             in_range = field.name != "port" or 1 <= number <= 65535
-            return number, "" if in_range else f"{_shown(str(number))} is not a TCP port"
+            return number, "" if in_range else f"{_cut(str(number))} is not a TCP port"
         case FieldKind.SWITCH:
             text = str(value).lower()
             if text in _TRUE or text in _FALSE:
                 return text in _TRUE, ""
-            return value, f"{_shown(quoted(value))} is neither true nor false"
+            return value, f"{_cut(quoted(value))} is neither true nor false"
         case FieldKind.CHOICE:
             allowed = [choice.value for choice in field.choices]
-            fault = f"{_shown(quoted(value))} is not one of {', '.join(allowed)}"
+            fault = f"{_cut(quoted(value))} is not one of {', '.join(allowed)}"
             return str(value), "" if str(value) in allowed else fault
         case _:
             return str(value), _unusable(field.name, str(value))
@@ -286,5 +284,5 @@ def _overlong(host: str) -> str:
     return ""
 
 
-def _shown(text: str) -> str:
+def _cut(text: str) -> str:
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

@@ -204,7 +204,7 @@ class Connections:
         """
         _check(name)
         if not replace and name in self._entries():
-            raise _taken(name)
+            raise _name_taken(name)
 
     def save(
         self, connection: SavedConnection, *, replace: bool = False, before: SavedConnection | None = None
@@ -231,7 +231,7 @@ class Connections:
 
         def put(entries: Mapping[str, Any]) -> SavedConnection:
             if connection.name in entries and not replace:
-                raise _taken(connection.name)
+                raise _name_taken(connection.name)
             return connection
 
         self._put(put)
@@ -423,7 +423,7 @@ def _expect_saved(name: str, entries: Mapping[str, Any]) -> None:
         raise _unknown(name, sorted(entries))
 
 
-def _taken(name: str) -> ConfigurationError:
+def _name_taken(name: str) -> ConfigurationError:
     hint = f"dragoman connections edit {name}"
     return ConfigurationError(f"a connection called {name!r} already exists", hint=hint)
 

@@ -265,7 +265,7 @@ class PluginInstaller:
                 origin=partial(_origin, offer, choice, f"opening {connection}" if connection else asked),
             )
         except BaseException as error:  # even if the caller was cancelled
-            code, reason = _told(error)
+            code, reason = _failure_of(error)
             self._emit(events.PluginInstallFailed(plugin=plugin, version=version, code=code, reason=reason))
             raise
         seconds = time.monotonic() - began
@@ -287,7 +287,7 @@ class PluginInstaller:
         await smoke_test(granted(launch, manifest.permissions), manifest)
 
 
-def _told(error: BaseException) -> tuple[str, str]:
+def _failure_of(error: BaseException) -> tuple[str, str]:
     """Return the code and the reason of an installation that did not end well."""
     if isinstance(error, DragomanError):
         return error.code, error.message
