@@ -99,6 +99,7 @@ types:
 style:
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check -q .
+	@$(BIN)/python -m tests.vague_names
 
 contracts:
 	@PYTHONPATH=plugins/elasticsearch:plugins/weaviate $(BIN)/lint-imports --no-cache
