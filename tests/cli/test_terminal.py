@@ -131,7 +131,7 @@ def test_only_the_field_whose_kind_changed_is_asked_for(own, terminal):
     screen.answer("Name of the variable: ", "DEMO_KEY")
     code, rest = screen.end()
     assert code == 0, rest
-    assert file.read_text().splitlines()[4:] == [
+    assert file.read_text().splitlines()[2:] == [
         "port = 7700",
         'auth_method = "api-key"',
         'api_key = { env = "DEMO_KEY" }',
