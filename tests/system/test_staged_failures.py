@@ -31,8 +31,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 PAGE = Path(__file__).parents[2] / "docs/reference/failures.md"
 HEAD = """# Failures
 
-What a person meets most, staged one by one: what goes wrong, the command, its exit code, and what it prints. The suite
-makes this table (`tests/system/test_staged_failures.py`) on servers of its own; `HOST:PORT` stands for their addresses,
+These are the failures that people meet most: what goes wrong, the command, its exit code, and what it prints. The tests
+make this table (`tests/system/test_staged_failures.py`) on servers of its own; `HOST:PORT` stands for their addresses,
 `FINGERPRINT` and `DATE` for what their certificates have.
 
 | what goes wrong | command | exit code | what is printed |
