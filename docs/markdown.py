@@ -84,6 +84,8 @@ def fields(kind: type) -> Iterator[tuple[str, str, str]]:
         return
     written = {name: note for base in reversed(kind.__mro__) for name, note in inspect.get_annotations(base).items()}
     for name, field in inspect.signature(kind).parameters.items():
+        if name.startswith("_"):
+            continue
         note, default = plain(written[name]), field.default
         if repr(default) == "<factory>":
             default = {"list": [], "dict": {}}.get(note.partition("[")[0], default)

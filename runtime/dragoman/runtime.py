@@ -356,7 +356,7 @@ class Runtime:
             The connection as it is saved now.
 
         Raises:
-            ConfigurationError: A fingerprint is none, no server shows its certificate, the certificate's name or dates
+            ConfigurationError: A fingerprint is malformed, no server shows its certificate, its name or dates
                 are refused, or the SSL mode checks no certificates.
         """
         from .sandbox.reach.server_certificates import meet

@@ -46,7 +46,8 @@ class DriverSpec:
         """Open the connection: check that the right server answers and accepts the credentials.
 
         The host guarantees: called once, before every other hook, inside the proven sandbox; `http` reaches the
-        connection's host and port; the driver can reach nothing else.
+        connection's hosts and ports, and its token endpoint if it has one; the driver can reach nothing else, unless
+        a further permission grants it.
 
         Args:
             profile: The saved connection, secrets included.
@@ -75,7 +76,7 @@ class DriverSpec:
         Raises:
             Nothing for a failed check: return the failure as a value.
 
-        *When it is called*: on `connections test`, and now and then while a connection is watched.
+        *When it is called*: on `connections test`, and whenever the workbench or a script checks the connection.
         """
 
     @hookspec(firstresult=True)
@@ -408,7 +409,7 @@ class AutomationSpec:
     async def before_call(self, call: Call) -> None:
         """Inspect an operation before it happens; raise Refused to veto it.
 
-        The host guarantees: nothing has been sent; the calls of every surface (command line, shell, Python, scripts)
+        The host guarantees: nothing has been sent; the calls of every surface (command line, shell, Python, workbench)
         pass through this hook.
 
         Args:

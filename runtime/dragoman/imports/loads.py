@@ -390,7 +390,7 @@ async def load(
 
     Args:
         session: The open connection.
-        object: The object that receives the rows; it exists.
+        object: The object that receives the rows; it must exist, unless `create` is set.
         file: A path, or an open binary stream, which cannot be resumed.
         format: ``documents`` or ``ndjson``, ``json``, ``rows``, ``csv``, ``tsv``, ``bulk``, ``parquet``: what an export
             writes. None goes by the manifest of an export beside the file, else by the file's ending.
@@ -402,7 +402,7 @@ async def load(
         batch: The maximum number of rows of a batch, 1 to 5,000.
         tenant: The tenant that receives the rows.
         undo: A new file that receives changes which take the load back.
-        resume: Go on with an interrupted load of the same file, with the same arguments.
+        resume: Continue an interrupted load of the same file, with the same arguments.
         create: Make the object if it does not exist, as far as the driver can.
         progress: Called after each batch.
 

@@ -269,7 +269,7 @@ class Rows:
             column: The column's name.
 
         Raises:
-            ConfigurationError: The key is none, or of another object.
+            ConfigurationError: `key` is not a row's key, or is that of another object.
         """
         check_key(key)
         selection, reads = self.selection, self._reads

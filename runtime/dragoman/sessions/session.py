@@ -171,8 +171,8 @@ class Session:
             revision: `Page.revision` of an earlier page, to read the rows as they were then.
             span: The rows' span of time; by default the window that the object's description names, if any.
             now: The instant that relative times count from, such as `Page.now` of an earlier page; by default the
-                current one of each read. Those of a filter row (``today``, ``last 24h``) are told in the note
-                ``relative-time``.
+                current one of each read. The note ``relative-time`` says which instants those of a filter row
+                (``today``, ``last 24h``) are.
             residual: If the driver supports it, it runs the filter rows and sorts of a page that the server cannot,
                 over at most that many rows that the server returns; notes ``residual-filter`` and ``residual-sort`` say
                 how many.
