@@ -1,4 +1,4 @@
-"""An Arrow stream (the IPC streaming format): rows of an export to messages of record batches."""
+"""The Arrow stream (IPC streaming format): converts rows of an export to messages of record batches."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class ArrowStream:
 
     @property
     def notes(self) -> list[Note]:
-        """What did not fit so far, and what no column shows."""
+        """Notes on the values so far that do not fit, and on fields that no column shows."""
         return self._reader.notes
 
     def go_on(self, rows: int, _formulas: int, misfits: Sequence[int] = ()) -> None:
@@ -46,11 +46,11 @@ class ArrowStream:
         self._reader.go_on(rows, misfits)
 
     def head(self) -> bytes:
-        """Return the message of the schema."""
+        """Return the bytes of the schema message."""
         return bytes(self._reader.schema.serialize())
 
     def convert(self, data: bytes) -> bytes:
-        """Return the message of whole lines.
+        """Convert whole lines of rows to the bytes of one message; none for no lines.
 
         Raises:
             ExportError: A value does not fit its column's type (code ``values-misfit``), if strict.

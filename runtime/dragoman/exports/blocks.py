@@ -1,4 +1,4 @@
-"""Blocks of lines: a part of an export divided so that its rows fit the memory as rows of a table, however short."""
+"""Blocks of lines: a part of an export, divided so that its rows fit into memory as rows of a table."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ CELLS = 1 << 22
 
 
 def blocks(data: bytes, *, rows: int, columns: int) -> Iterator[bytes]:
-    r"""Yield the lines of a part in blocks, without a copy if one is enough.
+    r"""Yield the lines of a part in blocks; if one block is enough, without a copy.
 
     Args:
         data: Whole lines, one for each row.
-        rows: Their number.
+        rows: The number of lines.
         columns: The number of columns that each row becomes; 0 if it stays as it is.
 
     >>> list(blocks(b"{}\n" * 3, rows=3, columns=CELLS // 2))

@@ -1,4 +1,4 @@
-"""Checkpoints of exports: what one records, where it is, and when it is due."""
+"""Checkpoints of exports: what they record, where they are, and when one is due."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 CHECKPOINT_SECONDS = 1.0
 CHECKPOINT_BYTES = 64 << 20
 MAX_CHECKPOINT = 1 << 20
-"""Maximum bytes of a checkpoint."""
+"""Maximum size of a checkpoint in bytes."""
 
 
 class Checkpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -25,14 +25,14 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     Attributes:
         identity: Properties that another run must share to be the same export, by name.
-        part: Name of the unfinished file.
-        offset: Number of its bytes that are safe.
-        sha256: Their digest in hexadecimal.
-        rows: Rows in them.
-        misfits: Values in each column that do not fit its type.
-        formulas: Cells in them that a spreadsheet would read as a formula.
-        notes: The driver's notes on them.
-        left_out: What the file does not hold of them.
+        part: The name of the unfinished file.
+        offset: The number of its first bytes that are safe.
+        sha256: The SHA-256 digest of these bytes, in hexadecimal.
+        rows: The number of rows in these bytes.
+        misfits: The number of values in each column that do not fit its type.
+        formulas: The number of cells that a spreadsheet would read as a formula.
+        notes: The driver's notes on these rows.
+        left_out: What the file does not hold of these rows.
         driver: The driver's own checkpoint; None once it has sent everything.
         started: When the export's first run began, UTC.
         resumed: How often it was resumed.
@@ -59,7 +59,7 @@ def checkpoint_path(final: Path) -> Path:
 
 
 def read_checkpoint(path: Path) -> Checkpoint | None:
-    """Read a checkpoint; None if it is missing, unreadable, or of another user, who could ask for other rows."""
+    """Read a checkpoint; None if it is missing, unreadable, or of another user, who could choose other rows."""
     try:
         return decode(files.read_plain(path, limit=MAX_CHECKPOINT, own=True), Checkpoint)
     except (OSError, ValueError):
@@ -72,5 +72,5 @@ def unfinished(final: Path) -> bool:
 
 
 def checkpoint_due(*, written: int, seconds: float) -> bool:
-    """Return whether a checkpoint is due, by the bytes written and the seconds passed since the previous one."""
+    """Return whether a checkpoint is due, by the bytes written and the seconds passed since the last one."""
     return written >= CHECKPOINT_BYTES or seconds >= CHECKPOINT_SECONDS

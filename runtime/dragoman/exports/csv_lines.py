@@ -1,4 +1,4 @@
-"""CSV and TSV: rows of an export to lines of fields."""
+"""CSV and TSV: converts rows of an export to lines of fields."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ _SPECIAL = {b",": re.compile(rb'[",\r\n]'), b"\t": re.compile(rb'["\t\r\n]')}
 class Csv:
     """One line per row, one field per column, quoted as RFC 4180 says.
 
-    Numbers keep their digits, arrays and objects are JSON. Null is an empty field, an empty text is ``""``. A text that
-    looks like a number or a boolean stands in quotes, and one that looks like JSON is spelled as `Spelling` says.
+    Numbers keep their digits; arrays and objects are JSON. Null is an empty field, an empty text is ``""``. A text that
+    looks like a number or a boolean stands in quotes; `Spelling` decides how one that looks like JSON is written.
 
     Attributes:
-        formulas: Number of fields so far that a spreadsheet would read as a formula.
+        formulas: The number of fields so far that a spreadsheet would read as a formula.
     """
 
     def __init__(
         self, columns: Sequence[Column], *, keys: RowKeys | None = None, escape: bool = False, tabs: bool = False
     ) -> None:
-        """Begin.
+        """Prepare to convert rows with these columns.
 
         Args:
-            columns: The columns in order.
-            keys: Counts what no column shows; None for columns that a caller named.
+            columns: The columns, in order.
+            keys: Counts the fields that no column shows; None if a caller named the columns.
             escape: Put an apostrophe before formulas.
-            tabs: TSV: separate fields by tabs, and end lines with a line feed alone.
+            tabs: Write TSV: fields are separated by tabs, and lines end with a line feed alone.
         """
         self._escape = escape
         self._comma, self._end = (b"\t", b"\n") if tabs else (b",", b"\r\n")
@@ -89,7 +89,7 @@ class Csv:
         return self._end.join([*rows, b""])
 
     def _fields_of(self, spelling: Spelling) -> tuple[bytes, Callable[[bytes], bytes]]:
-        """Return what makes the field of a column's value of its JSON text, and what texts to look at begin with."""
+        """Return the first characters of texts to look at, and the function that makes a field of a JSON text."""
         quoted, comma, digits = self._quoted, self._comma, b"0123456789tf" if spelling.mixed else b""
         odd = b"=+-@'[{\"" + digits if not spelling.json else bytes(range(256))
 

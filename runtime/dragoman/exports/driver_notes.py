@@ -14,13 +14,13 @@ NOTES = 50
 
 
 def add_notes(kept: list[Note], notes: Sequence[Note], *, rows: int, known: int = 0) -> None:
-    """Add a part's notes to those kept so far, while there is room.
+    """Add the notes on a part to those of the export, up to `NOTES` of the driver's.
 
     Args:
         kept: The notes so far, which this function extends.
-        notes: The part's.
-        rows: Rows up to the end of the part.
-        known: How many of `kept` are not the driver's and take no room.
+        notes: The notes on the part.
+        rows: The number of rows up to the end of the part.
+        known: The number of notes in `kept` that are not the driver's, and so do not count.
     """
     room = NOTES - (len(kept) - known)
     kept += notes[: max(room, 0)]

@@ -1,4 +1,4 @@
-"""One export from beginning to end: it reads parts while it converts and writes earlier ones."""
+"""One export, from beginning to end: it reads parts while it converts and writes earlier ones."""
 
 from __future__ import annotations
 
@@ -80,14 +80,14 @@ class Export:
         resume: bool,
         emit: Callable[[Event], None],
     ) -> None:
-        """Begin.
+        """Prepare an export; nothing is opened.
 
         Args:
             source: The source, as events and the manifest describe it.
-            to: A path, or an open stream.
-            file_format: From `choose`.
+            to: The path of the file, or an open binary stream.
+            file_format: What the file is, as `choose` decided it.
             resume: Continue after an earlier run's checkpoint.
-            emit: Receives events.
+            emit: Receives the events of the export.
         """
         self._source, self._format, self._resume, self._emit = source, file_format, resume, emit
         self._target = FileTarget(to) if isinstance(to, Path) else StreamTarget(to)
@@ -117,24 +117,24 @@ class Export:
 
     @property
     def left_out(self) -> LeftOut:
-        """What the file does not hold of the rows so far."""
+        """The fields of the rows so far that the file does not hold."""
         return self._keys.left_out if self._keys else LeftOut()
 
     def now(self) -> datetime:
-        """Read when the first run of this export began, which relative instants count from; blocks on the disk."""
+        """Read when the first run of this export began, for relative times to count from; blocks on the disk."""
         begun = self._target.begun() if self._resume and isinstance(self._target, FileTarget) else None
         return begun or datetime.fromisoformat(self._started)
 
     def lists(self) -> dict[str, str] | None:
-        """Read which columns are lists in the unfinished file of an export that is resumed; blocks on the disk.
+        """Read which columns of a resumed export its first run read as lists; blocks on the disk.
 
         Returns:
-            As `dragoman.sessions.whole_reads.lists_of`; None if nothing was decided.
+            What a list of one stands for in each column of lists, by the column's name; None if nothing was decided.
         """
         return self._target.lists() if self._resume and isinstance(self._target, FileTarget) else None
 
     def reporting(self) -> AbstractContextManager[None]:
-        """Emit an event for any failure."""
+        """Emit `ExportFailed` for any error of the block, a cancellation too."""
         source = self._source
         return reporting(self._emit, connection=source.connection, object=source.object, target=self._target.name)
 
@@ -153,17 +153,17 @@ class Export:
         notes: Sequence[Note] = (),
         confirm: Callable[[], object] = lambda: None,
     ) -> ExportResult:
-        """Export.
+        """Run the export.
 
         Args:
             request: The request to the driver; `run` fills in its checkpoint.
-            columns: The columns of a table.
-            described: All columns of the object, which say what objects in arrays hold; by default those of the table.
-            whole: The table has all columns of the object; what they do not show is counted.
+            columns: The columns of a table, in order; empty for other formats.
+            described: All columns of the object, which say what objects in arrays hold; empty for those of the table.
+            whole: The table has all columns of the object, so that fields without a column are counted.
             manifest: Write a manifest beside the file.
             parts: Streams the parts of a request.
-            notes: Notes on the request.
-            confirm: Called before the file gets its final name, which it prevents by raising an error.
+            notes: Notes on the request, for the manifest.
+            confirm: Called before the file gets its final name; an error that it raises prevents that.
 
         Raises:
             ExportError: The target cannot be written or resumed.
@@ -220,7 +220,7 @@ class Export:
         }
 
     def _open(self) -> int | None:
-        """Lock the target; return the row count of an unfinished export that this one replaces."""
+        """Lock the target; return the number of rows of an unfinished export that this one replaces."""
         self._target.open()
         if not isinstance(self._target, FileTarget):
             if self._resume:
@@ -241,7 +241,7 @@ class Export:
         return None
 
     def _begin(self) -> None:
-        """Start writing when the first part arrives, so an export that fails at once does not replace an older one."""
+        """Start to write once the first part is there, so that an export that fails at once replaces no older one."""
         if self._begun:
             return
         self._begun = True
@@ -341,7 +341,7 @@ class Export:
     # the end ----------------------------------------------------------------------------------------------------------
 
     def _make_converter(self, columns: Sequence[Column], described: Sequence[Column]) -> Converter | None:
-        """Return what makes the file's bytes of the driver's lines; None if they are the same."""
+        """Return the converter of the driver's lines to the bytes of the file; None if they stay as they are."""
         if self._format.format in SEPARATED:
             return Csv(columns, keys=self._keys, escape=self._format.escape, tabs=self._format.format == "tsv")
         if self._format.typed:
@@ -352,7 +352,7 @@ class Export:
         return JsonArray() if self._format.format == "json" else None
 
     def _make(self) -> None:
-        """Finish the bytes; a Parquet file is built only now, from the complete Arrow stream."""
+        """Write the end of the file; a Parquet file is built only now, from the complete Arrow stream."""
         tail = self._converter.tail() if self._converter else b""
         if tail and self.resumable and self._driver is not None:
             self._before_tail = self._mark()
@@ -372,7 +372,7 @@ class Export:
         self._target.take(self._target.made)
 
     def _give_up(self, error: BaseException) -> None:
-        """Keep what can be resumed and remove the rest."""
+        """Keep what another run can resume from, and remove the rest."""
         if not self._begun:
             self._target.leave()
         elif self.resumable and self._driver is not None and (self._before_tail or not self._torn):
@@ -413,7 +413,7 @@ def _now() -> str:
 
 
 def _innermost(error: BaseException) -> BaseException:
-    """Unwrap the error from task groups' exception groups, preferring errors that have a code."""
+    """Return the error inside the exception groups of task groups; one that has a code is preferred."""
     while isinstance(error, BaseExceptionGroup):
         coded_group = error.subgroup(DragomanError)
         error = (coded_group or error).exceptions[0]

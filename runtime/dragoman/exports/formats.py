@@ -1,4 +1,4 @@
-"""Export formats: choosing one, and converting lines to it."""
+"""Export formats, compressions and columns, and their choice."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ FORMS = {
     "arrow": ExportForm.ROWS,
     "parquet": ExportForm.ROWS,
 }
-"""What each format is made of."""
+"""The form that each format requests from the driver."""
 
 FORMATS = (*FORMS, "ndjson")
 COMPRESSIONS = ("gzip", "bzip2", "zstd")
 SEPARATED = ("csv", "tsv")
-"""Formats of lines of fields, which a spreadsheet opens."""
+"""Formats with lines of fields, which a spreadsheet opens."""
 
 COMPRESSED = {".gz": "gzip", ".bz2": "bzip2", ".zst": "zstd"}
 """Compressions by the ending of a file's name."""
@@ -50,13 +50,13 @@ ENDINGS = {
     ".arrows": "arrow",
     ".parquet": "parquet",
 }
-"""Formats by the ending of a file's name, without that of a compression."""
+"""Formats by the ending of a file's name, apart from the ending of a compression."""
 
 TYPED = ("arrow", "parquet")
-"""Formats of columns that have types."""
+"""Formats whose columns have types."""
 
 PACKED = (".xz", ".lzma", ".lz4", ".br", ".zip", ".7z", ".tgz")
-"""Endings of compressed files that an export cannot be."""
+"""Endings of compressed files that an export does not write."""
 
 
 class FileFormat(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -64,8 +64,8 @@ class FileFormat(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown
 
     Attributes:
         format: ``documents`` as they are stored, also called ``ndjson``; ``json`` for one array of them; ``rows`` with
-            id and metadata; ``csv``, ``tsv``; ``bulk`` for the server's own bulk endpoint; ``arrow`` for an Arrow
-            stream; ``parquet``. Empty goes by the file's ending; a name without one stands for documents.
+            id and metadata; ``csv``; ``tsv``; ``bulk`` for the server's own bulk endpoint; ``arrow`` for an Arrow
+            stream; ``parquet``. Empty goes by the ending of the file's name, and a name without one means documents.
         compression: ``gzip``, ``bzip2`` or ``zstd``; None goes by the file's name.
         escape: Put an apostrophe before the texts of a CSV or TSV file that a spreadsheet would take for a formula. If
             false, the texts stay unchanged and a note counts them.
@@ -98,14 +98,14 @@ class FileFormat(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown
 
 
 def choose(to: Path | BinaryIO, format: FileFormat | str | None = None) -> FileFormat:  # noqa: A002 - the public word
-    """Decide what the file of an export is: as the argument says, else as the file's name does.
+    """Decide the format of the file of an export: by the argument, else by the file's name.
 
     Args:
-        to: A path, or an open binary stream.
-        format: What is decided already; a text is a format alone.
+        to: The path of the file, or an open binary stream.
+        format: The name of a format, or a `FileFormat` that may leave some of it open; None to go by the name.
 
     Returns:
-        A file format whose format is one of `FORMS`.
+        The whole format, whose name is one of `FORMS`.
 
     Raises:
         ConfigurationError: The format is unknown, does not fit the target, or needs a missing package; or the file's
@@ -153,12 +153,12 @@ def choose(to: Path | BinaryIO, format: FileFormat | str | None = None) -> FileF
 
 
 def format_of_ending(suffixes: Sequence[str], formats: Sequence[str], *, what: str) -> str:
-    """Return the format that the endings of a file's name say; documents if there is none.
+    """Return the format that the endings of a file's name stand for; documents if there is no ending.
 
     Args:
         suffixes: The endings in lower case, without that of a compression.
-        formats: Those that are possible.
-        what: The subject of the refusal: ``an export``.
+        formats: The possible formats.
+        what: The subject of the error's message, such as ``an export``.
 
     Raises:
         ConfigurationError: The last ending names no format.
@@ -177,7 +177,7 @@ def need(module: str, *, extra: str) -> None:
     """Check that a package of an extra is installed.
 
     Raises:
-        ConfigurationError: It is not.
+        ConfigurationError: The package is not installed.
     """
     from importlib.util import find_spec
 
@@ -186,7 +186,7 @@ def need(module: str, *, extra: str) -> None:
 
 
 def zstd() -> Any:
-    """Return the module of zstd: of the standard library since Python 3.14, else the backport.
+    """Return the module for zstd: that of the standard library from Python 3.14 on, else the backport.
 
     Raises:
         ConfigurationError: The backport is not installed.
@@ -203,10 +203,10 @@ class Compressing(Protocol):
     """The interface that the compressors of zlib, bz2 and zstd share."""
 
     def compress(self, data: bytes, /) -> bytes:
-        """Compress bytes; return the output that is ready."""
+        """Compress bytes, and return the output that is ready."""
 
     def flush(self) -> bytes:
-        """End the member or frame; return the remaining output."""
+        """End the member or frame, and return the rest of its output."""
 
 
 def _gzip() -> Callable[[], Compressing]:
@@ -229,26 +229,26 @@ _COMPRESSORS = {"gzip": _gzip, "bzip2": _bzip2, "zstd": _zstd}
 
 
 class Compressor:
-    """Compresses in members that can end anywhere, so that a file can be truncated after each of them."""
+    """Compresses in members or frames of any length, so that a file can be truncated after each of them."""
 
     def __init__(self, compression: str) -> None:
         self._make = _COMPRESSORS[compression]()
         self._member: Compressing | None = None
 
     def compress(self, data: bytes) -> bytes:
-        """Compress bytes; return the output that is ready."""
+        """Compress bytes, and return the output that is ready."""
         if self._member is None:
             self._member = self._make()
         return self._member.compress(data)
 
     def end(self) -> bytes:
-        """End the member."""
+        """End the member or frame, and return the rest of its output."""
         member, self._member = self._member, None
         return member.flush() if member else b""
 
 
 def choose_columns(description: Description, names: Sequence[str] | None) -> list[Column]:
-    """Choose a table's columns: the named ones in their order, else all that an export holds.
+    """Choose the columns of a table: the named ones in their order, else all that an export holds.
 
     Raises:
         ConfigurationError: A column does not exist, is not part of an export, or is named twice.
@@ -272,7 +272,7 @@ def choose_columns(description: Description, names: Sequence[str] | None) -> lis
 
 
 def column_notes(description: Description, names: Sequence[str] | None) -> list[Note]:
-    """Return notes on the columns that a table of all columns leaves out; none if its columns are named."""
+    """Return notes on columns that a table of all columns leaves out; none if a caller named the columns."""
     if names is not None:
         return []
     reasons = {

@@ -1,4 +1,4 @@
-"""JSON: documents of an export to one array."""
+"""JSON: converts the documents of an export to one array."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ class JsonArray:
     """One array of all documents, each on a line of its own and with the bytes that the driver sent.
 
     Attributes:
-        formulas: Always 0; see `Csv`.
+        formulas: Always 0: no spreadsheet reads a formula from JSON.
     """
 
     formulas = 0
@@ -24,7 +24,7 @@ class JsonArray:
         return b"["
 
     def convert(self, lines: bytes) -> bytes:
-        """Convert whole lines of documents to elements, each with what separates it from the one before."""
+        """Convert whole lines of documents to elements, each with the separator before it."""
         documents = [line for line in lines.split(b"\n") if line]
         if not documents:
             return b""

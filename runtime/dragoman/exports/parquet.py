@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 GROUP_ROWS = 65_536
 GROUP_BYTES = 32 << 20
-"""Bounds of one row group: it is in memory. A batch is not divided."""
+"""Maximum size of a row group, which is in memory at once. A batch is not divided."""
 
 
 def write_parquet(source: Path, target: Path, *, compression: str | None, mode: int = 0o666) -> None:

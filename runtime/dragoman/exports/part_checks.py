@@ -14,19 +14,19 @@ if TYPE_CHECKING:
     from dragoman_api.exports import ExportPart, ExportRequest
 
 _SHORT = 60
-"""Lines that are shorter on average, in bytes, count as short."""
+"""The average length of a line, in bytes, below which lines count as short."""
 
 _HINT = "tell the driver's author: dragoman driver check finds it too"
 
 
 async def counted(stream: AsyncGenerator[ExportPart, None], request: ExportRequest) -> AsyncGenerator[ExportPart, None]:
-    """Yield the parts of an export as long as they match their claims.
+    """Yield the parts of an export while they match what the driver claims of them.
 
     For documents and rows, a line is one row; in the bulk form, a row has at least one line.
 
     Raises:
-        DriverFaultError: A part ends inside a line, has an empty line, or a wrong row count; or a repeated checkpoint
-            would yield rows twice.
+        DriverFaultError: A part ends inside a line, or has an empty line or a wrong number of rows; or its checkpoint
+            is a repeated one, after which rows would come twice.
     """
     checkpoint, rows = request.checkpoint, 0
     async with aclosing(stream):
@@ -41,7 +41,7 @@ async def counted(stream: AsyncGenerator[ExportPart, None], request: ExportReque
 
 
 def _fault(part: ExportPart, form: ExportForm) -> str:
-    """Return what is wrong with a part; empty if nothing is."""
+    """Return a sentence on what is wrong with a part; empty if nothing is."""
     if part.data and not part.data.endswith(b"\n"):
         return "a part of the export ends inside a line"
     lines = _lines(part.data)
@@ -53,7 +53,7 @@ def _fault(part: ExportPart, form: ExportForm) -> str:
 
 
 def _lines(data: bytes) -> int:
-    """Count the lines; return -1 if one is empty."""
+    """Return the number of lines; -1 if one is empty."""
     if data[:1] == b"\n":
         return -1
     lines, find, end = 0, data.find, len(data)

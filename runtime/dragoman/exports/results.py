@@ -22,15 +22,15 @@ class ExportResult(msgspec.Struct, frozen=True, kw_only=True):
         format: ``documents``, ``rows``, ``json``, ``csv``, ``tsv``, ``bulk``, ``arrow`` or ``parquet``.
         compression: ``gzip``, ``bzip2``, ``zstd`` or None.
         columns: A table's columns in order; for other formats the requested ones, None for all.
-        rows: Rows in the file.
-        bytes: Its size.
-        sha256: Its digest in hexadecimal.
-        server: Product and version.
+        rows: The number of rows in the file.
+        bytes: The size of the file.
+        sha256: The SHA-256 digest of the file, in hexadecimal.
+        server: The server's product and version.
         driver: The plugin's id and version.
-        started: When the first run began, UTC.
-        finished: When it was complete, UTC.
-        seconds: Duration of the last run.
-        resumed: How often it was resumed.
+        started: When the first run began: ISO 8601, in UTC.
+        finished: When the export was complete: ISO 8601, in UTC.
+        seconds: The duration of the last run.
+        resumed: How often the export was resumed.
         notes: Notes for the user about the file.
     """
 

@@ -11,7 +11,7 @@ _NUMBER = re.compile(r"[+-]?([0-9]{1,400}(\.[0-9]{1,400})?([eE][+-]?[0-9]{1,9})?
 
 
 def is_formula(text: str) -> bool:
-    """Return whether a spreadsheet may run a text as a formula; numbers are not formulas.
+    """Return whether a spreadsheet may run a text as a formula; a number is none.
 
     >>> [text for text in ("=1+1", "-5", "+1.5e3", "-", "+31 20 1234", "@SUM(A1)", "a=b") if is_formula(text)]
     ['=1+1', '+31 20 1234', '@SUM(A1)']
@@ -20,12 +20,12 @@ def is_formula(text: str) -> bool:
 
 
 def escaped(text: str) -> str:
-    """Put an apostrophe before a formula; spreadsheets read it as the mark of a text."""
+    """Put an apostrophe before a text; spreadsheets take it as the mark of a text that is no formula."""
     return f"'{text}"
 
 
 def unescaped(text: str) -> str:
-    """Remove the apostrophe of a field of a file whose formulas are escaped, those behind apostrophes among them.
+    """Remove the apostrophe that an export put before a formula, or before apostrophes and a formula.
 
     >>> unescaped("'=1+1"), unescaped("''=1+1"), unescaped("'tis")
     ('=1+1', "'=1+1", "'tis")
@@ -34,7 +34,7 @@ def unescaped(text: str) -> str:
 
 
 def formula_notes(count: int, *, escaped: bool) -> list[Note]:
-    """Report how many cells begin like a formula and how they were written; empty if there are none."""
+    """Return a note on how many cells look like a formula and how they were written; none if there are none."""
     if not count:
         return []
     cells = f"{count:,} cell{'s begin' if count > 1 else ' begins'} like a formula"

@@ -1,4 +1,4 @@
-"""Stores that fsspec knows: a bucket of objects, a server of files. Nothing appears there before it is complete."""
+"""Stores that fsspec knows, such as an S3 bucket or a file server. A file appears there only when it is complete."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ _BROKEN = re.compile(r"[a-z][a-z0-9+.-]+:", re.IGNORECASE)  # what is left of a 
 _DRIVE = re.compile(r"/[a-z]:/", re.IGNORECASE)
 _QUERY = re.compile(r"(\w://[^\s?\"']*)\?[^\s\"']*")  # it may be a signature
 _READ = 4_000
-"""Characters of an error's text that are read: a store can answer with any number of them."""
+"""Maximum characters of an error's text that are read: a store can answer with any number."""
 _USER = re.compile(r"://[^/\s@]*@")
 
 _OBJECTS = frozenset({"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl", "oss", "memory"})
-"""Stores without folders, where one request stores a whole object."""
+"""Protocols of stores without folders, where one request stores a whole object."""
 
 _FOLDERS = ("file", "local")
 
 PIECE = 8 << 20
-"""Bytes that are read from a file and sent at a time."""
+"""The number of bytes that are read from a file and sent at a time."""
 
 _HINT = (
     "check the address, that the store is there, and that you can write to it; "
@@ -37,7 +37,7 @@ _HINT = (
 
 
 def is_url(to: str) -> bool:
-    """Return whether a target is a URL, perhaps one that is refused, and no path."""
+    """Return whether a target is a URL, even one that is refused later, and not a path."""
     return _PROTOCOL.match(to) is not None
 
 
@@ -71,18 +71,18 @@ def parse_target(to: Path | str) -> Path | StoreFolder:
 
 
 class StoreFolder:
-    """One place in a store. Its functions block.
+    """One folder or prefix in a store. Every method blocks on the network.
 
     Attributes:
-        protocol: The beginning of its URL.
-        url: Its URL.
+        protocol: The protocol of the URL, such as ``s3``.
+        url: The URL of the folder.
     """
 
     def __init__(self, protocol: str, path: str) -> None:
-        """Load the backend.
+        """Load the backend of fsspec for the protocol.
 
         Raises:
-            ConfigurationError: It is unknown, or not installed.
+            ConfigurationError: The protocol is unknown, or its backend is not installed.
         """
         self.protocol, self.url = protocol, f"{protocol}://{path}"
         try:
@@ -102,7 +102,7 @@ class StoreFolder:
 
     @contextmanager
     def guarding(self) -> Iterator[None]:
-        """Convert every error of a backend to ExportError: they have classes of their own."""
+        """Convert every error of the block to ExportError: backends have error classes of their own."""
         try:
             yield
         except (DragomanError, FileExistsError, FileNotFoundError):
@@ -111,10 +111,10 @@ class StoreFolder:
             raise ExportError(f"{self.url} cannot be read or written: {_shown(error)}", hint=_HINT) from error
 
     def split(self) -> tuple[StoreFolder, str]:
-        """Return the place that holds this one, and the name in it.
+        """Return the folder that holds this place, and the name of the place in it.
 
         Raises:
-            ConfigurationError: It is a whole bucket.
+            ConfigurationError: The place is a whole bucket.
         """
         parent, _, name = self.url.partition("://")[2].rpartition("/")
         if not parent:
@@ -125,10 +125,10 @@ class StoreFolder:
         return f"{self._root.rstrip('/')}/{name}" if name else self._root
 
     def names(self) -> list[str]:
-        """Return the names of what is at this place, sorted; none if nothing is.
+        """Return the sorted names of the files and folders here; none if there are none.
 
         Raises:
-            ExportError: It cannot be listed, or is a single file.
+            ExportError: The place cannot be listed, or is a single file.
         """
         root = self._root.strip("/")
         names = set()
@@ -150,8 +150,8 @@ class StoreFolder:
         """Return the bytes of a file.
 
         Raises:
-            FileNotFoundError: There is none.
-            ExportError: It cannot be read, or is longer than `limit` bytes.
+            FileNotFoundError: There is no such file.
+            ExportError: The file cannot be read, or is longer than `limit` bytes.
         """
         data = self._start(name, limit + 1)
         if len(data) > limit:
@@ -164,14 +164,14 @@ class StoreFolder:
             return data
 
     def read_pieces(self, name: str) -> Iterator[bytes]:
-        """Yield the bytes of a file; raises as `read`."""
+        """Yield the bytes of a file, piece by piece. Raises FileNotFoundError or ExportError."""
         with self.guarding(), self._files.open(self._path(name), "rb", block_size=PIECE) as file:
             while piece := file.read(PIECE):
                 stop_if_cancelled()
                 yield piece
 
     def size(self, name: str) -> int:
-        """Return the bytes of a file; -1 if there is none."""
+        """Return the size of a file in bytes; -1 if there is none."""
         try:
             with self.guarding():
                 self._files.invalidate_cache()
@@ -180,7 +180,7 @@ class StoreFolder:
             return -1
 
     def mark(self, name: str) -> str:
-        """Return what changes if a file is written again, without reading it; empty if the store has no such thing."""
+        """Return a mark that changes when a file is written again, without reading it; empty if the store has none."""
         try:
             with self.guarding():
                 self._files.invalidate_cache()
@@ -194,14 +194,14 @@ class StoreFolder:
             self._files.pipe_file(self._path(name), data)
 
     def create(self, name: str, data: bytes) -> bool:
-        """Write a small file that must not be there.
+        """Write a small file, which must not exist yet.
 
         Returns:
             Whether the store itself refuses to replace a file. Where it does not, two processes may both succeed.
 
         Raises:
-            FileExistsError: It is there.
-            ExportError: It cannot be written.
+            FileExistsError: The file exists.
+            ExportError: The file cannot be written.
         """
         path = self._path(name)
         for attempt in range(2):  # the second has to be refused
@@ -224,7 +224,7 @@ class StoreFolder:
 
     @contextmanager
     def _making_folder(self) -> Iterator[None]:
-        """Convert errors of writing; make the folder where a store has folders. Making one may make a bucket."""
+        """Convert errors of writing to ExportError; in a store with folders, make the folder first."""
         with self.guarding():
             if self.protocol not in _OBJECTS:
                 self._files.makedirs(self._root, exist_ok=True)
@@ -234,15 +234,15 @@ class StoreFolder:
                 raise ExportError(f"{self.url} cannot be written: {_shown(error)}", hint=_HINT) from error
 
     def put(self, file: Path, name: str, *, confirm: Callable[[], object] = lambda: None) -> None:
-        """Upload a file, which appears when all of it is there; a failed or cancelled upload leaves nothing.
+        """Upload a file, which appears only when it is complete; a failed or cancelled upload leaves nothing.
 
         Args:
-            file: The file.
-            name: Its name in the store.
-            confirm: Called before it appears; if it raises, nothing appears.
+            file: The path of the local file.
+            name: The file's name in the store.
+            confirm: Called before the file appears; an error that it raises prevents that.
 
         Raises:
-            ExportError: It cannot be read or written.
+            ExportError: The file cannot be read, or not written in the store.
         """
         path = self._path(name)
         with file.open("rb") as source, self._making_folder():
@@ -266,12 +266,12 @@ class StoreFolder:
                 raise
 
     def remove(self, name: str) -> None:
-        """Remove a file if it is there. Raises ExportError."""
+        """Remove a file if it exists. Raises ExportError."""
         with self.guarding(), suppress(FileNotFoundError):
             self._files.rm_file(self._path(name))
 
     def abort_uploads(self, names: set[str]) -> None:
-        """End the unfinished uploads of these files, which a killed process left, where the store can list them."""
+        """End the unfinished uploads of these files that a killed process left, if the store can list them."""
         listed = getattr(self._files, "list_multipart_uploads", None)
         if listed is None:
             return
@@ -289,7 +289,7 @@ def _missing(protocol: str, package: str) -> ConfigurationError:
 
 
 def _shown(error: BaseException) -> str:
-    """Return an error's text without what could be a credential in a URL."""
+    """Return an error's text without the parts of URLs that could be credentials."""
     text = str(error)
     if len(text) > _READ:  # the words at its end may be cut: their beginning could be a credential
         text = text[:_READ].rpartition(" ")[0]
@@ -298,6 +298,6 @@ def _shown(error: BaseException) -> str:
 
 
 def stop_if_cancelled() -> None:
-    """Raise the cancellation of the task that waits for this thread."""
+    """Raise the cancellation of the task that waits for this thread, if it is cancelled."""
     with suppress(RuntimeError):  # in a thread that no task waits for
         anyio.from_thread.check_cancelled()

@@ -41,7 +41,7 @@ class StreamTarget:
     """A stream that the caller opened; bytes are counted and hashed as they are written.
 
     Attributes:
-        bytes: Number of bytes written so far.
+        bytes: The number of bytes written so far.
     """
 
     resumable = False
@@ -77,7 +77,7 @@ class StreamTarget:
 
     @contextmanager
     def guarding(self) -> Iterator[None]:
-        """Convert file system errors to ExportError; a BrokenPipeError passes, since the reader wants no more."""
+        """Convert errors of the file system to ExportError; BrokenPipeError passes, since the reader wants no more."""
         try:
             yield
         except BrokenPipeError:
@@ -89,7 +89,7 @@ class StreamTarget:
         """Open the target."""
 
     def begin(self) -> None:
-        """Start anew."""
+        """Begin with an empty output."""
 
     def place(self) -> None:
         """Move the output to its final place."""
@@ -98,7 +98,7 @@ class StreamTarget:
             self._stream.flush()
 
     def leave(self) -> None:
-        """Leave everything unchanged."""
+        """Leave the stream as it is."""
 
     def discard(self) -> None:
         """Remove the output, where possible."""
@@ -108,13 +108,13 @@ class StreamTarget:
 
 
 class FileTarget(StreamTarget):
-    """A file that appears only when it is complete; the unfinished part is beside it.
+    """A file that appears only when it is complete; the unfinished part lies beside it.
 
-    The umask decides who can read them, but a file that is replaced keeps its mode, and its manifest too. The lock is
-    on the unfinished part, so it ends with the process in every case.
+    The umask decides who can read both, but a file that is replaced keeps its mode, and so does its manifest. The lock
+    is on the unfinished part, so it ends with the process in every case.
 
     Attributes:
-        mode: The mode to create files with that may become the export.
+        mode: The mode in which to create files that may become the export.
     """
 
     resumable = True
@@ -141,7 +141,7 @@ class FileTarget(StreamTarget):
         """Open and lock the unfinished part.
 
         Raises:
-            ExportError: Another export is writing this file, or the folder is not writable.
+            ExportError: Another export is writing this file, or the folder cannot be written.
         """
         if self._final.exists() and not self._final.is_file():
             raise self._no_file()
@@ -172,7 +172,7 @@ class FileTarget(StreamTarget):
         return ExportError(f"{self.part} is a link or not a regular file; nothing was written", hint=hint)
 
     def left_over(self) -> int | None:
-        """Return the row count of an unfinished export: None if there is none, 0 if the count is unknown."""
+        """Return the number of rows of an unfinished export: None if there is none, 0 if the number is unknown."""
         if not self.part.stat().st_size:
             return None
         checkpoint = read_checkpoint(self._checkpoint)
@@ -192,7 +192,7 @@ class FileTarget(StreamTarget):
         return lists if isinstance(lists, dict) else None
 
     def begin(self) -> None:
-        """Start anew; delete the old checkpoint first, since it does not describe the new part."""
+        """Begin with an empty part; delete the old checkpoint first, since it does not describe the new part."""
         assert self._stream is not None
         with self.guarding():
             self._checkpoint.unlink(missing_ok=True)
@@ -200,10 +200,10 @@ class FileTarget(StreamTarget):
             self._stream.truncate(0)
 
     def resume(self, identity: dict[str, Any]) -> Checkpoint:
-        """Truncate the part after its safe bytes, to continue there.
+        """Truncate the part after its safe bytes, to continue there, and return its checkpoint.
 
         Raises:
-            ExportError: The export cannot be resumed; everything is unchanged.
+            ExportError: The export cannot be resumed; nothing has changed.
         """
         assert self._stream is not None
         checkpoint = read_checkpoint(self._checkpoint)
@@ -228,7 +228,7 @@ class FileTarget(StreamTarget):
         return ExportError(reason, hint="export without --resume to start again", code="resume-refused")
 
     def secure(self, checkpoint: Checkpoint) -> None:
-        """Sync the part, then its checkpoint, to disk; more may be written meanwhile."""
+        """Sync the part and then its checkpoint to disk; the part may grow meanwhile."""
         assert self._stream is not None
         with self.guarding():
             os.fsync(self._stream.fileno())
@@ -291,7 +291,7 @@ def files_beside(final: Path) -> tuple[Path, ...]:
 
 
 def _modes(path: Path) -> tuple[int, int | None]:
-    """Return the mode to create a file with that will replace this one, and the mode that it gets in the end.
+    """Return the mode in which to create the file that will replace this one, and the mode that it gets in the end.
 
     The latter is None where the umask decides: for a new file, and if another user could have put the file or a link
     there. Such a file can only narrow what the umask allows.

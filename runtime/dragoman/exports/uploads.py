@@ -1,4 +1,4 @@
-"""Files for a target that may be a URL: they are written here first, and uploaded when they are complete."""
+"""Files for a target that may be a URL: they are written on this machine, and uploaded when they are complete."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
 async def local_file(
     to: Path | str, *, confirm: Callable[[], object]
 ) -> AsyncIterator[tuple[Path, Callable[[], object]]]:
-    """Yield the path to write, and what to call before its file is complete.
+    """Yield the path to write to, and a function to call before its file is complete.
 
-    That of a URL is private, and is uploaded if the block ends without an error.
+    For a URL, the path is a private one, and its file is uploaded if the block ends without an error.
 
     Args:
-        to: The path or URL.
-        confirm: Called before the file is complete at its place; if it raises, nothing of it is left.
+        to: The path or the URL of the file.
+        confirm: Called before the file appears at its place; if it raises an error, nothing of the file is left.
 
     Raises:
         ConfigurationError: It is a URL that holds a password or options, or the package for it is missing.
-        ExportError: The upload failed; nothing of it is left.
+        ExportError: The upload failed; nothing of the file is left.
     """
     place = await run_sync(parse_target, to)
     if isinstance(place, Path):

@@ -1,4 +1,4 @@
-"""Column values in exported rows, as the stored JSON text: numbers are never parsed and rewritten."""
+"""Column values in exported rows, as the JSON texts that are stored: no number is parsed and rewritten."""
 
 from __future__ import annotations
 
@@ -25,28 +25,28 @@ _Members = Mapping[str, msgspec.Raw]
 _Inner = dict[str, msgspec.Raw] | list[msgspec.Raw] | None
 
 Opened = dict[tuple[int, str | int], _Inner]
-"""Objects and arrays of one row that were read, by the `id` of what holds them and their place there."""
+"""Objects and arrays that were read of one row, by the `id` of their holder and their place in it."""
 
 UNREADABLE = (ValueError, RecursionError, ArithmeticError)
-"""All that reading a row may raise; a driver gave it."""
+"""The errors that reading a row may raise; its text comes from a driver."""
 
 
 def unreadable(what: str, error: BaseException) -> ExportError:
-    """Build the error for a malformed row."""
+    """Return the error for a malformed row."""
     hint = "export documents, whose bytes are not parsed; if it fails again, tell the driver's author"
     return ExportError(f"{what} cannot be read: {error}", hint=hint)
 
 
 class RowKeys:
-    """Counts what the columns of an object do not show of exported rows.
+    """Counts the fields of exported rows that no column of their object shows.
 
     Attributes:
-        shown: The known keys, by the members that lead to them.
-        left_out: What was counted.
+        shown: The keys that columns show, by the members that lead to them.
+        left_out: The counts so far.
     """
 
     def __init__(self, columns: Sequence[Column]) -> None:
-        """Plan.
+        """Note the keys that the columns show.
 
         Args:
             columns: All columns of the object.
@@ -59,7 +59,7 @@ class RowKeys:
         self.left_out = LeftOut()
 
     def missed(self, line: bytes) -> tuple[set[tuple[tuple[str, ...], str]], set[str]]:
-        """Return the keys of a row that no column shows, after the way to its object, and columns shown in part.
+        """Return the keys of a row that no column shows, each after the path to its object, and columns shown in part.
 
         Raises:
             ExportError: The line is not a JSON object.
@@ -78,7 +78,7 @@ class RowKeys:
         return unknown, twice
 
     def add(self, line: bytes) -> None:
-        """Count what the columns do not show of one row. Raises ExportError as `missed`."""
+        """Count the keys of one row that no column shows. Raises ExportError if the line is not a JSON object."""
         if self.left_out.full:
             return
         unknown, twice = self.missed(line)
@@ -86,7 +86,7 @@ class RowKeys:
         self.left_out.add(VALUES, twice)
 
     def add_keys(self, unknown: set[tuple[tuple[str, ...], str]]) -> None:
-        """Count one row that holds these keys."""
+        """Count one row with these keys."""
         groups = sorted(self.shown, key=len, reverse=True)
         names = set()
         for way, key in unknown:
@@ -96,14 +96,14 @@ class RowKeys:
 
 
 class ValueReader:
-    """Finds chosen columns in rows."""
+    """Finds the values of chosen columns in rows."""
 
     def __init__(self, columns: Sequence[Column], keys: RowKeys | None = None) -> None:
         """Plan how to find the columns, once for all rows.
 
         Args:
             columns: The columns.
-            keys: Counts what no column shows of each row that is read.
+            keys: Counts the fields of each row that no column shows; None for no count.
         """
         self._keys = keys
         self._width = len(columns)
@@ -128,7 +128,7 @@ class ValueReader:
         ]
 
     def read(self, line: bytes) -> list[bytes | None]:
-        """Return each column's JSON text, None if it is null or missing.
+        """Return the JSON text of each column, None if it is null or missing.
 
         Raises:
             ValueError, RecursionError: The line is not a JSON object.
@@ -195,10 +195,10 @@ def follow(members: _Members, name: str, arrays: Sequence[str], opened: Opened, 
 
     Args:
         members: The JSON texts of an object's members.
-        name: The name.
+        name: The dotted name.
         arrays: Beginnings of the name at which each row has an array, outermost first.
-        opened: What was read for other names of the same row, empty for the first: nothing is read once for each name.
-        before: What leads to the object, for `arrays`.
+        opened: The objects and arrays that were read for other names of the same row, empty for the first name.
+        before: The beginning of the name that leads to this object, for `arrays`.
     """
     if (raw := members.get(name)) is not None:
         return bytes(raw)
@@ -220,7 +220,7 @@ def follow(members: _Members, name: str, arrays: Sequence[str], opened: Opened, 
 
 
 def _gather(array: list[msgspec.Raw], name: str, arrays: Sequence[str], opened: Opened, before: str) -> bytes:
-    """Return one entry per element, null for a missing value."""
+    """Return an array with the value of each element, null if it is missing."""
     texts = []
     for at in range(len(array)):
         value, inner = _open(array, at, opened), None
@@ -233,13 +233,13 @@ def _gather(array: list[msgspec.Raw], name: str, arrays: Sequence[str], opened: 
 
 
 def is_plain(shown: ShownKeys, members: _Members, opened: Opened, at: str = "") -> bool:
-    """Return whether an object holds only what columns show, each once.
+    """Return whether an object holds only keys that columns show, each once.
 
     Args:
-        shown: The known keys.
+        shown: The keys that columns show.
         members: The JSON texts of the object's members.
-        opened: What was read for other names of the same row.
-        at: The name of the object.
+        opened: The objects and arrays that were read for other names of the same row.
+        at: The dotted name of the object; empty for the row.
     """
     keys, objects = shown.known[at], shown.objects[at]
     if not keys.issuperset(members):
@@ -279,7 +279,7 @@ def _are_plain(shown_keys: ShownKeys, items: list[msgspec.Raw], opened: Opened, 
 
 
 def _open(holder: Any, key: str | int, opened: Opened) -> _Inner:
-    """Read an object or an array in another one; None if the value is neither."""
+    """Read an object or an array inside another one; None if the value is neither."""
     cache_key = id(holder), key  # those of a row stay as long as `opened`
     if cache_key in opened:
         return opened[cache_key]

@@ -1,1 +1,1 @@
-"""Open connections: a typed method for each operation, and the way of a call to its driver."""
+"""Open connections: a typed method for each operation, and the path of a call to the driver."""

@@ -1,4 +1,4 @@
-"""Arguments of another kind than a method takes, refused before they reach a driver, whose fault they would seem."""
+"""Checks of the kinds of arguments, before a driver gets a wrong one and seems to be at fault."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ _CHANGE = 'Update(row.key, {"total": 12.5}), Insert(…), Delete(…) or Drop(�
 
 
 def check_filters(filters: Sequence[Any]) -> None:
-    """Refuse what is no list of filter rows. Raises ConfigurationError."""
+    """Raise ConfigurationError unless the argument is a sequence of filter rows."""
     _check(filters, (Filter, RawQuery), expected="a filter row", hint=_FILTER)
 
 
 def check_sort(sort: Sequence[Any]) -> None:
-    """Refuse what is no list of sorts. Raises ConfigurationError."""
+    """Raise ConfigurationError unless the argument is a sequence of sort keys."""
     _check(sort, (Sort,), expected="a sort", hint=_SORT)
 
 
 def check_names(names: Any, *, name: str) -> None:
-    """Refuse what is no list of texts. Raises ConfigurationError."""
+    """Raise ConfigurationError unless the argument is a sequence of strings; `name` is its name in the message."""
     if isinstance(names, str) or not isinstance(names, Sequence) or not all(isinstance(text, str) for text in names):
         raise ConfigurationError(f"{name} is {quoted(names)}, which is not a list of texts", hint=f'{name}=["…"]')
 
 
 def check_key(key: Any) -> None:
-    """Refuse what is no key of a row, such as its id. Raises ConfigurationError."""
+    """Raise ConfigurationError unless the argument is the key of a row; the id of the row alone is not."""
     _check((key,), (RowKey,), expected="the key of a row", hint=_KEY)
 
 
 def check_changes(changes: Sequence[Any]) -> None:
-    """Refuse what is no change, or has no key. Raises ConfigurationError."""
+    """Raise ConfigurationError unless the arguments are changes, with keys where these are needed."""
     _check(changes, (Insert, Update, Delete, Drop), expected="a change", hint=_CHANGE)
     for change in changes:
         if isinstance(change, Update | Delete):

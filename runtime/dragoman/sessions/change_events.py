@@ -1,4 +1,4 @@
-"""Events that report what became of changes."""
+"""Events that report the outcomes of changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The results of a count, and of reads of all rows: values that carry notes."""
+"""The results of a count and of reads of all rows, with their notes."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ class Count(int):
     """A number of rows.
 
     Attributes:
-        notes: Remarks on what was counted: what the filter makes approximate, a default time window, columns that
-            changed meanwhile.
-        time: The range of time of the rows, as `dragoman_api.grid.Page.time`.
+        notes: Remarks on the count: where the filter is approximate, a default time window, columns that changed during
+            the count.
+        time: The span of time that the counted rows lie in; None for all rows.
     """
 
     notes: list[Note]
     time: TimeRange | None
 
     def __new__(cls, number: int, notes: Iterable[Note] = (), *, time: TimeRange | None = None) -> Self:
-        """Make a count of its number, notes and range of time."""
+        """Build a count from its number, notes and span of time."""
         count = super().__new__(cls, number)
         count.notes, count.time = list(notes), time
         return count
 
 
 class _Stream(Generic[T]):
-    """An async iterator that reads while it is used, and carries notes."""
+    """An async iterator that reads as it is consumed, and holds notes."""
 
     def __init__(self, read: Callable[[list[Note]], AsyncGenerator[T, None]]) -> None:
-        """Begin; `read` yields the items and adds its notes to the list."""
+        """Prepare; `read` yields the items and adds notes to the list that it gets."""
         self.notes: list[Note] = []
         self._items = read(self.notes)
 
@@ -56,7 +56,7 @@ class RowStream(_Stream[dict[str, Any]]):
     """The rows of an object, an async iterator that reads them while they arrive.
 
     Attributes:
-        notes: Remarks on the rows, as for an export; known from the first row on, and complete after the last one.
+        notes: Remarks on the rows: some are there with the first row, all of them after the last one.
     """
 
 
@@ -64,6 +64,6 @@ class Batches(_Stream[Any]):
     """The rows of an object as Arrow record batches, an async iterator that reads them while they arrive.
 
     Attributes:
-        notes: Remarks on the rows, as for an export; known from the first batch on, and complete after the last one.
-            The notes ``values-misfit`` count what does not fit its column's type, and come after the last batch.
+        notes: Remarks on the rows: some are there with the first batch, all of them after the last one. The notes
+            ``values-misfit``, which count the values that do not fit their column's type, come after the last batch.
     """

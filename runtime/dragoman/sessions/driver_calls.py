@@ -1,4 +1,4 @@
-"""A session's calls to its driver: ask automations, apply deadlines and limits."""
+"""A session's calls to its driver: they ask automations first, and have deadlines and limits."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ class Calls:
         self, hook: Callable[[DriverSpec, Request], Pending[Result]], request: Request, /, **about: Any
     ) -> Result: ...
     async def run(self, hook: Callable[..., Any], /, *request: object, **about: Any) -> Any:
-        """Ask the automations, call a hook, and measure what came.
+        """Ask the automations, call a hook, and measure its result.
 
         Args:
             hook: The hook's specification, which types the request and the result.
-            request: Its only argument, if it has one.
+            request: The hook's only argument, if it has one.
             about: Further fields of `Call` for the automations.
 
         Raises:
-            DragomanError: An automation vetoed it, or it failed.
+            DragomanError: An automation vetoed the call, or the call failed.
         """
         call = self._call(hook.__name__, **about)
         hooks = await self._driver.hooks()

@@ -16,7 +16,7 @@ _ISO = re.compile(
 
 
 def parse_instant(text: str, *, now: datetime) -> str:
-    """Return an instant as RFC 3339 text in UTC; up to nine digits of a second's fraction stay.
+    """Return an instant as RFC 3339 text in UTC, with up to nine digits of the fraction of its second.
 
     Args:
         text: ``2026-11-23``, ``2026-11-23T12:00:00.5+01:00``, ``-1h``, ``now-1h`` or ``now``; UTC without an offset.
@@ -44,14 +44,14 @@ def parse_instant(text: str, *, now: datetime) -> str:
 
 
 def show_instant(instant: datetime, *, fraction: str = "") -> str:
-    """Return an aware datetime as RFC 3339 text in UTC, with the given digits of its second's fraction."""
+    """Return an aware datetime as RFC 3339 text in UTC, with these digits as the fraction of its second."""
     whole = instant.astimezone(UTC).replace(microsecond=0, tzinfo=None).isoformat()
     digits = fraction or f"{instant.microsecond:06}".rstrip("0")
     return f"{whole}.{digits}Z" if digits else f"{whole}Z"
 
 
 def to_the_millisecond(instant: str) -> str:
-    """Return an instant that `show_instant` wrote so that none takes its whole second for the span of a second.
+    """Add milliseconds to a text of `show_instant` that has none, so that it cannot stand for a whole second.
 
     >>> to_the_millisecond("2026-11-23T12:00:00Z")
     '2026-11-23T12:00:00.000Z'

@@ -1,4 +1,4 @@
-"""One connection's driver: the one owner of its process, from the first start over restarts to the end."""
+"""One connection's driver: the only owner of its process, from the first start through restarts to the end."""
 
 from __future__ import annotations
 
@@ -61,15 +61,15 @@ DENIALS = 100
 class LiveDriver:
     """One connection's driver, whatever process it runs in now; an async context manager.
 
-    A process lives in a task of the driver's own, so that any call may start it again. A failed call
-    stays failed; the next call uses a fresh process.
+    A process lives in a task of its own, so that any call may start it again. A call that failed is not repeated; the
+    next call uses a new process.
 
     Attributes:
         info: The connection, without credentials.
         generation: The installed driver.
-        server: What answered.
-        incarnation: Counts the processes; a new process knows nothing of the earlier ones.
-        unattended: No person can be asked.
+        server: The product and version of the server that answered.
+        incarnation: The number of processes so far; a new process knows nothing of the earlier ones.
+        unattended: No person is there to answer a question.
         curl: Requests of the connection as curl commands.
     """
 
@@ -157,7 +157,7 @@ class LiveDriver:
 
     @property
     def sandbox(self) -> str:
-        """The level at which the driver is confined, and what is missing from full."""
+        """The sandbox level of the driver, and what it lacks of ``full``."""
         return str(self._worker.report) if self._worker else "none"
 
     @property
@@ -187,9 +187,9 @@ class LiveDriver:
 
     @contextmanager
     def explaining(self) -> Iterator[None]:
-        """Let an error of the block say what the driver cannot know.
+        """Add to an error of the block what the driver cannot know.
 
-        That is what failed between this machine and the server, and that the connection was closed meanwhile.
+        That is a failure between this machine and the server, or that the connection was closed meanwhile.
         """
         since = anyio.current_time()
         try:
@@ -204,7 +204,7 @@ class LiveDriver:
             raise
 
     async def _remember(self) -> None:
-        """Record how near newly reached hosts were."""
+        """Record how near the hosts are that were reached for the first time."""
         if (new := dict(self._remembered)) == self._kept:
             return
         self._kept = new
@@ -219,20 +219,20 @@ class LiveDriver:
         return self._hooks.offers(hook)
 
     def check_open(self) -> None:
-        """Refuse calls on a closed connection, and from another process or event loop. Raises ConfigurationError."""
+        """Raise ConfigurationError if the connection is closed, or belongs to another process or event loop."""
         self._life.check()
 
     def expect_open(self) -> None:
-        """Refuse calls on a closed connection and from a fork, for facts that any thread may ask for."""
+        """Raise ConfigurationError if the connection is closed, or the caller is a fork; any thread may call this."""
         self._life.expect_open()
 
     async def hooks(self) -> Hooks:
-        """Start and connect the driver unless it lives, and return its hooks.
+        """Return the driver's hooks; start and connect the driver first if it does not run.
 
         Raises:
             ConfigurationError: The connection is closed, or belongs to another process or event loop.
-            DriverCrashedError: It was started too often within a minute.
-            DragomanError: It could not be started or connected.
+            DriverCrashedError: The driver was started too often within a minute.
+            DragomanError: The driver could not be started or connected.
         """
         self._life.check()
         if not self.alive:
@@ -297,7 +297,7 @@ class LiveDriver:
         await self._remember()
 
     async def _met(self, error: DragomanError) -> DragomanError:
-        """Return an error that tells which certificate the server showed, if that is what was refused."""
+        """Return the error, with the certificate that the server showed if that was refused."""
         if not (isinstance(error, ConnectionFailedError) and error.details.get("certificate") == "untrusted"):
             return error
         from dragoman.sandbox.reach.server_certificates import meet

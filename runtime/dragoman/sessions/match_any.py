@@ -27,10 +27,10 @@ def check_any(request: FilterRequest, reasons: Mapping[str, str]) -> None:
 
     Args:
         request: The filter.
-        reasons: From `excluded`.
+        reasons: The reason of each excluded column, by name; from `excluded`.
 
     Raises:
-        FilterNotSupportedError: It names one; the details hold row, column, operator and reason.
+        FilterNotSupportedError: The filter names an excluded column; the details hold row, column, operator and reason.
     """
     if request.match != ANY or len(request.rows) < 2:
         return

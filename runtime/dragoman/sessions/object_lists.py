@@ -1,4 +1,4 @@
-"""Lists of objects: what a driver ignored of a request is done here, and a level in parts becomes one list."""
+"""Lists of objects: filters that a driver ignored are applied here, and the parts of a level become one list."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
 DEEPEST = 20
-"""Levels of a tree of objects that are walked."""
+"""Maximum number of levels of a tree of objects."""
 
 EMPTY_PARTS = 1_000
 """Maximum number of successive parts of a level that list nothing."""
@@ -23,7 +23,7 @@ NOTES = 100
 
 
 def matching(request: ObjectsRequest, listed: ObjectList) -> ObjectList:
-    """Return a driver's list without the objects that the request does not ask for."""
+    """Return a driver's list without the objects that do not match the request."""
     text = request.contains.casefold()
     children = [child for child in listed if child.parent == request.parent and text in child.name.casefold()]
     return replace(listed, objects=children)
@@ -63,7 +63,7 @@ async def whole_level(
 async def walk(
     top: ObjectList, list_level: Callable[[str], Awaitable[ObjectList]]
 ) -> AsyncIterator[tuple[int, Object, list[Note]]]:
-    """Yield the objects of a tree, each with its level from 0, before its children and with the notes on these.
+    """Yield the objects of a tree before their children, each with its level, from 0, and the notes on its children.
 
     A branch among its own ancestors is not listed again. Of a tree with more than `MAX_OBJECTS` objects or `DEEPEST`
     levels, a part is listed, and notes say where it ends.
@@ -88,7 +88,7 @@ async def walk(
 
 
 def _joined(notes: list[Note], additions: Sequence[Note]) -> list[Note]:
-    """Return the notes with those that are new, as far as there is room."""
+    """Return the notes and those of the additions that are new, up to the maximum."""
     if len(notes) > NOTES:
         return notes
     joined = [*notes, *(note for note in additions if note not in notes)]

@@ -1,4 +1,4 @@
-"""What a read of an object needs first: the object's description, a compiled filter, and a range of time."""
+"""What a read of an object needs first: the object's description, a compiled filter, and a span of time."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ class Prepared(msgspec.Struct, frozen=True):
     """What a request for the rows of a selection carries, and the notes on it.
 
     Attributes:
-        filter: The compiled filter.
-        time: The range of time.
-        times: Notes on relative times of the filter, and on a default window.
+        filter: The compiled filter; None for all rows.
+        time: The span of time that the rows must lie in; None for all.
+        times: Notes on relative times in the filter, and on a default time window.
         now: The instant that relative times of the filter count from, RFC 3339; None if it has none.
     """
 
@@ -58,12 +58,12 @@ class Prepared(msgspec.Struct, frozen=True):
 
     @property
     def notes(self) -> list[Note]:
-        """What relative times stand for and a default window leaves out, then what the filter makes approximate."""
+        """Notes on relative times and a default time window, then on where the filter is approximate."""
         return [*self.times, *filter_notes(self.filter)]
 
 
 class _Known(msgspec.Struct, frozen=True):
-    """What the driver's present process reported about an object."""
+    """What the driver's current process reported about an object."""
 
     incarnation: int
     excluded: Mapping[str, str]  # by column, see `match_any`
@@ -107,7 +107,7 @@ class Preparation:
         return facts is not None and facts.incarnation == self.driver.incarnation
 
     async def know(self, name: str) -> bool:
-        """Describe an object before another hook names it, as the contract promises; return whether it was needed."""
+        """Describe an object before another hook names it, as the contract promises; return whether that was needed."""
         if self.driver.alive and self._is_known(name):
             return False  # a lock, even a free one, is a turn of the event loop
         async with self._describing:
@@ -125,7 +125,7 @@ class Preparation:
 
         Raises:
             FilterNotSupportedError: A filter row cannot run as asked.
-            UnsupportedOperationError: A range of time was asked for, and the driver or the object has none.
+            UnsupportedOperationError: The selection has a span of time, and the object or the driver takes none.
         """
         assert selection.now is not None
         rows = [row for row in selection.filters if not (isinstance(row, RawQuery) and not row.text.strip())]
@@ -149,7 +149,7 @@ class Preparation:
 
         Args:
             selection: The rows, with the instant that relative times count from.
-            rows: Those of its filter rows that are compiled.
+            rows: The filter rows to compile.
             fresh: Describe the object again first.
             times: Receives a note for each filter row with a relative time.
 
@@ -197,7 +197,7 @@ class Preparation:
         return frozenset(self.driver.generation.manifest.capabilities)
 
     def check(self, *, tenant: str | None = None, revision: str = "") -> None:
-        """Refuse what the driver does not take.
+        """Check that the driver takes a tenant and a revision, if there are any.
 
         Raises:
             UnsupportedOperationError: The driver has no tenants, or no revisions.
@@ -211,7 +211,7 @@ class Preparation:
 
 
 async def until_unchanged(call: Callable[[], Awaitable[T]]) -> tuple[T, list[Note]]:
-    """Make a call, and again if the object's columns changed meanwhile; return notes on these changes too."""
+    """Make a call, and repeat it if the object's columns changed meanwhile; also return notes on these changes."""
     notes: list[Note] = []
     while True:
         try:

@@ -1,7 +1,7 @@
-"""Times as people say them in a filter row: ``today``, ``last 24h``, ``this month``.
+"""Times as people write them in a filter row: ``today``, ``last 24h``, ``this month``.
 
-The host turns each into an instant, or into the period from an instant up to another, before a driver compiles the
-filter. All of one call count from one instant, and days begin in one time zone.
+The host turns each into an instant, or into the period from one instant up to another, before a driver compiles the
+filter. All times of one call count from the same instant, and their days begin in the same time zone.
 """
 
 from __future__ import annotations
@@ -69,12 +69,12 @@ def resolve_time(text: str, *, now: datetime, zone: tzinfo = UTC) -> str:
     the calendar of the zone, so that ``last 1 day`` has 23 hours if a clock was put forward.
 
     Args:
-        text: One for which `is_relative` is true.
-        now: The instant that it counts from.
-        zone: Where days, weeks, months and years begin.
+        text: A text for which `is_relative` is true.
+        now: The instant that the time counts from.
+        zone: The time zone in which days, weeks, months and years begin.
 
     Raises:
-        ConfigurationError: It is before the year 1 or after 9999.
+        ConfigurationError: The time lies before the year 1 or after 9999.
 
     >>> resolve_time("today", now=datetime(2026, 11, 23, 12, tzinfo=UTC))
     '2026-11-23T00:00:00Z/2026-11-24T00:00:00Z'
@@ -109,7 +109,7 @@ def _period(words: str, now: datetime, zone: tzinfo) -> tuple[datetime, datetime
 
 
 def _calendar(unit: str, now: datetime, zone: tzinfo, step: int) -> tuple[datetime, datetime]:
-    """Return the period of the calendar that is so many units after the present one."""
+    """Return the calendar period that lies `step` units after the current one; before it if negative."""
     if unit in _SECONDS:  # an hour that a clock repeats is two
         length = timedelta(seconds=_SECONDS[unit])
         local = now.astimezone(zone)
@@ -134,7 +134,7 @@ def _moved(now: datetime, unit: str, count: int, zone: tzinfo) -> datetime:
 
 
 def _added(local: datetime, unit: str, count: int) -> datetime:
-    """Return a local time so many units later; a day that its month lacks becomes the month's last."""
+    """Return a local time `count` units later; a day that its month lacks becomes the last one of the month."""
     if unit in _LENGTHS:
         return local + timedelta(seconds=count * _LENGTHS[unit])
     months = local.year * 12 + local.month - 1 + count * _MONTHS[unit]
@@ -148,10 +148,10 @@ def _instant(local: datetime, zone: tzinfo) -> datetime:
 
 
 def read_zone(name: str) -> tzinfo:
-    """Return a time zone by its name in the IANA data base.
+    """Return a time zone by its name in the IANA database.
 
     Raises:
-        ConfigurationError: There is none of that name, or this machine has no data of time zones.
+        ConfigurationError: No time zone has that name, or this machine has no time zone data.
     """
     if name == "UTC":
         return UTC
@@ -167,12 +167,12 @@ def read_zone(name: str) -> tzinfo:
 def resolve_rows(
     rows: Sequence[Filter | RawQuery], columns: Collection[str], *, now: datetime, zone: str
 ) -> tuple[list[Filter | RawQuery], list[Note]]:
-    """Put instants and periods in place of the relative times of a filter.
+    """Replace the relative times of a filter by instants and periods.
 
     Args:
         rows: The filter rows.
-        columns: Columns whose values are instants; in others ``today`` is a text like any other.
-        now: The instant that they count from.
+        columns: The columns whose values are instants; in others ``today`` is a text like any other.
+        now: The instant that relative times count from.
         zone: The name of the time zone.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Checks of summaries and completions: what may be asked for, and whether the result fits what was asked."""
+"""Checks of summaries and completions: whether a request is allowed, and whether its result fits it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def check_summary(*, values: int, buckets: int) -> None:
-    """Refuse a summary of too many values or buckets.
+    """Check the numbers of values and buckets of a summary.
 
     Raises:
         ConfigurationError: A number is negative or too large.
@@ -24,10 +24,10 @@ def check_summary(*, values: int, buckets: int) -> None:
 
 
 def within(request: SummaryRequest, summary: ColumnSummary) -> ColumnSummary:
-    """Return a summary if it is of the column that was asked for and has no more than was asked for.
+    """Return a summary if it is of the requested column, and no larger than requested.
 
     Raises:
-        DriverFaultError: It does not fit.
+        DriverFaultError: The summary does not fit the request.
     """
     if summary.column.name != request.column:
         raise DriverFaultError(f"the driver summarized column {summary.column.name!r} instead of {request.column!r}")
@@ -40,7 +40,7 @@ def within(request: SummaryRequest, summary: ColumnSummary) -> ColumnSummary:
 
 
 def check_position(text: str, position: int) -> None:
-    """Refuse a place outside a text.
+    """Check that a position lies in a text.
 
     Raises:
         ConfigurationError: The position is negative or greater than the length of the text.

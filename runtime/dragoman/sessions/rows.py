@@ -1,4 +1,4 @@
-"""Rows of an object: what to read is said once, and every read is a method of it."""
+"""Rows of an object: a caller chooses them once, and every read is a method of them."""
 
 from __future__ import annotations
 
@@ -40,19 +40,19 @@ if TYPE_CHECKING:
 
 
 AT_ONCE = 4
-"""The number of parts that one process exports at once."""
+"""The default number of parts that one process exports at the same time."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Rows:
     """Rows of an object, which are read only when a method is called.
 
-    Made by `Session.rows`. It never changes: each call of a method reads anew, and several may run at once. Two are
-    equal if they are the same rows of the same open connection. ``async for row in rows`` reads documents in constant
-    memory; see `stream`.
+    `Session.rows` makes it. It never changes: each call of a method reads anew, and several may run at the same time.
+    Two are equal if they are the same rows of the same open connection. ``async for row in rows`` reads documents in
+    constant memory; see `stream`.
 
     Attributes:
-        selection: Which rows, as a plain value.
+        selection: The choice of rows, as a plain value.
     """
 
     _reads: Preparation
@@ -73,11 +73,10 @@ class Rows:
         return self.stream()
 
     def stream(self, *, form: str = "documents") -> RowStream:
-        """Read the rows one after the other, in constant memory; integers of any size stay exact.
+        """Read the rows one by one, in constant memory; integers stay exact.
 
-        `RowStream.notes` says what is approximate about them, and which rows a default time window leaves out.
-
-        An integer of more than 4,300 digits becomes a Decimal; a number beyond Decimal's range becomes its text.
+        An integer of more than 4,300 digits becomes a Decimal; a number beyond the range of Decimal becomes its text.
+        `RowStream.notes` says where the filter is approximate, and which rows a default time window leaves out.
 
         A caller that stops early must close the stream to release the server's resources:
         ``async with aclosing(rows.stream()) as stream``.
@@ -131,7 +130,7 @@ class Rows:
         return page
 
     def _page_request(self, limit: int, offset: int, *, total: bool, cursor: str | None) -> PageRequest:
-        """Return the request for a page, without its filter and range of time."""
+        """Return the request for a page, without its filter and span of time."""
         if offset < 0:
             raise ConfigurationError(f"a page begins at an offset of 0 or more, not {offset:,}")
         if not 1 <= limit <= MAX_ROWS:
@@ -151,12 +150,12 @@ class Rows:
         )
 
     def _count_request(self) -> CountRequest:
-        """Return the request for a count, without its filter and range of time."""
+        """Return the request for a count, without its filter and span of time."""
         selection = self.selection
         return CountRequest(object=selection.object, tenant=selection.tenant, revision=selection.revision)
 
     async def count(self) -> Count:
-        """Count the rows exactly; the count's notes say what makes it approximate.
+        """Count the rows; `Count.notes` say what makes the number approximate, if anything does.
 
         Raises:
             FilterNotSupportedError: A filter row cannot run as asked.
@@ -183,7 +182,7 @@ class Rows:
     async def preview_page(
         self, *, limit: int = 100, offset: int = 0, total: bool = True, cursor: str | None = None
     ) -> list[HttpRequest]:
-        """Return the requests that `page` would send first. Sends only what is needed to build them.
+        """Return the requests that `page` would send first; only what is needed to build them is sent.
 
         Args:
             limit: The maximum number of rows of the page, 1 to 10,000.
@@ -224,8 +223,8 @@ class Rows:
     async def summarize(self, column: str, *, values: int = 10, buckets: int = 20) -> ColumnSummary:
         """Summarize a column: its most frequent values, its extremes, how its values spread.
 
-        The figures come from the server, not from rows that the driver reads, so no row of the filter can be evaluated
-        by the driver. They may come from several requests: rows written meanwhile count in some of them only.
+        The server computes the figures, so the driver cannot evaluate a filter row itself. They may come from several
+        requests: rows that are written meanwhile count in some of them only.
 
         Args:
             column: The column's name.
@@ -237,7 +236,7 @@ class Rows:
 
         Raises:
             FilterNotSupportedError: A filter row cannot run as asked.
-            UnsupportedOperationError: The driver, or the server for such a column, has no summaries.
+            UnsupportedOperationError: The driver has no summaries, or the server has none for such a column.
         """
         check_summary(values=values, buckets=buckets)
         selection, reads = self.selection.of_server(), self._reads
@@ -262,10 +261,10 @@ class Rows:
     async def cell(self, key: RowKey, column: str) -> Cell:
         """Fetch the whole value of one cell, uncut; `MISSING` if the row does not hold the field.
 
-        Of what chooses the rows, only object and revision matter.
+        Of the choice of rows, only the object and the revision matter.
 
         Args:
-            key: `Row.key` of a row of a page of the same object.
+            key: `Row.key` of a row on a page of the same object.
             column: The column's name.
 
         Raises:
@@ -287,19 +286,20 @@ class Rows:
     def batches(self, *, lists: Sequence[str] | None = None, strict: bool = False) -> Batches:
         """Iterate over the rows as `pyarrow.RecordBatch`, in constant memory; there is at least one.
 
-        The types of the columns come from the object's description. What does not fit its type is null there. The last
-        column, ``_misfits``, holds it as it is stored: a JSON object from column to value, null where everything fits.
-        Nothing is rounded, and notes ``values-misfit`` count the values. Without ``columns``, a batch has all that an
-        export holds, where an array of objects is one column.
+        The types of the columns come from the object's description. A value that does not fit its column's type is
+        null there, and the last column, ``_misfits``, holds it as it is stored: a JSON object from column to value, or
+        null if everything in the row fits. Nothing is rounded, and notes ``values-misfit`` count these values. Rows
+        without chosen columns have all columns of an export, in which an array of objects is one column.
 
         A caller that stops early must close the iterator to release the server's resources:
         ``async with aclosing(rows.batches()) as batches``.
 
         Args:
-            lists: The names of the columns that are lists, of those of which a row may hold one value or several; none
-                if empty. By default, those that hold an array in one of the first 200 rows, which a note
-                (``lists-found``) names. One value alone becomes a list of one there, and what a list of one does not
-                stand for, an array of one or one value alone, also is in ``_misfits``.
+            lists: The names of the columns to read as lists, among those in which a row may hold one value or several;
+                an empty sequence for none. None reads those as lists that hold an array in one of the first 200 rows,
+                which a note (``lists-found``) names. In such a column, a single value becomes a list of one. An array
+                of one value becomes the same; the one of these two for which a list of one does not stand is also in
+                ``_misfits``.
             strict: Refuse a value that does not fit its type (ExportError, code ``values-misfit``).
 
         Raises:
@@ -343,15 +343,15 @@ class Rows:
         """Export the rows into a file, in constant memory.
 
         Args:
-            to: A path, which appears only when the export is complete, or an open binary stream.
+            to: The path of a file, which appears only when the export is complete, or an open binary stream.
             format: What the file is: the name of a format, or a `FileFormat`; None goes by the file's name.
             keep_alive: Seconds for which an interrupted export can be resumed; None for what `config.toml` says.
-            resume: Continue an interrupted export of the same rows into the same file; times relative to now stay
-                relative to its first run, unless the rows have a `now`.
+            resume: Continue an interrupted export of the same rows into the same file. Relative times still count from
+                the beginning of its first run, unless the rows have a `now`.
             manifest: Write ``FILE.manifest.json`` beside the file.
 
         Returns:
-            The content of the manifest: rows, bytes, checksum and so on.
+            The content of the manifest, such as the numbers of rows and bytes, and the checksum.
 
         Raises:
             ConfigurationError: There is no such format or column, a package for it is missing, or the file's ending
@@ -382,7 +382,7 @@ class Rows:
         """Split an export into parts that any process with the same connection can export, of one snapshot if possible.
 
         `Session.export_part` and `Session.part_batches` read a part. The server holds the snapshot for `keep_alive`
-        seconds; `Session.hold` renews it, and has to free it in the end.
+        seconds. The caller renews it with `Session.hold`, and frees it in the end.
 
         Args:
             parts: The wanted number of parts, 1 to 1,024; there are fewer if the object has fewer rows, or if the
@@ -420,22 +420,22 @@ class Rows:
         at_once: int = AT_ONCE,
         runner: Runner | None = None,
     ) -> PartsResult:
-        """Export the rows in parts, each a file of one target, which is complete once it has a ``manifest.json``.
+        """Export the rows in parts, each a file in one folder, which is complete once it holds a ``manifest.json``.
 
-        A part appears when it is complete. An interrupted export frees its snapshot and removes its parts; one that
-        failed can be continued while the server holds the snapshot.
+        A part appears when it is complete. An export that is cancelled frees its snapshot and removes its parts; one
+        that failed can be continued while the server holds the snapshot.
 
         Args:
-            to: A folder, or a URL that fsspec knows, as ``s3://bucket/orders/``; it must be empty or missing. A part
-                for a URL is a private file in the temporary folder first. Credentials come from the environment and
-                from the configuration of the backend (`s3fs`, `gcsfs` and so on).
+            to: A folder, or a URL that fsspec knows, such as ``s3://bucket/orders/``; it must be empty or missing. A
+                part for a URL is first written to a private file in the temporary folder. Credentials come from the
+                environment and from the configuration of the backend, such as `s3fs` or `gcsfs`.
             parts: The wanted number of parts, 1 to 1,024; there are fewer if the object has fewer rows, or if the
                 server cannot split an export.
             format: What each part is: the name of a format, or a `FileFormat`.
             keep_alive: Seconds for which the server holds the snapshot without requests, at least 60; None for what
                 `config.toml` says.
-            resume: Export the missing parts of an export that failed; times relative to now stay relative to its first
-                run, unless the rows have a `now`.
+            resume: Export the missing parts of an export that failed. Relative times still count from the beginning of
+                its first run, unless the rows have a `now`.
             at_once: The number of parts to export at the same time.
             runner: Runs the parts elsewhere, such as that of `dragoman.dask`; None runs them in this process.
 

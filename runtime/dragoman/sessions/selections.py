@@ -1,4 +1,4 @@
-"""Which rows a read is about, as a plain value that is checked where it is made."""
+"""The choice of rows that a read is about, as a plain value that is checked when it is built."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ if TYPE_CHECKING:
 
 
 class RowSelection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Which rows a read is about; `Session.rows` explains the attributes.
+    """The choice of rows that a read is about.
 
     Attributes:
         object: The object's name.
-        filters: Rows of the filter.
-        match: ``all`` or ``any``.
-        sort: The sort keys.
+        filters: The filter rows.
+        match: Whether ``all`` filter rows must match, or ``any``.
+        sort: The sort keys of a page, the most significant first.
         columns: The columns, in order; None for all.
         tenant: The tenant whose rows are read, if the object has tenants.
         revision: The revision to read at; empty for the current one.
-        span: The rows' span of time.
-        now: The instant that relative times count from, in whole milliseconds; None for the one of each read.
-        residual: The most rows that the driver may filter and sort itself.
+        span: The span of time that the rows must lie in.
+        now: The instant that relative times count from, in whole milliseconds; None for the beginning of each read.
+        residual: The maximum number of rows, 1 to 10,000, that the driver may filter and sort itself; None for none.
     """
 
     object: str
@@ -62,10 +62,10 @@ class RowSelection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
         now: str | None,
         residual: int | None,
     ) -> RowSelection:
-        """Check the arguments of `Session.rows`, and make their value.
+        """Check the arguments of `Session.rows`, and build the selection.
 
         Raises:
-            ConfigurationError: An argument is not what it should be.
+            ConfigurationError: An argument has the wrong kind, or a value that is not allowed.
         """
         check_filters(filters)
         check_sort(sort)
@@ -110,5 +110,5 @@ class RowSelection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
     @property
     def listed_columns(self) -> list[str] | None:
-        """The columns, as a request names them."""
+        """The names of the columns as a list, as a request takes them; None for all."""
         return None if self.columns is None else list(self.columns)

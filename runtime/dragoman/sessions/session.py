@@ -55,9 +55,9 @@ if TYPE_CHECKING:
 class Session:
     """An open connection.
 
-    Made by `dragoman.open` and `Runtime.open`. Every method raises DragomanError and nothing else: among them
-    Refused (an automation vetoed the call), UnsupportedOperationError (the driver cannot), and the SandboxErrors
-    (the driver's process failed; the next call starts it again).
+    `dragoman.open` and `Runtime.open` make it. Every method raises DragomanError and nothing else, for example Refused
+    (an automation vetoed the call), UnsupportedOperationError (the driver cannot do it) or a SandboxError (the driver's
+    process failed; the next call starts a new one).
 
     Attributes:
         name: The connection's name.
@@ -98,7 +98,7 @@ class Session:
 
     @property
     def sandbox(self) -> str:
-        """The driver's sandbox level and what it lacks: ``full``, ``partial: no Landlock …``."""
+        """The driver's sandbox level and what it lacks, such as ``full`` or ``partial: no Landlock …``."""
         return self._driver.sandbox
 
     @property
@@ -126,10 +126,11 @@ class Session:
         """List the objects that can be browsed: one level of their tree.
 
         Args:
-            parent: The branch whose children are wanted; None for the top.
-            contains: Only objects whose name contains this text, ignoring case.
-            cursor: `ObjectList.next` of an earlier list.
-            limit: List one part of about so many objects, whose `next` continues it; None for the whole level.
+            parent: The branch whose children are listed; None for the top.
+            contains: List only objects whose name contains this text, ignoring case; empty for all.
+            cursor: `ObjectList.next` of an earlier list, to continue after it; None to begin.
+            limit: The approximate number of objects to list; `ObjectList.next` then continues the level. None for the
+                whole level.
         """
         request = ObjectsRequest(parent=parent, contains=contains, cursor=cursor)
         if limit is not None:
@@ -158,30 +159,32 @@ class Session:
         now: str | None = None,
         residual: int | None = None,
     ) -> Rows:
-        """Choose rows of an object, whose methods read them; nothing is sent here.
+        """Choose rows of an object, to read them with the methods of the result; nothing is sent yet.
 
         Args:
             object: The object's name.
-            filters: Rows of the filter.
-            match: Whether ``all`` of them must match, or ``any``.
-            raw: Further rows of the filter in the server's own syntax, as `RawQuery`.
-            sort: The sort keys of pages; all other reads come in the order of the server, which a note says.
+            filters: The filter rows; empty for all rows of the object.
+            match: Whether ``all`` filter rows must match, or ``any``.
+            raw: Further filter rows, in the server's own syntax.
+            sort: The sort keys of pages, the most significant first. Other reads come in the order of the server, as a
+                note says.
             columns: The columns to read, in order; None for all. A driver may omit costly columns that are not listed.
-            tenant: Whose rows, where the object has tenants.
-            revision: `Page.revision` of an earlier page, to read the rows as they were then.
-            span: The rows' span of time; by default the window that the object's description names, if any.
-            now: The instant that relative times count from, such as `Page.now` of an earlier page; by default the
-                current one of each read. The note ``relative-time`` says which instants those of a filter row
-                (``today``, ``last 24h``) are.
-            residual: If the driver supports it, it runs the filter rows and sorts of a page that the server cannot,
-                over at most that many rows that the server returns; notes ``residual-filter`` and ``residual-sort`` say
-                how many.
+            tenant: The tenant whose rows are read, if the object has tenants.
+            revision: `Page.revision` of an earlier page, to read the rows as they were then; empty for now.
+            span: The span of time that the rows must lie in; by default the time window that the object's description
+                names, if any.
+            now: The instant that relative times count from, such as `Page.now` of an earlier page; None for the
+                beginning of each read. A note ``relative-time`` says what a relative time in a filter row (``today``,
+                ``last 24h``) stands for.
+            residual: The maximum number of rows, 1 to 10,000, that the driver may read to run filter rows and sorts of
+                a page that the server cannot; None for none. Notes ``residual-filter`` and ``residual-sort`` say how
+                many it read.
 
         Returns:
             The rows, an immutable value.
 
         Raises:
-            ConfigurationError: An argument is not what it should be.
+            ConfigurationError: An argument has the wrong kind, or a value that is not allowed.
             UnsupportedOperationError: The driver has no tenants, or no revisions.
         """
         selection = RowSelection.of(
@@ -214,12 +217,12 @@ class Session:
         """Build the exact requests that would apply the changes; nothing is written.
 
         Args:
-            changes: Changes to the same row are applied in this order.
+            changes: The changes; those to the same row are applied in this order.
             undo: Fill `Plan.undo` with the changes that restore the rows.
-            bulk: These are rows of a load; the requests need not wait until searches see them.
-            last: No row of the load follows; the requests wait as usual.
-            new: An object that is to be made, without changes. `execute` sends the request; none means that the driver
-                makes no objects.
+            bulk: The changes are rows of a load, so the requests need not wait until searches see them.
+            last: No row of the load follows, so the requests wait as usual.
+            new: An object to create, without changes. `execute` sends the request of the plan; a plan without one means
+                that the driver creates no objects.
         """
         check_changes(changes)
         for tenant in {change.tenant for change in changes if isinstance(change, Insert)}:
@@ -236,7 +239,7 @@ class Session:
 
         Args:
             plan: The plan.
-            bulk: Emit one event, `rows.written`, for all rows that were applied, in place of one for each.
+            bulk: Emit one event, `rows.written`, for all rows that were applied, instead of one for each row.
         """
         self._driver.check_open()
         changes = tuple(plan.changes)
@@ -265,8 +268,8 @@ class Session:
         """Split a console text into requests, each marked read or write; nothing is sent.
 
         Args:
-            text: In the server's own language.
-            variables: Values of `${name}` in it; None leaves the text as it is.
+            text: The console text, in the server's own language.
+            variables: The values of `${name}` in the text; None leaves the text as it is.
 
         Raises:
             ConsoleSyntaxError: The text cannot be read; details hold line and column.
@@ -279,18 +282,18 @@ class Session:
         return await self._calls.run(DriverSpec.parse_console, ConsoleText(text))
 
     async def complete(self, text: str, position: int | None = None) -> Completion:
-        """Suggest how to continue a console text at a place; nothing is sent once the driver knows names and columns.
+        """Suggest how to continue a console text; nothing is sent once the driver knows the names and columns.
 
         Args:
             text: The console text, which need not be complete.
-            position: Number of characters (code points) before the cursor; None for the end of the text.
+            position: The number of characters (code points) before the cursor; None for the end of the text.
 
         Returns:
             Suggestions, each with the characters that it replaces.
 
         Raises:
             ConfigurationError: The position is not in the text.
-            UnsupportedOperationError: The driver completes nothing.
+            UnsupportedOperationError: The driver has no completion.
         """
         at = len(text) if position is None else position
         check_position(text, at)
@@ -314,7 +317,7 @@ class Session:
         return answer
 
     async def console(self, text: str, *, variables: Mapping[str, str] | None = None) -> list[Answer]:
-        """Send every request of a console text, in order; see `parse` for the arguments."""
+        """Split a console text into requests as `parse` does, send them in order, and return their results."""
         answers: list[Answer] = []
         for request in await self.parse(text, variables=variables):
             answer: Answer | None = await self.execute(request)
@@ -350,7 +353,7 @@ class Session:
         return SplitExports(self._reads)
 
     def origin(self) -> ExportOrigin:
-        """Return the server and the driver of this connection, as the workers of an export in parts compare them."""
+        """Return the server and the driver of this connection; workers of an export in parts compare theirs with it."""
         return self._split_exports.origin()
 
     async def export_part(
@@ -365,9 +368,10 @@ class Session:
         """Export one part of a split export to a file, which appears only when it is complete.
 
         Args:
-            split: From `Rows.split`, perhaps of another process.
+            split: The result of `Rows.split`, perhaps in another process.
             number: The part's number, from 0.
-            to: The file, or its URL that fsspec knows, as ``s3://bucket/orders/…``; `Split.file` is its usual name.
+            to: The path of the file, or a URL that fsspec knows, such as ``s3://bucket/orders/…``; `Split.file` is the
+                usual name of the file.
             pace: Shared by all parts of this process, which slow down together while the server is busy; None for no
                 pace.
             confirm: Called in a thread before the complete file appears; it prevents that by raising an error.
@@ -387,7 +391,7 @@ class Session:
         See `Rows.batches` for the types, the column ``_misfits``, and a caller that stops early.
 
         Args:
-            split: From `Rows.split` with ``format="arrow"``, perhaps of another process.
+            split: The result of `Rows.split` with ``format="arrow"``, perhaps in another process.
             number: The part's number, from 0.
             pace: Shared by all parts of this process, which slow down together while the server is busy; None for no
                 pace.
@@ -405,7 +409,7 @@ class Session:
         """Keep the snapshot of a split export for some time, or free it.
 
         Args:
-            split: From `Rows.split`, perhaps of another process.
+            split: The result of `Rows.split`, perhaps in another process.
             seconds: Seconds from now on; 0 to free the snapshot.
 
         Returns:

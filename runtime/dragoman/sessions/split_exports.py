@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from .whole_reads import Lists
 
 LEAST_HOLD = 60
-"""The least seconds for which a server holds a snapshot without requests."""
+"""The minimum number of seconds for which a server holds a snapshot without requests."""
 
 
 class SplitExports:
@@ -99,10 +99,10 @@ class SplitExports:
     async def plan(
         self, selection: RowSelection, *, file_format: FileFormat, parts: int, keep_alive: int, lists: Lists = None
     ) -> Split:
-        """Return a split without shares yet: what `Split.identity` compares. Nothing is held on the server.
+        """Return a split without shares, for `Split.identity`; the server holds nothing for it.
 
         Raises:
-            ConfigurationError: There cannot be so many parts.
+            ConfigurationError: The number of parts is out of range.
         """
         if not 1 <= parts <= MAX_SHARES:
             raise ConfigurationError(f"an export has 1 to {MAX_SHARES:,} parts, not {parts:,}")
@@ -129,7 +129,7 @@ class SplitExports:
         )
 
     async def _know(self, split: Split, number: int) -> None:
-        """Check that this connection can read a part.
+        """Check that this connection can read a part, and describe its object if needed.
 
         Raises:
             ConfigurationError: There is no such part, or the connection differs from that of the export.
@@ -178,7 +178,7 @@ class SplitExports:
         )
 
     def _at(self, pace: Pace | None) -> Parts:
-        """Return what streams the parts of a request, at a pace."""
+        """Return the function that streams the parts of a request, at the pace if there is one."""
         return (lambda request: pace.parts(self._calls.parts(request))) if pace else self._calls.parts
 
     async def batches(
@@ -206,7 +206,7 @@ class SplitExports:
         return await self._calls.run(DriverSpec.hold_snapshot, request, object=split.request.object)
 
     def here(self, at_once: int) -> Runner:
-        """Return what runs parts in this process, so many at once."""
+        """Return a runner that exports parts in this process, at most `at_once` at the same time."""
 
         @asynccontextmanager
         async def run(
@@ -269,15 +269,15 @@ async def split_or_continue(
     """Split an export, or return the unfinished one of its target.
 
     Args:
-        exports: Those of the session.
+        exports: The split exports of the session.
         unfinished: The unfinished export; None to begin.
         selection: The rows; relative times count from its instant, or from that of the unfinished export.
-        file_format: What each part is; by default with the lists of the unfinished export.
+        file_format: What each part is; if it names no lists, those of the unfinished export are used.
         parts: The wanted number of parts.
         keep_alive: Seconds for which the server holds the snapshot without requests.
 
     Raises:
-        ExportError: The unfinished export is another one (code ``resume-refused``).
+        ExportError: The unfinished export has other rows or another format (code ``resume-refused``).
     """
     if unfinished is None:
         return await exports.split(selection, file_format=file_format, parts=parts, keep_alive=keep_alive)
@@ -297,7 +297,7 @@ async def split_or_continue(
 
 
 async def abandon(to: Path | str, free: Callable[[Split], Awaitable[object]]) -> None:
-    """Free the snapshot of an unfinished export and remove its parts, for a process that was told to stop.
+    """Free the snapshot of an unfinished export and remove its parts, when its process has to stop.
 
     Raises:
         DragomanError: The target cannot be read, or the server did not answer.
@@ -342,5 +342,5 @@ async def export_parts(
 
 
 async def part_format(file_format: FileFormat | str) -> FileFormat:
-    """Decide what the files of an export in parts are."""
+    """Return the format of the files of an export in parts."""
     return await run_sync(choose, Path("part"), file_format)

@@ -1,4 +1,4 @@
-"""Spans of time as a caller asks for them, and the range that a request then carries."""
+"""Spans of time as a caller gives them, and the ranges of time that requests carry."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 
 class Span(msgspec.Struct, frozen=True, kw_only=True):
-    """A span of time, as a caller asks for it.
+    """A span of time, as a caller gives it.
 
     Attributes:
         since: The first instant, ISO 8601 or relative to now (``-1h``, ``now-7d``); None for no lower bound.
         until: The instant after the last one, in the same form.
-        all_time: All rows, even if the object has a default window.
+        all_time: Take all rows, even if the object has a default time window.
     """
 
     since: str | None = None
@@ -37,7 +37,7 @@ class Span(msgspec.Struct, frozen=True, kw_only=True):
 
 
 DEFAULT = Span()
-"""What the object's description names: a window before now, or all rows."""
+"""The default of the object's description: a time window before now, or all rows."""
 
 
 def resolve(
@@ -47,17 +47,17 @@ def resolve(
     object: str,  # noqa: A002
     now: datetime | None = None,
 ) -> tuple[TimeRange | None, list[Note]]:
-    """Return the range of a request, and a note if it is the object's default window.
+    """Return the range of time of a request, and a note if it is the object's default time window.
 
     Args:
-        span: What the caller asks for.
+        span: The span that the caller gave.
         about: The object's time column; None if it has none, or the driver takes no ranges.
         object: The object's name, for errors.
-        now: The time that relative instants count from; by default the current one.
+        now: The instant that relative times count from; None for the current one.
 
     Raises:
         ConfigurationError: The span contradicts itself, or a bound is not an instant.
-        UnsupportedOperationError: A range is asked for, and there is no time column.
+        UnsupportedOperationError: The span has a bound, and there is no time column.
     """
     now = whole(now or datetime.now(UTC))
     since, until = (None if text is None else parse_instant(text, now=now) for text in (span.since, span.until))
@@ -84,7 +84,7 @@ def _default(time_column: TimeColumn, now: datetime) -> tuple[TimeRange | None, 
 
 
 def whole(now: datetime) -> datetime:
-    """Return the time in whole milliseconds: many time columns hold no more, and could not be compared with it."""
+    """Return the time in whole milliseconds: many time columns hold no more digits to compare with."""
     return now.replace(microsecond=now.microsecond // 1_000 * 1_000)
 
 
@@ -99,6 +99,6 @@ def whole_now(text: str | None) -> datetime:
 
 
 def _order(instant: str) -> tuple[str, str]:
-    """Return a key that orders instants in UTC, whatever the digits of their fractions."""
+    """Return a sort key for instants in UTC, whatever the number of digits of their fractions."""
     whole, _, fraction = instant.removesuffix("Z").partition(".")
     return whole, fraction.ljust(9, "0")

@@ -1,4 +1,4 @@
-"""Writes whose outcome is unknown: they were handed over, and no answer was received."""
+"""Writes whose outcome is unknown: they were sent, and no answer came back."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _ANSWERS = (AuthenticationError, AccessDeniedError)
 def tell_unknown(error: DragomanError, call: Call) -> None:
     """Mark an error of a driver call if it leaves the outcome of a write unknown.
 
-    It does unless nothing was sent (the detail ``sent`` is False) or the server refused the only request.
+    The outcome is known if nothing was sent (the detail ``sent`` is False) or the server refused the only request.
     """
     error.details.pop(_DETAIL, None)  # a driver must not set this
     answered = len(call.requests) == 1 and isinstance(error, _ANSWERS)

@@ -1,4 +1,4 @@
-"""The errors for a server whose certificate is not trusted, or not the pinned one, and how to pin it."""
+"""Errors for a server whose certificate is not trusted, or not the pinned one, and how to pin it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from dragoman_api.errors import Detail
 
 UNTRUSTED, CHANGED = "certificate-untrusted", "certificate-changed"
-"""Codes that the host alone uses, because these errors say what the host met."""
+"""Codes that only the host uses, because these errors report what the host saw."""
 
 
 class CanBePinned(Exception):  # noqa: N818 - a cause that a person can remove, not an error
@@ -27,11 +27,11 @@ class CanBePinned(Exception):  # noqa: N818 - a cause that a person can remove, 
 
 
 def explained(error: ConnectionFailedError, met: Sequence[MetCertificate], *, name: str) -> ConnectionFailedError:
-    """Return the error of a connection that was refused for a certificate, with what the host met.
+    """Return the error of a connection that was refused for a certificate, with the certificates that the host saw.
 
     Args:
-        error: The driver's error; it stays as it is if the host met nothing that explains it.
-        met: The certificates of the connection's servers.
+        error: The driver's error; it is returned unchanged if no certificate explains it.
+        met: The certificates that the connection's servers showed.
         name: The connection's name.
     """
     refused = [certificate for certificate in met if not certificate.trusted]
@@ -55,7 +55,7 @@ def check_pins(wanted: Sequence[str], met: Sequence[MetCertificate], *, name: st
 
     Args:
         wanted: The fingerprints, as `tls.read_fingerprint` returns them.
-        met: The certificates of the connection's servers.
+        met: The certificates that the connection's servers showed.
         name: The connection's name.
 
     Raises:

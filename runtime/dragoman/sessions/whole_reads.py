@@ -45,7 +45,7 @@ Lists = Sequence[str] | Mapping[str, str] | None
 """The names of the columns that are lists, or a mapping from them to what a list of one stands for; None to look."""
 
 LOOK_ROWS = 200
-"""The rows that are looked at for arrays, with one request."""
+"""The number of rows, of one request, in which arrays are looked for."""
 
 _LISTED = 10  # columns that a note names
 
@@ -55,10 +55,10 @@ class WholeRead(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         request: The request.
-        prepared: What it carries, and the notes on that.
+        prepared: The filter and the span of time of the request, and the notes on them.
         table: The columns of a table, in order; empty for other formats.
         described: All columns of the object, for a table; empty for other formats.
-        whole: The table holds all that these columns show, so that what they do not show is counted.
+        whole: The table shows all of these columns, so that fields without a column are counted.
         notes: Notes on the columns and on the order.
     """
 
@@ -120,7 +120,7 @@ async def plan_read(
 
 
 def table_columns(description: Description, columns: Sequence[str] | None, *, typed: bool) -> list[Column]:
-    """Return the columns of a table, in order; of those with types, an array of objects is one unless they are named.
+    """Return the columns of a table, in order; in a typed table of all columns, an array of objects is one column.
 
     Raises:
         ConfigurationError: There is no such column.
@@ -141,15 +141,15 @@ async def with_lists(
     *,
     lists: Lists,
 ) -> tuple[list[Column], list[Note]]:
-    """Decide which columns of a table are lists; return the columns, and the notes on what was found.
+    """Decide which columns of a table are lists; return the columns, and notes on the decision.
 
     Args:
         calls: The session's calls.
         selection: The rows.
-        prepared: What a request for them carries.
+        prepared: The filter and the span of time of a request for the rows.
         table: The table's columns.
-        lists: The names of those that are lists; None to look at the first rows. A mapping says what a list of one
-            stands for, as an earlier run decided it.
+        lists: The names of the columns that are lists; None to look at the first 200 rows. A mapping also says what a
+            list of one stands for, as an earlier run decided.
 
     Raises:
         ConfigurationError: A named column is not in the table, or cannot hold several values.
@@ -203,7 +203,7 @@ def _check_lists(table: list[Column], names: Iterable[str]) -> None:
 
 
 def as_lists(table: list[Column], chosen: Mapping[str, str]) -> list[Column]:
-    """Return the columns, the chosen ones of those that may be lists as such."""
+    """Return the columns, with the chosen ones as lists where they may be lists."""
     from dragoman_api.arrow.schema import may_be_lists
 
     return [
@@ -213,7 +213,7 @@ def as_lists(table: list[Column], chosen: Mapping[str, str]) -> list[Column]:
 
 
 def lists_of(table: Sequence[Column]) -> dict[str, str]:
-    """Return what was decided on the columns of a table: by the name of each list, what a list of one stands for."""
+    """Return what a list of one stands for in each column of lists of a table, by the column's name."""
     return {column.name: column.many for column in table if column.many}
 
 

@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from .target import PartsTarget
 
 FREE_SECONDS = 5
-"""How long it may take to free a snapshot."""
+"""Maximum seconds to free a snapshot."""
 
 RENEWALS = 3
-"""How often a snapshot is renewed within the time that the server keeps it."""
+"""The number of renewals of a snapshot within the time that the server keeps it."""
 
 
 class Runner(Protocol):
@@ -43,13 +43,13 @@ class Runner(Protocol):
     def __call__(
         self, split: Split, numbers: Sequence[int], target: PartsTarget, progressed: Callable[[int, int, int], None]
     ) -> AbstractAsyncContextManager[AsyncIterator[tuple[int, PartResult]]]:
-        """Run parts, and yield each that is complete with its number; leaving the context cancels the others.
+        """Run parts, and yield the number and the result of each complete one; leaving the context cancels the others.
 
         Args:
             split: The export.
             numbers: The numbers of the wanted parts.
-            target: Where their files go.
-            progressed: Called with a part's number and its rows and bytes so far.
+            target: The target that the files go to.
+            progressed: Called with a part's number, and the numbers of its rows and bytes so far.
         """
 
 
@@ -59,13 +59,13 @@ class Coordinator:
     def __init__(
         self, target: PartsTarget, *, hold: Callable[[Split, int], Awaitable[bool]], emit: Callable[[Event], None]
     ) -> None:
-        """Begin.
+        """Prepare an export.
 
         Args:
-            target: Its target, open.
-            hold: Keeps the snapshot for so many seconds from now on, or frees it (0); returns whether it was held, or
-                true if there is none.
-            emit: Receives events.
+            target: The target of the export, open.
+            hold: Keeps the snapshot for a number of seconds from now on, or frees it (0). It returns whether the server
+                held it, and true if there is none.
+            emit: Receives the events of the export.
         """
         self._target, self._hold, self._emit = target, hold, emit
         self._began = time.perf_counter()
@@ -78,8 +78,8 @@ class Coordinator:
         """Run the parts that are missing, and write the manifest.
 
         After an error, the snapshot stays as long as the server keeps it, so that the export can be continued; if no
-        part is complete, nothing stays. A cancelled export frees it, and then leaves nothing that could not be
-        continued.
+        part is complete, nothing stays. A cancelled export frees the snapshot, and removes its parts, which could not
+        be continued without it.
 
         Raises:
             ExportError: The snapshot is gone (code ``snapshot-lost``), a part arrived short (``parts-differ``), or the
@@ -166,7 +166,7 @@ class Coordinator:
                     return
 
     async def _free(self, split: Split) -> bool:
-        """Free the snapshot, if there is one; return False if that failed, so that it expires by itself."""
+        """Free the snapshot, if there is one; return False if that failed, and the snapshot expires by itself."""
         with anyio.move_on_after(FREE_SECONDS), suppress(DragomanError):
             await self._hold(split, 0)
             return True

@@ -1,4 +1,4 @@
-"""The folder of an export in parts. A lock of the operating system claims it, which ends with the process."""
+"""The folder of an export in parts. A lock of the operating system, which ends with the process, claims it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _CLAIM = 32  # characters of a claim
 
 
 class PartsFolder(PartsTarget):
-    """A folder that every process of the export has under the same path.
+    """A folder that every process of the export reaches by the same path.
 
     Attributes:
         path: The folder.
@@ -42,7 +42,7 @@ class PartsFolder(PartsTarget):
 
     @contextmanager
     def guarding(self) -> Iterator[None]:
-        """Convert file system errors to ExportError."""
+        """Convert errors of the file system to ExportError."""
         try:
             yield
         except OSError as error:
@@ -85,7 +85,7 @@ class PartsFolder(PartsTarget):
         return self.path / name
 
     def size(self, name: str) -> int:
-        """Return the bytes of a part as this process sees it; -1 if it is not there."""
+        """Return the size of a part in bytes, as this process sees it; -1 if it is not there."""
         try:
             return (self.path / name).stat().st_size
         except OSError:
@@ -177,6 +177,6 @@ class PartsFolder(PartsTarget):
 
 
 def _to_append(path: Path) -> BinaryIO:
-    """Open a file of this folder to append to it, never through a link that another user may have put there."""
+    """Open a file of this folder to append to it; never through a link that another user may have put there."""
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
     return open(path, "ab", opener=lambda name, _: os.open(name, flags, 0o600))

@@ -1,4 +1,4 @@
-"""The pace of an export in parts: where a busy server turns one request away, all parts slow down, and recover."""
+"""The pace of an export in parts: when a busy server turns a request away, all parts slow down for a while."""
 
 from __future__ import annotations
 
@@ -17,44 +17,45 @@ if TYPE_CHECKING:
     from dragoman_api.exports import ExportPart
 
 FIRST, MOST, LEAST = 0.5, 8.0, 0.1
-"""Seconds of the first pause before a page, of the longest one, and of the last one that is worth while."""
+"""The first pause before a page, the longest one, and the shortest one that is worthwhile, in seconds."""
 
 EASED = 4.0
-"""After so many seconds without a request that was turned away, the pause is half as long."""
+"""The number of seconds without a request that was turned away after which the pause is halved."""
 
 TOGETHER = 1.0
-"""Requests that are turned away within so many seconds are one overload."""
+"""The number of seconds within which requests that are turned away count as one overload."""
 
 
 class Pace:
-    """How long a process waits before it takes the next page of each part.
+    """The time that a process waits before it takes the next page of each part.
 
-    Every process of an export has its own; one that hears of a busy server tells the others, which slow down alike.
+    Every process of an export has its own pace. One that hears of a busy server tells the others, which slow down too.
     """
 
     def __init__(self, tell: Callable[[], None] | None = None) -> None:
         """Begin without a pause.
 
         Args:
-            tell: Called when a request of this process was turned away, to tell the other processes.
+            tell: Called when a request of this process was turned away, to tell the other processes; None if there are
+                none.
         """
         self._tell = tell
         self._pause, self._since = 0.0, -TOGETHER
 
     @property
     def pause(self) -> float:
-        """The present pause, in seconds."""
+        """The current pause, in seconds."""
         pause = self._pause * 0.5 ** ((time.monotonic() - self._since) // EASED)
         return float(pause) if pause >= LEAST else 0.0
 
     def slow_down(self) -> None:
-        """Double the pause, for the server is busy; at most once for one overload. May be called from any thread."""
+        """Double the pause, since the server is busy; at most once for each overload. Any thread may call this."""
         now = time.monotonic()
         if now - self._since >= TOGETHER:
             self._pause, self._since = min(max(2 * self.pause, FIRST), MOST), now
 
     async def wait(self) -> None:
-        """Wait for the pause, a random part shorter or longer, so that the processes do not come back together."""
+        """Wait for the pause, randomly shortened or lengthened so that the processes do not all return at once."""
         if pause := self.pause:
             await anyio.sleep(jittered(pause))
 

@@ -1,4 +1,4 @@
-"""A split export as plain data: all that a process with the same connection needs to export one of its parts."""
+"""A split export as plain data, from which a process with the same connection can export any part."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _OUTER = {compression: ending for ending, compression in COMPRESSED.items()}
 
 
 class ExportOrigin(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The server and the driver of an export; every process that exports a part compares its own.
+    """The server and the driver of an export; every process that exports a part compares them with its own.
 
     Attributes:
         connection: The connection's name.
         server: Product and version of the server.
         endpoints: SHA-256 of the connection's hosts and ports, in hexadecimal.
         plugin: The driver's id.
-        version: Its version.
-        wheel: SHA-256 of its wheel, as `plugins.lock` has it; empty for a linked driver.
+        version: The driver's version.
+        wheel: SHA-256 of the driver's wheel, as in `plugins.lock`; empty for a linked driver.
     """
 
     connection: str
@@ -41,11 +41,11 @@ class ExportOrigin(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         """Compare a process's own connection with that of the export.
 
         Args:
-            own: The process's own.
-            where: The process, for the error.
+            own: The origin of the process's own connection.
+            where: The process, for the error's message; empty for this one.
 
         Raises:
-            ConfigurationError: They differ (code ``worker-differs``).
+            ConfigurationError: The origins differ (code ``worker-differs``).
         """
         for name, label in _COMPARED.items():
             actual, expected = getattr(own, name), getattr(self, name)
@@ -71,18 +71,18 @@ class Split(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     Attributes:
         origin: The server and the driver.
         request: The request for the rows; each part adds its share.
-        shares: The driver's text for each part.
-        snapshot: What the server holds for them; empty if it holds nothing.
-        total: The number of rows of all parts, if it is known.
+        shares: The share of each part, a text of the driver's.
+        snapshot: The driver's text for the snapshot that the server holds; empty if it holds none.
+        total: The number of rows of all parts; None if it is not known.
         notes: Notes on the request and on the split.
         filter: How each filter row is applied.
-        wanted: The number of parts that was asked for.
+        wanted: The number of parts that the caller asked for.
         format: What each part is; its `lists` are in `table`.
         table: The columns of a table, in order; empty for other formats.
         described: All columns of the object, for a table; empty for other formats.
-        whole: The table holds all that these columns show, so that what they do not show is counted.
+        whole: The table shows all of these columns, so that fields without a column are counted.
         now: The instant that relative times count from.
-        started: When the export began, UTC.
+        started: When the export began: ISO 8601, in UTC.
     """
 
     version: Literal[1] = 1
@@ -102,12 +102,12 @@ class Split(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     started: str
 
     def __post_init__(self) -> None:
-        """Refuse a plan that was damaged, or made by a later dragoman. Raises ValueError."""
+        """Refuse a plan that is damaged, or of a later version of dragoman. Raises ValueError."""
         if self.format.format not in _MEMBERS or self.format.compression not in (None, *_OUTER):
             raise ValueError(f"unknown format or compression: {self.format}")
 
     def file(self, number: int) -> str:
-        """Return the name of a part's file; the same part always has the same one."""
+        """Return the name of a part's file, which is always the same for the same part."""
         name, compression = self.format.format, self.format.compression
         outer = "" if name == "parquet" or not compression else _OUTER[compression]
         return f"part-{number:05}{_MEMBERS[name]}{outer}"
@@ -117,7 +117,7 @@ class Split(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         return msgspec.structs.replace(self.request, share=self.shares[number])
 
     def identity(self) -> dict[str, Any]:
-        """Return the properties that two runs must share to be one export, by the word for each."""
+        """Return the properties that two runs must share to be one export, by the word for each in messages."""
         request = self.request
         return {
             "connection": self.origin.connection,
@@ -141,12 +141,12 @@ class PartResult(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """One part that is complete under its name.
 
     Attributes:
-        file: Its file's name in the folder.
-        rows: Its rows.
-        bytes: Its size.
-        sha256: Its digest in hexadecimal.
-        notes: Notes on its rows.
-        left_out: What the file does not hold of its rows.
+        file: The name of the file in the folder.
+        rows: The number of rows in the file.
+        bytes: The size of the file.
+        sha256: The SHA-256 digest of the file, in hexadecimal.
+        notes: Notes on the rows.
+        left_out: The fields of the rows that the file does not hold.
     """
 
     file: str
@@ -161,7 +161,7 @@ class PartsResult(msgspec.Struct, frozen=True, kw_only=True):
     """A complete export in parts, as the manifest in its folder describes it.
 
     Attributes:
-        target: The folder.
+        target: The path or the URL of the folder.
         connection: The connection's name.
         object: The exported object.
         tenant: The tenant whose rows were exported; None for an object without tenants.
@@ -171,17 +171,17 @@ class PartsResult(msgspec.Struct, frozen=True, kw_only=True):
         format: ``documents``, ``rows``, ``json``, ``csv``, ``tsv``, ``bulk``, ``arrow`` or ``parquet``.
         compression: ``gzip``, ``bzip2``, ``zstd`` or None.
         columns: A table's columns in order; for other formats the requested ones, None for all.
-        rows: Rows in all parts.
-        total: Rows that the server counted at the start; None if it did not.
+        rows: The number of rows in all parts.
+        total: The number of rows that the server counted at the start; None if it did not.
         snapshot: Whether all parts are of one snapshot of the server.
-        bytes: Size of all parts.
+        bytes: The size of all parts.
         parts: The parts, in the order of their numbers.
-        server: Product and version.
+        server: The server's product and version.
         driver: The plugin's id and version.
-        dragoman: The version of dragoman that coordinated it.
-        started: When the first run began, UTC.
-        finished: When it was complete, UTC.
-        seconds: Duration of the last run.
+        dragoman: The version of dragoman that coordinated the export.
+        started: When the first run began: ISO 8601, in UTC.
+        finished: When the export was complete: ISO 8601, in UTC.
+        seconds: The duration of the last run.
         notes: Notes for the user.
     """
 

@@ -33,7 +33,7 @@ _CLAIM = f"{OWN}claim-"
 
 RENEW_SECONDS = 10.0
 LEASE_SECONDS = 40.0
-"""A claim that was not renewed for so long is that of a process that died."""
+"""The number of seconds without a renewal after which the process of a claim counts as dead."""
 
 UNCLAIMED = "target-not-claimed"
 """The code of the note that the store lets two exports into one target."""
@@ -49,7 +49,7 @@ def _claims(names: Iterable[str]) -> list[str]:
 
 
 class _Claim(msgspec.Struct, frozen=True, kw_only=True):
-    """What a claim holds: a random token, its process, and how often it was renewed."""
+    """The content of a claim: a random token, its process, and the number of its renewals."""
 
     token: str
     host: str
@@ -58,14 +58,14 @@ class _Claim(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Done(msgspec.Struct, frozen=True, kw_only=True):
-    """A complete part, and the store's mark of its file."""
+    """A complete part, and the mark that the store has for its file."""
 
     part: PartResult
     mark: str
 
 
 class PartsStore(PartsTarget):
-    """A place in a store that every process of the export reaches with credentials of its own."""
+    """A folder in a store, which every process of the export reaches with its own credentials."""
 
     def __init__(self, store: StoreFolder) -> None:
         self._store = store
@@ -119,10 +119,10 @@ class PartsStore(PartsTarget):
             return _Claim(token="", host="", pid=0)
 
     def _await_end(self, name: str) -> None:
-        """Wait until a claim is gone, or was not renewed for so long that its process must have died.
+        """Wait until a claim is gone, or has not been renewed for so long that its process must have died.
 
         Raises:
-            ExportError: It was renewed.
+            ExportError: The claim was renewed: its process is alive.
         """
         first, until = self._read_claim(name), time.monotonic() + LEASE_SECONDS
         while first is not None and time.monotonic() < until:
@@ -213,7 +213,7 @@ class PartsStore(PartsTarget):
         return f"{self.name}/{name}"
 
     def size(self, name: str) -> int:
-        """Return the bytes of a part as this process sees it; -1 if it is not there."""
+        """Return the size of a part in bytes, as this process sees it; -1 if it is not there."""
         return self._store.size(name)
 
     def done(self, split: Split) -> dict[int, PartResult]:
@@ -283,6 +283,6 @@ class PartsStore(PartsTarget):
                 self._store.remove(name)
 
     def unfinished(self) -> bool:
-        """Return whether the place holds an export in parts that may be continued."""
+        """Return whether the folder holds an export in parts that may be continued."""
         names = self._store.names()
         return PLAN in names and MANIFEST not in names

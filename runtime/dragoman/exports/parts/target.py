@@ -1,4 +1,4 @@
-"""The target of an export in parts: what of it is done, and the manifest that comes last."""
+"""The target of an export in parts: its claim, its complete parts, and the manifest that comes last."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ if TYPE_CHECKING:
     from .split import PartsResult
 
 MANIFEST = "manifest.json"
-"""The manifest's name; its presence means that every part is there."""
+"""The name of the manifest; its presence means that every part is complete."""
 
 OWN = ".export."
-"""The beginning of the names that are not for readers: they are gone when the export is complete."""
+"""The beginning of names that are not for readers; such files are gone when the export is complete."""
 
 PLAN, DONE = f"{OWN}json", f"{OWN}done"
 MOST = 256 << 20
-"""Maximum bytes of each: 1,024 shares of at most 64,000 characters, and a filter."""
+"""Maximum size of such a file in bytes: 1,024 shares of at most 64,000 characters, and a filter."""
 
 PROBE = f"{OWN}worker-"
-"""The beginning of the name of a file that a worker writes to see whether it can."""
+"""The beginning of the name of a file that a worker writes to find out whether it can write here."""
 
 
 class PartsTarget(ABC):
-    """The target of one export in parts, for the process that coordinates it. Its functions block.
+    """The target of one export in parts, for the process that coordinates it. Every method blocks.
 
     Attributes:
-        name: Its path or URL.
-        address: The same for other processes: a path is absolute.
-        claim: What a worker finds in the target as long as this process has it.
-        everywhere: Whether other processes can write to it.
+        name: The path or the URL of the target.
+        address: The same for other processes; a path is absolute.
+        claim: The text that a worker finds in the target as long as this process has claimed it.
+        everywhere: Whether processes on other machines can write to the target.
     """
 
     name: str
@@ -52,10 +52,10 @@ class PartsTarget(ABC):
     everywhere: bool = True
 
     def open(self, *, resume: bool) -> Split | None:
-        """Claim the target for this process; return the unfinished export to continue.
+        """Claim the target for this process; return the unfinished export to continue, None for a new one.
 
         Raises:
-            ExportError: Another export is writing it (code ``export-running``), it holds something else
+            ExportError: Another export is writing there (code ``export-running``), the target holds something else
                 (``target-occupied``), or there is nothing to continue (``resume-refused``).
         """
         self._take(resume=resume)
@@ -87,12 +87,12 @@ class PartsTarget(ABC):
         return None
 
     def nothing(self, *, complete: bool = False) -> ExportError:
-        """Return the error that there is nothing to continue."""
+        """Return the error for a target with nothing to continue."""
         reason = f"the export in {self.name} is complete" if complete else f"{self.name} holds no unfinished export"
         return ExportError(reason, hint="export without --resume, into another folder", code="resume-refused")
 
     def ended(self) -> ExportError:
-        """Return the error of a worker whose export has ended, or was continued by another process."""
+        """Return the error for a worker whose export has ended, or is continued by another process."""
         hint = "nothing is to be done: what replaced this part, or removed it, is as it should be"
         return ExportError(f"the export in {self.name} no longer needs this part", hint=hint, code="export-running")
 
@@ -108,7 +108,7 @@ class PartsTarget(ABC):
 
     @property
     def notes(self) -> list[Note]:
-        """What the user should know about the target."""
+        """Notes on the target for the user."""
         return []
 
     @abstractmethod
@@ -117,11 +117,11 @@ class PartsTarget(ABC):
 
     @abstractmethod
     def _others(self) -> list[str]:
-        """Return the names in the target, without what claims it."""
+        """Return the names in the target, without those of claims."""
 
     @abstractmethod
     def _read_plan(self) -> bytes:
-        """Return the plan. Raises OSError."""
+        """Return the bytes of the recorded plan. Raises OSError."""
 
     @abstractmethod
     def begin(self, split: Split) -> None:
@@ -133,7 +133,7 @@ class PartsTarget(ABC):
 
     @abstractmethod
     def size(self, name: str) -> int:
-        """Return the bytes of a part as this process sees it; -1 if it is not there."""
+        """Return the size of a part in bytes, as this process sees it; -1 if it is not there."""
 
     @abstractmethod
     def done(self, split: Split) -> dict[int, PartResult]:
@@ -157,7 +157,7 @@ class PartsTarget(ABC):
 
     @abstractmethod
     def leave(self) -> None:
-        """Release the target; leave nothing of an export that wrote nothing."""
+        """Release the target; remove a folder that this export made if nothing was written to it."""
 
     @abstractmethod
     def unfinished(self) -> bool:
@@ -167,10 +167,10 @@ class PartsTarget(ABC):
     def confirm(self, claim: str) -> None:
         """Check in a worker that the export goes on, before a part gets its name.
 
-        A worker that a lost or killed coordinator left behind would else replace a part of a later export.
+        Otherwise, a worker whose coordinator was killed could replace a part of a later export.
 
         Args:
-            claim: That of the coordinator.
+            claim: The coordinator's claim.
 
         Raises:
             ExportError: The export has ended, or another process has the target.
@@ -181,7 +181,7 @@ class PartsTarget(ABC):
         """Write a file and remove it, in a worker.
 
         Args:
-            claim: That of the coordinator.
+            claim: The coordinator's claim.
 
         Raises:
             ExportError: This process cannot write here, or has another target under this name.

@@ -1,4 +1,4 @@
-"""Choosing the target of an export in parts by its path or URL."""
+"""The choice of the target of an export in parts, by its path or URL."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def parts_target(to: Path | str) -> PartsTarget:
 
 
 def unfinished(to: Path | str) -> bool:
-    """Return whether a target holds an export in parts that may be continued; false if it cannot be read."""
+    """Return whether a target holds an export in parts that may be continued; False if it cannot be read."""
     try:
         return parts_target(to).unfinished()
     except DragomanError:

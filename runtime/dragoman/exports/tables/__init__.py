@@ -1,4 +1,4 @@
-"""Arrow tables from exported rows: types from the description, values whole or set aside, never changed."""
+"""Arrow tables from exported rows: the object's description gives the types, and no value is changed to fit."""
 
 from dragoman_api.arrow.schema import without_leaves
 

@@ -1,4 +1,4 @@
-"""Blocks of exported rows to Arrow record batches: a compiled decoder takes what it can, the rest goes one by one."""
+"""Converts blocks of exported rows to Arrow record batches, by a compiled decoder and row by row where that fails."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NOTED = 50
 """Maximum number of columns with a note of their own."""
 
 _SPELLED = (pa.string(), pa.int64(), pa.uint64(), pa.float64(), pa.bool_())
-"""Types of values that are decoded as they are stored; others are read again where their text is wanted."""
+"""Types of values that keep their text when they are decoded; others are read again where it is needed."""
 
 _ZEROS = (0, [0])  # perhaps stored as -0
 
@@ -35,29 +35,30 @@ _SHOWN = 60  # characters of a value in an error
 _LISTS_HINT = "if they are arrays, name the column in `lists`: all its values are lists then"
 
 _FEW = 32
-"""A block that has one misfit in fewer rows is worth a change of the decoder."""
+"""The number of rows per misfit below which a change of the decoder pays off."""
 
 _LOOKS, _CHANGES = 64, 8
-"""So many of these rows are looked at for a change, and with the last of so many changes all columns become text."""
+"""The number of rows looked at for a change, and the number of changes; with the last, all columns become text."""
 
 
 _LESSONS = 8
-"""So many times keys without a column are learned; after that, rows with new ones are read one by one."""
+"""How many times keys without a column are learned; after that, rows with new ones are read one by one."""
 
 Misfits = list[dict[int, bytes]]
-"""For each column the JSON texts that do not fit, by the number of their row."""
+"""The JSON texts that do not fit, for each column by the number of their row."""
 
 
 class TableReader:
-    """Makes record batches of blocks of lines.
+    """Converts blocks of lines to record batches.
 
-    A value that does not fit its column's type is null there; the last column of its row holds it as it is stored. It
-    also holds what a list of one does not stand for, in a column of lists of which a row may hold one value alone.
+    A value that does not fit its column's type is null there; the last column of its row holds it as it is stored. In a
+    column of lists, a list of one stands either for an array of one value or for a single value; the last column also
+    holds the other of the two.
 
     Attributes:
         schema: The schema of all batches.
-        rows: Number of rows so far.
-        misfits: Number of values so far that do not fit, for each column.
+        rows: The number of rows so far.
+        misfits: The number of values so far that do not fit, for each column.
     """
 
     def __init__(
@@ -68,13 +69,13 @@ class TableReader:
         strict: bool = False,
         keys: RowKeys | None = None,
     ) -> None:
-        """Choose the types.
+        """Choose the types of the columns.
 
         Args:
             columns: The columns of the table.
             described: All columns of the object.
-            strict: Refuse a value that does not fit.
-            keys: Counts what no column shows; None for columns that a caller named.
+            strict: Refuse a value that does not fit its column's type.
+            keys: Counts the fields that no column shows; None if a caller named the columns.
         """
         self._columns = table_columns(columns, described=described)
         self._strict = strict
@@ -92,7 +93,7 @@ class TableReader:
         self.rows = 0
 
     def go_on(self, rows: int, misfits: Sequence[int]) -> None:
-        """Count on after rows that an earlier reader made batches of."""
+        """Continue the counts after rows that an earlier reader converted."""
         self.rows = rows
         self.misfits = list(misfits) or self.misfits
 
@@ -105,7 +106,7 @@ class TableReader:
 
     @property
     def notes(self) -> list[Note]:
-        """What did not fit so far, one note for each column, and what no column shows."""
+        """Notes on the values so far that do not fit, one for each column, and on fields that no column shows."""
         numbers = [at for at, count in enumerate(self.misfits) if count]
         notes = []
         for at in numbers[:NOTED]:
@@ -120,10 +121,10 @@ class TableReader:
         return [*notes, *(self._keys.left_out.notes() if self._keys is not None else ())]
 
     def read(self, block: bytes) -> pa.RecordBatch:
-        """Make a batch of whole lines.
+        """Convert whole lines to one batch.
 
         Raises:
-            ExportError: A line is not a JSON object; or a value does not fit, code ``values-misfit``, if strict.
+            ExportError: A line is not a JSON object; or, if strict, a value does not fit (code ``values-misfit``).
         """
         try:
             return self._read(block)
@@ -158,9 +159,9 @@ class TableReader:
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
     def _decode(self, lines: _Lines) -> tuple[list[list[Any]], list[int]]:
-        """Decode what the decoder takes; return the values of each column, and the numbers of the rows that are left.
+        """Decode the rows that the decoder takes; return the values of each column, and the numbers of the other rows.
 
-        Where many rows are left, the columns that are the reason become text for the decoder, from then on.
+        If there are many other rows, the columns that are the reason become text for the decoder from then on.
         """
         while self._decoder is not None:
             values, left, missed = self._decoder.decode(lines.block)
@@ -181,7 +182,7 @@ class TableReader:
         return [[None] * lines.count for _ in self._columns], rows
 
     def _learn(self, lines: Iterable[bytes]) -> bool:
-        """Let the decoder take keys without a column, which it counts; return whether it is a new one."""
+        """Let the decoder take and count the keys without a column; return whether the decoder is a new one."""
         if self._keys is None or self._keys.left_out.full or self._lessons == _LESSONS:
             return False
         unknown: set[UnknownKey] = set()
@@ -196,7 +197,7 @@ class TableReader:
         return True
 
     def _count(self, lines: _Lines, left: Sequence[int], missed: dict[int, set[UnknownKey]]) -> None:
-        """Count what no column shows: of the rows left, and of those that the decoder took."""
+        """Count the fields that no column shows: in the rows that the decoder left, and in those that it took."""
         if self._keys is None:
             return
         alone = {*left, *(at for at, unknown in missed.items() if DOUBTFUL in unknown)}
@@ -210,7 +211,7 @@ class TableReader:
             self._decoder = self._compile()
 
     def _misfitting(self, lines: Iterable[bytes]) -> set[int]:
-        """Return the numbers of the columns that hold what does not fit."""
+        """Return the numbers of the columns that hold values that do not fit."""
         misfits: Misfits = [{} for _ in self._columns]
         for line in lines:
             for number, raw in enumerate(self._reader.read(line)):
@@ -220,7 +221,7 @@ class TableReader:
         return {number for number, column_misfits in enumerate(misfits) if column_misfits}
 
     def _value(self, number: int, raw: bytes | None, at: int, misfits: Misfits) -> Any:
-        """Return one JSON text as `ArrowKind.build` takes it; if it does not fit, None, and add it to the misfits."""
+        """Return the value of a JSON text for `ArrowKind.build`; None, and a misfit, if it does not fit."""
         if raw is None:
             return None
         try:
@@ -230,7 +231,7 @@ class TableReader:
             return None
 
     def _mend_texts(self, number: int, texts: list[Any], done: Container[int], misfits: Misfits) -> None:
-        """Replace a column's JSON texts by values as `ArrowKind.build` takes them, or None."""
+        """Replace a column's JSON texts by values for `ArrowKind.build`; None for those that do not fit."""
         begins, aside = self._columns[number].begins, misfits[number]
         for at, text in enumerate(texts):
             if text is None or at in done:
@@ -241,7 +242,7 @@ class TableReader:
                 texts[at], aside[at] = None, text
 
     def _array(self, number: int, values: list[Any]) -> pa.Array | list[int]:
-        """Make an array of a column's values, mended if needed, or return the numbers of those that do not fit."""
+        """Return an Arrow array of a column's values, or the numbers of the rows whose values do not fit."""
         kind = self._columns[number].kind
         try:
             return kind.build(values)
@@ -257,7 +258,7 @@ class TableReader:
         return bad or kind.build(values)
 
     def _asides(self, values: Sequence[Sequence[Any]], lines: _Lines) -> Misfits:
-        """Return what lists of one do not stand for, as it is stored."""
+        """Return the values for which a list of one does not stand, as they are stored."""
         asides: Misfits = [{} for _ in self._columns]
         for number in self._many:
             column = self._columns[number]
@@ -320,5 +321,5 @@ class _Lines:
 
     @property
     def count(self) -> int:
-        """Number of lines."""
+        """The number of lines."""
         return self.block.count(b"\n")

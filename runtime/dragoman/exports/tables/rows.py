@@ -1,4 +1,4 @@
-"""A compiled decoder for whole rows: lines of JSON to the values of each column, without an object per member."""
+"""A compiled decoder for whole rows: from lines of JSON to the values of each column, without an object per member."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from dragoman_api.kit.left_out import ShownKeys
 
 UnknownKey = tuple[tuple[str, ...], str]
-"""A key that no column shows, after the members that lead to its object."""
+"""A key that no column shows, after the names of the members that lead to its object."""
 
 DOUBTFUL: UnknownKey = ((), "")
-"""Stands for keys of a row that must still be looked for."""
+"""Stands for a row whose keys without a column must still be looked for."""
 
 _NEVER = Annotated[str, msgspec.Meta(min_length=1, max_length=0)]
-"""Takes no value: a row that has the member is refused."""
+"""A type that takes no value: a row that has the member is refused."""
 
 
 class _Whole:
-    """A member that stays JSON text: the columns in it, by number, name and arrays."""
+    """A member that stays JSON text, with the number, the name and the arrays of each column in it."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -58,16 +58,16 @@ class _Whole:
 
 
 class _Node:
-    """An object on the way to columns.
+    """An object on the path to columns.
 
     Attributes:
-        names: The member behind each attribute of a decoded object.
-        parts: What each member holds: a column's number, an object, or several columns that are found one by one.
-        refused: Members that would have to be looked at first: a dotted name is looked up as one name, then as a path.
-        array: It is an array of such objects.
-        way: The members that lead to it.
-        keys: Counts keys without a column: an object that has one is refused, unless it was learned; None for no count.
-        learned: Such keys, which the decoder takes.
+        names: The name of the member behind each attribute of a decoded object.
+        parts: The content of each member: a column's number, an object, or several columns that are found one by one.
+        refused: Members whose presence would change how a dotted name is read: first as one name, then as a path.
+        array: The member is an array of such objects.
+        way: The members that lead to the object.
+        keys: Counts keys without a column: an object with an unlearned one is refused; None for no count.
+        learned: Keys without a column that the decoder takes.
     """
 
     def __init__(self, way: tuple[str, ...] = (), keys: RowKeys | None = None) -> None:
@@ -142,7 +142,7 @@ class _Node:
         )
 
     def learn(self, learned: Collection[UnknownKey], *, array: bool = False) -> None:
-        """Take keys without a column, but for those in arrays, whose values do not stand for rows."""
+        """Take keys without a column, except those in arrays, whose objects do not stand for rows."""
         array |= self.array
         if not array:
             self.learned = sorted(key for way, key in learned if way == self.way and key not in self.parts)
@@ -153,8 +153,8 @@ class _Node:
     def gather(self, objects: list[Any], column_values: list[list[Any]], missed: dict[int, set[UnknownKey]]) -> None:
         """Add the columns' values in decoded objects to `column_values`, by the columns' numbers.
 
-        Add the learned keys that the objects have to `missed`, by the numbers of the objects, and `DOUBTFUL` for those
-        that may hold more that no column shows.
+        Add the learned keys that the objects have to `missed`, by the numbers of the objects, and `DOUBTFUL` for
+        objects that may hold more keys without a column.
         """
         for at, name in enumerate(self.learned):
             get = attrgetter(f"u{at}")
@@ -194,10 +194,10 @@ class _Node:
 
 
 class RowDecoder:
-    """Decodes lines.
+    """Decodes lines of rows.
 
     Attributes:
-        texts: Numbers of the columns whose values stay JSON text.
+        texts: The numbers of the columns whose values stay JSON text.
     """
 
     def __init__(
@@ -208,14 +208,14 @@ class RowDecoder:
         keys: RowKeys | None = None,
         learned: Collection[UnknownKey] = (),
     ) -> None:
-        """Compile.
+        """Compile the decoder.
 
         Args:
-            columns: The columns.
-            wary: Numbers of the columns that often hold what does not fit. All that begin with the same name stay JSON
-                text, and the decoder takes the row.
+            columns: The columns of the table.
+            wary: The numbers of the columns that often hold values that do not fit. All columns that begin with the
+                same name stay JSON text, so that the decoder takes the row.
             keys: Counts keys without a column; None for no count.
-            learned: Such keys, which the decoder takes; rows with others it leaves.
+            learned: Keys without a column that the decoder takes; it leaves rows with others.
 
         Raises:
             ValueError, TypeError: No decoder finds these columns; read them value by value.
@@ -240,11 +240,11 @@ class RowDecoder:
         """Decode rows.
 
         Args:
-            block: Whole lines.
+            block: Whole lines, one for each row.
 
         Returns:
-            The values of each column; the numbers of the rows that it cannot decode, whose values are None; and by
-            their numbers the learned keys of rows, `DOUBTFUL` for a row that may hold more.
+            The values of each column; the numbers of the rows that the decoder cannot take, whose values are None; and
+            the learned keys by the numbers of the rows that have them, `DOUBTFUL` for a row that may hold more.
         """
         decoder, left = self._decoder, []
         try:
