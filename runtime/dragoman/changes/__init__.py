@@ -1,4 +1,4 @@
-"""Change files: read, planned as a whole, applied in parts, and undone."""
+"""Change files: they are read and planned as a whole, applied in parts, and undone."""
 
 from .files import ChangeFile
 from .sets import ChangeReport, ChangeSet, LineOutcome

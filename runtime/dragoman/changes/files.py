@@ -1,4 +1,4 @@
-"""Change files: one JSON object per change and line, parsed, written, and kept while in use."""
+"""Change files: one JSON object per line and change; how they are parsed, written, and kept while in use."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 RowChange = Insert | Update | Delete
 
 LINE_BYTES = 3 << 20
-"""Maximum bytes of one line."""
+"""Maximum size of a line, in bytes."""
 
 MAX_LINES = 1_000_000
-"""Maximum lines of one file; some 150 bytes of memory are kept for each."""
+"""Maximum number of lines of a file; each takes some 150 bytes of memory."""
 
 CHUNK_LINES = 2_000
-"""Lines that are planned, and sent, together; changes of one row always are."""
+"""The number of lines that are planned and sent together; changes of one row always are."""
 
 CHUNK_BYTES = 8 << 20
 _SHOWN = 100  # number of faults listed one by one
@@ -40,7 +40,7 @@ _Id = Annotated[str, Meta(min_length=1)] | int | Base64 | Annotated[list[str | i
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True, tag_field="op"):
-    """Fields of every line: the object, and what the server needs beyond the id to locate the row."""
+    """The fields of every line: the object, and what the server needs besides the id to find the row."""
 
     object: Annotated[_Name, Meta(description="The index or collection; for rows that were read, the concrete one.")]
     routing: Annotated[str | None, Meta(description="What the server needs besides the id: a routing or a tenant.")] = (
@@ -90,7 +90,7 @@ def read_line(data: bytes) -> RowChange:
     """Read one line.
 
     Raises:
-        ValueError: The line is not a change; the text says why.
+        ValueError: The line is not a change; the message says why.
     """
     try:
         line = _decoder.decode(data)
@@ -151,7 +151,7 @@ def write_line(change: RowChange) -> bytes:
 
 
 def _fits(document: str) -> bool:
-    """Return whether a document fits a line as it is: one line of JSON, and no JSON text, which would be unpacked."""
+    """Return whether a document fits a line as it is: JSON on one line, and no JSON string, which would be unpacked."""
     if "\n" in document or "\r" in document or document.startswith('"'):
         return False
     try:
@@ -172,18 +172,18 @@ def _row(change: RowChange) -> tuple[str, str | None]:
 
 
 Lines = list[tuple[int, RowChange]]
-"""Changes with the numbers of their lines."""
+"""Changes, each with the number of its line."""
 
 
 class ChangeFile:
     """A change file, read once, checked line by line, and kept as an unnamed copy that no process can change.
 
     Attributes:
-        name: The file's name as given.
+        name: The file's name, as the caller gave it.
         lines: The number of changes.
-        objects: The objects they change, with the first line of each.
+        objects: The objects of the changes, with the number of the first line of each.
         kinds: The number of changes of each kind, by object.
-        chunks: Places of the changes that are planned together, for `read`.
+        chunks: The places of the changes that are planned together, for `read`.
     """
 
     def __init__(self, path: Path, *, stdin: BinaryIO | None = None) -> None:
@@ -192,11 +192,11 @@ class ChangeFile:
         `check` reports faults in the lines.
 
         Args:
-            path: The file's path.
-            stdin: A stream to read instead.
+            path: The path of the file.
+            stdin: A stream to read instead of the file.
 
         Raises:
-            ConfigurationError: It cannot be read.
+            ConfigurationError: The file cannot be read.
         """
         self.name = str(path)
         self.lines = 0
@@ -224,7 +224,7 @@ class ChangeFile:
         self._spool.close()
 
     def fault(self, line: int, reason: str) -> None:
-        """Record a fault of a line that can be read."""
+        """Record a fault of a line that was read."""
         self._faults.append(f"{self.name}:{line}: {reason}")
 
     def _misread(self, line: int, reason: str) -> None:
@@ -235,7 +235,7 @@ class ChangeFile:
         """Refuse a file with bad lines.
 
         Args:
-            hint: The hint of the error if every line can be read; else it shows what a line looks like.
+            hint: The hint of the error if every line could be read; otherwise the hint shows what a line looks like.
 
         Raises:
             ConfigurationError: Some lines are bad; the error names all of them.
@@ -281,7 +281,7 @@ class ChangeFile:
             self._spool.write(data + b"\n")
 
     def read(self, places: array[int]) -> Lines:
-        """Read changes again."""
+        """Read the changes at these places again."""
         lines: Lines = []
         for at in range(0, len(places), 2):
             self._spool.seek(places[at + 1])

@@ -1,4 +1,4 @@
-"""Change sets: a change file, planned as a whole, then applied in parts, with an undo file."""
+"""Change sets: a change file is planned as a whole, then applied in parts, with an undo file."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ if TYPE_CHECKING:
     from .files import Lines
 
 AT_ONCE = 4
-"""Parts that are sent at the same time; each waits until searches see its rows."""
+"""The number of parts that are sent at the same time; each waits until searches see its rows."""
 
 TOO_LARGE = "plan-too-large"
-"""Code of the error of a driver that wants fewer changes in one plan."""
+"""The code of the error of a driver that wants fewer changes in one plan."""
 
 
 class LineOutcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,7 +67,7 @@ class ChangeReport(msgspec.Struct, kw_only=True):
         counts: The number of changes per status; contains every status.
         left: The lines that were not applied, in order.
         notes: Notes for the user.
-        undo: The file that reverts the applied changes, if any.
+        undo: The file that reverts the applied changes; None if there is none.
     """
 
     lines: int
@@ -85,7 +85,7 @@ class ChangeReport(msgspec.Struct, kw_only=True):
 
 
 class _Part(msgspec.Struct, frozen=True, kw_only=True):
-    """Changes that are sent together: the locations of the changes, their plan and their undo."""
+    """Changes that are sent together: their places in the file, their plan and their undo."""
 
     numbers: list[int]
     offset: int
@@ -97,15 +97,15 @@ class ChangeSet:
     """The changes of a file on an open connection: planned first, then applied. An async context manager.
 
     Args:
-        session: The connection.
-        path: The file's path.
-        stdin: A stream to read instead.
-        undo: Path of the undo file; an existing file is not overwritten.
-        progress: Called with the lines done and the total, first for planning, then for applying.
+        session: The open connection.
+        path: The path of the change file.
+        stdin: A stream to read instead of the file.
+        undo: The path of the undo file, which must not exist; None for no undo file.
+        progress: Called with the number of lines done and the total, first for planning, then for applying.
 
     Attributes:
         file: The changes.
-        refused: Lines that will not be sent; set by planning.
+        refused: The lines that will not be sent; set by planning.
         notes: Notes for the user before sending.
     """
 
@@ -236,7 +236,7 @@ class ChangeSet:
         return msgspec.structs.replace(plan, changes=[read_line(line) for line in rows.splitlines()])
 
     async def planned(self) -> AsyncIterator[PlannedRequest]:
-        """Return the exact requests that applying sends. Raises ConfigurationError if the change set is closed."""
+        """Yield the exact requests that `apply` sends. Raises ConfigurationError if the change set is closed."""
         self._check_open()
         for part in self._parts:
             for planned in (await to_thread.run_sync(self._load, part, limiter=self._one)).planned:
@@ -320,13 +320,13 @@ def _spelled(outcome: Outcome) -> str | None:
 
 
 def _not_sent(plan: Plan, error: DragomanError) -> list[Outcome]:
-    """Return the outcomes of a part that an error kept from being sent."""
+    """Return the outcomes of a part that could not be sent because of an error."""
     status = OutcomeStatus.REFUSED if isinstance(error, Refused) else OutcomeStatus.FAILED
     return _all(plan, status, f"not sent: {error.message}")
 
 
 def _unanswered(plan: Plan, error: DragomanError) -> list[Outcome]:
-    """Return the outcomes of a part that was handed over and has no answer."""
+    """Return the outcomes of a part that was sent but has no answer."""
     return _all(plan, OutcomeStatus.UNKNOWN, reason_of(error))
 
 

@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 
 
 class UndoFile:
-    """The file that reverts changes: complete on disk before the first change is sent.
+    """The file that reverts changes; it is complete on disk before the first change is sent.
 
-    At first its lines match a row only if its content is what the change leaves. Once the outcomes are known, they name
-    the rows' new guards, and lines of changes that were not applied are dropped.
+    At first, a line applies to a row only if the row's content is what the change leaves. Once the outcomes are known,
+    the lines name the rows' new guards, and lines of changes that were not applied are dropped.
 
     Attributes:
         path: The file's path.
         lines: The number of lines.
-        rows: The lines to keep in the end, with the row's place if known.
+        rows: The numbers of the lines to keep in the end, with the row's new place if it is known.
     """
 
     def __init__(self, path: Path) -> None:
@@ -54,7 +54,7 @@ class UndoFile:
         return ConfigurationError(f"{self.path} cannot be written: {error.strerror}", hint="nothing was applied")
 
     def add(self, undo: Sequence[Change]) -> None:
-        """Write the changes that restore rows."""
+        """Write the changes that restore the rows."""
         try:
             for change in undo:
                 self._file.write(write_line(change))  # type: ignore[arg-type]  # a drop has no undo
@@ -94,9 +94,9 @@ def undo_lines(plan: Plan, *, outcomes: Sequence[Outcome]) -> bytes:
     """Return the text of a change file that takes back what a plan changed; empty if there is nothing to take back.
 
     Args:
-        plan: Planned with `undo`.
-        outcomes: What `Session.apply` returned for it. A row of unknown outcome keeps its line, which matches the row
-            only as the plan would have left it.
+        plan: A plan that was made with `undo`.
+        outcomes: The result of `Session.apply` for the plan. A row of unknown outcome keeps its line, which applies to
+            the row only as the plan would have left it.
     """
     rows = [row for planned in plan.planned for row in planned.by_row]
     outcomes_by_change = {outcome.change: outcome for outcome in outcomes}

@@ -1,4 +1,4 @@
-"""Imports: the rows of a file, read block by block, written through the change path, and accounted for one by one."""
+"""Imports: the rows of a file are read block by block, written like any change, and each has an outcome."""
 
 from .checkpoints import unfinished
 from .copies import copy, make_pipe

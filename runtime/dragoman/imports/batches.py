@@ -1,4 +1,4 @@
-"""Batches: rows of a file that are planned and sent together, each id once."""
+"""Batches: rows of a file that are planned and sent together; no id occurs twice in one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .sources import ImportSource
 
 BATCH_BYTES = 5 << 19
-"""Bytes of the rows of one batch, about: they fit one request with what is said of each."""
+"""The approximate maximum size in bytes of a batch's rows, so that they fit into one request."""
 
 _SOME = 1_000  # skipped rows between two looks at whether the load was stopped
 _IN_DOUBT = (
@@ -39,10 +39,10 @@ class Entry(msgspec.Struct):
 
     Attributes:
         record: The row as it was read.
-        insert: The change that writes it.
-        doubt: An earlier attempt of this load may have written it.
-        sent: It is being sent.
-        noted: The change that takes it back is on disk.
+        insert: The change that writes the row.
+        doubt: An earlier attempt of this load may have written the row.
+        sent: The row is being sent.
+        noted: The change that takes the row back is on disk.
     """
 
     record: Record
@@ -58,12 +58,12 @@ class Entry(msgspec.Struct):
 
     @property
     def key(self) -> tuple[str, str | None] | None:
-        """What tells the row apart from others; None if the server makes its id."""
+        """The row's id, with its tenant or routing; None if the server makes the id."""
         return key_of(self.insert)
 
 
 def key_of(change: Change) -> tuple[str, str | None] | None:
-    """Return what tells the row of a change apart from others of its object; None if the server makes its id."""
+    """Return the id of a change's row, with its tenant or routing; None if the server makes the id."""
     if isinstance(change, Drop):
         return None
     row = change if isinstance(change, Insert) else change.key
@@ -76,10 +76,10 @@ class Batch(msgspec.Struct):
 
     Attributes:
         entries: The rows that have no outcome yet.
-        keys: The keys of all its rows.
-        rejections: Rows that are not sent.
-        read: The number of the file's rows up to here.
-        place: The bytes of the file that were read for them, and their digest.
+        keys: The keys of all rows of the batch.
+        rejections: The rows that are not sent.
+        read: The number of the file's rows up to the end of the batch.
+        place: The number of the file's bytes that were read for these rows, and their SHA-256 digest.
         last: No row follows.
     """
 
@@ -92,26 +92,26 @@ class Batch(msgspec.Struct):
 
 
 class Maker(Protocol):
-    """Makes inserts of records; see `DocumentInserts`, `RowInserts` and `FieldInserts`."""
+    """Turns records into inserts: `DocumentInserts`, `RowInserts` or `FieldInserts`."""
 
     def insert(self, record: Record) -> Insert:
-        """Return the insert of a record. Raises ValueError if it is none."""
+        """Return the insert for a record. Raises ValueError if the record holds no row."""
 
 
 class BatchReader:
-    """Cuts a file into batches, without the rows that an earlier run dealt with."""
+    """Divides a file into batches, without the rows that an earlier run settled."""
 
     def __init__(
         self, records: Iterator[Record], *, maker: Maker, rows: int, source: ImportSource | None, place: tuple[int, str]
     ) -> None:
-        """Begin.
+        """Prepare to read.
 
         Args:
             records: The file's rows.
-            maker: Makes inserts of them.
+            maker: Turns them into inserts.
             rows: The maximum number of rows of a batch.
-            source: Where the records come from; None if `place` does not change.
-            place: The bytes of the whole file and their digest, if it is not read from its beginning to its end.
+            source: The source of the records, which knows the current place; None if `place` stays the same.
+            place: The number of bytes of the whole file and their SHA-256 digest, if it is not read in order.
         """
         self._records, self._maker, self._rows = records, maker, rows
         self._source, self._place = source, place
@@ -121,14 +121,14 @@ class BatchReader:
         self._begun = False
 
     def go_on(self, read: int, *, doubt: list[Range], waiting: list[Range]) -> None:
-        """Leave out the first rows, but for those in doubt and those that were not sent."""
+        """Skip the first `read` rows, except those in doubt and those that were not sent."""
         self._known, self._doubt, self._waiting = read, Places(doubt), Places(waiting)
 
     def next(self) -> Batch | None:
         """Read the next batch; None at the end.
 
         Raises:
-            DragomanError: The file cannot be read on; all rows before that are in earlier batches.
+            DragomanError: The rest of the file cannot be read; all rows before it are in earlier batches.
         """
         if not self._begun:
             self._begun = True

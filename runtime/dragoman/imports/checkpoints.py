@@ -16,25 +16,25 @@ if TYPE_CHECKING:
 _MOST = 4 << 20  # bytes of a checkpoint
 
 Range = tuple[int, int]
-"""Numbers of the first and the last of some rows."""
+"""The numbers of the first and the last row of a range."""
 
 
 class LoadCheckpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is known of a load's rows on disk, before the next ones are sent.
+    """The state of a load's rows, on disk before the next ones are sent.
 
     Attributes:
         identity: Properties that another run must share to be the same load, by name.
-        read: The number of rows that were read; each has its outcome unless it is in one of the next two.
-        doubt: Rows that were sent, and of which no answer is on disk.
-        waiting: Rows that were certainly not sent.
-        bytes: The bytes of the file that were read for them.
-        sha256: Their digest in hexadecimal.
+        read: The number of rows that were read; all but those of the next two attributes have an outcome.
+        doubt: The rows that were sent, but have no answer on disk.
+        waiting: The rows that were certainly not sent.
+        bytes: The number of bytes of the file that were read for these rows.
+        sha256: The SHA-256 digest of these bytes, in hexadecimal.
         counts: The number of rows per outcome.
-        rejected: Bytes of the file of rejected rows.
-        undo: Bytes of the undo file.
-        undo_from: Where the lines begin among which those of all rows in doubt are.
-        started: When the load's first run began, UTC.
-        resumed: How often it was resumed.
+        rejected: The size of the file of rejected rows, in bytes.
+        undo: The size of the undo file, in bytes.
+        undo_from: The place in the undo file, in bytes, after which the lines of all rows in doubt are.
+        started: When the load's first run began: ISO 8601, in UTC.
+        resumed: How often the load was resumed.
     """
 
     version: Literal[1] = 1
@@ -60,7 +60,7 @@ def checkpoint_path(file: Path) -> Path:
 def read_checkpoint(file: Path) -> LoadCheckpoint | None:
     """Read the checkpoint of a file's load; None if it is missing, unreadable, or of another user.
 
-    Another user could have rows left out as done.
+    Another user could have rows skipped as if they were written.
     """
     try:
         return decode(files.read_plain(checkpoint_path(file), limit=_MOST, own=True), LoadCheckpoint)
@@ -89,7 +89,7 @@ def ranges(numbers: Iterable[int]) -> list[Range]:
 
 
 def merged(parts: Sequence[Range]) -> list[Range]:
-    """Return ranges in order, those that touch as one.
+    """Return the ranges in order, with those that touch merged.
 
     >>> merged([(5, 9), (1, 4), (20, 21)])
     [(1, 9), (20, 21)]
@@ -104,7 +104,7 @@ def merged(parts: Sequence[Range]) -> list[Range]:
 
 
 class Places:
-    """Answers for growing numbers whether they are in some ranges."""
+    """Tells for increasing numbers whether they lie in some ranges."""
 
     def __init__(self, parts: Sequence[Range]) -> None:
         self._left = merged(parts)

@@ -1,4 +1,4 @@
-"""Copies: an export that is loaded while it is read, through a pipe, so that neither side runs ahead of the other."""
+"""Copies: an export is loaded while it runs, through a pipe, so that neither side gets far ahead of the other."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def make_pipe() -> tuple[BinaryIO, BinaryIO]:
-    """Return the two ends of a pipe: the one that a load reads, and the one that an export writes."""
+    """Return the two ends of a pipe: the one that a load reads from, and the one that an export writes to."""
     reading, writing = os.pipe()
     return os.fdopen(reading, "rb", buffering=0), os.fdopen(writing, "wb", buffering=0)
 
@@ -38,15 +38,15 @@ async def copy(
     """Copy the rows of an object: export them into a pipe, and load them from it.
 
     Args:
-        load: The load, of format ``rows``, that reads the pipe.
-        pipe: From `make_pipe`; both ends are closed in the end.
+        load: The load, of format ``rows``, that reads from the pipe.
+        pipe: The result of `make_pipe`; both ends are closed in the end.
         source: The connection that the rows come from.
-        selection: Which of its rows.
+        selection: The rows to copy.
         target: The connection that receives them.
 
     Raises:
         ConfigurationError: The two connections have different types.
-        DragomanError: The export or the load failed; what was loaded until then is in the report of the load.
+        DragomanError: The export or the load failed; the report of the load counts the rows until then.
     """
     reader, writer = pipe
     failures: list[DragomanError] = []
@@ -87,7 +87,7 @@ async def copy(
 
 
 async def _columns_to_name(source: Session, name: str) -> tuple[str, ...] | None:
-    """Name the columns that an export holds only if they are named, such as vectors; None for none."""
+    """Return the columns that an export holds only if they are named, such as vectors; None if there are none."""
     columns = (await source.describe(name)).columns
     outer = [column for column in columns if len(column.path) == 1 and not column.is_key]
     return tuple(column.name for column in outer if column.written is not Written.NEVER) or None

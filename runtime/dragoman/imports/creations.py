@@ -1,4 +1,4 @@
-"""Objects that are made for a load: planned by the driver, and sent like any request of a console."""
+"""Objects that are created for a load: the driver plans the request, which is sent like one of a console."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from .records import Record
 
 SAMPLES = 200
-"""Rows that show a driver what the object has to hold."""
+"""The number of rows that show a driver what the object has to hold."""
 
 _SAID = 1_000  # characters of a server's answer in a message
 
 
 async def described(session: Session, name: str, *, missing: bool) -> Description | None:
-    """Describe an object; None if it does not exist and may be missing."""
+    """Describe an object; return None if it does not exist and may be missing."""
     try:
         return await session.describe(name)
     except ObjectNotFoundError:
@@ -37,7 +37,7 @@ async def described(session: Session, name: str, *, missing: bool) -> Descriptio
 
 
 def sampled(records: Iterable[Record], wishes: Wishes, *, rows: bool) -> list[str]:
-    """Return rows as texts that show what they hold: renamed as they will be, and without those that are unreadable."""
+    """Return rows as JSON texts, with the new names of their columns; unreadable rows are left out."""
     maker, texts = DocumentInserts(wishes, Description(object=wishes.object, columns=[])), []
     for record in records:
         with suppress(ValueError, RecursionError):
@@ -51,11 +51,11 @@ def sampled(records: Iterable[Record], wishes: Wishes, *, rows: bool) -> list[st
 
 
 async def plan_object(session: Session, new: NewObject) -> PlannedRequest:
-    """Return the request that makes an object.
+    """Return the request that creates an object.
 
     Raises:
-        UnsupportedOperationError: The driver makes no objects.
-        QueryError: It cannot make this one.
+        UnsupportedOperationError: The driver creates no objects.
+        QueryError: The driver cannot create this one.
     """
     plan = await session.plan(new=new)
     if not plan.planned:
@@ -67,11 +67,11 @@ async def plan_object(session: Session, new: NewObject) -> PlannedRequest:
 
 
 async def make_object(session: Session, name: str, planned: PlannedRequest) -> None:
-    """Send the request that makes an object; guards see it as a write.
+    """Send the request that creates an object; guards see it as a write.
 
     Raises:
-        QueryError: The server refused it.
-        DragomanError: A guard vetoed it, or no answer came.
+        QueryError: The server refused the request.
+        DragomanError: A guard vetoed the request, or no answer came.
     """
     answer = await session.execute(ConsoleRequest(request=planned.request, writes=True))
     if answer.failed or not 200 <= answer.status < 300:

@@ -1,4 +1,4 @@
-"""Formats of files to import: chosen by the option, the manifest of an export, or the file's ending."""
+"""Formats of files to import, chosen by the option, the manifest of an export, or the ending of the file's name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FORMATS = ("documents", "ndjson", "json", "rows", "csv", "tsv", "bulk", "parquet")
-"""What `--format` takes: the formats of an export, read back."""
+"""The values of `--format`: the formats of an export that an import reads back."""
 
 _MOST = 1 << 20  # bytes of a manifest
 
@@ -24,7 +24,7 @@ class _Noted(msgspec.Struct):
 
 
 class ExportManifest(msgspec.Struct):
-    """What an import reads of the manifest of an export, which may be written by anyone.
+    """The fields that an import reads of an export's manifest, which anyone may have written.
 
     Attributes:
         format: The name of the file's format, as ``csv``.
@@ -38,22 +38,22 @@ class ExportManifest(msgspec.Struct):
 
     @property
     def escaped(self) -> bool:
-        """Whether formulas in the file got an apostrophe."""
+        """Whether the export put an apostrophe before formulas."""
         return any(note.code == "formulas-escaped" for note in self.notes)
 
 
 def choose(path: Path | None, *, format: str | None) -> tuple[str, str | None]:  # noqa: A002 - the option's name
-    """Choose a format, and say how the file's name says that it is compressed.
+    """Choose the format of a file, and the compression that its name stands for.
 
     Args:
         path: The file; None for standard input.
-        format: What the caller says.
+        format: The format that the caller named; None to find it out.
 
     Returns:
         The format, and ``gzip``, ``bzip2``, ``zstd`` or None.
 
     Raises:
-        ConfigurationError: There is no such format, or nothing says which one it is.
+        ConfigurationError: There is no such format, or neither a manifest nor the name tells the format.
     """
     if format is not None and format not in FORMATS:
         raise ConfigurationError(f"unknown format {format!r}", hint=f"use one of: {', '.join(FORMATS)}")
@@ -74,7 +74,7 @@ def choose(path: Path | None, *, format: str | None) -> tuple[str, str | None]: 
 
 
 def read_manifest(path: Path) -> ExportManifest | None:
-    """Return the manifest beside an exported file; None if there is none, or if it is about another file."""
+    """Return the manifest beside an exported file; None if there is none, or it does not fit the file."""
     try:
         data = files.read_plain(path.with_name(f"{path.name}.manifest.json"), limit=_MOST)
         manifest = msgspec.json.decode(data, type=ExportManifest)

@@ -1,4 +1,4 @@
-"""Records to inserts: by the form of the file, and by what the object's columns are."""
+"""Conversion of records to inserts, by the form of the file and the columns of the object."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ _encoder = msgspec.json.Encoder()
 
 
 class Wishes(msgspec.Struct, frozen=True, kw_only=True):
-    """What a caller wants of each row.
+    """The wishes of a caller for every row.
 
     Attributes:
         object: The object that receives the rows.
         id: The column whose value becomes the row's id; None to take the file's own ids, or the server's.
         renamed: New names of columns by their old ones; an empty name leaves the column out.
-        replace: A row may replace an existing row.
-        tenant: The tenant that receives the rows; None for what each row says.
+        replace: A row may replace an existing row with the same id.
+        tenant: The tenant that receives the rows; None for the tenant that each row names.
     """
 
     object: str
@@ -53,7 +53,7 @@ class Wishes(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _id(value: object, column: str) -> str:
-    """Return the id that a value spells. Raises ValueError if no row has such an id."""
+    """Return the id that a value stands for. Raises ValueError if no row can have such an id."""
     if isinstance(value, Raw):
         data = bytes(value)
         value = _text.decode(data) if data[:1] == b'"' else int(data) if data.lstrip(b"-").isdigit() else None
@@ -71,7 +71,7 @@ class DocumentInserts:
         self._plain = wishes.id is None and not wishes.renamed
 
     def insert(self, record: Record) -> Insert:
-        """Return the insert of a record. Raises ValueError if it is none."""
+        """Return the insert for a record. Raises ValueError if the record holds no row."""
         wishes, data = self._wishes, record.data
         assert isinstance(data, bytes)
         return self.made(data, wishes.tenant)
@@ -80,7 +80,7 @@ class DocumentInserts:
         self, data: bytes, tenant: str | None, *, id: str | None = None, routing: str | None = None,  # noqa: A002
         values: Mapping[str, Any] | None = None, renamed: Mapping[str, str] | None = None,
     ) -> Insert:  # fmt: skip
-        """Return the insert of a document; what stays as it is, the driver checks. Raises ValueError if it is none."""
+        """Return the insert for a document; the driver checks its JSON. Raises ValueError if it is no JSON object."""
         wishes = self._wishes
         renamed = wishes.renamed if renamed is None else renamed
         if self._plain:
@@ -124,19 +124,20 @@ def _at(members: Members, name: str) -> Raw | None:
 
 
 class RowInserts:
-    """Lines that hold a row with its id and what else the server keeps beside the document, as an export writes them.
+    """Lines that hold a row with its id and what the server keeps beside the document, as an export writes them.
 
-    `Column.path` says where each column lies in them. A member ``routing`` or ``_routing``, and one ``tenant``, are
-    those of an insert. In bulk lines, the first of two holds the id and the routing. `RowPlaces` settles the others.
+    `Column.path` says where each column lies in a line. The members ``routing`` or ``_routing``, and ``tenant``, become
+    those of the insert. In bulk files, the first of two lines holds the id and the routing. `RowPlaces` decides on the
+    other members.
     """
 
     def __init__(self, wishes: Wishes, description: Description, *, tenants: bool, copied: bool = False) -> None:
-        """Prepare.
+        """Prepare to convert rows.
 
         Args:
-            wishes: What the caller wants.
+            wishes: The wishes of the caller.
             description: The object that receives the rows.
-            tenants: The driver knows tenants.
+            tenants: The driver has tenants.
             copied: The caller named the object that the rows come from, so no note repeats it.
         """
         self._wishes = wishes
@@ -152,11 +153,11 @@ class RowInserts:
 
     @property
     def notes(self) -> list[Note]:
-        """What was left out of the rows so far."""
+        """Notes on what was left out of the rows so far."""
         return [note for note in self._settler.left_out.notes() if not (self._copied and note.code == OTHERS)]
 
     def insert(self, record: Record) -> Insert:
-        """Return the insert of a record. Raises ValueError if it is none."""
+        """Return the insert for a record. Raises ValueError if the record holds no row."""
         assert isinstance(record.data, bytes)
         action, line, document = record.data.partition(b"\n")
         members = object_of(action)
@@ -203,11 +204,11 @@ def _word(value: Raw | None) -> str | None:
 
 
 class FieldForm(msgspec.Struct, frozen=True):
-    """What is known of the fields of a file whose values are spelled as texts.
+    """The spelling of the fields of a file whose values are texts.
 
     Attributes:
         exact: The file is an export and unchanged, so that each text is spelled as the export spells it.
-        escaped: Formulas in it got an apostrophe.
+        escaped: The export put an apostrophe before formulas.
     """
 
     exact: bool = False
@@ -218,10 +219,10 @@ _KEPT = "the server keeps it itself"
 
 
 class FieldInserts:
-    """Rows of a table, whose values are typed by the object's columns; an empty field is left out.
+    """Rows of a table, whose values get the types of the object's columns; an empty field is left out.
 
     Attributes:
-        left_out: Columns of the file that no change can write, each with the reason.
+        left_out: The columns of the file that no change can write, each with the reason.
     """
 
     def __init__(
@@ -230,10 +231,10 @@ class FieldInserts:
         """Match the file's columns with the object's.
 
         Args:
-            wishes: What the caller wants of each row.
-            description: The object's columns.
-            names: Those of the file.
-            spelled: The fields are texts that spell values; None for values.
+            wishes: The wishes of the caller.
+            description: The object that receives the rows.
+            names: The names of the file's columns.
+            spelled: The spelling of fields that are texts; None if they are values.
 
         Raises:
             ConfigurationError: A column of the file does not exist.
@@ -279,7 +280,7 @@ class FieldInserts:
         self._key = [] if wishes.id is not None else [name for _, name in self._named if name in key]
 
     def _parted_columns(self, names: Sequence[str]) -> list[tuple[int, dict[str, str]]]:
-        """Return the columns of the file whose values are objects of which `--map` takes parts, and these names."""
+        """Return the columns whose values are objects of which `--map` takes parts, and the parts' new names."""
         renames_by_column: dict[str, dict[str, str]] = {}
         for old, new in self._wishes.renamed.items():
             if old in names:
@@ -293,7 +294,7 @@ class FieldInserts:
         return [(names.index(name), parts) for name, parts in renames_by_column.items()]
 
     def insert(self, record: Record) -> Insert:
-        """Return the insert of a record. Raises ValueError if it is none."""
+        """Return the insert for a record. Raises ValueError if the record holds no row."""
         wishes, data = self._wishes, record.data
         assert isinstance(data, list)
         typed = data if self._fields is None else self._fields.typed(data, plain=record.plain)
@@ -310,7 +311,7 @@ class FieldInserts:
         return Insert(wishes.object, values, id_, replace=wishes.replace and has_id, tenant=wishes.tenant)
 
     def _moved(self, data: Sequence[Any]) -> dict[str, Any]:
-        """Return the values that `--map` takes out of objects, or puts into one."""
+        """Return the values that `--map` takes out of objects or puts into one, by column."""
         gathered, columns = Gathered(), Members()
         for at, place in self._placed:
             if data[at] is not None:
@@ -331,7 +332,7 @@ class FieldInserts:
 
 
 def _json(value: Any, column: str) -> Raw:
-    """Return a value that is JSON. Raises ValueError if it is none."""
+    """Return the JSON of a value. Raises ValueError if the value is not JSON."""
     text = str(value) if isinstance(value, str) else encode(value)
     try:
         return decode(text, Raw)
@@ -344,15 +345,15 @@ def _unchanged(value: Any) -> Any:
 
 
 class _Fields:
-    """Reads the fields of rows by their columns; what does not depend on a row is found out once."""
+    """Reads the fields of rows by their columns; what does not depend on a row is computed once."""
 
     def __init__(self, fields: Sequence[tuple[int, str]], columns: Mapping[str, Column], form: FieldForm) -> None:
-        """Plan.
+        """Choose a reader for each field.
 
         Args:
-            fields: The number of each field that is read, and the name of its column.
-            columns: The columns of the object.
-            form: What is known of the fields.
+            fields: The number of each field that is read, from 0, and the name of its column.
+            columns: The columns of the object, by name.
+            form: The spelling of the fields.
         """
         self._bare = not form.escaped
         self._scalars: list[int] = []  # most of their fields are numbers and booleans: they are read together
@@ -382,7 +383,7 @@ class _Fields:
         """Return the values of the fields of a row.
 
         Args:
-            data: The fields, None for nothing.
+            data: The fields; None for an empty one.
             plain: No field is `Quoted`, and none begins like JSON that is an array, an object or a text.
         """
         always, looked = self._always, self._digits if plain else self._looked
@@ -405,12 +406,12 @@ class _Fields:
 
 
 def _picker(places: Sequence[int]) -> Callable[[Sequence[Any]], Sequence[Any]]:
-    """Return what picks the fields at some places."""
+    """Return a function that picks the fields at these places."""
     return itemgetter(*places) if len(places) > 1 else lambda data: [data[at] for at in places]
 
 
 def _reader(column: Column | None, form: FieldForm) -> Callable[[str], Any]:
-    """Return what reads the fields of a column; those of a key are the text of the id."""
+    """Return a function that reads the fields of a column; a field of the key is the text of the id."""
     if column is not None and column.is_key:
         return (lambda field: str(unescaped(field))) if form.escaped else str
     read = spelling_of(column).reader(exact=form.exact)
@@ -425,7 +426,7 @@ def _reader(column: Column | None, form: FieldForm) -> Callable[[str], Any]:
 
 
 def _exists(name: str, columns: Mapping[str, Column]) -> bool:
-    """Return whether a column exists, or is a key of one that takes any."""
+    """Return whether a column exists, or is a key of a column that takes any keys."""
     parts = name.split(".")
     return any(".".join(parts[:end]) in columns for end in range(len(parts), 0, -1))
 

@@ -1,4 +1,4 @@
-"""The ledger of a load: what is on disk about each row before the next ones are sent."""
+"""The ledger of a load: the state of each row is on disk before the next ones are sent."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ class Ledger:
         read: The number of rows that were read.
         resumed: How often the load was resumed.
         rejected: The file of rejected rows.
-        earlier: The checkpoint of an earlier run that is continued.
+        earlier: The checkpoint of the earlier run that this one continues; None for a new load.
     """
 
     def __init__(self, file: Path, *, keeps: bool, undo: Path | None, stream: BinaryIO | None = None) -> None:
-        """Prepare.
+        """Prepare; nothing is opened.
 
         Args:
-            file: The file that is loaded; for a stream, the name that stands for it.
-            keeps: A checkpoint is kept, so that the load can be resumed.
-            undo: The file that receives the undo of each row.
-            stream: The stream that is loaded instead.
+            file: The path of the file that is loaded; for a stream, a name that stands for it.
+            keeps: Keep a checkpoint, so that the load can be resumed.
+            undo: The file that receives the undo of each row; None for no undo.
+            stream: The stream that is loaded instead of the file.
         """
         self._file, self._keeps, self._undo_path, self._stream = file, keeps, undo, stream
         self.counts = no_counts()
@@ -73,11 +73,11 @@ class Ledger:
     # opening
 
     def open(self, identity: dict[str, Any], *, resume: bool) -> None:
-        """Take the load over, or begin it.
+        """Begin the load, or continue an earlier run.
 
         Raises:
-            ConfigurationError: It runs already, was interrupted before, cannot be resumed (code ``resume-refused``), or
-                a file beside it cannot be written.
+            ConfigurationError: The load is running, was interrupted before, or cannot be resumed (code
+                ``resume-refused``); or a file beside the loaded one cannot be written.
         """
         self._identity = identity
         if self._keeps:
@@ -103,10 +103,10 @@ class Ledger:
             self._place, self._started = (checkpoint.bytes, checkpoint.sha256), checkpoint.started
 
     def _read_undo(self, path: Path, checkpoint: LoadCheckpoint) -> int:
-        """Note the rows whose undo is on disk already, and return the bytes of all whole lines.
+        """Note the rows whose undo is on disk already, and return the size of all complete lines, in bytes.
 
-        Lines after those of the checkpoint are kept: their rows may have been written, and only they know what was
-        there before. A line that ends in its middle is of a row that was not sent.
+        Lines after those of the checkpoint stay: their rows may have been written, and only these lines hold what was
+        there before. An incomplete line is of a row that was not sent.
         """
         size = checkpoint.undo_from
         try:
@@ -126,7 +126,7 @@ class Ledger:
         return max(size, checkpoint.undo)
 
     def _open_rejected(self, size: int) -> AppendedFile:
-        """Open the file of rejected rows, which nobody can read who cannot read the file they come from."""
+        """Open the file of rejected rows; only those who can read the loaded file can read it."""
         path, source = rejected_path(self._file), self._file if self._stream is None else _descriptor(self._stream)
         return AppendedFile(path, size=size, mode=files.mode_beside(path, source=source))
 
@@ -161,7 +161,7 @@ class Ledger:
     # rows
 
     def begin(self, batch: Batch) -> None:
-        """Record a batch as possibly sent, before anything of it is; rows that are not sent have their outcome now."""
+        """Record a batch as possibly sent before any of it is; rows that are not sent get their outcome now."""
         self._reject(batch.rejections)
         self._seen = batch.read
         self.read = max(self.read, batch.read)
@@ -175,7 +175,7 @@ class Ledger:
             self.write()
 
     def undo_of(self, rows: Iterable[tuple[Entry, Change]]) -> None:
-        """Write the undo of rows before they are sent, once: afterwards a row may hold what the load wrote itself."""
+        """Write the undo of rows once, before they are sent: later, a row may hold what the load itself wrote."""
         assert self.undo is not None
         lines = []
         for entry, change in rows:
@@ -189,7 +189,7 @@ class Ledger:
     def settle(
         self, batch: Batch, *, counts: dict[str, int], rejections: Sequence[Rejection], left: list[Entry]
     ) -> None:
-        """Record outcomes of a batch, of which some rows are left that have none."""
+        """Record outcomes of a batch; the rows in `left` have none yet."""
         self._reject(rejections)
         for status, count in counts.items():
             self.counts[status] += count
@@ -209,7 +209,7 @@ class Ledger:
         """Write the checkpoint.
 
         Args:
-            ended: Nothing is being sent any more, so rows that were never sent are known to be so.
+            ended: Nothing is being sent any more, so it is certain which rows were never sent.
         """
         if not self._keeps:
             return
@@ -248,7 +248,7 @@ class Ledger:
             checkpoint_path(self._file).unlink(missing_ok=True)
 
     def give_up(self) -> bool:
-        """Keep what a resumption needs, and return whether there is anything to resume."""
+        """Keep what another run needs to resume, and return whether there is anything to resume."""
         begun = any(self.counts.values()) or self.doubtful or self.earlier is not None
         if begun:
             self.write(ended=True)
@@ -269,7 +269,7 @@ class Ledger:
 
 
 def _descriptor(stream: BinaryIO) -> int | None:
-    """Return the descriptor of a stream; None for one that is only in memory."""
+    """Return the file descriptor of a stream; None for one that is only in memory."""
     with suppress(OSError, AttributeError):
         return stream.fileno()
     return None

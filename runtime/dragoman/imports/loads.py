@@ -1,4 +1,4 @@
-"""Loads: the rows of a file written through the change path, several batches at a time."""
+"""Loads: the rows of a file are written like any change, several batches at the same time."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from .records import Record
 
 AT_ONCE = 4
-"""Batches that are under way at the same time."""
+"""The number of batches that are written at the same time."""
 
 MAX_BATCH = 5_000
 """Maximum number of rows of a batch."""
@@ -51,11 +51,11 @@ MAX_BATCH = 5_000
 _SHOWN = 200  # characters of a first line in a message
 
 BATCH = 2_000
-"""Rows of one batch by default."""
+"""The default number of rows of a batch."""
 
 
 class LoadOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How a file is loaded; see `load`."""
+    """The options of a load, which are arguments of `load`."""
 
     format: str | None = None
     delimiter: str | None = None
@@ -73,7 +73,7 @@ class LoadOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LoadProgress(msgspec.Struct, frozen=True):
-    """How far a load is: rows that were read, those of this run, and the part of the file, if it has a size."""
+    """The progress of a load: rows read in all and by this run, and the fraction of the file, if its size is known."""
 
     read: int
     now: int
@@ -84,8 +84,8 @@ class Load:
     """One load; single use.
 
     Attributes:
-        report: What became of the rows, also if `run` fails.
-        resumable: Whether another run can go on, once `run` has failed.
+        report: The outcomes of the rows, also if `run` fails.
+        resumable: Whether another run can continue after `run` has failed.
     """
 
     def __init__(
@@ -103,14 +103,14 @@ class Load:
         """Prepare; nothing is opened.
 
         Args:
-            session: The connection.
-            object: The object that receives the rows.
-            file: The file's path; for a stream, a name that stands for it.
-            options: How it is loaded.
-            stdin: A stream to read instead.
+            session: The open connection.
+            object: The name of the object that receives the rows.
+            file: The path of the file; for a stream, a name that stands for it.
+            options: The options of the load.
+            stdin: A stream to read instead of the file.
             progress: Called after each batch.
             preview: Called with each request of a dry run.
-            announce: Called with the request that makes the object, before it is sent.
+            announce: Called with the request that creates the object, before it is sent.
         """
         self._session, self._object, self._file, self._options = session, object, file, options
         self._stdin, self._progress, self._preview, self._announce = stdin, progress, preview, announce
@@ -128,9 +128,9 @@ class Load:
         """Load the file.
 
         Raises:
-            ConfigurationError: An option or the file cannot be used; what was read before that is loaded.
+            ConfigurationError: An option or the file cannot be used; rows that were read before are loaded.
             DragomanError: The load was stopped: a guard vetoed a call, or the server or the driver failed. `report`
-                says what became of the rows, and `resumable` whether another run can go on.
+                counts the rows by outcome, and `resumable` says whether another run can continue.
         """
         began = time.perf_counter()
         _check(self._options)
@@ -186,7 +186,7 @@ class Load:
         self._records = self._read(chosen, compression)
 
     async def _create(self) -> Description | None:
-        """Make the object as the first rows need it; None for a dry run, whose rows cannot be planned."""
+        """Create the object as the first rows need it; None for a dry run, whose rows cannot be planned."""
         options = self._options
         samples: list[str] = []
         if not options.like:
@@ -201,7 +201,7 @@ class Load:
         return await self._session.describe(self._object)
 
     def _sampled(self) -> list[str]:
-        """Return the first rows, which are read again later."""
+        """Return the first rows as JSON texts; they are read again later."""
         if self._names:
             text = f"{self._object!r} does not exist, and a table does not say what types its columns have"
             hint = "make it in the console, or import documents: NDJSON says what is a number and what is a text"
@@ -211,7 +211,7 @@ class Load:
         return sampled(first, self._wishes, rows=self.report.format in ("rows", "bulk"))
 
     def _begin(self, description: Description) -> None:
-        """Prepare to read the rows, and take the load over if an earlier run was interrupted."""
+        """Prepare to read the rows, and continue an earlier run that was interrupted."""
         options, chosen = self._options, self.report.format
         keeps = not (self._stdin is not None or options.dry_run)
         ledger = Ledger(self._file, keeps=keeps, undo=options.undo, stream=self._stdin)
@@ -234,7 +234,7 @@ class Load:
             self._batches.go_on(earlier.read, doubt=earlier.doubt, waiting=earlier.waiting)
 
     def _read(self, chosen: str, compression: str | None) -> Iterator[Record]:
-        """Open the file, and return its rows."""
+        """Open the file in the chosen format, and return its rows."""
         if chosen == "parquet":
             try:
                 self._place = self._file.stat().st_size, digest_of(self._file)
@@ -271,7 +271,7 @@ class Load:
         return fields
 
     def _identity(self, chosen: str) -> dict[str, Any]:
-        """Return the properties that a resumed run must share, by the words of its arguments."""
+        """Return the properties that a resumed run must share, by the names of its arguments."""
         options = self._options
         self._ledger.names = self._names
         return {

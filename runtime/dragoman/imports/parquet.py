@@ -1,4 +1,4 @@
-"""Parquet: row groups to records whose fields are values of a change."""
+"""Parquet: converts row groups to records whose fields are values of a change."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ class ParquetRows:
     """The rows of a Parquet file.
 
     Attributes:
-        names: The names of its columns.
+        names: The names of the file's columns.
     """
 
     def __init__(self, path: Path) -> None:
         """Begin to read the file, in a process of its own, which bounds its memory (`parquet_reader`).
 
         Raises:
-            ConfigurationError: It is no Parquet file, or pyarrow is missing.
+            ConfigurationError: The file is not a Parquet file, or the package pyarrow is not installed.
         """
         try:
             import pyarrow as pa
@@ -103,7 +103,7 @@ class ParquetRows:
             raise self._error_of(reason)
 
     def _records(self, columns: Sequence[Any], convert: Sequence[Callable[[Any], list[Any]]]) -> list[Record]:
-        """Return the rows of a batch, without their numbers; one with a value that no change can hold has a fault."""
+        """Return the rows of a batch, not yet numbered; a row with a value that no change can hold has a fault."""
         try:
             values_by_column = [make(column) for make, column in zip(convert, columns, strict=True)]
             rows = [list(row) for row in zip(*values_by_column, strict=True)]
@@ -121,11 +121,11 @@ class ParquetRows:
         return [Record(0, values) for values in rows]
 
     def _shown(self, columns: Sequence[Any]) -> list[Any]:
-        """Return the values of the only row for people."""
+        """Return the values of the only row, as a person reads them."""
         return [_shown(column) for at, column in enumerate(columns) if at != self._aside]
 
     def _restore(self, values: list[Any], aside: str | None) -> None:
-        """Put the values that did not fit their columns back; the last column of an export's table holds them."""
+        """Put back the values that did not fit their columns, from the last column of an exported table."""
         for name, raw in decode(aside, _members).items() if aside else ():
             if (at := self._places.get(name)) is not None:
                 values[at] = value_of(bytes(raw))
@@ -136,7 +136,7 @@ class ParquetRows:
         self._leave()
 
     def _leave(self) -> str:
-        """Wait for the end of the process, which writes no more; return what it said."""
+        """Wait for the process, which writes no more, to end; return its error message."""
         assert self._process.stdout is not None
         assert self._process.stderr is not None
         if self._process.stderr.closed:
@@ -148,7 +148,7 @@ class ParquetRows:
         return message.decode(errors="replace")
 
     def _ended(self, error: Exception) -> ConfigurationError:
-        """Return why the reading process ended too early, or its rows could not be taken."""
+        """Return the error for a reading process that ended too early, or whose rows could not be read."""
         return self._error_of(self._leave() or str(error))
 
     def _error_of(self, reason: str) -> ConfigurationError:
@@ -186,14 +186,14 @@ def _converter(field: Any) -> Callable[[Any], list[Any]]:
 
 
 def _alone(values: list[Any] | None) -> Any:
-    """Return a list as a value of a change; one of a single value is that value."""
+    """Return a list as a value of a change; a list of one value becomes that value."""
     if values is None:
         return None
     return value_of(encode(values[0] if len(values) == 1 else values).encode())
 
 
 def _shown(column: Any) -> Any:
-    """Return the only value of a column for people, whatever it is."""
+    """Return the only value of a column, whatever it is, as a person reads it."""
     for read in (column.to_pylist, lambda: column.cast("int64").to_pylist(), lambda: [column.to_string()]):
         with suppress(ValueError, OverflowError, ImportError, NotImplementedError):  # pyarrow's errors among them
             [value] = read()
@@ -202,11 +202,11 @@ def _shown(column: Any) -> Any:
 
 
 def _nested(column: Any, *, json: bool = False) -> list[Any]:
-    """Return the values of a column as JSON takes them; members of objects that are null are left out.
+    """Return the values of a column in the types that JSON has; members of objects that are null are left out.
 
     Args:
         column: The column, or a part of it.
-        json: Its texts are JSON.
+        json: The texts of the column are JSON.
     """
     import pyarrow as pa
 
@@ -234,7 +234,7 @@ def _holds_json(field: Any) -> bool:
 
 
 def _plain(value: Any, make: Callable[[Any], Any]) -> Any:
-    """Return an element of an array as JSON takes it."""
+    """Return an element of an array in a type that JSON has."""
     if value is None or isinstance(value, str):
         return value
     scalar = make(value)
@@ -244,7 +244,7 @@ def _plain(value: Any, make: Callable[[Any], Any]) -> Any:
 
 
 def _scalar(kind: Any, *, json: bool) -> tuple[Callable[[Any], Any], Any]:
-    """Return what makes a value of an Arrow value, and the type that this is read as."""
+    """Return the function that converts an Arrow value, and the type to read the value as."""
     import pyarrow as pa
 
     types = pa.types
@@ -260,10 +260,10 @@ def _scalar(kind: Any, *, json: bool) -> tuple[Callable[[Any], Any], Any]:
 
 
 def _instant(value: int, unit: str) -> str:
-    """Return an instant as ISO text with as many digits of its second as it needs.
+    """Return an instant as ISO 8601 text, with as many digits of its second as it needs.
 
     Raises:
-        ValueError: No text spells its year; as a bare number it could be another instant.
+        ValueError: The year has no ISO 8601 text; as a bare number, it could be taken for another instant.
     """
     seconds, part = divmod(value, _PER_SECOND[unit])
     try:

@@ -1,12 +1,12 @@
 """The process that decodes a Parquet file for an import, in bounded memory: `python parquet_reader.py FILE FOLDER`.
 
-FOLDER is where pyarrow lies.
+FOLDER is the folder that holds pyarrow.
 
-A few bytes of a file may stand for any number of values: a dictionary names one text a million times, a page unpacks
-to gigabytes. No number in the file tells how many, so the system bounds this process, and what does not fit is read
-again in smaller pieces. Standard output gets an Arrow stream of the rows. Its last column holds the size of a row that
-is longer than a row may be, whose long values are null; it is null for the others. An error is a text on standard error
-and one of the exit codes below.
+A few bytes of a file may stand for any number of values: a dictionary can repeat one text a million times, a page can
+unpack to gigabytes. No number in the file can be trusted to say how many, so the system limits the memory of this
+process, and what does not fit is read again in smaller pieces. Standard output gets an Arrow stream of the rows. Its
+last column is null, except for a row that is longer than a row may be: there it holds the size of the row in bytes, and
+the long values of the row are null. An error is a text on standard error, and one of the exit codes below.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MEMORY_BYTES = 1 << 30
-"""Maximum bytes of memory of the process."""
+"""Maximum memory of the process, in bytes."""
 
 ROW_BYTES = 3 << 20
-"""Maximum bytes of a row, and of a batch of several rows."""
+"""Maximum size of a row, and of a batch of several rows, in bytes."""
 
 BATCH_ROWS = 2_000
 DAMAGED, TOO_LARGE = 3, 4
-"""Exit codes: the file cannot be read, or not within the memory."""
+"""Exit codes: the file cannot be read at all, or not in the memory of the process."""
 
 _SHOWN_BYTES = 1 << 9  # of a value of a row that is too long
 _BUFFER_BYTES = 1 << 16  # of each column that is read
 
 
 def main(path: str, folder: str) -> None:
-    """Write the rows of a file; exit with a code."""
+    """Write the rows of a file to standard output, and exit with a code."""
     _bound()
     sys.path.append(folder)
     # pyarrow does without these two, and they take most of the time of its start.
@@ -72,7 +72,7 @@ def _end(code: int, error: BaseException) -> None:
 
 
 def _batches(file: Any, schema: Any) -> Iterator[Any]:
-    """Yield the rows in order, each once; where the memory is too small for many at a time, fewer."""
+    """Yield each row once, in order; fewer at a time where the memory is too small."""
     import pyarrow as pa
 
     for group in range(file.num_row_groups):
@@ -92,7 +92,7 @@ def _batches(file: Any, schema: Any) -> Iterator[Any]:
 
 
 def _after(count: int, batches: Iterator[Any]) -> Iterator[Any]:
-    """Leave out the first rows of batches."""
+    """Yield the batches without their first `count` rows."""
     for batch in batches:
         if batch.num_rows > count:
             yield batch.slice(count)
@@ -100,7 +100,7 @@ def _after(count: int, batches: Iterator[Any]) -> Iterator[Any]:
 
 
 def _plain(batch: Any, schema: Any) -> Any:
-    """Return a batch without dictionaries."""
+    """Return a batch whose dictionaries are replaced by their values."""
     import pyarrow as pa
 
     kinds = schema.types[:-1]
@@ -129,7 +129,7 @@ def _plain_type(kind: Any) -> Any:
 
 
 def _parts(batch: Any) -> Iterator[Any]:
-    """Yield the rows of a batch in parts that are no larger than a row may be, or a single row."""
+    """Yield the rows of a batch in parts of at most the maximum size; a larger row is a part of its own."""
     if (rows := batch.num_rows) <= 1 or batch.nbytes <= ROW_BYTES:
         yield batch
         return
@@ -138,7 +138,7 @@ def _parts(batch: Any) -> Iterator[Any]:
 
 
 def _bounded(batch: Any, schema: Any) -> Any:
-    """Return a part with its last column."""
+    """Return a part with the last column, which holds the sizes of rows that are too long."""
     import pyarrow as pa
 
     if batch.num_rows == 1 and batch.nbytes > ROW_BYTES:

@@ -1,9 +1,9 @@
-"""Places: where each member of a row goes, by the target's columns and `--map`; a row with a member more is refused.
+"""Places: where each member of a row goes, by the target's columns and `--map`; a row with any other member is refused.
 
-A row of an export has its document, its id, and members beside them, such as vectors. A target may hold them under
-another name or not at all. Here, and nowhere else, an import decides what becomes of each of them: it is written, moved
-as the caller said, left out as the caller said, or the reason why its row is not written. Members that every server
-computes for itself are left out and counted.
+A row of an export has a document, an id, and members beside them, such as vectors. A target may hold these under
+another name, or not at all. Only this module decides what an import does with each: write it, move it or leave it out
+as the caller said, or refuse the row because of it. Members that every server computes for itself are left out and
+counted.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ _NAMED, _NAME = 5, 255  # names in a message, and characters of one
 
 
 class UnplacedError(ValueError):
-    """A row is refused: the target holds one of its members nowhere. The message says which, and what to do."""
+    """The target has no place for a member of a row, which is refused; the message names the member and a remedy."""
 
 
 class MemberPlace(NamedTuple):
-    """A column outside of the document, or one name of the object that is its value: one of several named vectors."""
+    """A column outside the document, or one name in the object that is its value, as with named vectors."""
 
     column: str
     part: str = ""
 
 
 def object_of(data: bytes) -> Members:
-    """Return the members of a JSON object. Raises ValueError if it is none."""
+    """Return the members of a JSON object. Raises ValueError if the text is not one."""
     try:
         return decode(data, _members)
     except ValueError as error:
@@ -54,11 +54,11 @@ def object_of(data: bytes) -> Members:
 
 
 class MemberPlaces:
-    """The places of an object beside the documents of its rows.
+    """The places of an object that lie beside the documents of its rows.
 
     Attributes:
-        beside: The names of the columns that lie there, by the member of a row that holds each.
-        key: The member that holds a row's id, and its column.
+        beside: The names of the columns there, by the member of a row that holds each.
+        key: The member that holds a row's id, and the column of the id.
         names: The names of the columns beside the documents.
     """
 
@@ -79,10 +79,10 @@ class MemberPlaces:
         self._parts = {part: MemberPlace(column.name, part) for column in written for part in column.members}
 
     def find(self, name: str) -> MemberPlace | None:
-        """Return the place that a name means; None for a column of the document, and for an unknown one.
+        """Return the place that a name stands for; None for a column of the document, and for an unknown name.
 
-        A vector among several is called by its own name, unless the document has a column of that name, or by
-        ``vector.NAME``.
+        One of several vectors goes by ``vector.NAME``, or by its own name unless the document has a column of that
+        name.
         """
         if name in self.names:
             return MemberPlace(name)
@@ -105,7 +105,7 @@ class Gathered:
         self._parts: dict[str, Members] = {}
 
     def put(self, place: MemberPlace, value: Raw) -> None:
-        """Put a value to its place. Raises UnplacedError if another one is there."""
+        """Put a value in its place. Raises UnplacedError if another value is there."""
         parts = self._parts.setdefault(place.column, {}) if place.part else None
         if (
             place.column in self._whole
@@ -119,14 +119,14 @@ class Gathered:
             parts[place.part] = value
 
     def values(self) -> dict[str, Any]:
-        """Return the values of a change, by column."""
+        """Return the values of the change, by column."""
         values = {name: value_of(bytes(value)) for name, value in self._whole.items()}
         values |= {name: Json(_encoder.encode(parts).decode()) for name, parts in self._parts.items()}
         return {name: value for name, value in values.items() if value is not None}
 
 
 def move(value: Raw, name: str, places: MemberPlaces, gathered: Gathered, document: Members) -> None:
-    """Move a value to a place, into the document, or nowhere if the name is empty."""
+    """Move a value to its place or into the document; drop it if the name is empty."""
     if not name:
         return
     if (place := places.find(name)) is not None:
@@ -140,7 +140,7 @@ def move(value: Raw, name: str, places: MemberPlaces, gathered: Gathered, docume
 def move_parts(
     member: str, value: Raw, renamed: Mapping[str, str], places: MemberPlaces, gathered: Gathered, document: Members
 ) -> Members | None:
-    """Move the mapped names of an object, such as named vectors, and return what is left; None if none is mapped."""
+    """Move the mapped names of an object, such as named vectors, and return the rest; None if none is mapped."""
     parts = object_of(bytes(value)) if bytes(value)[:1] == b"{" else {}
     names = {part: renamed.get(f"{member}.{part}", renamed.get(part)) for part in parts}
     if all(name is None for name in names.values()):
@@ -152,22 +152,22 @@ def move_parts(
 
 
 class RowPlaces:
-    """Settles what becomes of the members of rows that an export or a server wrote.
+    """Decides what becomes of the members of rows that an export or a server wrote.
 
     Attributes:
-        places: The places of the target.
+        places: The places of the target beside its documents.
     """
 
     def __init__(
         self, description: Description, renamed: Mapping[str, str], *, document: str, fixed: Iterable[str]
     ) -> None:
-        """Prepare.
+        """Find the places of the target.
 
         Args:
-            description: The target.
-            renamed: New names by old ones, see `Wishes`.
+            description: The object that receives the rows.
+            renamed: New names of columns by their old ones; an empty name leaves the column out.
             document: The member that holds the document.
-            fixed: Members that have a meaning of their own: id, routing, tenant.
+            fixed: Members with a meaning of their own: id, routing, tenant.
         """
         self.places = MemberPlaces(description)
         self._object, self._renamed, self._document = description.object, renamed, document
@@ -181,7 +181,7 @@ class RowPlaces:
         self._counts: Counter[frozenset[str]] = Counter()  # rows by the members that the server computes
 
     def plain(self, members: Members) -> bool:
-        """Count what the server computes or knows, and return whether all else has its place without more ado."""
+        """Count the members that the server computes or knows, and return whether no other needs a decision."""
         if (origin := members.pop(self._from, None)) is not None and origin != self._own:
             self._left_out.add(OTHERS, [_text.decode(bytes(origin))])
         names = members.keys()
@@ -194,7 +194,7 @@ class RowPlaces:
 
     @property
     def left_out(self) -> LeftOut:
-        """What was left out of the rows so far, although nobody asked for that."""
+        """The counts of what was left out of the rows so far without a request of the caller."""
         left_out = LeftOut()
         left_out.merge(self._left_out)
         for names, rows in self._counts.items():
@@ -202,15 +202,15 @@ class RowPlaces:
         return left_out
 
     def settle(self, members: Members, data: bytes) -> tuple[Members, bytes, dict[str, Any], dict[str, str]]:
-        """Settle what becomes of each member.
+        """Decide what becomes of each member.
 
         Returns:
-            The members that have a meaning of their own, the document, the values beside it, and the names that are
-            left to be changed in the document.
+            The members with a meaning of their own, the document, the values beside it, and the names that are still
+            to be changed in the document.
 
         Raises:
-            UnplacedError: The target has no place for one of them.
-            ValueError: The document is none.
+            UnplacedError: The target has no place for a member.
+            ValueError: The document is not a JSON object.
         """
         fixed = {name: value for name, value in members.items() if name in self._fixed}
         gathered, additions = Gathered(), Members()
@@ -240,7 +240,7 @@ class RowPlaces:
         return fixed, data, gathered.values(), inner
 
     def _becomes_key(self, name: str, value: Raw, fixed: Members) -> bool:
-        """Make a member the row's id, if it is mapped to that, and return whether it is."""
+        """Make a member the row's id if it is mapped to the id, and return whether it is."""
         if not self._renamed[name] or self._renamed[name] not in self.places.key:
             return False
         if self.places.key[0] in fixed:

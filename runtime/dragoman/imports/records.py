@@ -1,4 +1,4 @@
-"""Records of a file: one row each, as it was read, with the number by which a person finds it again."""
+"""Records of a file: each is one row as it was read, with its number, by which a person finds it again."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .sources import ImportSource
 
 RECORD_BYTES = ROW_BYTES
-"""Maximum size of one record in bytes; no driver plans a longer row."""
+"""Maximum size of a record, in bytes; no driver plans a longer row."""
 
 _BOM = b"\xef\xbb\xbf"
 _BLANK = b" \t\r\n"
@@ -30,9 +30,9 @@ class Record(msgspec.Struct):
     """One row of a file.
 
     Attributes:
-        number: Its number among the file's rows, from 1.
-        data: Its bytes, or the fields of a row of a table.
-        fault: Why it cannot be read; empty if it can.
+        number: The number of the row in the file, from 1.
+        data: The bytes of the row, or its fields in a table.
+        fault: The reason why the row cannot be read; empty if it can.
         plain: No field is `Quoted`, and none begins like JSON that is an array, an object or a text.
     """
 
@@ -43,19 +43,19 @@ class Record(msgspec.Struct):
 
 
 def too_long(size: int) -> str:
-    """Return why a row of so many bytes is refused."""
+    """Return the reason why a row of `size` bytes is refused."""
     return f"the row has {size:,} bytes, and a row has {RECORD_BYTES:,} at most"
 
 
 def split_lines(source: ImportSource | _Again) -> Iterator[tuple[bytes, str]]:
-    """Yield the lines of a source without their ends; of one that is too long, its beginning and its fault."""
+    """Yield the lines of a source without their line ends; for a line that is too long, its beginning and a fault."""
     for lines, fault in split_blocks(source):
         for line in lines:
             yield line, fault
 
 
 def split_blocks(source: ImportSource | _Again) -> Iterator[tuple[list[bytes], str]]:
-    """Yield the lines of a source as `split_lines` does: all of a block, or one that has a fault."""
+    """Yield the lines of a source like `split_lines`, but all lines of a block at once, or one that has a fault."""
     rest, dropped, first = b"", 0, True
     while True:
         block = source.read()
@@ -84,10 +84,10 @@ def split_blocks(source: ImportSource | _Again) -> Iterator[tuple[list[bytes], s
 
 
 def read_values(source: ImportSource | _Again) -> Iterator[Record]:
-    """Yield one record for each JSON value: one a line, or over several lines, as ``jq .`` prints them.
+    """Yield one record for each JSON value, on one line, or on several lines as ``jq .`` prints them.
 
-    No text of JSON goes on in a next line, so the lines of one value are joined by blanks. A line that is broken
-    costs the value that it is in, and at most the one after it.
+    No JSON string goes on in the next line, so blanks join the lines of one value. A broken line costs the value that
+    it is in, and at most the one after it.
     """
     number = depth = size = 0
     lines: list[bytes] = []  # of a value that is not closed yet
@@ -155,11 +155,11 @@ def read_values(source: ImportSource | _Again) -> Iterator[Record]:
 _BRACE, _END = b"{}"
 _CLOSED = {b"{": b"}", b"[": b"]"}
 _GOES_ON = (b":", b",", b"[")
-"""Ends of a line after which a brace belongs to the same value."""
+"""Ends of a line after which a brace on the next line belongs to the same value."""
 
 
 def _opened(line: bytes) -> tuple[int, bool]:
-    """Return how many objects and arrays a line opens and leaves open, and whether its last text is closed."""
+    """Return the number of objects and arrays that a line leaves open, and whether its last string is closed."""
     depth, closed = 0, True
     for token in _TOKEN.finditer(line):
         if token[1] is not None:
@@ -171,13 +171,13 @@ def _opened(line: bytes) -> tuple[int, bool]:
 
 
 def _is_open(line: bytes) -> bool:
-    """Return whether a line begins a value that a further line may go on with."""
+    """Return whether a line begins a value that the next line may continue."""
     depth, closed = _opened(line)
     return depth > 0 and closed
 
 
 def read_pairs(source: ImportSource) -> Iterator[Record]:
-    """Yield the records of bulk lines: an action and its document, or one line that holds both."""
+    """Yield the records of a bulk file: an action line and its document, or one line that holds both."""
     number, action, fault = 0, b"", ""
     for line, wrong in split_lines(source):
         data = line.strip(_BLANK)
@@ -200,10 +200,10 @@ _ACTION = re.compile(rb'\{\s*"(?:index|create)"\s*:\s*\{')
 
 
 def read_array(source: ImportSource) -> Iterator[Record]:
-    """Yield the elements of one JSON array, or, if a file holds none, its values, see `read_values`.
+    """Yield the elements of one JSON array; if the file holds no array, its values as `read_values` does.
 
     Raises:
-        ConfigurationError: The array is not closed, or more follows it (code ``import-file-damaged``).
+        ConfigurationError: The array is not closed, or something follows it (code ``import-file-damaged``).
     """
     data = _begin(source)
     if data[:1] != b"[":
@@ -251,7 +251,7 @@ def read_array(source: ImportSource) -> Iterator[Record]:
 
 
 def _begin(source: ImportSource) -> bytes:
-    """Return the first bytes that are not blank."""
+    """Return the first block from its first byte on that is not blank."""
     data = b""
     while (block := source.read()) and not (data := (data + block).removeprefix(_BOM).lstrip(_BLANK)).strip(_BOM):
         pass
@@ -259,7 +259,7 @@ def _begin(source: ImportSource) -> bytes:
 
 
 class _Again:
-    """A source whose first block was read already."""
+    """A source whose first block has been read already."""
 
     def __init__(self, source: ImportSource, block: bytes) -> None:
         self._source, self._block = source, block

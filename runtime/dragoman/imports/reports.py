@@ -1,4 +1,4 @@
-"""Reports: what became of every row of a load, and the file of those that were not written."""
+"""Reports: the outcome of every row of a load, and the file of the rows that were not written."""
 
 from __future__ import annotations
 
@@ -31,26 +31,26 @@ _encoder = msgspec.json.Encoder(decimal_format="number", enc_hook=lambda value: 
 
 
 def no_counts() -> dict[str, int]:
-    """Return a count of zero for every outcome."""
+    """Return a count of 0 for every outcome."""
     return dict.fromkeys(map(str, OutcomeStatus), 0)
 
 
 class LoadReport(msgspec.Struct, kw_only=True):
-    """What became of the rows of a file.
+    """The outcomes of the rows of a file.
 
     Attributes:
         file: The file's name.
-        object: The object that received them.
-        format: The format that they were read as.
+        object: The object that received the rows.
+        format: The format that the file was read as.
         rows: The number of rows that were read, by earlier runs too.
-        now: Those of the last run.
-        counts: The number of rows per outcome; contains every outcome. ``refused`` includes rows that cannot be read,
-            ``unknown`` are in doubt: they were sent, and no answer came.
+        now: The number of rows that the last run read.
+        counts: The number of rows per outcome; contains every outcome. ``refused`` includes rows that cannot be read;
+            ``unknown`` rows were sent, but no answer came.
         complete: Every row of the file has its outcome. If not, the load can be resumed.
-        resumed: How often it was resumed.
-        rejected: The file of the rows that were not written, with their reasons; None if there are none.
-        undo: The file that takes the load back, if any.
-        seconds: Duration of the last run.
+        resumed: How often the load was resumed.
+        rejected: The file of the rows that were not written, with the reasons; None if there are none.
+        undo: The file that takes the load back; None if there is none.
+        seconds: The duration of the last run.
         notes: Notes for the user.
     """
 
@@ -69,7 +69,7 @@ class LoadReport(msgspec.Struct, kw_only=True):
 
 
 class Rejection(msgspec.Struct, frozen=True):
-    """A row that was not written, and why; `code` is its outcome, or ``unreadable``."""
+    """A row that was not written, and the reason; `code` is its outcome, or ``unreadable``."""
 
     record: Record
     code: str
@@ -78,10 +78,10 @@ class Rejection(msgspec.Struct, frozen=True):
 
 
 class AppendedFile:
-    """A file of lines that grows while a load runs, and that a resumed load continues at a known place.
+    """A file of lines that grows while a load runs; a resumed load continues it at a known place.
 
     Attributes:
-        size: Its bytes so far.
+        size: The size of the file so far, in bytes.
     """
 
     def __init__(self, path: Path, *, size: int = 0, mode: int) -> None:
@@ -89,11 +89,11 @@ class AppendedFile:
 
         Args:
             path: The file's path.
-            size: The bytes that an earlier run left; what follows them is removed. 0 for a new file.
+            size: The number of bytes of an earlier run to keep; later ones are removed. 0 for a new file.
             mode: The mode of a new file, which the umask narrows.
 
         Raises:
-            ConfigurationError: An earlier run's file is gone, or cannot be written.
+            ConfigurationError: The file of an earlier run is gone, or cannot be written.
         """
         self.path, self.size, self._mode = path, size, mode
         self._file: int | None = None
@@ -110,7 +110,7 @@ class AppendedFile:
             raise self._failed(error) from error
 
     def append(self, data: bytes) -> None:
-        """Append lines. Raises ConfigurationError if they cannot be written."""
+        """Append lines. Raises ConfigurationError if the file cannot be written."""
         if not data:
             return
         try:
@@ -127,7 +127,7 @@ class AppendedFile:
         self._unsynced = True
 
     def sync(self) -> None:
-        """Sync the file to disk, if it changed. Raises ConfigurationError if that fails."""
+        """Sync the file to disk if it has changed. Raises ConfigurationError if that fails."""
         if self._file is not None and self._unsynced:
             try:
                 os.fsync(self._file)
@@ -146,10 +146,10 @@ class AppendedFile:
 
 
 def rejected_lines(rejections: Sequence[Rejection], names: Sequence[str]) -> bytes:
-    """Return the lines of rejected rows: their number, code and reason, and the row as it was read.
+    """Return one line for each rejected row: its number, code and reason, and the row as it was read.
 
     Args:
-        rejections: The rows.
+        rejections: The rejected rows.
         names: The columns of a table; empty for rows that are lines.
     """
     lines = []
@@ -172,7 +172,7 @@ def _as_read(record: Record, names: Sequence[str]) -> object:
 
 
 def _as_json(value: Any) -> Any:
-    """Return a value of a table as JSON holds it: a number that JSON lacks is a text, ``NaN`` or ``-inf``."""
+    """Return a value of a table in a type that JSON has; a number that JSON lacks becomes text: ``NaN`` or ``-inf``."""
     match value:
         case Json() | bool() | None:
             return value

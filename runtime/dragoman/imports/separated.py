@@ -1,4 +1,4 @@
-"""CSV and TSV: lines of fields to records, as RFC 4180 says; fields in quotes are told apart from others."""
+"""CSV and TSV: converts lines of fields to records, by RFC 4180; fields in quotes are distinguished from others."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .sources import ImportSource
 
 _DELIMITERS = ";\t,|"
-"""What files separate fields with, the likeliest first."""
+"""Characters that files separate fields with, the likeliest first."""
 
 _INSIDE = re.compile(r'(?:[^"]++|"")*+')
 _QUOTED = re.compile(r'"[^"]*+(?:""[^"]*+)*+"')
@@ -27,8 +27,8 @@ class SeparatedRows:
     """The rows of a CSV or TSV file.
 
     Attributes:
-        names: The names of its columns: the fields of its first line.
-        likely: What seems to separate the fields of the first line, if nothing else does; empty if nothing does.
+        names: The names of the columns: the fields of the first line.
+        likely: The character that seems to separate fields, if the delimiter does not; empty if there is none.
     """
 
     def __init__(self, source: ImportSource, *, delimiter: str, exact: bool = False) -> None:
@@ -36,11 +36,11 @@ class SeparatedRows:
 
         Args:
             source: The file.
-            delimiter: What separates fields.
-            exact: The file is an export as it was written: fields are `Quoted` that stand in quotes for that.
+            delimiter: The character that separates fields.
+            exact: The file is an unchanged export, so fields in quotes become `Quoted`.
 
         Raises:
-            ConfigurationError: It does not name columns, or nothing separates fields like that.
+            ConfigurationError: The first line names no columns, or does not contain the delimiter.
         """
         if len(delimiter) != 1 or delimiter in '"\r\n':
             text = f"a delimiter is one character that is no quote and no end of a line, not {delimiter[:20]!r}"
@@ -107,7 +107,7 @@ class SeparatedRows:
             yield self._record(b"\n".join(begun), "a quoted field is not closed")
 
     def _whole(self, line: bytes) -> Record | None:
-        """Return the row that a line holds; None if it holds none, or is not UTF-8."""
+        """Return the row that a line holds; None if the line is not a whole row, or is not UTF-8."""
         try:
             text = line.decode().removesuffix("\r")
         except UnicodeDecodeError:
@@ -126,7 +126,7 @@ class SeparatedRows:
         return Record(self._number, fields, "", plain)
 
     def _parts(self, text: str) -> list[str | None] | None:
-        """Return the fields of a line with quotes; None if they do not end with it."""
+        """Return the fields of a line with quotes; None if the last one goes on in the next line."""
         if not self._exact and text[0] == '"' == text[-1]:
             fields: list[Any] = text[1:-1].split(f'"{self._comma}"')
             if text.count('"') == 2 * len(fields):  # all stand in quotes, and none holds one
@@ -144,12 +144,12 @@ class SeparatedRows:
 
 
 def _marked(text: str) -> str:
-    """Return a field of an export that stands in quotes."""
+    """Return a field that an export put in quotes; it is `Quoted` if it looks like another value."""
     return Quoted(text) if text[:1] in SCALAR_SIGNS else text
 
 
 class _Row:
-    """The fields of one row, whose lines are read one after another, each once.
+    """The fields of one row, whose lines are read one by one, each once.
 
     Attributes:
         fields: The fields so far.
@@ -161,10 +161,10 @@ class _Row:
         self._open: list[str] = []  # what a quoted field holds so far, by line
 
     def add(self, lines: str) -> bool:
-        """Read further lines; return whether the row ends with them: a quoted field may go on in the next one.
+        """Read further lines; return whether the row ends with them, as no quoted field goes on in the next line.
 
         Raises:
-            ValueError: A quoted field is followed by more than a separator.
+            ValueError: Something other than a separator follows a quoted field.
         """
         text, at = lines.removesuffix("\r"), 0
         while True:

@@ -1,4 +1,4 @@
-"""The bytes of a file to import: unpacked as they are read, and hashed as they lie in the file."""
+"""The bytes of a file to import: decompressed as they are read, and hashed as the file holds them."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 BLOCK = 1 << 18
-"""Bytes that are read at a time."""
+"""The number of bytes that are read at a time."""
 
 DAMAGED = "import-file-damaged"
-"""Code of the error of a file whose bytes end or break in their middle."""
+"""The code of the error for a file that is truncated or damaged."""
 
 _MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\x28\xb5\x2f\xfd": "zstd"}
 _LONGEST = max(map(len, _MAGIC))
 
 
 class _Hashed(io.RawIOBase):
-    """A stream that counts and hashes what is read of it."""
+    """A stream that counts and hashes the bytes that are read from it."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream, self._head = stream, b""
         self.bytes, self.digest = 0, hashlib.sha256()
 
     def peek(self, size: int) -> bytes:
-        """Return the first bytes, which the next reads return again."""
+        """Return the first bytes; the next reads return them again."""
         while len(self._head) < size and (data := self._stream.read(size - len(self._head))):
             self._head += data
         return self._head
@@ -53,24 +53,24 @@ class _Readable(Protocol):
 
 
 class ImportSource:
-    """One file, or standard input, as unpacked blocks.
+    """One file, or standard input, in decompressed blocks.
 
     Attributes:
-        name: Its name in messages.
-        size: Its bytes, None for a stream.
-        compression: ``gzip``, ``bzip2``, ``zstd`` or None: what the bytes themselves say.
+        name: The name of the file in messages.
+        size: The size of the file in bytes; None for a stream.
+        compression: The compression by the first bytes of the file: ``gzip``, ``bzip2``, ``zstd`` or None.
     """
 
     def __init__(self, path: Path, *, stdin: BinaryIO | None = None, compression: str | None = None) -> None:
-        """Open it.
+        """Open the file.
 
         Args:
-            path: The file's path.
-            stdin: A stream to read instead.
-            compression: What the file's name says about its bytes.
+            path: The path of the file.
+            stdin: A stream to read instead of the file.
+            compression: The compression that the file's name stands for.
 
         Raises:
-            ConfigurationError: It cannot be read, or its bytes are not compressed as its name says.
+            ConfigurationError: The file cannot be read, or is not compressed as its name says.
         """
         self.name = "standard input" if stdin is not None else str(path)
         try:
@@ -93,7 +93,7 @@ class ImportSource:
         """Return the next block; empty at the end.
 
         Raises:
-            ConfigurationError: The bytes cannot be read or unpacked (code ``import-file-damaged``).
+            ConfigurationError: The bytes cannot be read or decompressed (code ``import-file-damaged``).
         """
         try:
             return self._stream.read1(BLOCK)
@@ -120,7 +120,7 @@ class ImportSource:
 
 
 def _unpacked(compression: str | None, raw: _Hashed) -> _Readable:
-    """Return the unpacked bytes, which are read as they come: those before a damage are whole."""
+    """Return a stream of the decompressed bytes; those before any damage can be read."""
     buffered = io.BufferedReader(raw, max(BLOCK, io.DEFAULT_BUFFER_SIZE))
     if compression is None:
         return buffered
@@ -136,7 +136,7 @@ def _unpacked(compression: str | None, raw: _Hashed) -> _Readable:
 
 
 def digest_of(path: Path, size: int | None = None) -> str:
-    """Return the SHA-256 digest of the first bytes of a file, or of all of it. Raises OSError if it cannot be read."""
+    """Return the SHA-256 digest of the first `size` bytes of a file, or of all. Raises OSError if it cannot be read."""
     digest, left = hashlib.sha256(), size
     with path.open("rb") as file:
         while data := file.read(BLOCK if left is None else min(BLOCK, left)):

@@ -1,4 +1,4 @@
-"""Writes of a batch: planned, sent, and judged row by row; what is in doubt is sent again where that is harmless."""
+"""Writes of batches: planned, sent, and judged row by row; rows in doubt are sent again where that is harmless."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ if TYPE_CHECKING:
     from .ledgers import Ledger
 
 ON_CONFLICT = ("fail", "skip", "overwrite")
-"""What happens to a row whose id exists."""
+"""Ways to treat a row whose id exists."""
 
 TOO_LARGE = "plan-too-large"
-"""Code of the error of a driver that wants fewer changes in one plan."""
+"""The code of the error of a driver that wants fewer changes in one plan."""
 
 AGAIN = (1.0, 3.0)
-"""Seconds before rows in doubt are sent again."""
+"""Pauses in seconds before rows in doubt are sent again."""
 
 BUSY = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
-"""Seconds before rows are sent again that a busy server turned away, after the driver's own pauses."""
+"""Pauses in seconds before rows that a busy server turned away are sent again, after the driver's own pauses."""
 
 _SAME = "a row with this id exists already, and holds the same"
 
@@ -45,9 +45,9 @@ class Writer:
     """Writes batches.
 
     Attributes:
-        stopped: Why nothing more is sent; None while all is well.
-        notes: What plans remark, each once, by code and reason.
-        settled: Set after each batch, and then replaced.
+        stopped: The error because of which nothing more is sent; None while there is none.
+        notes: The notes of all plans, each once, by code and reason.
+        settled: The event that is set after the next batch, and then replaced by a new one.
     """
 
     def __init__(
@@ -61,11 +61,11 @@ class Writer:
         self.settled = anyio.Event()
 
     def ended(self) -> bool:
-        """Whether nothing more is sent."""
+        """Whether sending has stopped."""
         return self.stopped is not None
 
     def stop(self, error: DragomanError) -> None:
-        """Send nothing more, because of an error; an earlier one stays the reason."""
+        """Send nothing more because of an error; an earlier error stays the reason."""
         self.stopped = self.stopped or error
 
     def check(self) -> None:
@@ -74,7 +74,7 @@ class Writer:
             raise self.stopped
 
     async def write(self, batch: Batch) -> None:
-        """Write a batch; a failure that concerns the whole load is kept in `stopped`."""
+        """Write a batch; an error of the whole load goes to `stopped`."""
         try:
             pauses, busy = list(AGAIN), list(BUSY)
             while batch.entries and self.stopped is None:
@@ -95,7 +95,7 @@ class Writer:
         return busy.pop(0)
 
     async def _attempt(self, batch: Batch, *, last: bool) -> bool:
-        """Send the rows of a batch that have no outcome; return whether a busy server turned some away."""
+        """Send the rows of a batch that have no outcome yet; return whether a busy server turned some away."""
         waiting = [batch.entries]
         busy = False
         while waiting:
@@ -106,7 +106,7 @@ class Writer:
         return busy
 
     async def _plan(self, entries: list[Entry], waiting: list[list[Entry]], *, last: bool) -> Plan | None:
-        """Plan some rows; None if they are too many at once, and wait in two halves."""
+        """Plan some rows; if they are too many at once, put two halves into `waiting` and return None."""
         try:
             changes = [entry.insert for entry in entries]
             plan = await self._session.plan(*changes, undo=self._ledger.undo is not None, bulk=True, last=last)
@@ -155,7 +155,7 @@ class Writer:
     def _judge(
         self, entries: Sequence[Entry], outcomes: Sequence[Outcome], *, last: bool
     ) -> tuple[dict[str, int], list[Rejection], list[Entry]]:
-        """Return the counts of rows that need no more words, the rejected rows, and those to be sent again."""
+        """Return the counts of applied and skipped rows, the rejected rows, and the rows to send again."""
         counts, rejections, again = no_counts(), [], []
         lost = any(outcome.status is OutcomeStatus.UNKNOWN and not outcome.holds for outcome in outcomes)
         for outcome in outcomes:
