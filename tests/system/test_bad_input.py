@@ -486,19 +486,19 @@ async def test_nothing_a_driver_does_ends_the_session_and_each_is_named(house):
         "wordy": "driver-fault",
     }
     async with Runtime(house.home, spare=False) as runtime, runtime.open("naughty") as one:
-        assert (await one.page("floods")).cells == [["fine"]]
+        assert (await one.rows("floods").page()).cells == [["fine"]]
         for object_, code in codes.items():
             with pytest.raises(DragomanError) as caught:
-                await one.page(object_)
+                await one.rows(object_).page()
             assert caught.value.code == code, object_
             assert caught.value.hint
             assert len(caught.value.message) < 1_500
-            assert (await one.page("fine")).cells == [["fine"]]
+            assert (await one.rows("fine").page()).cells == [["fine"]]
 
 
 async def test_a_value_that_is_too_large_for_a_page_is_cut_with_a_note(house):
     async with Runtime(house.home, spare=False) as runtime, runtime.open("naughty") as one:
-        page = await one.page("large")
+        page = await one.rows("large").page()
     [[cell]] = page.cells
     assert isinstance(cell, CutText)
     assert CELL_BUDGET <= len(cell) < CELL_BUDGET + 10
@@ -510,12 +510,12 @@ async def test_a_driver_that_hangs_meets_its_deadline_and_is_replaced(house, mon
     async with Runtime(house.home, spare=False) as runtime, runtime.open("naughty") as one:
         allow(monkeypatch, seconds=0.2)
         with pytest.raises(DeadlineExceededError):
-            await one.page(trouble)
+            await one.rows(trouble).page()
         allow(monkeypatch, seconds=20.0)
         if trouble == "sleeps":  # it cannot be told to stop, so it is killed, and who asks meanwhile is told
             with pytest.raises(DriverCrashedError, match="did not stop within 1 s"):
-                await one.page("fine")
-        assert (await one.page("fine")).cells == [["fine"]]
+                await one.rows("fine").page()
+        assert (await one.rows("fine").page()).cells == [["fine"]]
 
 
 def test_a_host_that_is_killed_leaves_no_child(house):

@@ -104,7 +104,10 @@ def _audit(folder: Path) -> Callable[[bytes], object]:
         log.unlink(missing_ok=True)
         path, body = (part.decode(errors="replace") for part in split(data, 2))
         audit = Audit(log, lambda _: True)
-        request = HttpRequest("PUT", path, body)
+        try:
+            request = HttpRequest("PUT", path, body)
+        except ValueError:  # there is no request to such a path
+            return
         await audit.before_call(
             Call(hook="execute_console", connection=info, object=body[:50], writes=True, requests=(request,))
         )
