@@ -75,7 +75,7 @@ async def round_trip(session: Session, names: tuple[str, str, str], folder: Path
     like = (await session.describe(first)).structure
     options = LoadOptions(format="rows", create=True, like=like)
     load = Load(session, second, folder / second, options=options, stdin=pipe[0])
-    report = await copy(load, pipe, source=session, object=first, target=session)
+    report = await copy(load, pipe, source=session, selection=session.rows(first).selection, target=session)
     assert report.counts["applied"] == ROWS, report
     await send(session, *how["refresh"])
     exports = []
