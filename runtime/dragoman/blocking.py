@@ -376,7 +376,7 @@ class BlockingSession(_Blocking[Session]):
 
     @property
     def sandbox(self) -> str:
-        """The driver's sandbox level and what it lacks: ``full``, ``partial: no Landlock …``."""
+        """The driver's sandbox level and what it lacks, such as ``full`` or ``partial: no Landlock …``."""
         return self._wrapped.sandbox
 
     @property
@@ -399,7 +399,7 @@ class BlockingSession(_Blocking[Session]):
         return self._wrapped.can(hook)
 
     def origin(self) -> ExportOrigin:
-        """Return the server and the driver of this connection, as the workers of an export in parts compare them."""
+        """Return the server and the driver of this connection; workers of an export in parts compare theirs with it."""
         return self._wrapped.origin()
 
     def load(
