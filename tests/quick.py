@@ -64,7 +64,7 @@ def main(paths: list[str]) -> int:
     if files:
         commands += [["ruff", "check", *files], ["ruff", "format", "--check", "-q", *files]]
     if packages:
-        commands += [["mypy", *(word for package in packages for word in ("-p", package))]]
+        commands += [["mypy", *(word for package in packages for word in ("-p", package))], ["tests.vague_names"]]
     if tests:
         commands += [["pytest", "-q", "-m", "not slow", *(["-n", "auto"] if len(tests) > 4 else []), *sorted(tests)]]
     failed = False

@@ -31,10 +31,17 @@ _SUPPORTED = "Elasticsearch 7.x, 8.x and 9.x"
 
 
 class Features(msgspec.Struct, frozen=True):
-    """The features of a server's version; the smallest set if the version is unknown."""
+    """The features of a server's version; the smallest set if the version is unknown.
+
+    Attributes:
+        version: The version.
+        oss: A build without the features of the default distribution.
+        vectors_apart: An index says that it keeps vectors apart, which tells of 9.2 even where the version is hidden.
+    """
 
     version: tuple[int, int, int] = (7, 0, 0)
     oss: bool = False
+    vectors_apart: bool = False
 
     @property
     def case_insensitive(self) -> bool:
@@ -60,7 +67,7 @@ class Features(msgspec.Struct, frozen=True):
         if not isinstance(request, DocumentsRequest):
             return request
         whole = ""
-        if self.version >= (9, 2, 0):
+        if self.vectors_apart or self.version >= (9, 2, 0):
             whole = f"{'&' if '?' in request.path else '?'}_source_exclude_vectors=false"
         return HttpRequest(request.method, f"{request.path}{whole}", request.body, request.content_type)
 

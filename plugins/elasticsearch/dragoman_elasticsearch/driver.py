@@ -380,6 +380,8 @@ class Driver:
 
     async def _read_view(self, name: str) -> View:
         view = await self._run(objects.view(name), ahead=objects.view_requests(name))
+        if view.vectors_apart:
+            self._features = msgspec.structs.replace(self._features, vectors_apart=True)
         stale = [
             key
             for key, open_pager in self._pagers.items()

@@ -12,6 +12,7 @@ from drivers.elasticsearch.test_objects import view
 
 from dragoman_api import CellRequest, Delete, ExportRequest, Insert, PlanRequest, RowKey, Update
 from dragoman_api.exports import ExportForm
+from dragoman_elasticsearch import connect
 from dragoman_elasticsearch.columns import mapping
 
 if TYPE_CHECKING:
@@ -39,6 +40,12 @@ class VectorRules:
         assert await es.driver.fetch_cell(CellRequest(key=page.keys[0], column="vector")) == "[0.5,1.0,2.0]"
         deep = await es.page(name, columns=["vector"])
         assert deep.cells == [["[0.5,1.0,2.0]"]]
+
+    async def test_credentials_that_may_not_see_the_version_get_them_too(self, es: Rig) -> None:
+        es.driver._features = connect.Features((7, 14, 0))  # what `identify` returns after a 403
+        name = await es.index(PROPERTIES, [DOCUMENT])
+        await es.driver.describe_object(name)  # the host describes an object first
+        assert (await es.page(name)).rows[0]["vector"] == "[0.5,1.0,2.0]"
 
     @pytest.mark.parametrize("form", list(ExportForm))
     async def test_an_export_of_every_form_holds_them_and_says_that_documents_are_rebuilt(
