@@ -45,8 +45,8 @@ def npm(*arguments: str) -> None:
 
 def sources() -> list[Path]:
     """The files that the page is made of, without Node's packages and tests."""
-    found = [file for file in SOURCE.rglob("*") if file.is_file()]
-    return sorted(file for file in found if not {"node_modules", "tests"} & set(file.relative_to(SOURCE).parts))
+    files = [file for file in SOURCE.rglob("*") if file.is_file()]
+    return sorted(file for file in files if not {"node_modules", "tests"} & set(file.relative_to(SOURCE).parts))
 
 
 def digest(files: list[Path]) -> str:
@@ -70,14 +70,14 @@ def prepare() -> None:
 
 def build() -> bool:
     """Build the page unless it is up to date; False if it was."""
-    wanted = digest(sources())
+    state = digest(sources())
     stamp = TARGET / STAMP
-    if stamp.is_file() and stamp.read_text() == wanted:
+    if stamp.is_file() and stamp.read_text() == state:
         return False
     prepare()
     node("node_modules/typescript/bin/tsc", "--noEmit")
     node("node_modules/vite/bin/vite.js", "build", "--logLevel", "warn", PAGE_OUT=str(TARGET))
-    stamp.write_text(wanted)
+    stamp.write_text(state)
     return True
 
 

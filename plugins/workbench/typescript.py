@@ -36,20 +36,20 @@ def render() -> str:
     for name, schema in sorted(components.items()):
         parts.append(_declaration(name, schema, documents.get(name, "")))
     routes = "".join(
-        f"  {json.dumps(route)}: [{asked.__name__}, {answer.__name__}];\n"
-        for route, (asked, answer) in messages.ROUTES.items()
+        f"  {json.dumps(route)}: [{request.__name__}, {answer.__name__}];\n"
+        for route, (request, answer) in messages.ROUTES.items()
     )
     parts.append(_comment("What each POST /api/NAME takes and answers.") + f"export interface Routes {{\n{routes}}}\n")
     return "\n".join(parts)
 
 
 def _structs() -> list[type[msgspec.Struct]]:
-    found, queue = [], [msgspec.Struct]
+    kinds, queue = [], [msgspec.Struct]
     while queue:
         for kind in queue.pop().__subclasses__():
-            found.append(kind)
+            kinds.append(kind)
             queue.append(kind)
-    return found
+    return kinds
 
 
 def _declaration(name: str, schema: dict[str, Any], document: str) -> str:
@@ -72,9 +72,9 @@ def _type(schema: dict[str, Any]) -> str:
     if "const" in schema:
         return json.dumps(schema["const"])
     if "anyOf" in schema:
-        if any("prefixItems" in each for each in schema["anyOf"]):
+        if any("prefixItems" in variant for variant in schema["anyOf"]):
             return "Cell"
-        return _union(_type(each) for each in schema["anyOf"])
+        return _union(_type(variant) for variant in schema["anyOf"])
     match schema.get("type"):
         case "array" if "prefixItems" in schema:
             return "Tagged"
@@ -82,8 +82,8 @@ def _type(schema: dict[str, Any]) -> str:
             item = _type(schema["items"]) if schema.get("items") else "unknown"
             return f"readonly {item}[]" if item.isidentifier() else f"ReadonlyArray<{item}>"
         case "object":
-            more = schema.get("additionalProperties")
-            return f"Readonly<Record<string, {_type(more) if isinstance(more, dict) and more else 'unknown'}>>"
+            values = schema.get("additionalProperties")
+            return f"Readonly<Record<string, {_type(values) if isinstance(values, dict) and values else 'unknown'}>>"
         case "integer" | "number":
             return "number"
         case "string" | "boolean" | "null" as plain:
