@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import signal
 import stat
 import sys
 import time
 
+import click
 import pytest
 
 from dragoman.cli.open_prompt import _Shell
@@ -251,6 +253,17 @@ def test_ctrl_c_between_the_calls_of_a_command_ends_the_line_and_not_the_shell(c
     shell._attended = False
     with pytest.raises(KeyboardInterrupt):
         shell.run()
+
+
+def test_ctrl_c_before_the_pager_is_waited_for_belongs_to_it_as_well(capsys, monkeypatch):
+    shell = _Shell.__new__(_Shell)
+    shell._pages = True
+    monkeypatch.setattr(click, "echo_via_pager", lambda _text: signal.raise_signal(signal.SIGINT))
+    before = signal.getsignal(signal.SIGINT)
+    with shell._paged(["page"]):
+        sys.stdout.write("row\n" * 99)
+    assert capsys.readouterr() == ("", "")
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_a_question_is_seen_at_once_and_what_follows_it_stays_in_order(capsys):

@@ -366,6 +366,16 @@ async def test_an_undo_file_that_is_there_or_that_is_no_longer_the_same_is_not_t
     assert take_back(table, undo) == ({}, 0)
 
 
+async def test_a_checkpoint_that_a_killed_run_was_writing_goes_when_the_load_goes_on(tmp_path):
+    table = Table(written_file(tmp_path / "folder", [("a", 0), ("b", 1)]))
+    table.failures = [lose(written=True)]
+    with pytest.raises(ConnectionFailedError):
+        await table.load(id="sku")
+    (tmp_path / "folder/..f.ndjson.import.0123456789ab.tmp").write_bytes(b"{")
+    await table.load(id="sku", resume=True)
+    assert [path.name for path in (tmp_path / "folder").iterdir()] == ["f.ndjson"]
+
+
 async def test_before_a_request_is_sent_the_disk_has_all_that_is_needed_after_it(tmp_path, monkeypatch):
     """The rejected rows that the checkpoint counts, then the checkpoint, then the undo: each is synced in its turn."""
     steps = []

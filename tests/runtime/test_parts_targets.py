@@ -281,6 +281,15 @@ def test_a_folder_that_the_export_made_is_removed_if_nothing_is_in_it(tmp_path):
     assert [path.name for path in (tmp_path / "kept").iterdir()] == ["part"]
 
 
+def test_what_a_killed_export_was_writing_neither_occupies_its_folder_nor_stays(tmp_path):
+    for name in (PLAN, MANIFEST):
+        (tmp_path / f".{name}.0123456789ab.tmp").touch()
+    target = parts_target(tmp_path)
+    target.open(resume=False)
+    target.leave()
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_the_plan_of_another_user_is_not_continued(tmp_path):
     """It could ask for other rows."""
     if os.geteuid():

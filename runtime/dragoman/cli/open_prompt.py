@@ -24,7 +24,7 @@ from .global_options import Command
 from .line_words import is_console, split_words
 from .opening import tell_warnings, warm_runtime
 from .output import plain, say
-from .signals import GRACE, asked
+from .signals import GRACE, asked, ignoring_interrupts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
@@ -229,7 +229,7 @@ class _Shell:
             text, size = output.getvalue(), shutil.get_terminal_size()
             lines = sum(1 + len(click.unstyle(line)) // size.columns for line in text.splitlines())
             if lines >= size.lines:
-                with suppress(OSError, ValueError):  # no such program, or no words for a shell
+                with suppress(OSError, ValueError), ignoring_interrupts():  # no such program, or no words for a shell
                     click.echo_via_pager(text.rstrip("\n"))
                     output.take()
         finally:

@@ -6,10 +6,11 @@ import os
 import signal
 import sys
 import threading
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Coroutine, Iterator
     from types import FrameType
     from typing import Any
 
@@ -70,6 +71,17 @@ async def interruptible(work: Coroutine[Any, Any, int | None]) -> int | None:
         finally:
             signal.signal(signal.SIGINT, before)
     raise KeyboardInterrupt
+
+
+@contextmanager
+def ignoring_interrupts() -> Iterator[None]:
+    """Leave Ctrl-C to the program that a block starts in the foreground, and waits for."""
+    # A function, since a program inherits that a signal is ignored, but no function.
+    before = signal.signal(signal.SIGINT, lambda _number, _frame: None)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def leave(code: int) -> None:

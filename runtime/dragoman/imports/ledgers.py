@@ -141,6 +141,7 @@ class Ledger:
         if lock is None:
             raise ConfigurationError(f"{self._file} is being loaded by another process", code="import-running")
         self._lock = lock
+        files.sweep_drafts(checkpoint_path(self._file))  # of a run that was killed
 
     def _checked(self, checkpoint: LoadCheckpoint | None) -> LoadCheckpoint:
         if checkpoint is None:

@@ -26,6 +26,7 @@ def visits(page: Page, cluster: Cluster) -> Iterator[Page]:
     rows = [{"@timestamp": f"2026-01-{day:02}T00:00:00Z", "n": day} for day in range(1, 31)]
     cluster.put("visits", rows, {"@timestamp": {"type": "date"}, "n": {"type": "long"}})
     show(page, "visits")
+    page.get_by_role("button", name=re.compile("^Time: ")).wait_for()  # the object is described
     yield page
     if "visits" in cluster.send("GET", "/_all/_settings"):
         cluster.send("DELETE", "/visits")
@@ -162,11 +163,12 @@ def test_an_answer_of_another_kind_shows_its_first_tab(console: Page) -> None:
         write(console, text)
         with console.expect_response("**/api/console/execute"):
             console.keyboard.press("Control+Enter")
-        answers(console).locator("code", has_text=text).wait_for()
+        answers(console).locator("code", has_text=re.compile(f"^{re.escape(text)}$")).wait_for()
         tabs = answers(console).get_by_role("tab")
-        assert [one.inner_text() for one in tabs.all() if one.get_attribute("aria-selected") == "true"] == [tab]
-        panel = answers(console).get_by_role("tabpanel")
-        assert (panel.get_by_role("gridcell").count() > 0) is (tab == "Grid")
+        answers(console).get_by_role("tab", selected=True).and_(tabs.get_by_text(tab, exact=True)).wait_for()
+        assert answers(console).get_by_role("tab", selected=True).count() == 1
+        cells = answers(console).get_by_role("tabpanel").get_by_role("gridcell")
+        cells.first.wait_for(state="visible" if tab == "Grid" else "detached")
     tabs.first.focus()
     console.keyboard.press("ArrowRight")
     assert console.evaluate("document.activeElement.ariaSelected") == "true"

@@ -66,6 +66,7 @@ class PartsFolder(PartsTarget):
             os.ftruncate(lock, 0)
             os.write(lock, self.claim.encode())
             os.fsync(lock)  # a worker may be another machine
+            files.sweep_drafts(self.path / PLAN, self.path / MANIFEST)  # of a run that was killed
 
     def _others(self) -> list[str]:
         with self.guarding():
