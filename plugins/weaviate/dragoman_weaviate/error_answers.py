@@ -30,6 +30,12 @@ _SHORT = 4_096  # bytes of such an answer
 UNKNOWN_TENANT = re.compile(r"tenant not found")
 """The server's words about a tenant that a collection does not have."""
 
+UNFOLLOWED = re.compile(r"resolve cross-refs: .*tenan", re.DOTALL)
+"""The server's words about a search for a tenant that follows a reference to a collection without that tenant.
+
+The collection has no tenants, or lacks this one, or it is inactive (seen on 1.38.11).
+"""
+
 _TENANT = re.compile(r"multi-tenancy enabled, but request was without tenant")
 
 GRAPHQL_OFF = "graphql-unavailable"

@@ -114,7 +114,7 @@ def search(
         sort: Paths, each with whether it descends.
         offset: Rows to skip.
         limit: The maximum number of rows; the server's default varies.
-        tenant: The tenant.
+        tenant: The tenant; no references are selected if its searches cannot follow them.
         to_the_end: Read the filter to its end, whatever the order; asked for if `first_objects` found none.
     """
     doubt = None
@@ -132,6 +132,8 @@ def search(
     order = [{"path": path, "order": "desc" if down else "asc"} for path, down in keys]
     arguments += [f"sort:{literal(order)}"] if order else []
     chosen = {field.prop: field for field in fields if field.prop}
+    if tenant in view.unfollowed:
+        chosen = {name: field for name, field in chosen.items() if field.family is not Family.REFERENCE}
     sorted_by = {path[0] for path, _ in sort}
     chosen |= {field.prop: field for field in view.fields.values() if field.prop and field.prop in sorted_by}
     selection = [_selected(field) for field in chosen.values()]

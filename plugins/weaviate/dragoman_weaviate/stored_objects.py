@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
 
 import msgspec
@@ -21,11 +21,14 @@ from .columns.schema import Count
 from .http_requests import Exchange, ask, get, object_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from dragoman_api.replies import Reply
 
     from .columns.grid_columns import View
+
+
+T = TypeVar("T")
 
 
 class StoredObject(msgspec.Struct, rename="camel"):
@@ -259,19 +262,46 @@ def _read_again(places: list[int], items: list[StoredObject], view: View, tenant
     return wrong
 
 
+def following(view: View, tenant: str | None, search: Callable[[], Exchange[T]]) -> Exchange[T]:
+    """Carry out a search, and once more without references if the server cannot follow them for the tenant.
+
+    A search for a tenant looks for the target of each reference under the same tenant, so it fails where a target's
+    collection has no tenants, although such references are allowed. `with_all_references` reads them by REST.
+
+    Args:
+        view: The collection, which remembers the tenant.
+        tenant: The tenant.
+        search: Begins the exchange; it selects references by `graphql.search`.
+
+    Raises:
+        DragomanError: The search failed for another reason, or the second one failed.
+    """
+    selects_none = tenant in view.unfollowed  # before the search: another one may be under way
+    try:
+        return (yield from search())
+    except QueryError as error:
+        if tenant is None or selects_none or not error_answers.UNFOLLOWED.search(error.message):
+            raise
+        view.unfollowed.add(tenant)
+    return (yield from search())
+
+
 def with_all_references(
     items: list[StoredObject], fields: Iterable[Field], view: View, tenant: str | None
 ) -> Exchange[int]:
     """Read objects again of which a search left out references, and return how many they are.
 
-    GraphQL leaves out a reference to an object that is gone, and REST does not (seen on 1.38.11). The server's index
-    of how many there are finds those objects with one search.
+    GraphQL leaves out a reference to an object that is gone, and REST does not (seen on 1.38.11); some it cannot follow
+    at all. The server's index of how many there are finds those objects with one search. Without that index, all
+    objects are read again.
     """
-    names = [field.prop for field in fields if field.family is Family.REFERENCE]
-    if not (names and items and view.features.contains):
+    references = {field.prop: field.spec for field in fields if field.family is Family.REFERENCE}
+    if not (references and items):
         return 0
+    if not (view.features.contains and all(spec and spec.filterable for spec in references.values())):
+        return (yield from _read_again([*range(len(items))], items, view, tenant))
     operands = []
-    for name in names:
+    for name in references:
         ids: dict[int, list[str]] = {}
         for item in items:
             ids.setdefault(len((item.properties or {}).get(name) or ()), []).append(item.id)

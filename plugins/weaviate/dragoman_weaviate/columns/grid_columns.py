@@ -40,6 +40,7 @@ class View:
         structure: The definition as the server wrote it.
         features: What the server's version can do.
         counts: How many objects there are, as they were last counted, by what was counted.
+        unfollowed: Tenants whose searches cannot follow references, and therefore select none.
     """
 
     name: str
@@ -47,6 +48,7 @@ class View:
     structure: str
     features: Features
     counts: dict[object, int] = field(default_factory=dict, compare=False)
+    unfollowed: set[str] = field(default_factory=set, compare=False)
 
     @property
     def target(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -297,6 +298,10 @@ class ExportReader(msgspec.Struct):
         return error_answers.decode((yield from ask(request)), _list).objects or []
 
     def _search_page(self, span: IdRange, edge: str) -> Exchange[list[_Row]]:
+        search = partial(self._search, span, edge)
+        return (yield from stored_objects.following(self.view, self.tenant, search))
+
+    def _search(self, span: IdRange, edge: str) -> Exchange[list[_Row]]:
         edges = [("GreaterThan", span.position), ("LessThanEqual", edge)]
         clauses = [{"path": ["id"], "operator": op, "valueText": id_} for op, id_ in edges if id_]
         where: Where = {"operator": "And", "operands": [self.where, *clauses]} if clauses else self.where or {}

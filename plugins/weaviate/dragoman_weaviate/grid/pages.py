@@ -115,6 +115,9 @@ class _PageQuery(msgspec.Struct, kw_only=True):
 
     def page(self) -> Exchange[Page]:
         """Fetch the page, and the total if requested."""
+        return (yield from stored_objects.following(self.view, self.tenant, self._fetch))
+
+    def _fetch(self) -> Exchange[Page]:
         window, requests = yield from self.requests()
         replies = yield requests
         notes = list(self.notes)
@@ -131,7 +134,10 @@ class _PageQuery(msgspec.Struct, kw_only=True):
                 reason = f"GraphQL replaces integers beyond 32 bits by null: {wrong} rows were read again by REST"
                 notes.append(Note(code="integers-repaired", reason=reason))
             if lacking := (yield from stored_objects.with_all_references(items, self._read, self.view, self.tenant)):
-                reason = f"a search leaves out references to objects that are gone: {lacking} rows were read again"
+                targets = "to objects that are gone"
+                if self.tenant in self.view.unfollowed:
+                    targets = "to collections without the tenant"
+                reason = f"a search leaves out references {targets}: {lacking} rows were read again by REST"
                 notes.append(Note(code="references-repaired", reason=reason))
         if self.request.columns is None:
             notes += columns_cut(len(self.view.fields))

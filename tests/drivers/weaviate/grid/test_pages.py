@@ -532,11 +532,12 @@ class Rules:
         assert ": 4 rows were read again" in found.notes[0].reason
         assert {row["i"] for row in found.rows} == {2**31, 1, None}
 
-    async def test_W21_a_search_shows_references_to_objects_that_are_gone_as_a_list_does(self, wv: Rig):
-        """GraphQL leaves them out without a word."""
+    @pytest.mark.parametrize("indexed", [True, False])
+    async def test_W21_a_search_shows_references_to_objects_that_are_gone_as_a_list_does(self, wv: Rig, indexed: bool):
+        """GraphQL leaves them out without a word; whether they can be counted or not."""
         one = await wv.collection({"t": "text"}, [{"t": "a", "id": key(0)}])
         two = await wv.collection({"t": "text"}, [{"t": "b", "id": key(1)}])
-        name = await wv.collection({"t": "text", "n": "int", "r": {"dataType": [one, two]}})
+        name = await wv.collection({"t": "text", "n": "int", "r": {"dataType": [one, two], "indexFilterable": indexed}})
         beacons = [{"beacon": f"weaviate://localhost/{target}/{key(at)}"} for at, target in enumerate((one, two))]
         for at, references in enumerate([beacons, beacons[1:], beacons[:1], []]):
             values = {"t": "x", "n": at} | ({"r": references} if references else {})
