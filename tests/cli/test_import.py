@@ -8,8 +8,6 @@ import shlex
 
 import pytest
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture
 def rows(tmp_path):
@@ -21,6 +19,7 @@ def rows(tmp_path):
     return write
 
 
+@pytest.mark.slow
 def test_what_was_loaded_is_told_in_one_line_on_stderr(shop, rows):
     done = shop("import", "shop", "books", rows("id,title\n1,Oolong", "2,Mate", name="b.csv"))
     assert done.out == ""
@@ -28,6 +27,7 @@ def test_what_was_loaded_is_told_in_one_line_on_stderr(shop, rows):
     assert re.match(told, done.err), done.err
 
 
+@pytest.mark.slow
 def test_rows_that_were_not_written_are_in_a_file_and_end_with_4(shop, rows):
     file = rows({"title": "x", "key": "1"}, "nonsense", {"title": "y"})
     done = shop("import", "shop", "books", file, "--id", "key", "--json", code=4)
@@ -43,12 +43,14 @@ def test_rows_that_were_not_written_are_in_a_file_and_end_with_4(shop, rows):
     assert f"  not written, each with its reason: {file}.rejected.ndjson\n" in done.err
 
 
+@pytest.mark.slow
 def test_a_lost_answer_is_unknown_and_ends_with_4(shop, rows, monkeypatch):
     monkeypatch.setattr("dragoman.imports.writers.AGAIN", ())
     done = shop("import", "shop", "books", rows({"id": "lost"}, {"id": "1"}), "--id", "id", code=4)
     assert "applied 1 · skipped 0 · conflict 0 · failed 0 · unknown 1" in done.err.replace("refused 0 · ", "")
 
 
+@pytest.mark.slow
 def test_a_dry_run_shows_the_exact_requests_and_writes_nothing(shop, rows, tmp_path):
     file = rows({"title": "x", "key": "1"}, "bad")
     done = shop("import", "shop", "books", file, "--id", "key", "--dry-run", "--undo", tmp_path / "u", code=4)
@@ -57,6 +59,7 @@ def test_a_dry_run_shows_the_exact_requests_and_writes_nothing(shop, rows, tmp_p
     assert [path.name for path in tmp_path.iterdir()] == ["b.ndjson"]
 
 
+@pytest.mark.slow
 def test_what_cannot_be_right_is_refused_with_2_before_anything_is_sent(shop, rows, tmp_path):
     done = shop("import", "shop", "books", rows("titel,price", "x,1", name="b.csv"), code=2)
     assert "error[column-unknown]: 'books' has no column 'titel' (did you mean title?)\n" in done.err
@@ -77,6 +80,7 @@ def test_what_cannot_be_right_is_refused_with_2_before_anything_is_sent(shop, ro
     assert "standard input cannot be resumed" in shop("import", "shop", "books", "-", "--resume", code=2).err
 
 
+@pytest.mark.slow
 def test_another_delimiter_than_a_comma_is_suggested_and_taken(shop, rows):
     file = rows("id;title", "1;a,b", name="b.csv")
     done = shop("import", "shop", "books", file, code=2)
@@ -90,18 +94,21 @@ def test_another_delimiter_than_a_comma_is_suggested_and_taken(shop, rows):
     )
 
 
+@pytest.mark.slow
 def test_a_document_over_several_lines_is_one_row(shop, rows):
     for name in ("b.json", "b.ndjson"):
         file = rows(*(json.dumps({"id": f"{name}-{at}", "title": "x"}, indent=2) for at in range(2)), name=name)
         assert "  2 rows  " in shop("import", "shop", "books", file, "--id", "id").err
 
 
+@pytest.mark.slow
 def test_an_undo_file_of_a_driver_that_has_none_is_refused_and_nothing_is_left(shop, rows, tmp_path):
     done = shop("import", "shop", "books", rows({"title": 1}), "--undo", tmp_path / "u.ndjson", code=1)
     assert "error[operation-not-supported]: the driver demo cannot build an undo" in done.err
     assert [path.name for path in tmp_path.iterdir()] == ["b.ndjson"]
 
 
+@pytest.mark.slow
 def test_standard_input_is_loaded_too(furnished, tmp_path):
     done = furnished.beside(cwd=tmp_path).process(
         "import", "shop", "books", "-", typed='{"title":"x"}\n{"title":"y"}\n'
@@ -110,6 +117,7 @@ def test_standard_input_is_loaded_too(furnished, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_read_only_connection_is_never_written_to(own, rows):
     (own.home / "config").mkdir(exist_ok=True)
     config = own.home / "config" / "config.toml"

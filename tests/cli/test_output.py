@@ -255,9 +255,9 @@ def test_every_note_is_told_with_its_column_and_every_line_of_its_hint(capsys):
 
 @pytest.mark.parametrize("escape", [False, True])
 def test_every_formula_of_a_line_is_counted_and_escaped_if_asked(capsys, escape):
-    output.write_page(page(["a", "b"], [["=1", "@b"], ["x\ty,z", 3], [None, "-cmd"]]), format="tsv", escape=escape)
+    output.write_page(page(["a", "b"], [["=1", "@b"], ["x\ty,z", 3], [-2, "-cmd"]]), format="tsv", escape=escape)
     told, mark = capsys.readouterr(), "'" if escape else ""
-    assert told.out == f'a\tb\n{mark}=1\t{mark}@b\n"x\ty,z"\t3\n\t{mark}-cmd\n'
+    assert told.out == f'a\tb\n{mark}=1\t{mark}@b\n"x\ty,z"\t3\n-2\t{mark}-cmd\n'
     assert ": 3 cells" in told.err
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -210,7 +211,7 @@ _HOST = {
     "exports.part_checks": "runtime/test_exports_checked.py",
     "exports.parts.coordinator": _PARTS,
     "exports.parts.folder": _PARTS,
-    "exports.parts.split": _PARTS,
+    "exports.parts.split": f"{_PARTS} {_TABLES}",
     "exports.parts.store": _PARTS,
     "exports.parts.target": _PARTS,
     "exports.stores": "runtime/test_stores.py runtime/test_exports_to_a_store.py",
@@ -298,15 +299,41 @@ def _files(name: str) -> list[str]:
     return [path.relative_to(ROOT).as_posix() for path in found]
 
 
-HOLDING = {
-    **_under("dragoman_elasticsearch", "drivers/elasticsearch/", _ELASTICSEARCH, *STRUCTURE),
-    **_under("dragoman_weaviate", "drivers/weaviate/", _WEAVIATE, *STRUCTURE),
-    **_under("dragoman_api", "api/", _API, *STORIES, *STRUCTURE),
-    **_under("dragoman_api.kit", "api/kit/", _KIT, *STORIES, *STRUCTURE),
-    **_under("dragoman_registry", "registry/", _REGISTRY, *STORIES, *STRUCTURE),
-    **_under("dragoman", "", _HOST, *STORIES, *STRUCTURE),
-    **_under("dragoman_workbench", "workbench/", _WORKBENCH, *STORIES, *STRUCTURE),
-}
+def _importing() -> dict[str, list[str]]:
+    """Return the files whose tests import a module, or a name of it, per module."""
+    files: dict[str, list[str]] = {}
+    for path in sorted((ROOT / "tests").rglob("test_*.py")):
+        imports = [node for node in ast.walk(ast.parse(path.read_bytes())) if isinstance(node, ast.ImportFrom)]
+        modules = {
+            f"{node.module}{name}" for node in imports for name in ("", *(f".{each.name}" for each in node.names))
+        }
+        for module in modules:
+            files.setdefault(module, []).append(path.relative_to(ROOT).as_posix())
+    return files
+
+
+def _widened(holding: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    """Add the tests that import a module to those that are close to it; everybody imports the API."""
+    importing = _importing()
+    return {
+        module: tests
+        if module.startswith("dragoman_api.")
+        else tuple(dict.fromkeys([*tests, *importing.get(module, ())]))
+        for module, tests in holding.items()
+    }
+
+
+HOLDING = _widened(
+    {
+        **_under("dragoman_elasticsearch", "drivers/elasticsearch/", _ELASTICSEARCH, *STRUCTURE),
+        **_under("dragoman_weaviate", "drivers/weaviate/", _WEAVIATE, *STRUCTURE),
+        **_under("dragoman_api", "api/", _API, *STORIES, *STRUCTURE),
+        **_under("dragoman_api.kit", "api/kit/", _KIT, *STORIES, *STRUCTURE),
+        **_under("dragoman_registry", "registry/", _REGISTRY, *STORIES, *STRUCTURE),
+        **_under("dragoman", "", _HOST, *STORIES, *STRUCTURE),
+        **_under("dragoman_workbench", "workbench/", _WORKBENCH, *STORIES, *STRUCTURE),
+    }
+)
 """Dotted name of a module → the files whose tests hold it."""
 
 

@@ -26,6 +26,7 @@ from dragoman_api.columns import Note
 from dragoman_api.errors import ExportError, QueryError
 from dragoman_api.kit import cursors
 from dragoman_api.testing.memory_driver import MemoryDriver
+from dragoman_api.testing.memory_server import MemoryServer
 from exporting import Line, breaks_before
 
 UNPACK = {".gz": gzip.decompress, ".bz2": bz2.decompress, ".zst": zstd.decompress}
@@ -226,6 +227,18 @@ async def test_what_lies_there_and_does_not_fit_is_refused_and_left_alone(tmp_pa
     assert caught.value.code == "resume-refused"
     assert caught.value.hint == "export without --resume to start again"
     assert contents(tmp_path) == before
+
+
+async def test_the_formulas_before_an_interruption_are_counted_as_well(tmp_path):
+    server = MemoryServer()
+    for row in server.objects["books"].values():
+        row["title"] = "=1"
+    line = Line(MemoryDriver(server, part_rows=5))
+    line.before = breaks_before(3, QueryError("a shard failed"))
+    with pytest.raises(QueryError):
+        await line(tmp_path / "b.csv")
+    result = await line(tmp_path / "b.csv", resume=True)
+    assert [note.reason[:8] for note in result.notes if note.code == "formulas-kept"] == ["23 cells"]
 
 
 async def test_a_checkpoint_that_names_no_formulas_and_no_notes_has_none(tmp_path):

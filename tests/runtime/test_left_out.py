@@ -145,7 +145,7 @@ def test_a_column_that_may_lie_beyond_the_limit_is_not_called_missing():
     description = Description(object="t", columns=COLUMNS)
     with pytest.raises(ConfigurationError, match="has no column 'b'"):
         choose_columns(description, ["b"])
-    cut = Description(object="t", columns=COLUMNS, notes=[Note(code=CUT, reason="cut")])
+    cut = Description(object="t", columns=COLUMNS, notes=[Note(code="other", reason="."), Note(code=CUT, reason="cut")])
     with pytest.raises(ConfigurationError, match="'b' is not among the 4,096 columns") as caught:
         choose_columns(cut, ["b"])
     assert caught.value.code == "column-unknown"

@@ -108,7 +108,11 @@ def test_an_undo_keeps_what_was_applied_or_may_have_been():
 
     keys = [RowKey("books", str(number)) for number in range(4)]
     undo = [Update(key, {"title": "old"}) for key in keys[:3]] + [Delete(keys[3])]
-    planned = [PlannedRequest(request=HttpRequest("POST", "/"), changes=[0, 1, 2, 3], rows=[[0], [1], [2], [3]])]
+    request = HttpRequest("POST", "/")
+    planned = [
+        PlannedRequest(request=request, changes=[0, 1], rows=[[0], [1]]),
+        PlannedRequest(request=request, changes=[2, 3], rows=[[2], [3]]),
+    ]
     new = RowKey("books", "0", guard={"seq": 8})
     outcomes = [
         Outcome(change=0, status=OutcomeStatus.APPLIED, key=new),
