@@ -9,7 +9,7 @@ from concurrent.futures import CancelledError, Future
 from contextlib import aclosing
 from functools import partial, wraps
 from itertools import chain
-from threading import Event, Thread
+from threading import Thread
 from typing import TYPE_CHECKING, Any, BinaryIO, Concatenate, Generic, ParamSpec, Self, TypeVar
 
 import anyio
@@ -34,9 +34,10 @@ if TYPE_CHECKING:
 
     from dragoman_api.columns import Note
     from dragoman_api.connections import Server
+    from dragoman_api.events import Event
 
     from .connections.curl_commands import CurlCommands
-    from .exports.parts.split import ExportOrigin
+    from .exports.parts.split import Split
     from .imports.loads import LoadProgress
     from .imports.reports import LoadReport
     from .sessions.counts_and_streams import Batches, RowStream
@@ -108,7 +109,7 @@ class LoopThread:
                 is a fork of its process (code ``process-forked``).
         """
         self._check()
-        done = Event()
+        done = threading.Event()
 
         async def run() -> T:
             try:
@@ -304,6 +305,27 @@ class BlockingRows(_Blocking[Rows]):
     def __iter__(self) -> BlockingRowStream:
         return self.stream()
 
+    def run(self, function: Callable[[Rows], Awaitable[T]]) -> T:
+        """Call an asynchronous function with these rows, in the event loop of their connection, and wait for it.
+
+        Args:
+            function: What takes the rows as `Rows`, such as a function of another package.
+        """
+        return self._loop.wait(lambda: function(self._wrapped))
+
+    def check_origin(self, split: Split) -> None:
+        """Check that this connection can read the parts of a split that another process has made; nothing is sent.
+
+        Raises:
+            ConfigurationError: The rows are of another object than the split's; or this connection leads to another
+                server, or has another driver (``worker-differs``).
+        """
+        self._wrapped.check_origin(split)
+
+    def emit(self, event: Event) -> None:
+        """Emit an event as this connection does its own, such as the progress of an export that a caller runs."""
+        self._loop.portal.call(self._wrapped.emit, event)
+
     page = _waiting(Rows.page)
     count = _waiting(Rows.count)
     explain = _waiting(Rows.explain)
@@ -313,10 +335,13 @@ class BlockingRows(_Blocking[Rows]):
     cell = _waiting(Rows.cell)
     export = _waiting(Rows.export)
     split = _waiting(Rows.split)
+    part = _waiting(Rows.part)
+    hold = _waiting(Rows.hold)
     export_parts = _waiting(Rows.export_parts)
     table = _waiting(Rows.table)
     stream = _wrapping(Rows.stream, BlockingRowStream)
     batches = _wrapping(Rows.batches, BlockingBatches)
+    part_batches = _wrapping(Rows.part_batches, BlockingBatches)
 
 
 class BlockingSession(_Blocking[Session]):
@@ -398,10 +423,6 @@ class BlockingSession(_Blocking[Session]):
         """Return whether the driver implements a hook (`fetch_cell`, `export_rows`, …)."""
         return self._wrapped.can(hook)
 
-    def origin(self) -> ExportOrigin:
-        """Return the server and the driver of this connection; workers of an export in parts compare theirs with it."""
-        return self._wrapped.origin()
-
     def load(
         self,
         object: str,  # noqa: A002 - the design's word
@@ -453,11 +474,8 @@ class BlockingSession(_Blocking[Session]):
     execute = _waiting(Session.execute)
     console = _waiting(Session.console)
     ping = _waiting(Session.ping)
-    export_part = _waiting(Session.export_part)
-    hold = _waiting(Session.hold)
     rows = _wrapping(Session.rows, BlockingRows)
     select = _wrapping(Session.select, BlockingRows)
-    part_batches = _wrapping(Session.part_batches, BlockingBatches)
 
 
 def _end(loop: LoopThread, opened: AbstractContextManager[Session]) -> None:

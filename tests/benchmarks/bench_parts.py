@@ -134,7 +134,7 @@ async def on_a_server(url: str) -> None:
                                 assert sum([part.rows async for _, part in parts]) == rows
                                 seconds = time.perf_counter() - began
                             times.setdefault(f"{workers} workers", []).append(seconds)
-                            await session.hold(split, seconds=0)
+                            await session.rows(split.request.object).hold(split, seconds=0)
     finally:
         await asyncio.to_thread(call, "DELETE", f"{url}/{INDEX}")
     first = median(times["one process"])

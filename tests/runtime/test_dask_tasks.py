@@ -319,7 +319,7 @@ def test_a_snapshot_is_renewed_over_failures_until_it_is_lost_or_left(memory, mo
             raise ConnectionFailedError("for a moment")
         return not lost or len(asked) < 3
 
-    monkeypatch.setattr("dragoman.BlockingSession.hold", hold)
+    monkeypatch.setattr("dragoman.blocking.BlockingRows.hold", hold)
     snapshot = reading.Snapshot(split, "")
     [renewing] = [each for each in reading.threading.enumerate() if each.name == "dragoman-snapshot"]
     for _ in range(1000):

@@ -62,12 +62,12 @@ async def test_each_hook_can_be_refused_and_nothing_of_it_happens(make_runtime: 
         "apply_change": applied,
         "execute_console": lambda session: session.console("GET /books"),
         "split_export": lambda session: session.rows("books").split(parts=2),
-        "hold_snapshot": lambda session: session.hold(split, seconds=60),
+        "hold_snapshot": lambda session: session.rows("books").hold(split, seconds=60),
     }
     exports = [
         lambda session: session.rows("books").export(to=tmp_path / "books.ndjson"),
-        lambda session: session.export_part(split, number=0, to=tmp_path / "books.ndjson"),
-        lambda session: anext(session.part_batches(typed, number=0)),
+        lambda session: session.rows("books").part(split, number=0, to=tmp_path / "books.ndjson"),
+        lambda session: anext(session.rows("books").part_batches(typed, number=0)),
         listed,
     ]
     async with make_runtime(driver, installed=True, use=[veto]) as runtime, runtime.open("memory") as session:

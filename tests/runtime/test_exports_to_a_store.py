@@ -324,7 +324,9 @@ async def test_a_worker_that_an_ended_export_left_behind_replaces_no_part(open_m
         lost = await in_thread(parts_target, to)
         await in_thread(partial(lost.open, resume=False))
         confirm = partial((await in_thread(parts_target, to)).confirm, lost.claim)
-        worker = partial(session.export_part, split, number=0, to=lost.file(split.file(0)), confirm=confirm)
+        worker = partial(
+            session.rows(split.request.object).part, split, number=0, to=lost.file(split.file(0)), confirm=confirm
+        )
         await worker()
         await in_thread(lost.discard, split)
         await in_thread(lost.leave)

@@ -123,11 +123,16 @@ async def test_parts_are_of_one_snapshot_and_go_by_the_filter(open_memory, tmp_p
         split = await session.rows("scratch", filters=[Filter("title", "contains", "1")]).split(parts=2)
         await fill(session, 4)
         split = msgspec.json.decode(msgspec.json.encode(split), type=Split)
-        parts = [await session.export_part(split, number=number, to=tmp_path / split.file(number)) for number in (1, 0)]
+        parts = [
+            await session.rows("scratch").part(split, number=number, to=tmp_path / split.file(number))
+            for number in (1, 0)
+        ]
         assert sum(part.rows for part in parts) == split.total == 3  # 1, 10, 11
-        assert await session.hold(split, seconds=60)
-        assert await session.hold(split, seconds=0)
-        assert not await session.hold(split, seconds=60)
+        assert await session.rows("scratch").hold(split, seconds=60)
+        assert await session.rows("scratch").hold(split, seconds=0)
+        assert not await session.rows("scratch").hold(split, seconds=60)
+        with pytest.raises(ConfigurationError, match="the split is of 'scratch', not of 'books'"):
+            await session.rows("books").hold(split, seconds=0)
 
 
 @pytest.mark.slow
@@ -183,15 +188,17 @@ async def test_the_batches_of_all_parts_are_the_table(open_memory):
     async with open_memory() as runtime, runtime.open("memory") as session:
         whole = await session.rows("books").table()
         split = await session.rows("books").split(parts=3, format="arrow")
-        batches = [batch for number in (2, 0, 1) async for batch in session.part_batches(split, number=number)]
+        batches = [
+            batch for number in (2, 0, 1) async for batch in session.rows("books").part_batches(split, number=number)
+        ]
         found = pa.Table.from_batches(batches)
         assert found.schema.equals(whole.schema)
         assert sorted(map(repr, found.to_pylist())) == sorted(map(repr, whole.to_pylist()))
         documents = await session.rows("books").split(parts=3)
         with pytest.raises(ConfigurationError, match="the format documents has no columns with types"):
-            await anext(session.part_batches(documents, number=0))
+            await anext(session.rows("books").part_batches(documents, number=0))
         with pytest.raises(ConfigurationError, match="parts 0 to 2, not 3"):
-            await anext(session.part_batches(split, number=3))
+            await anext(session.rows("books").part_batches(split, number=3))
 
 
 async def test_a_part_read_as_batches_must_have_the_counted_rows(open_memory):
@@ -200,7 +207,7 @@ async def test_a_part_read_as_batches_must_have_the_counted_rows(open_memory):
     async with open_memory(code) as runtime, runtime.open("memory") as session:
         split = await session.rows("books").split(parts=1, format="arrow")
         with pytest.raises(ExportError, match="99 rows were counted beforehand, but 23 arrived") as caught:
-            [batch async for batch in session.part_batches(split, number=0)]
+            [batch async for batch in session.rows("books").part_batches(split, number=0)]
         assert caught.value.code == "parts-differ"
 
 
@@ -225,7 +232,7 @@ async def test_an_export_that_fails_before_its_first_part_leaves_nothing(open_me
         with pytest.raises(ConfigurationError):
             await session.rows("books").export_parts(to=tmp_path / "d", parts=2, runner=fail)
         assert not (tmp_path / "d").exists()
-        assert not await session.hold(splits[0], seconds=60)
+        assert not await session.rows("books").hold(splits[0], seconds=60)
 
 
 async def test_a_full_disk_frees_the_snapshot(open_memory, tmp_path, monkeypatch):
@@ -240,7 +247,7 @@ async def test_a_full_disk_frees_the_snapshot(open_memory, tmp_path, monkeypatch
         with pytest.raises(ExportError, match="No space left"):
             await session.rows("books").export_parts(to=tmp_path / "d", parts=2)
         assert not (tmp_path / "d").exists()
-        assert not await session.hold(splits[0], seconds=60)
+        assert not await session.rows("books").hold(splits[0], seconds=60)
 
 
 async def test_a_folder_without_the_right_to_write_is_refused(open_memory, tmp_path):
@@ -262,7 +269,7 @@ async def test_an_export_cannot_continue_without_its_snapshot(open_memory, tmp_p
         with pytest.raises(QueryError):
             await session.rows("scratch").export_parts(to=folder, parts=4, at_once=1)
         split = msgspec.json.decode((folder / ".export.json").read_bytes(), type=Split)
-        await session.hold(split, seconds=0)
+        await session.rows("scratch").hold(split, seconds=0)
         with pytest.raises(ExportError, match="no longer holds the snapshot") as caught:
             await session.rows("scratch").export_parts(to=folder, parts=4, resume=True)
     assert caught.value.code == "snapshot-lost"
@@ -280,7 +287,7 @@ async def test_a_lost_snapshot_ends_an_export_that_waits(open_memory, tmp_path, 
             while not (whole / ".export.json").exists():
                 await anyio.sleep(0.01)
             split = msgspec.json.decode((whole / ".export.json").read_bytes(), type=Split)
-            await session.hold(split, seconds=0)
+            await session.rows("scratch").hold(split, seconds=0)
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(lose)
@@ -306,7 +313,7 @@ async def test_a_cancelled_export_frees_its_snapshot_and_removes_its_parts(open_
             split = msgspec.json.decode((folder / ".export.json").read_bytes(), type=Split)
             tasks.cancel_scope.cancel()
         assert not folder.exists()
-        assert not await session.hold(split, seconds=60)
+        assert not await session.rows("scratch").hold(split, seconds=60)
 
 
 @pytest.mark.slow
@@ -379,10 +386,12 @@ async def test_another_server_or_driver_is_refused_before_a_part_is_read(open_me
         for name, word in (("endpoints", "host or port"), ("server", "server"), ("wheel", "wheel of the driver")):
             origin = msgspec.structs.replace(split.origin, **{name: "other"})
             with pytest.raises(ConfigurationError, match=f"another {word} for 'memory'") as caught:
-                await session.export_part(msgspec.structs.replace(split, origin=origin), number=0, to=tmp_path / "p")
+                await session.rows("books").part(
+                    msgspec.structs.replace(split, origin=origin), number=0, to=tmp_path / "p"
+                )
             assert caught.value.code == "worker-differs"
         with pytest.raises(ConfigurationError, match="parts 0 to 1, not 2"):
-            await session.export_part(split, number=2, to=tmp_path / "p")
+            await session.rows("books").part(split, number=2, to=tmp_path / "p")
     assert not (tmp_path / "p").exists()
 
 

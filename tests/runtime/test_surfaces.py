@@ -42,15 +42,18 @@ async def changed(session, *changes):
 
 
 async def one_part(session, to):
-    await session.export_part(await session.rows("books").split(parts=2), number=0, to=to)
+    rows = session.rows("books")
+    await rows.part(await rows.split(parts=2), number=0, to=to)
 
 
 async def part_read(session):
-    await every(session.part_batches(await session.rows("books").split(parts=2, format="arrow"), number=0))
+    rows = session.rows("books")
+    await every(rows.part_batches(await rows.split(parts=2, format="arrow"), number=0))
 
 
 async def held(session):
-    await session.hold(await session.rows("books").split(parts=2), seconds=60)
+    rows = session.rows("books")
+    await rows.hold(await rows.split(parts=2), seconds=60)
 
 
 SESSION = {
@@ -82,7 +85,7 @@ SESSION = {
     "batches": ("export_rows", lambda session, _: every(session.rows("books").batches())),
     "table": ("export_rows", lambda session, _: session.rows("books").table()),
     "split": ("split_export", lambda session, _: session.rows("books").split(parts=2)),
-    "export_part": ("export_rows", lambda session, folder: one_part(session, folder / "part.ndjson")),
+    "part": ("export_rows", lambda session, folder: one_part(session, folder / "part.ndjson")),
     "part_batches": ("export_rows", lambda session, _: part_read(session)),
     "hold": ("hold_snapshot", lambda session, _: held(session)),
     "export_parts": (

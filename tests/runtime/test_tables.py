@@ -218,7 +218,7 @@ async def test_a_split_decides_the_lists_once_for_all_parts():
     assert [note.code for note in split.notes] == ["lists-found"]
     driver.documents = ({"tags": "a"},)
     for number in range(len(split.shares)):
-        async with aclosing(session.part_batches(split, number=number)) as batches:
+        async with aclosing(session.rows(split.request.object).part_batches(split, number=number)) as batches:
             assert [batch.schema.field("tags").type async for batch in batches] == [pa.list_(pa.string())]
     assert len(driver.looks) == 1
     assert split.identity()["choice of lists"] == [("tags", "array")]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from contextlib import asynccontextmanager, suppress
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -97,7 +96,7 @@ async def _unfinished(options: Options, session: Session, target: str) -> AsyncI
         with anyio.move_on_after(_CLEANUP_SECONDS, shield=True), suppress(DragomanError):
             if await anyio.to_thread.run_sync(unfinished, target):
                 async with options.runtime(asks=False) as runtime, runtime.open(session.name) as another:
-                    await abandon(target, partial(another.hold, seconds=0))
+                    await abandon(target, lambda split: another.rows(split.request.object).hold(split, seconds=0))
             if folder is not None and is_new:
                 with suppress(OSError):  # it is not empty
                     await folder.rmdir()

@@ -53,7 +53,7 @@ class Snapshot:
         """
         self._end.set()
         with tasks.lend(self._split.origin.connection, self._home) as (session, _):
-            session.hold(self._split, seconds=0)
+            session.rows(self._split.request.object).hold(self._split, seconds=0)
 
 
 def _renew(end: threading.Event, split: Split, home: str) -> None:
@@ -61,7 +61,7 @@ def _renew(end: threading.Event, split: Split, home: str) -> None:
     seconds = split.request.keep_alive
     while not end.wait(seconds / RENEWALS):
         with suppress(DragomanError), tasks.lend(split.origin.connection, home) as (session, _):
-            if not session.hold(split, seconds=seconds):
+            if not session.rows(split.request.object).hold(split, seconds=seconds):
                 return
 
 

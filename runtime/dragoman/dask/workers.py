@@ -113,7 +113,7 @@ def compare(plan: bytes, home: str, target: str = "", claim: str = "") -> bytes:
     split = msgspec.json.decode(plan, type=Split)
     try:
         with lend(split.origin.connection, home) as (session, _):
-            split.origin.check(session.origin())
+            session.rows(split.request.object).check_origin(split)
         if target:
             parts_target(target).probe(claim)
     except DragomanError as error:
@@ -128,7 +128,8 @@ def export_part(plan: bytes, target: str, file: str, claim: str, home: str) -> b
         with lend(split.origin.connection, home) as (session, pace):
             place = parts_target(target)
             confirm = partial(place.confirm, claim)
-            part = session.export_part(split, number=0, to=place.file(file), pace=pace, confirm=confirm)
+            rows = session.rows(split.request.object)
+            part = rows.part(split, number=0, to=place.file(file), pace=pace, confirm=confirm)
     except DragomanError as error:
         return _failed(error)
     return msgspec.json.encode(TaskEnd(part=part))
@@ -143,7 +144,8 @@ def read_part(split: Split, home: str) -> DataFrame:
     import pyarrow as pa
 
     with lend(split.origin.connection, home) as (session, pace):
-        return dataframe(pa.Table.from_batches(session.part_batches(split, number=0, pace=pace)))
+        batches = session.rows(split.request.object).part_batches(split, number=0, pace=pace)
+        return dataframe(pa.Table.from_batches(batches))
 
 
 def dataframe(table: Table) -> DataFrame:

@@ -24,20 +24,23 @@ from .result_checks import check_summary, within
 from .selections import RowSelection
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import BinaryIO
 
     from pyarrow import Table
 
     from dragoman.exports import ExportResult, FileFormat
     from dragoman.exports.parts.coordinator import Runner
-    from dragoman.exports.parts.split import PartsResult, Split
+    from dragoman.exports.parts.pace import Pace
+    from dragoman.exports.parts.split import PartResult, PartsResult, Split
     from dragoman_api.cells import Cell
     from dragoman_api.changes import HttpRequest
+    from dragoman_api.events import Event
     from dragoman_api.filters import CompiledFilter
     from dragoman_api.grid import Page, RowKey
     from dragoman_api.summaries import ColumnSummary
 
+    from .split_exports import SplitExports
 
 AT_ONCE = 4
 """The default number of parts that one process exports at the same time."""
@@ -378,11 +381,12 @@ class Rows:
         *,
         format: FileFormat | str = "documents",  # noqa: A002 - the word that people know
         keep_alive: int | None = None,
+        earlier: Split | None = None,
     ) -> Split:
         """Split an export into parts that any process with the same connection can export, of one snapshot if possible.
 
-        `Session.export_part` and `Session.part_batches` read a part. The server holds the snapshot for `keep_alive`
-        seconds. The caller renews it with `Session.hold`, and frees it in the end.
+        `part` and `part_batches` read a part. The server holds the snapshot for `keep_alive` seconds. The caller renews
+        it with `hold`, and frees it in the end.
 
         Args:
             parts: The wanted number of parts, 1 to 1,024; there are fewer if the object has fewer rows, or if the
@@ -391,6 +395,8 @@ class Rows:
                 for all parts.
             keep_alive: Seconds for which the server holds the snapshot without requests, at least 60; None for what
                 `config.toml` says.
+            earlier: An earlier split whose parts are still wanted; it is returned if these rows and parts are the same,
+                counted from its instant unless the rows have a `now`. None for a new split.
 
         Returns:
             Plain data, which pickle and msgspec encode. It holds no secret.
@@ -398,16 +404,111 @@ class Rows:
         Raises:
             UnsupportedOperationError: The driver splits no exports.
             ConfigurationError: There is no such format or column, or there cannot be so many parts.
+            ExportError: The earlier split is of other rows, or another format (code ``resume-refused``).
         """
-        from .split_exports import SplitExports, part_format
+        from .split_exports import SplitExports
 
         self._reads.driver.expect_open()
-        return await SplitExports(self._reads).split(
+        return await SplitExports(self._reads).split_or_continue(
+            earlier,
             self.selection,
-            file_format=await part_format(format),
+            file_format=format,
             parts=parts,
             keep_alive=keep_alive or self._reads.keep_alive,
         )
+
+    async def part(
+        self,
+        split: Split,
+        *,
+        number: int,
+        to: Path | str,
+        pace: Pace | None = None,
+        confirm: Callable[[], object] | None = None,
+        emit: Callable[[Event], None] | None = None,
+    ) -> PartResult:
+        """Export one part of a split to a file, which appears only when it is complete.
+
+        Of the choice of rows, only the object matters.
+
+        Args:
+            split: The result of `Rows.split`, perhaps in another process.
+            number: The part's number, from 0.
+            to: The path of the file, or a URL that fsspec knows, such as ``s3://bucket/orders/…``; `Split.file` is the
+                usual name of the file.
+            pace: Shared by all parts of this process, which slow down together while the server is busy; None for no
+                pace.
+            confirm: Called in a thread before the complete file appears; it prevents that by raising an error.
+            emit: Receives the events of this part; None emits them as those of every export.
+
+        Raises:
+            ConfigurationError: The rows are of another object than the split's; or this connection leads to another
+                server, or has another driver (``worker-differs``).
+            ExportError: The file cannot be written, or the part is short (``parts-differ``).
+            QueryError: The server no longer holds the snapshot (``context-lost``).
+        """
+        return await self._parts_of(split).part(
+            split, number, to=to, emit=emit or self._reads.emit, pace=pace, confirm=confirm or (lambda: None)
+        )
+
+    def part_batches(self, split: Split, *, number: int, pace: Pace | None = None) -> Batches:
+        """Iterate over the rows of one part of a split as `pyarrow.RecordBatch`; there is at least one.
+
+        Of the choice of rows, only the object matters. See `Rows.batches` for the types, the column ``_misfits``, and a
+        caller that stops early.
+
+        Args:
+            split: The result of `Rows.split` with ``format="arrow"``, perhaps in another process.
+            number: The part's number, from 0.
+            pace: Shared by all parts of this process, which slow down together while the server is busy; None for no
+                pace.
+
+        Raises:
+            ConfigurationError: The rows are of another object than the split's; this connection leads to another
+                server, or has another driver (``worker-differs``); or the split is of a format without types.
+            ExportError: A value does not fit its type, if the split is strict (``values-misfit``); or the part is short
+                (``parts-differ``).
+            QueryError: The server no longer holds the snapshot (``context-lost``).
+        """
+        return Batches(partial(self._parts_of(split).batches, split, number, pace=pace))
+
+    async def hold(self, split: Split, *, seconds: int) -> bool:
+        """Keep the snapshot of a split for some time, or free it. Of the choice of rows, only the object matters.
+
+        Args:
+            split: The result of `Rows.split`, perhaps in another process.
+            seconds: Seconds from now on; 0 to free the snapshot.
+
+        Returns:
+            Whether the server held it; true for a split without a snapshot.
+
+        Raises:
+            ConfigurationError: The rows are of another object than the split's.
+        """
+        return await self._parts_of(split).hold(split, seconds)
+
+    def check_origin(self, split: Split) -> None:
+        """Check that this connection can read the parts of a split that another process has made; nothing is sent.
+
+        Raises:
+            ConfigurationError: The rows are of another object than the split's; or this connection leads to another
+                server, or has another driver (``worker-differs``).
+        """
+        split.origin.check(self._parts_of(split).origin())
+
+    def emit(self, event: Event) -> None:
+        """Emit an event as this connection does its own, such as the progress of an export that a caller runs."""
+        self._reads.emit(event)
+
+    def _parts_of(self, split: Split) -> SplitExports:
+        """Return what reads the parts of a split of these rows' object."""
+        from .split_exports import SplitExports
+
+        self._reads.driver.expect_open()
+        if split.request.object != (name := self.selection.object):
+            reason = f"the split is of {split.request.object!r}, not of {name!r}"
+            raise ConfigurationError(reason, hint="use rows of its object: session.rows(split.request.object)")
+        return SplitExports(self._reads)
 
     async def export_parts(
         self,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -22,7 +21,6 @@ from dragoman_worker.oversized_results import MAX_ANSWERS
 
 from .arguments import check_changes
 from .change_events import event_of, total_of, untold
-from .counts_and_streams import Batches
 from .driver_calls import Calls
 from .object_lists import matching, whole_level
 from .prepared_reads import Preparation
@@ -33,11 +31,8 @@ from .time_spans import DEFAULT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
 
     from dragoman.connections.curl_commands import CurlCommands
-    from dragoman.exports.parts.pace import Pace
-    from dragoman.exports.parts.split import ExportOrigin, PartResult, Split
     from dragoman_api.changes import Change, HttpRequest, NewObject, Outcome, Plan
     from dragoman_api.columns import Description, ObjectList
     from dragoman_api.completions import Completion
@@ -48,7 +43,6 @@ if TYPE_CHECKING:
     from dragoman_api.grid import Sort
 
     from .live_driver import LiveDriver
-    from .split_exports import SplitExports
     from .time_spans import Span
 
 
@@ -344,75 +338,3 @@ class Session:
             fields: dict[str, Any] = {"connection": self.name, "reason": health.reason, "code": health.code}
             self._emit(events.ConnectionHealthChanged(state=state, **fields))
         return health
-
-    @property
-    def _split_exports(self) -> SplitExports:
-        from .split_exports import SplitExports
-
-        self._driver.expect_open()
-        return SplitExports(self._reads)
-
-    def origin(self) -> ExportOrigin:
-        """Return the server and the driver of this connection; workers of an export in parts compare theirs with it."""
-        return self._split_exports.origin()
-
-    async def export_part(
-        self,
-        split: Split,
-        *,
-        number: int,
-        to: Path | str,
-        pace: Pace | None = None,
-        confirm: Callable[[], object] | None = None,
-    ) -> PartResult:
-        """Export one part of a split export to a file, which appears only when it is complete.
-
-        Args:
-            split: The result of `Rows.split`, perhaps in another process.
-            number: The part's number, from 0.
-            to: The path of the file, or a URL that fsspec knows, such as ``s3://bucket/orders/…``; `Split.file` is the
-                usual name of the file.
-            pace: Shared by all parts of this process, which slow down together while the server is busy; None for no
-                pace.
-            confirm: Called in a thread before the complete file appears; it prevents that by raising an error.
-
-        Raises:
-            ConfigurationError: This connection leads to another server, or has another driver (``worker-differs``).
-            ExportError: The file cannot be written, or the part is short (``parts-differ``).
-            QueryError: The server no longer holds the snapshot (``context-lost``).
-        """
-        return await self._split_exports.part(
-            split, number, to=to, emit=self._emit, pace=pace, confirm=confirm or (lambda: None)
-        )
-
-    def part_batches(self, split: Split, *, number: int, pace: Pace | None = None) -> Batches:
-        """Iterate over the rows of one part of a split export as `pyarrow.RecordBatch`; there is at least one.
-
-        See `Rows.batches` for the types, the column ``_misfits``, and a caller that stops early.
-
-        Args:
-            split: The result of `Rows.split` with ``format="arrow"``, perhaps in another process.
-            number: The part's number, from 0.
-            pace: Shared by all parts of this process, which slow down together while the server is busy; None for no
-                pace.
-
-        Raises:
-            ConfigurationError: This connection leads to another server, or has another driver (``worker-differs``); or
-                the split is of a format without types.
-            ExportError: A value does not fit its type, if the split is strict (``values-misfit``); or the part is short
-                (``parts-differ``).
-            QueryError: The server no longer holds the snapshot (``context-lost``).
-        """
-        return Batches(partial(self._split_exports.batches, split, number, pace=pace))
-
-    async def hold(self, split: Split, *, seconds: int) -> bool:
-        """Keep the snapshot of a split export for some time, or free it.
-
-        Args:
-            split: The result of `Rows.split`, perhaps in another process.
-            seconds: Seconds from now on; 0 to free the snapshot.
-
-        Returns:
-            Whether the server held it; true for an export without a snapshot.
-        """
-        return await self._split_exports.hold(split, seconds)

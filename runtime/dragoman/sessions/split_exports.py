@@ -69,6 +69,44 @@ class SplitExports:
             wheel=generation.sha256,
         )
 
+    async def split_or_continue(
+        self,
+        earlier: Split | None,
+        selection: RowSelection,
+        *,
+        file_format: FileFormat | str,
+        parts: int,
+        keep_alive: int,
+    ) -> Split:
+        """Split an export, or return an earlier split whose parts are still wanted.
+
+        Args:
+            earlier: The earlier split; None for a new one.
+            selection: The rows; relative times count from its instant, or from that of the earlier split.
+            file_format: What each part is; if it names no lists, those of the earlier split are used.
+            parts: The wanted number of parts.
+            keep_alive: Seconds for which the server holds the snapshot without requests.
+
+        Raises:
+            ExportError: The earlier split has other rows or another format (code ``resume-refused``).
+        """
+        chosen = await run_sync(choose, Path("part"), file_format)
+        if earlier is None:
+            return await self.split(selection, file_format=chosen, parts=parts, keep_alive=keep_alive)
+        plan = await self.plan(
+            selection.at(earlier.now),
+            file_format=chosen,
+            parts=parts,
+            keep_alive=keep_alive,
+            lists=lists_of(earlier.table) if chosen.typed and chosen.lists is None else None,
+        )
+        identity, earlier_identity = plan.identity(), earlier.identity()
+        if differences := [name for name in identity if identity[name] != earlier_identity[name]]:
+            reason = f"the unfinished export has another {', another '.join(differences)}"
+            hint = "repeat the command as it was, or export into another folder"
+            raise ExportError(reason, hint=hint, code="resume-refused")
+        return earlier
+
     async def split(self, selection: RowSelection, *, file_format: FileFormat, parts: int, keep_alive: int) -> Split:
         """Split an export into parts, of one snapshot if the driver has them.
 
@@ -257,45 +295,6 @@ async def _results(
         yield outcome
 
 
-async def split_or_continue(
-    exports: SplitExports,
-    unfinished: Split | None,
-    selection: RowSelection,
-    *,
-    file_format: FileFormat,
-    parts: int,
-    keep_alive: int,
-) -> Split:
-    """Split an export, or return the unfinished one of its target.
-
-    Args:
-        exports: The split exports of the session.
-        unfinished: The unfinished export; None to begin.
-        selection: The rows; relative times count from its instant, or from that of the unfinished export.
-        file_format: What each part is; if it names no lists, those of the unfinished export are used.
-        parts: The wanted number of parts.
-        keep_alive: Seconds for which the server holds the snapshot without requests.
-
-    Raises:
-        ExportError: The unfinished export has other rows or another format (code ``resume-refused``).
-    """
-    if unfinished is None:
-        return await exports.split(selection, file_format=file_format, parts=parts, keep_alive=keep_alive)
-    plan = await exports.plan(
-        selection.at(unfinished.now),
-        file_format=file_format,
-        parts=parts,
-        keep_alive=keep_alive,
-        lists=lists_of(unfinished.table) if file_format.typed and file_format.lists is None else None,
-    )
-    identity, unfinished_identity = plan.identity(), unfinished.identity()
-    if differences := [name for name in identity if identity[name] != unfinished_identity[name]]:
-        reason = f"the unfinished export has another {', another '.join(differences)}"
-        hint = "repeat the command as it was, or export into another folder"
-        raise ExportError(reason, hint=hint, code="resume-refused")
-    return unfinished
-
-
 async def abandon(to: Path | str, free: Callable[[Split], Awaitable[object]]) -> None:
     """Free the snapshot of an unfinished export and remove its parts, when its process has to stop.
 
@@ -326,21 +325,15 @@ async def export_parts(
 ) -> PartsResult:
     """Export in parts into a folder or a store, or continue the unfinished export there."""
     exports = SplitExports(reads)
-    chosen = await part_format(file_format)
     target = await run_sync(parts_target, to)
     with reporting(reads.emit, connection=exports.origin().connection, object=selection.object, target=target.name):
         unfinished = await run_sync(lambda: target.open(resume=resume))
         try:
-            split = await split_or_continue(
-                exports, unfinished, selection, file_format=chosen, parts=parts, keep_alive=keep_alive
+            split = await exports.split_or_continue(
+                unfinished, selection, file_format=file_format, parts=parts, keep_alive=keep_alive
             )
             coordinator = Coordinator(target, hold=exports.hold, emit=reads.emit)
             return await coordinator.run(split, runner or exports.here(at_once), resumed=resume)
         finally:
             with anyio.CancelScope(shield=True):
                 await run_sync(target.leave)
-
-
-async def part_format(file_format: FileFormat | str) -> FileFormat:
-    """Return the format of the files of an export in parts."""
-    return await run_sync(choose, Path("part"), file_format)
