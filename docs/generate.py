@@ -41,7 +41,7 @@ from docs.markdown import (  # noqa: E402 - a script finds its own folder only
 REFERENCE = ROOT / "docs/reference"
 SANDBOX = ROOT / "docs/explanation/sandbox.md"
 MODELS = (
-    "connections", "forms", "columns", "cells", "filters", "grid", "summaries", "changes", "console", "completions",
+    "connections", "forms", "columns", "cells", "filters", "grid", "summaries", "changes", "console",
     "exports", "calls",
 )  # fmt: skip
 PYTHON = (

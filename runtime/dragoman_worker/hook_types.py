@@ -7,13 +7,11 @@ from typing import Any, NamedTuple
 from dragoman_api.cells import Cell
 from dragoman_api.changes import HttpRequest, Outcome, Plan, PlanRequest
 from dragoman_api.columns import Description, ObjectList, ObjectsRequest
-from dragoman_api.completions import Completion, CompletionRequest
 from dragoman_api.connections import Health, Server
-from dragoman_api.console import Answer, ConsoleRequest, ConsoleText
+from dragoman_api.console import Answer, Completion, CompletionRequest, ConsoleRequest, ConsoleText
 from dragoman_api.exports import ExportRequest, ExportSplit, SnapshotHold, SplitRequest
 from dragoman_api.filters import CompiledFilter, FilterRequest
-from dragoman_api.grid import CellRequest, CountRequest, Page, PageRequest
-from dragoman_api.previews import PreviewRequest
+from dragoman_api.grid import CellRequest, CountRequest, Page, PageRequest, PreviewRequest
 from dragoman_api.summaries import ColumnSummary, SummaryRequest
 
 from .deadlines import DEADLINES

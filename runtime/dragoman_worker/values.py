@@ -21,8 +21,7 @@ from msgspec.structs import replace
 from dragoman_api.cells import MISSING, Cell, CutBytes, CutJson, CutText, Json
 from dragoman_api.changes import Change, Insert, Plan, PlanRequest, Update
 from dragoman_api.columns import MAX_COLUMNS, MAX_OBJECTS, Description, ObjectList
-from dragoman_api.completions import MAX_SUGGESTIONS, SUGGESTION_TEXT, Completion
-from dragoman_api.console import Answer
+from dragoman_api.console import MAX_SUGGESTIONS, SUGGESTION_TEXT, Answer, Completion
 from dragoman_api.filters import Filter, FilterRequest
 from dragoman_api.grid import MAX_ROWS, Page
 from dragoman_api.summaries import MAX_BUCKETS, MAX_VALUES, ColumnSummary

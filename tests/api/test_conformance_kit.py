@@ -21,7 +21,7 @@ from dragoman_api.connections import Profile, Server
 from dragoman_api.filters import FilterRequest
 from dragoman_api.grid import CountRequest, PageRequest
 from dragoman_api.hookspecs import hookimpl
-from dragoman_api.kit.filter_meaning import holds
+from dragoman_api.kit.filter_rows import holds
 from dragoman_api.testing import DriverConformance, MemoryDriver, Target, deviates, opened, plugin, strategies
 from dragoman_api.testing.target import hooks_of
 
@@ -165,7 +165,7 @@ def test_drawn_values_travel_as_json(data, kind):
 
 SUITE = """
 import pytest
-from dragoman_api.kit.filter_meaning import holds
+from dragoman_api.kit.filter_rows import holds
 from dragoman_api.testing import DriverConformance, deviates
 
 @pytest.mark.live("memory")

@@ -18,7 +18,7 @@ from dragoman_api.connections import Health
 from dragoman_api.errors import ConnectionFailedError, ConsoleSyntaxError, DragomanError, FilterNotSupportedError
 from dragoman_api.hookspecs import hookimpl
 from dragoman_api.testing import DriverConformance, MemoryDriver
-from dragoman_api.testing.conformance.times import TimeConformance
+from dragoman_api.testing.conformance.filters import TimeConformance
 
 BROKEN: list[tuple[str, type[MemoryDriver]]] = []
 

@@ -301,21 +301,28 @@ async def test_an_answer_above_the_limit_is_refused_with_the_limit(wording: Word
     chunked = f"HTTP/1.1 200 X\r\nTransfer-Encoding: chunked\r\n{headers}\r\n{len(body):x}\r\n".encode()
     plain = f"HTTP/1.1 200 X\r\n{headers}\r\n".encode()
     reply = Reply(plain + body if "Length" in headers else chunked + body + b"\r\n0\r\n\r\n")
-    async with serving(always(reply)) as server, Http(profile(server.port), body_limit=4999) as client:
+    async with serving(always(reply)) as server, Http(profile(server.port)) as client:
         for _ in range(2):
             with pytest.raises(QueryError) as caught:
-                await client.request("GET", "/")
+                await client.request("GET", "/", limit=4999)
             wording(caught.value.message)
-        exact = Http(profile(server.port), body_limit=5000)
-        async with exact:
-            assert len((await exact.request("GET", "/")).body) == 5000
+        assert len((await client.request("GET", "/", limit=5000)).body) == 5000
+
+
+async def test_no_request_may_raise_the_limit_of_an_answer(monkeypatch):
+    monkeypatch.setattr("dragoman_api.http.BODY_LIMIT", 4999)
+    reply = Reply(b"HTTP/1.1 200 X\r\nContent-Length: 5000\r\n\r\n" + b"x" * 5000)
+    async with serving(always(reply)) as server, Http(profile(server.port)) as client:
+        for limit in (None, 5000):
+            with pytest.raises(QueryError, match="longer than 4,999 bytes"):
+                await client.request("GET", "/", limit=limit)
 
 
 async def test_an_answer_that_announces_too_much_is_refused_before_it_is_read(wording: Wording):
     reply = Reply(b"HTTP/1.1 200 X\r\nContent-Length: 5000\r\n\r\n", "hang")
-    async with serving(always(reply)) as server, Http(profile(server.port), body_limit=4999) as client:
+    async with serving(always(reply)) as server, Http(profile(server.port)) as client:
         with anyio.fail_after(5), pytest.raises(QueryError) as caught:
-            await client.request("GET", "/")
+            await client.request("GET", "/", limit=4999)
         wording(caught.value.message)
 
 

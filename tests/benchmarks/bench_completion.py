@@ -15,7 +15,7 @@ import msgspec
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT / "plugins" / name) for name in ("api", "elasticsearch", "weaviate")]
 
-from dragoman_api.completions import Completion, CompletionRequest
+from dragoman_api.console import Completion, CompletionRequest
 from dragoman_elasticsearch.columns import mapping
 from dragoman_elasticsearch.console import completion as elasticsearch
 from dragoman_weaviate.console import completion as weaviate

@@ -11,9 +11,8 @@ from dragoman_api import hookimpl
 from dragoman_api.cells import MISSING, CutJson, Json
 from dragoman_api.changes import Delete, Drop, HttpRequest, Insert, Outcome, OutcomeStatus, Plan, PlannedRequest, Update
 from dragoman_api.columns import Column, ColumnKind, Description, Note, Object, ObjectList, Operator, Role, Written
-from dragoman_api.completions import Completion, Suggestion, SuggestionKind
 from dragoman_api.connections import Health, Server
-from dragoman_api.console import Answer, AnswerKind, ConsoleRequest
+from dragoman_api.console import Answer, AnswerKind, Completion, ConsoleRequest, Suggestion, SuggestionKind
 from dragoman_api.errors import (
     AuthenticationError,
     ConnectionFailedError,
@@ -26,7 +25,7 @@ from dragoman_api.errors import (
 from dragoman_api.exports import ExportPart
 from dragoman_api.filters import CompiledFilter, Explanation, RawQuery
 from dragoman_api.grid import Page, RowKey
-from dragoman_api.kit.column_choice import sortable
+from dragoman_api.kit.page_columns import sortable
 
 
 def route(*segments):

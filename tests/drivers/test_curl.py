@@ -21,7 +21,7 @@ from dragoman.secret_references import Reference
 from dragoman_api import CountRequest, Filter, HttpRequest, Insert, PageRequest, Profile, Sort
 from dragoman_api.connections import AuthScheme, Secrets, SslMode
 from dragoman_api.errors import UnsupportedOperationError
-from dragoman_api.previews import PreviewRequest
+from dragoman_api.grid import PreviewRequest
 from fakes.certificates import make_certificates
 from fakes.elasticsearch import ApiKey, FakeElasticsearch
 from fakes.weaviate import FakeWeaviate

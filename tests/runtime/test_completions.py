@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import wheelhouse
-from dragoman_api.completions import Completion, SuggestionKind
+from dragoman_api.console import Completion, SuggestionKind
 from dragoman_api.errors import ConfigurationError, DriverFaultError, SandboxError, UnsupportedOperationError
 from dragoman_worker.hook_types import HOOKS
 
@@ -13,7 +13,7 @@ MEMORY = "from dragoman_api.testing.memory_driver import MemoryDriver as Driver\
 
 ODD = """
 from dragoman_api import hookimpl
-from dragoman_api.completions import Completion, Suggestion, SuggestionKind
+from dragoman_api.console import Completion, Suggestion, SuggestionKind
 from dragoman_api.testing.memory_driver import MemoryDriver
 
 def at(start, end, text="x", **more):

@@ -16,9 +16,8 @@ from dragoman.sessions.selections import RowSelection
 from dragoman_api.errors import ConfigurationError, UnsupportedOperationError
 from dragoman_api.exports import ExportRequest
 from dragoman_api.filters import FilterRequest
-from dragoman_api.grid import CountRequest, PageRequest, RowKey
+from dragoman_api.grid import CountRequest, PageRequest, PreviewRequest, RowKey
 from dragoman_api.hookspecs import hookimpl
-from dragoman_api.previews import PreviewRequest
 from dragoman_api.testing.memory_driver import MemoryDriver
 from in_process import Here
 

@@ -20,15 +20,13 @@ if TYPE_CHECKING:
     from .cells import Cell
     from .changes import HttpRequest, Outcome, Plan, PlanRequest
     from .columns import Description, ObjectList, ObjectsRequest
-    from .completions import Completion, CompletionRequest
     from .connections import Health, Profile, Server
-    from .console import Answer, ConsoleRequest, ConsoleText
+    from .console import Answer, Completion, CompletionRequest, ConsoleRequest, ConsoleText
     from .events import Event
     from .exports import ExportPart, ExportRequest, ExportSplit, SnapshotHold, SplitRequest
     from .filters import CompiledFilter, FilterRequest
-    from .grid import CellRequest, CountRequest, Page, PageRequest
+    from .grid import CellRequest, CountRequest, Page, PageRequest, PreviewRequest
     from .http import Http
-    from .previews import PreviewRequest
     from .summaries import ColumnSummary, SummaryRequest
 
 PROJECT = "dragoman"

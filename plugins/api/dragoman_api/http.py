@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import re
 import socket
 from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -17,14 +16,23 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from . import _connection_errors, _http_profile, tls
-from ._http_authorization import authorization, credential
+from ._http_profile import authorization, credential
 from ._nodes import CALL_ENDS, Answered, Node, Nodes
 from ._oauth import Tokens
-from ._transport import NEVER_SENT, Connector, Disconnected, ends_with_its_connection, send_once
+from ._transport import (
+    NEVER_SENT,
+    Connector,
+    Disconnected,
+    check_request,
+    ends_with_its_connection,
+    read_body,
+    request_body,
+    send_once,
+    too_long,
+)
 from .connections import AuthScheme
 from .errors import AccessDeniedError, AuthenticationError, ConfigurationError, QueryError
 from .http_responses import CHUNK, Response, Stream
-from .http_settings import RequestPath, request_path
 from .masking import Mask, MaskedStream
 from .replies import redirection
 
@@ -37,6 +45,7 @@ if TYPE_CHECKING:
     from .columns import Note
     from .connections import Profile
     from .errors import DragomanError
+    from .http_settings import RequestPath
 
 __all__ = ["BODY_LIMIT", "CALL_ENDS", "Http"]
 
@@ -52,7 +61,6 @@ _CONNECTIONS = 32  # more than the slices of an export; aiohttp's own limit of 1
 _HEADER = 64 * 2**10  # deprecations come in Warning headers, far longer than the 8 KiB aiohttp expects
 _QUOTED = 2**14  # bytes of an answer that an error examines
 _BIG = 2**20  # above this aiohttp wants a body as a file, so that sending does not block the loop
-_CLIMBS = re.compile(r"(/|%2f|\\|%5c)(\.|%2e){1,2}(/|%2f|\\|%5c|;|$)", re.IGNORECASE)  # what servers take for . and ..
 
 
 class Http:
@@ -69,21 +77,17 @@ class Http:
         profile: The connection.
     """
 
-    def __init__(
-        self, profile: Profile, *, body_limit: int = BODY_LIMIT, on_token: Callable[[str], None] | None = None
-    ) -> None:
+    def __init__(self, profile: Profile, *, on_token: Callable[[str], None] | None = None) -> None:
         """Prepare a client; entering the context opens it.
 
         Args:
             profile: The saved connection, secrets included.
-            body_limit: Maximum size of one answer in bytes.
             on_token: Receives each token that `hide` is called with.
 
         Raises:
             ConfigurationError: Host, credentials or certificates of the profile cannot be used.
         """
         self.profile = profile
-        self._body_limit = body_limit
         self._nodes, self._prefix = Nodes(profile), profile.path_prefix
         self._headers = CIMultiDict(
             {
@@ -193,8 +197,8 @@ class Http:
             QueryError: The path or the method cannot be sent (``details["sent"]`` is False too), or the answer is
                 longer than ``details["limit"]``.
         """
-        target = _check_request(method, path, prefix=self._prefix)
-        data, request_headers = _payload(body, content_type, headers)
+        target = check_request(method, path, prefix=self._prefix)
+        data, request_headers = request_body(body, content_type, headers)
         read = method in ("GET", "HEAD") if read is None else read
 
         async def send(node: Node, seconds: float, connect: float | None) -> Response:
@@ -257,8 +261,8 @@ class Http:
             QueryError: The path or the method cannot be sent, or the answer is longer than ``details["limit"]``; the
                 chunks up to the limit are valid.
         """
-        target = _check_request(method, path, prefix=self._prefix)
-        data, request_headers = _payload(body, content_type, headers)
+        target = check_request(method, path, prefix=self._prefix)
+        data, request_headers = request_body(body, content_type, headers)
         read = method in ("GET", "HEAD") if read is None else read
         answering_node = self._nodes.first
 
@@ -300,7 +304,7 @@ class Http:
             for at in range(0, len(piece), CHUNK):
                 chunk = piece[at : at + CHUNK]
                 if limit is not None and (size := size + len(chunk)) > limit:
-                    raise _too_long(limit)
+                    raise too_long(limit)
                 yield chunk
 
     async def _resent(self, send: Callable[[], Awaitable[T]], read: bool) -> T:  # noqa: FBT001
@@ -423,7 +427,7 @@ class Http:
     ) -> Response:
         async with self._open(node, method, path, data, headers, connect) as answer:
             self._check_end(node, answer, method, path)
-            body = await self._read(answer, min(limit or self._body_limit, self._body_limit))
+            body = await read_body(answer, min(limit or BODY_LIMIT, BODY_LIMIT))
             self._answered = True
         if answer.status == 400 and node.tls is None and any(text in body for text in _connection_errors.HTTPS_PORT):
             raise _connection_errors.plain_on_tls(node.profile)
@@ -455,21 +459,6 @@ class Http:
             hint = "configure the server, or the proxy before it, to send Content-Length or chunks"
             raise _connection_errors.failure(node.profile, reason, hint=hint, sent=True)
 
-    async def _read(self, answer: aiohttp.ClientResponse, limit: int) -> bytes:
-        parts, size = list[bytes](), answer.content_length or 0
-        try:
-            if size <= limit:
-                size = 0
-                async for part in answer.content.iter_any():
-                    parts.append(part)
-                    if (size := size + len(part)) > limit:
-                        break
-                else:
-                    return parts[0] if len(parts) == 1 else b"".join(parts)
-        finally:
-            parts.clear()  # an error's traceback would keep them
-        raise _too_long(limit)
-
 
 def _token_endpoint(profile: Profile) -> Profile | None:
     try:
@@ -480,35 +469,6 @@ def _token_endpoint(profile: Profile) -> Profile | None:
 
 def _timeouts(connect: float | None) -> aiohttp.ClientTimeout:
     return aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT if connect is None else min(_CONNECT, connect))
-
-
-def _check_request(method: str, path: str, *, prefix: str) -> RequestPath:
-    try:
-        target = request_path(path)
-    except ValueError as error:
-        hint = "encode ids, for example / as %2F and a space as %20"
-        raise QueryError(str(error), hint=hint, details={"sent": False}) from None
-    if prefix and _CLIMBS.search(path.partition("?")[0]):
-        raise QueryError(
-            f"the path {path!r} contains a dot segment, which could lead out of the path prefix {prefix}",
-            hint="enter the path without . and .. segments",
-            details={"sent": False},
-        )
-    if not (method.isascii() and method.isalpha()):
-        raise QueryError(f"{method!r} is not an HTTP method", details={"sent": False})
-    return target
-
-
-def _payload(
-    body: bytes | str | None, content_type: str, headers: Mapping[str, str] | None
-) -> tuple[bytes | None, dict[str, str]]:
-    data = body.encode() if isinstance(body, str) else body
-    return data, {**({} if data is None else {"Content-Type": content_type}), **(headers or {})}
-
-
-def _too_long(limit: int) -> QueryError:
-    hint = "ask for fewer rows or columns at a time"
-    return QueryError(f"the answer is longer than {limit:,} bytes", hint=hint, details={"limit": limit})
 
 
 _REJECTED = {

@@ -44,8 +44,7 @@ from dragoman_api.errors import ConnectionFailedError, DragomanError, ObjectChan
 from dragoman_api.exports import SnapshotHold
 from dragoman_api.kit import retries
 from dragoman_api.kit.exchanges import carry_out, read_together, send_all
-from dragoman_api.kit.read_once import ReadOnce
-from dragoman_api.kit.views import Views
+from dragoman_api.kit.views import ReadOnce, Views
 
 from . import connect, error_answers, objects, read_or_write, search
 from .columns.looks import Look
@@ -58,9 +57,9 @@ if TYPE_CHECKING:
     from msgspec import Raw
 
     from dragoman_api import Note
-    from dragoman_api.completions import Completion, CompletionRequest
+    from dragoman_api.console import Completion, CompletionRequest
     from dragoman_api.exports import ExportSplit, SplitRequest
-    from dragoman_api.previews import PreviewRequest
+    from dragoman_api.grid import PreviewRequest
     from dragoman_api.replies import Reply
     from dragoman_api.summaries import ColumnSummary, SummaryRequest
 

@@ -42,8 +42,7 @@ from dragoman_api import (
 from dragoman_api.errors import ConnectionFailedError, DragomanError
 from dragoman_api.kit import retries
 from dragoman_api.kit.exchanges import carry_out, read_together, send_all
-from dragoman_api.kit.read_once import ReadOnce
-from dragoman_api.kit.views import Views
+from dragoman_api.kit.views import ReadOnce, Views
 
 from . import connect, error_answers, objects, read_or_write
 from .grid import filters, pages
@@ -51,9 +50,9 @@ from .grid import filters, pages
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 
-    from dragoman_api.completions import Completion, CompletionRequest
+    from dragoman_api.console import Completion, CompletionRequest
     from dragoman_api.exports import ExportSplit, SplitRequest
-    from dragoman_api.previews import PreviewRequest
+    from dragoman_api.grid import PreviewRequest
     from dragoman_api.replies import Reply
     from dragoman_api.summaries import ColumnSummary, SummaryRequest
 

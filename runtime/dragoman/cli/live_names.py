@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from anyio.from_thread import BlockingPortal
 
     from dragoman.sessions.session import Session
-    from dragoman_api.completions import Suggestion
+    from dragoman_api.console import Suggestion
 
     from .known_names import KnownNames
 

@@ -10,9 +10,8 @@ from msgspec.structs import replace
 from dragoman.remedies import python_call
 from dragoman_api.changes import Outcome, Plan
 from dragoman_api.columns import Description, Note, ObjectList
-from dragoman_api.completions import Completion
 from dragoman_api.connections import Health, Server
-from dragoman_api.console import Answer
+from dragoman_api.console import Answer, Completion
 from dragoman_api.errors import (
     DRIVER,
     ConfigurationError,

@@ -8,7 +8,7 @@ from dragoman_api.errors import ConfigurationError, DriverFaultError
 from dragoman_api.summaries import MAX_BUCKETS, MAX_VALUES
 
 if TYPE_CHECKING:
-    from dragoman_api.completions import Completion
+    from dragoman_api.console import Completion
     from dragoman_api.summaries import ColumnSummary, SummaryRequest
 
 

@@ -12,9 +12,8 @@ import msgspec
 
 from dragoman_api import events
 from dragoman_api.errors import ConfigurationError
-from dragoman_api.grid import MAX_ROWS, CellRequest, CountRequest, PageRequest
+from dragoman_api.grid import MAX_ROWS, CellRequest, CountRequest, PageRequest, PreviewRequest
 from dragoman_api.hookspecs import DriverSpec
-from dragoman_api.previews import PreviewRequest
 from dragoman_api.summaries import SummaryRequest
 
 from .arguments import check_key

@@ -11,9 +11,8 @@ from dragoman.settings import Limit
 from dragoman_api import events
 from dragoman_api.changes import Drop, Insert, OutcomeStatus, PlanRequest, object_of
 from dragoman_api.columns import ObjectsRequest
-from dragoman_api.completions import CompletionRequest
 from dragoman_api.connections import Health
-from dragoman_api.console import ConsoleText
+from dragoman_api.console import CompletionRequest, ConsoleText
 from dragoman_api.errors import DragomanError, DriverFaultError, Refused
 from dragoman_api.hookspecs import DriverSpec
 from dragoman_api.masking import Mask
@@ -35,9 +34,8 @@ if TYPE_CHECKING:
     from dragoman.connections.curl_commands import CurlCommands
     from dragoman_api.changes import Change, HttpRequest, NewObject, Outcome, Plan
     from dragoman_api.columns import Description, ObjectList
-    from dragoman_api.completions import Completion
     from dragoman_api.connections import Server
-    from dragoman_api.console import Answer, ConsoleRequest
+    from dragoman_api.console import Answer, Completion, ConsoleRequest
     from dragoman_api.events import Event
     from dragoman_api.filters import Filter, RawQuery
     from dragoman_api.grid import Sort

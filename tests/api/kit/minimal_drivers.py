@@ -24,8 +24,8 @@ from dragoman_api.cells import cut
 from dragoman_api.errors import ObjectNotFoundError, QueryError, RowNotFoundError, UnsupportedOperationError
 from dragoman_api.exports import ExportForm, ExportPart, ExportRequest
 from dragoman_api.kit import cursors
-from dragoman_api.kit.column_choice import sortable
 from dragoman_api.kit.derived_hooks import CountFromExport, CountFromPages, ExportFromPages, PageFromExport
+from dragoman_api.kit.page_columns import sortable
 from dragoman_api.testing.memory_server import MemoryServer
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman_api.kit.bucket_bounds import instant_bounds, instant_text, number_bounds
+from dragoman_api.kit.summaries import instant_bounds, instant_text, number_bounds
 
 NUMBERS = st.one_of(
     st.integers(-(2**64), 2**64),

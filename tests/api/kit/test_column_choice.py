@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dragoman_api import QueryError, Sort
 from dragoman_api.columns import MAX_COLUMNS
-from dragoman_api.kit.column_choice import choose, sortable
+from dragoman_api.kit.page_columns import choose, sortable
 
 NAMES = st.sampled_from("abcdef")
 KNOWN = {name: name.upper() for name in "abcd"}

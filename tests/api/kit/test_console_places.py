@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dragoman_api.completions import MAX_SUGGESTIONS, SUGGESTION_TEXT, CompletionRequest, SuggestionKind
+from dragoman_api.console import MAX_SUGGESTIONS, SUGGESTION_TEXT, CompletionRequest, SuggestionKind
 from dragoman_api.errors import QueryError
 from dragoman_api.kit.console_places import ConsolePlace, Where, find_place
 

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from dragoman_api.errors import ConsoleSyntaxError
 from dragoman_api.kit import console_text
-from dragoman_api.kit.console_text import ConsoleReader, ndjson, rest_requests
-from dragoman_api.kit.json_comments import bounded
+from dragoman_api.kit.console_text import ConsoleReader, bounded, ndjson, rest_requests
 
 ALL = ("#", "//", "/*")
 

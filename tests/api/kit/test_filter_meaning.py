@@ -8,7 +8,7 @@ import pytest
 
 from dragoman_api.cells import MISSING, CutJson, Json
 from dragoman_api.filters import Filter, TimeRange
-from dragoman_api.kit.filter_meaning import holds, within
+from dragoman_api.kit.filter_rows import holds, within
 
 
 @pytest.mark.parametrize(

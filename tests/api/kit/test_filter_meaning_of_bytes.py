@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dragoman_api.columns import Operator
 from dragoman_api.filters import Filter
-from dragoman_api.kit.filter_meaning import holds
+from dragoman_api.kit.filter_rows import holds
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,7 +6,7 @@ import pytest
 
 from dragoman_api import PageRequest
 from dragoman_api.errors import QueryError
-from dragoman_api.kit.page_bounds import check_bounds
+from dragoman_api.kit.page_columns import check_bounds
 
 
 @pytest.mark.parametrize(("offset", "limit"), [(-1, 1), (0, 0), (0, -1)])

@@ -6,8 +6,7 @@ import pytest
 
 from dragoman_api import Filter
 from dragoman_api import Operator as Op
-from dragoman_api.kit.periods import Period, conditions, period
-from dragoman_api.kit.places import Box, Circle, box, circle
+from dragoman_api.kit.operands import Box, Circle, Period, box, circle, conditions, period
 from dragoman_api.kit.residual import ResidualRow, ValueKind
 
 A, B = "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"

@@ -6,8 +6,8 @@ import anyio
 import pytest
 
 from dragoman_api.errors import QueryError
-from dragoman_api.kit import read_once
-from dragoman_api.kit.read_once import ReadOnce
+from dragoman_api.kit import views
+from dragoman_api.kit.views import ReadOnce
 
 pytestmark = pytest.mark.anyio
 
@@ -28,14 +28,14 @@ async def test_a_value_is_read_once_also_by_several_at_a_time():
     assert asked == ["a"]
     once.keep("a", "other")
     assert await once.get("a") == "other"
-    for number in range(read_once._MOST):
+    for number in range(views._MOST):
         once.keep(f"n{number}", "x")
     assert await once.get("a") == "A"
     assert asked == ["a", "a"]
 
 
 async def test_what_fails_or_takes_long_is_none_and_is_asked_again_later(monkeypatch):
-    monkeypatch.setattr(read_once, "_SECONDS", 0.05)
+    monkeypatch.setattr(views, "_SECONDS", 0.05)
     asked = []
 
     async def read(name):
@@ -49,7 +49,7 @@ async def test_what_fails_or_takes_long_is_none_and_is_asked_again_later(monkeyp
         assert await once.get(name) is None
         assert await once.get(name) is None
     assert asked == ["slow", "bad"]
-    monkeypatch.setattr(read_once, "_PAUSE", 0.0)
+    monkeypatch.setattr(views, "_PAUSE", 0.0)
     assert await ReadOnce(read).get("bad") is None
     fresh = ReadOnce(read)
     await fresh.get("bad")
@@ -60,7 +60,7 @@ async def test_what_fails_or_takes_long_is_none_and_is_asked_again_later(monkeyp
 
 @pytest.mark.parametrize(("value", "reads"), [(0, 1), ("", 1), ({}, 1), (False, 1), (None, 2)])
 async def test_what_is_empty_was_read_and_only_none_is_read_again(monkeypatch, value, reads):
-    monkeypatch.setattr(read_once, "_PAUSE", 0.0)
+    monkeypatch.setattr(views, "_PAUSE", 0.0)
     asked = []
 
     async def read(name):
@@ -75,7 +75,7 @@ async def test_what_is_empty_was_read_and_only_none_is_read_again(monkeypatch, v
 
 
 async def test_what_was_read_is_kept_however_long_ago_that_was(monkeypatch):
-    monkeypatch.setattr(read_once, "_PAUSE", 0.0)
+    monkeypatch.setattr(views, "_PAUSE", 0.0)
     asked = []
 
     async def read(name):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dragoman_api.cells import Json, exact_number, is_cut
 from dragoman_api.columns import ColumnKind
-from dragoman_api.kit.sampled_columns import cell_of, kinds_of
+from dragoman_api.kit.page_columns import cell_of, kinds_of
 
 FITTING = {
     ColumnKind.TEXT: (str,),

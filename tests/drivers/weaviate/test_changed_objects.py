@@ -11,7 +11,7 @@ from drivers.weaviate.rig import INDEXED, OnFake, OnServer, Rig, key, properties
 from dragoman_api import CellRequest, CountRequest, ExportRequest, Filter, PageRequest, RowKey
 from dragoman_api.errors import ObjectChangedError, ObjectNotFoundError
 from dragoman_api.exports import SplitRequest
-from dragoman_api.previews import PreviewRequest
+from dragoman_api.grid import PreviewRequest
 from dragoman_api.summaries import SummaryRequest
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from dragoman_api import (
     Update,
 )
 from dragoman_api.exports import ExportForm, SplitRequest
-from dragoman_api.previews import PreviewRequest
+from dragoman_api.grid import PreviewRequest
 from dragoman_api.summaries import SummaryRequest
 
 if TYPE_CHECKING:

@@ -55,10 +55,10 @@ from dragoman_api.errors import DragomanError, ObjectNotFoundError, RowNotFoundE
 from dragoman_api.exports import ExportForm
 from dragoman_api.json_text import encode
 from dragoman_api.kit import cursors, operands
-from dragoman_api.kit.column_choice import UNKNOWN, choose, sortable
 from dragoman_api.kit.derived_hooks import CountFromExport
 from dragoman_api.kit.filter_rows import compile_rows
 from dragoman_api.kit.outcomes import Outcomes, before_writing, status_of
+from dragoman_api.kit.page_columns import UNKNOWN, choose, sortable
 from dragoman_api.kit.row_changes import NotSentError, PlanDraft, fold
 
 if TYPE_CHECKING:

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec.structs import replace
 
-from dragoman_api.completions import MAX_SUGGESTIONS, SUGGESTION_TEXT, Completion, Suggestion, SuggestionKind
+from dragoman_api.console import MAX_SUGGESTIONS, SUGGESTION_TEXT, Completion, Suggestion, SuggestionKind
 from dragoman_api.errors import QueryError
 from dragoman_api.json_text import encode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from dragoman_api.completions import CompletionRequest
+    from dragoman_api.console import CompletionRequest
 
     Word = tuple[str, SuggestionKind, str]  # the text, what it is, a detail
 
@@ -112,7 +112,7 @@ def find_place(request: CompletionRequest, *, separators: str = "/") -> ConsoleP
     Raises:
         QueryError: The position is not in the text.
 
-    >>> from dragoman_api.completions import CompletionRequest
+    >>> from dragoman_api.console import CompletionRequest
     >>> text = 'GET /a/_search {"query": {"te'
     >>> place = find_place(CompletionRequest(text=text, position=len(text)))
     >>> place.where, place.typed, place.path, place.keys

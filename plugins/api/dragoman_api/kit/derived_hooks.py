@@ -27,8 +27,8 @@ from dragoman_api.json_text import decode, encode
 from dragoman_api.wording import quoted
 
 from . import cursors
-from .column_choice import sortable
 from .line_parts import RowLines, split_lines
+from .page_columns import sortable
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence

@@ -2,6 +2,10 @@
 
 A row's value is what a person typed on a command line or what a script passed, so a number may come as a text. Every
 function raises ValueError with a reason that can follow the filter row in a message.
+
+A period of time is its first instant, ``/`` and the instant after its last one. The host writes one where a person says
+``today`` or ``last 24h``. A row compares with the whole period: equal is in it, greater is after it, less is before it.
+``near`` takes a circle and ``in-box`` a rectangle, in degrees of WGS 84 and in metres.
 """
 
 from __future__ import annotations
@@ -10,8 +14,10 @@ import re
 from datetime import datetime
 from decimal import Decimal
 from math import isfinite
+from typing import NamedTuple
 from uuid import UUID
 
+from dragoman_api.columns import Operator as Op
 from dragoman_api.wording import quoted
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,4300}")
@@ -240,3 +246,136 @@ def text(value: object) -> str:
 def _shown(value: object) -> str:
     quotation = quoted(value[: _SHOWN + 1] if isinstance(value, str) else value)
     return quotation if len(quotation) <= _SHOWN else f"{quotation[:_SHOWN]}…"
+
+
+class Period(NamedTuple):
+    """A period: its first instant and the instant after its last one, both RFC 3339."""
+
+    first: str
+    after: str
+
+
+def period(value: object) -> Period | None:
+    """Read a period; None if the value is anything else, such as one instant.
+
+    Raises:
+        ValueError: It ends before it begins.
+
+    >>> period("2026-11-23T00:00:00Z/2026-11-24T00:00:00Z")
+    Period(first='2026-11-23T00:00:00Z', after='2026-11-24T00:00:00Z')
+    """
+    if not isinstance(value, str) or "/" not in value:
+        return None
+    try:
+        first, after = map(timestamp, value.split("/"))
+    except ValueError:
+        return None
+    if instant(first) >= instant(after):
+        raise ValueError(f"{value} is no period: it ends before it begins")
+    return Period(first, after)
+
+
+def conditions(op: Op, value: object) -> list[tuple[Op, object]]:
+    """Return the comparisons with single instants that together mean one with a period, or with two bounds.
+
+    Args:
+        op: ``=``, ``between`` or a comparison.
+        value: A period, an instant, or for ``between`` a pair of them.
+
+    Returns:
+        Comparisons of which all must hold for one value; the row's own if there is nothing to split.
+
+    Raises:
+        ValueError: A period ends before it begins, or there are not two bounds.
+
+    >>> conditions(Op.GT, "2026-11-23T00:00:00Z/2026-11-24T00:00:00Z")
+    [(<Operator.GE: '>='>, '2026-11-24T00:00:00Z')]
+    """
+    if op is Op.BETWEEN:
+        low, high = bounds(value)
+        return [*conditions(Op.GE, low), *conditions(Op.LE, high)]
+    if (span := period(value)) is None:
+        return [(op, value)]
+    begins, ends = (Op.GE, span.first), (Op.LT, span.after)
+    parts = {
+        Op.EQ: (begins, ends), Op.GE: (begins,), Op.LE: (ends,), Op.GT: ((Op.GE, span.after),),
+        Op.LT: ((Op.LT, span.first),),
+    }  # fmt: skip
+    return [*parts[op]]
+
+
+_DISTANCE = re.compile(r"([0-9]+(?:\.[0-9]+)?|\.[0-9]+) ?(m|km|mi|nmi|ft)")
+_METRES = {"m": 1.0, "km": 1_000.0, "mi": 1_609.344, "nmi": 1_852.0, "ft": 0.3048}
+_MOST = 20_100_000.0  # further than any place from any other
+
+
+class Circle(NamedTuple):
+    """The places around a centre; its border belongs to it."""
+
+    latitude: float
+    longitude: float
+    metres: float
+
+
+class Box(NamedTuple):
+    """The places between two parallels and two meridians; its border belongs to it. West may be east of east."""
+
+    south: float
+    west: float
+    north: float
+    east: float
+
+
+def circle(value: object) -> Circle:
+    """Read the operand of ``near``: latitude, longitude, distance with its unit.
+
+    Args:
+        value: ``52.52,13.405,5km``, or a list of the three; the units are m, km, mi, nmi and ft.
+
+    Raises:
+        ValueError: It is no circle.
+
+    >>> circle("52.52, 13.405, 5km")
+    Circle(latitude=52.52, longitude=13.405, metres=5000.0)
+    """
+    parts = listed(value)
+    if len(parts) != 3:
+        raise ValueError("it takes a latitude, a longitude and a distance: 52.52,13.405,5km")
+    match = _DISTANCE.fullmatch(str(parts[2]).strip())
+    if match is None:
+        raise ValueError(f"{str(parts[2])[:100]!r} is not a distance such as 500m, 5km or 3mi")
+    metres = float(match[1]) * _METRES[match[2]]
+    if not 0 < metres <= _MOST:
+        raise ValueError("a distance is more than 0, and at most half the way around the Earth")
+    return Circle(_degrees(parts[0], 90, "latitude"), _degrees(parts[1], 180, "longitude"), metres)
+
+
+def box(value: object) -> Box:
+    """Read the operand of ``in-box``: the south-western corner and the north-eastern one, each by latitude, longitude.
+
+    Args:
+        value: ``52.3,13.1,52.7,13.8``, or a list of the four. A box across longitude 180 has its west east of its east.
+
+    Raises:
+        ValueError: It is no box.
+
+    >>> box("52.3,13.1,52.7,13.8")
+    Box(south=52.3, west=13.1, north=52.7, east=13.8)
+    """
+    parts = listed(value)
+    if len(parts) != 4:
+        raise ValueError("it takes two corners as south,west,north,east: 52.3,13.1,52.7,13.8")
+    south, north = (_degrees(parts[at], 90, "latitude") for at in (0, 2))
+    west, east = (_degrees(parts[at], 180, "longitude") for at in (1, 3))
+    if south > north:
+        raise ValueError(f"its south, {south}, is north of its north, {north}; write south,west,north,east")
+    if south == north or west == east or (west, east) == (180, -180):
+        raise ValueError("a box has a height and a width; for one point use near with a small distance")
+    return Box(south, west, north, east)
+
+
+def _degrees(value: object, limit: int, axis: str) -> float:
+    degrees = floating(value)
+    if not isfinite(degrees) or abs(degrees) > limit:
+        raise ValueError(f"{degrees} is no {axis}: it is between -{limit} and {limit}")
+    return degrees

@@ -17,9 +17,8 @@ from dragoman_api.columns import Operator as Op
 from dragoman_api.filters import Explanation, Filter
 
 from . import operands
-from .filter_meaning import NEGATED, holds
-from .filter_rows import compile_rows, refusal, spelled
-from .periods import conditions
+from .filter_rows import NEGATED, compile_rows, holds, refusal, spelled
+from .operands import conditions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -2,15 +2,18 @@
 
 An object may be recreated under its name, grow or lose columns, and an alias may lead elsewhere, all while a connection
 is open. The contract does not require this module; a driver that keeps what it read can use it to notice.
+
+What `ReadOnce` keeps is not checked: it is for completion, which must send nothing for each key that a person types.
 """
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 import anyio
 
-from dragoman_api.errors import ObjectChangedError, ObjectNotFoundError
+from dragoman_api.errors import DragomanError, ObjectChangedError, ObjectNotFoundError
 
 from .exchanges import send_all
 
@@ -157,3 +160,44 @@ def _differences(old: KnownObject, new: KnownObject) -> Iterator[str]:
 def _list(names: list[str]) -> str:
     suffix = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
     return ", ".join(f"'{name}'" for name in names[:_NAMED]) + suffix
+
+
+_PAUSE = 60.0  # seconds until a read that failed is tried again
+_SECONDS = 5.0
+_MOST = 64  # values that are kept
+
+
+class ReadOnce(Generic[T]):
+    """Values by name, each read when it is first asked for."""
+
+    def __init__(self, read: Callable[[str], Awaitable[T]]) -> None:
+        """Begin with none.
+
+        Args:
+            read: Reads a value from the server.
+        """
+        self._read = read
+        self._values: OrderedDict[str, tuple[T | None, float]] = OrderedDict()
+        self._reading = anyio.Lock()
+
+    async def get(self, name: str) -> T | None:
+        """Return a value; None if it could not be read within five seconds, which is tried again after a minute."""
+        async with self._reading:
+            value, again = self._values.get(name, (None, 0.0))
+            if anyio.current_time() < again:
+                return value
+            fresh_value = None
+            try:
+                with anyio.move_on_after(_SECONDS):
+                    fresh_value = await self._read(name)
+            except DragomanError:
+                fresh_value = None
+            self.keep(name, fresh_value)
+            return fresh_value
+
+    def keep(self, name: str, value: T | None) -> None:
+        """Keep a value that was read elsewhere; the least recently read ones make room."""
+        self._values[name] = value, anyio.current_time() + _PAUSE if value is None else float("inf")
+        self._values.move_to_end(name)
+        while len(self._values) > _MOST:
+            self._values.popitem(last=False)

@@ -12,9 +12,16 @@ from msgspec.structs import replace
 from dragoman_api.cells import MISSING, Json
 from dragoman_api.changes import Delete, Drop, HttpRequest, Insert, Outcome, OutcomeStatus, Plan, PlannedRequest
 from dragoman_api.columns import Column, ColumnKind, Description, Note, Object, ObjectList, Role, TimeColumn, Written
-from dragoman_api.completions import MAX_SUGGESTIONS, Completion, Suggestion, SuggestionKind
 from dragoman_api.connections import Health, Server
-from dragoman_api.console import Answer, AnswerKind, ConsoleRequest
+from dragoman_api.console import (
+    MAX_SUGGESTIONS,
+    Answer,
+    AnswerKind,
+    Completion,
+    ConsoleRequest,
+    Suggestion,
+    SuggestionKind,
+)
 from dragoman_api.errors import (
     ConnectionFailedError,
     ConsoleSyntaxError,
@@ -29,13 +36,12 @@ from dragoman_api.filters import CompiledFilter, Explanation, FilterRequest, Raw
 from dragoman_api.grid import Page, RowKey, text_id
 from dragoman_api.hookspecs import hookimpl
 from dragoman_api.kit import cursors
-from dragoman_api.kit.column_choice import unknown_sort
-from dragoman_api.kit.filter_meaning import within
+from dragoman_api.kit.filter_rows import within
+from dragoman_api.kit.page_columns import unknown_sort
 from dragoman_api.kit.summaries import summarize_cells
 from dragoman_api.wording import as_typed
 
-from .memory_rows import OPERATORS, WHOLE, as_json, cell, column_of, ordered, satisfies, typed
-from .memory_server import MemoryServer
+from .memory_server import OPERATORS, WHOLE, MemoryServer, as_json, cell, column_of, ordered, satisfies, typed
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -43,13 +49,11 @@ if TYPE_CHECKING:
     from dragoman_api.cells import Cell
     from dragoman_api.changes import Change, PlanRequest
     from dragoman_api.columns import ObjectsRequest
-    from dragoman_api.completions import CompletionRequest
     from dragoman_api.connections import Profile
-    from dragoman_api.console import ConsoleText
+    from dragoman_api.console import CompletionRequest, ConsoleText
     from dragoman_api.exports import ExportRequest, SnapshotHold, SplitRequest
-    from dragoman_api.grid import CellRequest, CountRequest, PageRequest
+    from dragoman_api.grid import CellRequest, CountRequest, PageRequest, PreviewRequest
     from dragoman_api.http import Http
-    from dragoman_api.previews import PreviewRequest
     from dragoman_api.summaries import ColumnSummary, SummaryRequest
 
 _METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Raw
 
-from dragoman_api.kit.periods import Period, period
+from dragoman_api.kit.operands import Period, period
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

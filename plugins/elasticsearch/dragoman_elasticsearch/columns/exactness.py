@@ -15,7 +15,7 @@ import msgspec
 
 from dragoman_api import Operator as Op
 from dragoman_api.columns import EMPTINESS, NULLS, ORDER, PATTERNS
-from dragoman_api.kit.periods import period
+from dragoman_api.kit.operands import period
 from dragoman_elasticsearch.connect import Features
 
 from . import dates

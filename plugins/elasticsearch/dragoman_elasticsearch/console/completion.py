@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from dragoman_api.completions import Completion, SuggestionKind
+from dragoman_api.console import Completion, SuggestionKind
 from dragoman_api.kit.console_places import METHODS, ConsolePlace, Where, find_place
 
 from . import words
@@ -14,7 +14,7 @@ from . import words
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from dragoman_api.completions import CompletionRequest
+    from dragoman_api.console import CompletionRequest
     from dragoman_api.kit.console_places import Word
     from dragoman_elasticsearch.columns.grid_columns import View
 

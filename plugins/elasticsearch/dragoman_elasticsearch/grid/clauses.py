@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from dragoman_api import Filter
 from dragoman_api import Operator as Op
 from dragoman_api.columns import EMPTINESS, NULLS, ORDER, PATTERNS, PLACES
-from dragoman_api.kit import operands, places
+from dragoman_api.kit import operands
 from dragoman_elasticsearch.columns import dates, exactness
 from dragoman_elasticsearch.columns.field_types import Family, Field
 
@@ -87,10 +87,10 @@ def _place(row: Filter, field: Field) -> Clause:
     """Return the clause for points in a circle or a box; an index without the field would fail the search."""
     rest: Clause = {"ignore_unmapped": True} if field.partial else {}
     if row.op is Op.NEAR:
-        at = places.circle(row.value)
+        at = operands.circle(row.value)
         centre = {"lat": at.latitude, "lon": at.longitude}
         return {"geo_distance": {"distance": f"{at.metres}m", field.field: centre, **rest}}
-    corners = places.box(row.value)
+    corners = operands.box(row.value)
     box = {
         "top_left": {"lat": corners.north, "lon": corners.west},
         "bottom_right": {"lat": corners.south, "lon": corners.east},

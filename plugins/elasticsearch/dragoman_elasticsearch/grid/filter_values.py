@@ -9,7 +9,7 @@ from math import isfinite
 from typing import TYPE_CHECKING
 
 from dragoman_api.kit import operands
-from dragoman_api.kit.periods import Period, period
+from dragoman_api.kit.operands import Period, period
 from dragoman_elasticsearch.columns import dates
 from dragoman_elasticsearch.columns.field_types import BOUNDS, DATE_FORMAT, Family
 

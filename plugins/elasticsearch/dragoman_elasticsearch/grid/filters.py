@@ -11,8 +11,8 @@ from msgspec import Raw
 from dragoman_api import CompiledFilter, Explanation, Filter, FilterRequest, RawQuery
 from dragoman_api import Operator as Op
 from dragoman_api.json_text import encode
-from dragoman_api.kit.column_choice import UNKNOWN
 from dragoman_api.kit.filter_rows import compile_rows
+from dragoman_api.kit.page_columns import UNKNOWN
 from dragoman_api.remedies import Argument, Remedy, RemedyKind
 from dragoman_api.wording import as_typed
 from dragoman_elasticsearch.columns.exactness import Differences

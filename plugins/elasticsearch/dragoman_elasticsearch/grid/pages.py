@@ -17,10 +17,9 @@ from dragoman_api.cells import Json, widened
 from dragoman_api.errors import QueryError, RowNotFoundError, UnsupportedOperationError, WindowExceededError
 from dragoman_api.json_text import encode
 from dragoman_api.kit import cursors
-from dragoman_api.kit.column_choice import choose
 from dragoman_api.kit.filter_rows import body_of
 from dragoman_api.kit.left_out import LeftOut, ShownKeys, columns_cut
-from dragoman_api.kit.page_bounds import check_bounds
+from dragoman_api.kit.page_columns import check_bounds, choose
 from dragoman_api.remedies import Remedy, RemedyKind
 from dragoman_elasticsearch import error_answers
 from dragoman_elasticsearch.columns.field_types import SPECIAL, Family, Field

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dragoman_api import Note, Sort
-from dragoman_api.kit.column_choice import sortable
+from dragoman_api.kit.page_columns import sortable
 from dragoman_elasticsearch.columns import exactness
 from dragoman_elasticsearch.columns.field_types import BOUNDS, Family, Field
 

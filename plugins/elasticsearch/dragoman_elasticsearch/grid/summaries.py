@@ -12,8 +12,7 @@ from msgspec import Raw
 from dragoman_api import Operator as Op
 from dragoman_api import Sort, UnsupportedOperationError
 from dragoman_api.errors import QueryError
-from dragoman_api.kit.bucket_bounds import instant_bounds, instant_text, number_bounds
-from dragoman_api.kit.summaries import buckets_of
+from dragoman_api.kit.summaries import buckets_of, instant_bounds, instant_text, number_bounds
 from dragoman_api.summaries import ColumnSummary, Figure, SummaryRequest, ValueCount
 from dragoman_elasticsearch import error_answers
 from dragoman_elasticsearch.columns import exactness

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from dragoman_api import Column, Description, Note, QueryError
 from dragoman_api.columns import MAX_COLUMNS
-from dragoman_api.kit.column_choice import choose
 from dragoman_api.kit.left_out import columns_cut
+from dragoman_api.kit.page_columns import choose
 from dragoman_weaviate import error_answers
 from dragoman_weaviate.connect import Features
 

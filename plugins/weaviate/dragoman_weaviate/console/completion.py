@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from dragoman_api.completions import MAX_SUGGESTIONS, Completion, CompletionRequest, Suggestion, SuggestionKind
+from dragoman_api.console import MAX_SUGGESTIONS, Completion, CompletionRequest, Suggestion, SuggestionKind
 from dragoman_api.kit.console_places import METHODS, ConsolePlace, Where, find_place
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from dragoman_api import Filter
 from dragoman_api import Operator as Op
 from dragoman_api.columns import EMPTINESS, NULLS, PATTERNS
-from dragoman_api.kit import operands, places
-from dragoman_api.kit.filter_meaning import NEGATED
-from dragoman_api.kit.periods import conditions, period
+from dragoman_api.kit import operands
+from dragoman_api.kit.filter_rows import NEGATED
+from dragoman_api.kit.operands import conditions, period
 from dragoman_weaviate.columns.field_types import LISTS, Family, Field
 
 from . import filter_values
@@ -51,7 +51,7 @@ def clause(
         ValueError: The value does not fit, or the server would compare something else; the message says why.
     """
     if row.op is Op.NEAR:
-        at = places.circle(row.value)
+        at = operands.circle(row.value)
         judgement.add(judge([Comparison(op=row.op, field=field, features=features)]))
         centre = {"latitude": at.latitude, "longitude": at.longitude}
         within = {"geoCoordinates": centre, "distance": {"max": at.metres}}
@@ -166,5 +166,5 @@ def _list(op: Op, field: Field, features: Features, values: list[Scalar]) -> Whe
     return _joined("And", [compare(Op.NE, field, value) for value in values])
 
 
-def _joined(operator: str, operands: list[Where]) -> Where:
-    return operands[0] if len(operands) == 1 else {"operator": operator, "operands": operands}
+def _joined(operator: str, clauses: list[Where]) -> Where:
+    return clauses[0] if len(clauses) == 1 else {"operator": operator, "operands": clauses}

@@ -8,8 +8,8 @@ import msgspec
 
 from dragoman_api import CompiledFilter, Explanation, Filter, FilterRequest, RawQuery
 from dragoman_api.json_text import encode
-from dragoman_api.kit.column_choice import UNKNOWN
 from dragoman_api.kit.filter_rows import body_of
+from dragoman_api.kit.page_columns import UNKNOWN
 from dragoman_api.kit.residual import ResidualFilter, split_rows
 from dragoman_api.remedies import Remedy, RemedyKind
 from dragoman_weaviate.graphql import Where, literal

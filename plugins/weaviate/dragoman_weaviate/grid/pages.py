@@ -10,7 +10,7 @@ from dragoman_api import DragomanError, Note, Page, PageRequest, QueryError
 from dragoman_api.errors import RowNotFoundError
 from dragoman_api.kit import cursors
 from dragoman_api.kit.left_out import KEYS, LeftOut, columns_cut
-from dragoman_api.kit.page_bounds import check_bounds
+from dragoman_api.kit.page_columns import check_bounds
 from dragoman_api.kit.residual import residual_keys, select
 from dragoman_weaviate import error_answers, graphql, stored_objects
 from dragoman_weaviate.columns.field_types import Family, Field

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dragoman_api.kit.column_choice import sortable
+from dragoman_api.kit.page_columns import sortable
 from dragoman_weaviate.columns.field_types import Family
 
 if TYPE_CHECKING:

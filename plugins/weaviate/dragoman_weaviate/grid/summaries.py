@@ -16,8 +16,7 @@ from msgspec.structs import replace
 from dragoman_api import Filter, UnsupportedOperationError
 from dragoman_api import Operator as Op
 from dragoman_api.errors import QueryError
-from dragoman_api.kit.bucket_bounds import EPOCH, instant_bounds, instant_text, number_bounds
-from dragoman_api.kit.summaries import buckets_of
+from dragoman_api.kit.summaries import EPOCH, buckets_of, instant_bounds, instant_text, number_bounds
 from dragoman_api.summaries import Bucket, ColumnSummary, Figure, SummaryRequest, ValueCount
 from dragoman_weaviate import aggregates
 from dragoman_weaviate.aggregates import Aggregate, PropertyQuery, joined

@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from dragoman_api.changes import HttpRequest
 from dragoman_api.columns import Note
-from dragoman_api.completions import Suggestion
+from dragoman_api.console import Suggestion
 
 from .base import Failure, Message, Name, Request, Text, Ticket
 from .rows import PageAnswer, RowsAsked

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman_api import ObjectsRequest, QueryError
-from dragoman_api.completions import MAX_SUGGESTIONS, Completion, CompletionRequest, SuggestionKind
+from dragoman_api.console import MAX_SUGGESTIONS, Completion, CompletionRequest, SuggestionKind
 from dragoman_elasticsearch.console import completion
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from dragoman_api import CountRequest, Filter, FilterRequest, Page, PageRequest, QueryError, RawQuery, Sort, TimeRange
 from dragoman_api.errors import ConnectionFailedError, WindowExceededError
-from dragoman_api.previews import PreviewRequest
+from dragoman_api.grid import PreviewRequest
 from dragoman_api.remedies import Remedy
 from dragoman_elasticsearch.columns import exactness
 from dragoman_elasticsearch.connect import Features

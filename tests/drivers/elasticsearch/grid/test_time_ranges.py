@@ -22,7 +22,7 @@ from dragoman_api import (
     TimeRange,
 )
 from dragoman_api.exports import ExportForm
-from dragoman_api.kit.filter_meaning import within
+from dragoman_api.kit.filter_rows import within
 from dragoman_api.summaries import SummaryRequest
 from dragoman_elasticsearch.columns import mapping
 from dragoman_elasticsearch.grid import time_ranges

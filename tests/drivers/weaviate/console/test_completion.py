@@ -6,7 +6,7 @@ from drivers.weaviate.rig import OnFake, OnServer, Rig
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman_api.completions import CompletionRequest
+from dragoman_api.console import CompletionRequest
 from dragoman_weaviate.console import completion
 
 CURSOR = "▮"

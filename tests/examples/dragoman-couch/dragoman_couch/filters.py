@@ -18,8 +18,8 @@ from dragoman_api import (
 )
 from dragoman_api.json_text import encode
 from dragoman_api.kit import operands
-from dragoman_api.kit.column_choice import UNKNOWN
 from dragoman_api.kit.filter_rows import compile_rows
+from dragoman_api.kit.page_columns import UNKNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Callable

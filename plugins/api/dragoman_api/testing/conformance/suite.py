@@ -6,18 +6,90 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 
+from dragoman_api.console import AnswerKind, ConsoleText
+from dragoman_api.errors import ConsoleSyntaxError
+
 from .changes import ChangeConformance
-from .console import ConsoleConformance
-from .exports import ExportConformance
-from .filters import FilterConformance
-from .grid import GridConformance
-from .objects import ObjectConformance
-from .shares import ShareConformance
+from .exports import ExportConformance, ShareConformance
+from .filters import FilterConformance, TimeConformance
+from .grid import GridConformance, ObjectConformance
 from .summaries import SummaryConformance
-from .times import TimeConformance
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from dragoman_api.console import ConsoleRequest
+    from dragoman_api.testing.target import Target
+
+
+class ConsoleConformance:
+    """Promises to a console and to the automations that guard it."""
+
+    async def test_reads_and_writes_are_told_apart(self, target: Target) -> None:
+        """A reading request is marked as a read and a writing one as a write, since guards trust the mark."""
+        target.given("reads", "writes")
+        for text in target.reads:
+            assert [request.writes for request in await _parse(target, text)] == [False], text
+        for text in target.writes:
+            assert [request.writes for request in await _parse(target, text)] == [True], text
+
+    async def test_parsing_sends_nothing_and_keeps_order_and_lines(self, target: Target) -> None:
+        """`parse_console` does no I/O; several requests come in order, each with the line it begins in."""
+        target.given("reads", "writes")
+        texts = [*target.reads, *target.writes]
+        mark = target.sent()
+        alone = [(await _parse(target, text))[0] for text in texts]
+        together = await _parse(target, "\n\n".join(texts))
+        assert target.since(mark) == []
+        assert [request.request for request in together] == [request.request for request in alone]
+        lines = [1 + "\n\n".join([*texts[:at], ""]).count("\n") for at in range(len(texts))]
+        assert [request.line for request in together] == lines
+
+    async def test_a_comment_makes_no_request_and_breaks_none(self, target: Target) -> None:
+        """A line that begins with ``#`` changes no request. The host reads expectations from such lines."""
+        target.given("reads", "writes")
+        for text in [*target.reads, *target.writes]:
+            plain = await _parse(target, text)
+            commented = await _parse(target, f"# before\n{text}\n# expect status 200\n")
+            assert [
+                (request.request.method, request.request.path, request.writes, request.line) for request in commented
+            ] == [
+                (request.request.method, request.request.path, request.writes, request.line + 1) for request in plain
+            ], text
+
+    async def test_a_syntax_error_says_where(self, target: Target) -> None:
+        """A text that cannot be parsed raises ConsoleSyntaxError with line and column, both from 1."""
+        target.given("broken")
+        for text, line, column in target.broken:
+            with pytest.raises(ConsoleSyntaxError) as caught:
+                await _parse(target, text)
+            assert (caught.value.details.get("line"), caught.value.details.get("column")) == (line, column), text
+
+    async def test_an_answer_is_of_the_request_that_was_parsed(self, target: Target) -> None:
+        """A request is sent exactly as parsed.
+
+        The answer holds that request, the status, and rows or text according to its kind.
+        """
+        target.needs("parse_console", "execute_console")
+        target.given("reads")
+        for text in target.reads:
+            [parsed] = await _parse(target, text)
+            mark = target.sent()
+            answer = await target.driver.execute_console(parsed)
+            assert answer.request == parsed.request
+            assert 200 <= answer.status < 300, answer.text
+            assert target.log is None or parsed.request in target.since(mark)
+            if answer.kind in (AnswerKind.GRID, AnswerKind.TABLE):
+                assert answer.page is not None, text
+            else:
+                assert answer.text, text
+
+
+async def _parse(target: Target, text: str) -> list[ConsoleRequest]:
+    target.needs("parse_console")
+    requests: list[ConsoleRequest] = await target.driver.parse_console(ConsoleText(text))
+    return requests
+
 
 Test = TypeVar("Test", bound="Callable[..., object]")
 

@@ -11,7 +11,7 @@ import pytest
 
 from dragoman_api.cells import Json, is_cut
 from dragoman_api.columns import ColumnKind, Operator
-from dragoman_api.completions import MAX_SUGGESTIONS, SUGGESTION_TEXT, Completion, CompletionRequest, SuggestionKind
+from dragoman_api.console import MAX_SUGGESTIONS, SUGGESTION_TEXT, Completion, CompletionRequest, SuggestionKind
 from dragoman_api.errors import QueryError, UnsupportedOperationError
 from dragoman_api.filters import CompiledFilter, Filter
 from dragoman_api.summaries import ColumnSummary, Figure, SummaryRequest

@@ -1,17 +1,21 @@
-"""Which columns a page shows and sorts by, and what is said about the others."""
+"""The columns of a page: which it shows and sorts by, and of which kinds they are where no schema tells."""
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import TYPE_CHECKING, TypeVar
 
-from dragoman_api.columns import MAX_COLUMNS, Note
+from dragoman_api.cells import Json
+from dragoman_api.columns import MAX_COLUMNS, ColumnKind, Note
 from dragoman_api.errors import QueryError
+from dragoman_api.json_text import encode
 from dragoman_api.wording import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from dragoman_api.grid import Sort
+    from dragoman_api.cells import Cell
+    from dragoman_api.grid import PageRequest, Sort
 
 T = TypeVar("T")
 
@@ -86,3 +90,66 @@ def unknown_sort(column: str) -> QueryError:
     """Return the error for a sort key on a column that does not exist."""
     hint = "describe the object to see its columns"
     return QueryError(f"there is no column {column!r} to sort by", hint=hint, details={"column": column})
+
+
+def check_bounds(request: PageRequest) -> None:
+    """Check that a page begins at an offset of 0 or more and has rows.
+
+    Raises:
+        QueryError: It does not.
+
+    >>> from dragoman_api.grid import PageRequest
+    >>> check_bounds(PageRequest(object="books", offset=-1))
+    Traceback (most recent call last):
+    dragoman_api.errors.QueryError: a page needs an offset of at least 0 and a limit of at least 1, not -1 and 100
+    """
+    offset, limit = request.offset, request.limit
+    if offset < 0 or limit < 1:
+        raise QueryError(f"a page needs an offset of at least 0 and a limit of at least 1, not {offset} and {limit}")
+
+
+_KINDS: dict[type, ColumnKind] = {
+    str: ColumnKind.TEXT,
+    bool: ColumnKind.BOOLEAN,
+    int: ColumnKind.INTEGER,
+    float: ColumnKind.FLOAT,
+    Decimal: ColumnKind.FLOAT,
+    Json: ColumnKind.FLOAT,  # a number beyond what Decimal holds, see `exact_number`
+    bytes: ColumnKind.BINARY,
+    list: ColumnKind.JSON,
+    dict: ColumnKind.JSON,
+}
+
+
+def kinds_of(rows: Iterable[Mapping[str, object]]) -> dict[str, ColumnKind]:
+    """Return the kind of each name in some rows of decoded JSON, in the order in which the names appear.
+
+    Integers and floats together are floats. Values of other kinds together, or none at all, are of kind ``other``.
+
+    >>> kinds_of([{"id": "a", "n": 1}, {"id": "b", "n": 1.5, "x": None}])
+    {'id': <ColumnKind.TEXT: 'text'>, 'n': <ColumnKind.FLOAT: 'float'>, 'x': <ColumnKind.OTHER: 'other'>}
+    """
+    kinds_by_name: dict[str, set[ColumnKind]] = {}
+    for row in rows:
+        for name, value in row.items():
+            kinds = kinds_by_name.setdefault(name, set())
+            if value is not None:
+                kinds.add(_KINDS.get(type(value), ColumnKind.OTHER))
+    return {name: _joined(kinds) for name, kinds in kinds_by_name.items()}
+
+
+def cell_of(value: object) -> Cell:
+    """Return a value of decoded JSON as a cell: an array or an object becomes its JSON text, whole.
+
+    The driver's process cuts what is too long for a page, see `CELL_BUDGET`.
+
+    >>> cell_of([1, None]), cell_of("a")
+    ('[1,null]', 'a')
+    """
+    return Json(encode(value)) if isinstance(value, list | dict) else value  # type: ignore[return-value]
+
+
+def _joined(kinds: set[ColumnKind]) -> ColumnKind:
+    if kinds == {ColumnKind.INTEGER, ColumnKind.FLOAT}:
+        return ColumnKind.FLOAT
+    return kinds.pop() if len(kinds) == 1 else ColumnKind.OTHER
