@@ -97,6 +97,21 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items.sort(key=lambda item: (-longest.get(item.path, 0), -tests[item.path], item.path))
 
 
+def pytest_pycollect_makeitem(
+    collector: pytest.Module | pytest.Class, obj: object
+) -> list[pytest.Item | pytest.Collector] | None:
+    """Leave what needs a real server uncollected where none is named: thousands of tests would only be skipped."""
+    marks = [*collector.iter_markers("live"), *(mark for mark in _marks(obj) if mark.name == "live")]
+    return [] if marks and collector.config.getoption("--live") is None else None
+
+
+def _marks(obj: object) -> list[pytest.Mark]:
+    """Return the marks of a test, or of a class and those that it extends."""
+    owners = obj.__mro__ if isinstance(obj, type) else (obj,)
+    marks = [vars(owner).get("pytestmark", ()) if hasattr(owner, "__dict__") else () for owner in owners]
+    return [mark for some in marks for mark in (some if isinstance(some, list) else [some]) if mark]
+
+
 def pytest_collection_finish() -> None:
     """Leave what was collected out of every later search for garbage."""
     gc.collect()
