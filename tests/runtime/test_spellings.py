@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from decimal import Decimal
+from itertools import product
 from typing import Any
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from corpora import every_row
 from dragoman.exports.csv_lines import Csv
 from dragoman.imports.inserts import FieldForm, FieldInserts, Wishes
 from dragoman.imports.separated import SeparatedRows
@@ -66,13 +68,13 @@ def through(column: Column, raw: str, *, tabs: bool, escape: bool, exact: bool) 
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("raw", [*map(encode, TEXTS), *RAW])
-def test_a_field_of_our_own_table_comes_back_as_it_is_stored(kind, raw):
-    if kind is ColumnKind.TEXT and raw[0] == "{":
-        return  # no server stores an object where it has texts, and a text that looks like one is a text
+def test_a_field_of_our_own_table_comes_back_as_it_is_stored(kind):
     column = Column(name="=x", type="", kind=kind, multiple=True, path=("=x",))
-    for tabs, escape in ((False, False), (True, False), (False, True)):
-        assert through(column, raw, tabs=tabs, escape=escape, exact=True) == raw
+    with every_row() as row:
+        for raw, (tabs, escape) in product([*map(encode, TEXTS), *RAW], ((False, False), (True, False), (False, True))):
+            if kind is not ColumnKind.TEXT or raw[0] != "{":  # no server stores an object where it has texts
+                with row(raw, tabs, escape):
+                    assert through(column, raw, tabs=tabs, escape=escape, exact=True) == raw
 
 
 json_values = st.recursive(
