@@ -120,10 +120,8 @@ def test_no_hint_hides_a_command_behind_words_or_words_behind_a_command():
     with every_row() as row:
         for where, hint in _hints():
             for line in advice.lines(hint):
-                with row(where):
-                    assert not (line.startswith("try: ") and any(sign in line for sign in ("; ", ", or ", "     "))), (
-                        line
-                    )
+                with row(where, line):
+                    assert not (line.startswith("try: ") and any(sign in line for sign in ("; ", ", or ", "     ")))
 
 
 def test_what_the_golden_messages_say_to_try_can_be_pasted():
