@@ -15,9 +15,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from dragoman_registry.names import plain_name
-from dragoman_registry.publisher import publish, renew_signatures
+from dragoman_registry.publisher import publish
 from dragoman_registry.trust.keys import Keys
-from dragoman_registry.trust.pinned import PINS
+from dragoman_registry.trust.trust import PINS
 from dragoman_registry.trust.tuf_repository import Repository
 
 PLUGINS = Path(__file__).parent
@@ -36,7 +36,7 @@ def bundle(folder: Path, keys: Path | None = None) -> list[str]:
         wheels = [wheel(PLUGINS / name, Path(temporary)) for name in DRIVERS]
         releases = publish.build(wheels, to=registry, keys=held, now=now)
         if keys:
-            renew_signatures.sign(registry, keys=keys)
+            publish.sign(registry, keys=keys)
         draft = Path(shutil.copytree(registry, Path(temporary) / "draft"))
         for path in (draft / "targets").rglob("*"):  # the host uses plain names and needs each file once
             if plain_name(path.name) != path.name:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import re
 import secrets
@@ -16,12 +17,9 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from dragoman_api.errors import RegistryError
 
-from .filelocks import acquire, holds, open_file, open_folder
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from io import BufferedReader
-
 
 OPEN = 0o666
 """The mode of a new file that anybody may read; the umask narrows it."""
@@ -43,7 +41,7 @@ _DEVICES = {
     "nul",
     "conin$",
     "conout$",
-    *(f"{d}{n}" for d in ("com", "lpt") for n in "0123456789¹²³"),
+    *(f"{d}{n}" for d in ("com", "lpt") for n in "123456789¹²³"),
 }
 
 
@@ -225,7 +223,7 @@ def below(root: Path, name: str) -> Path:
         RegistryError: The path leads out of the folder, directly or through a link, or some system does not allow
             the name (code ``path-refused``).
     """
-    reason = next(filter(None, map(_unfit, name.split("/"))), "")
+    reason = next(filter(None, map(unfit_name, name.split("/"))), "")
     if not reason and not (path := root / name).parent.resolve().is_relative_to(root.resolve()):
         reason = "a link leads out of the folder"
     if reason:
@@ -235,7 +233,7 @@ def below(root: Path, name: str) -> Path:
     return path
 
 
-def _unfit(part: str) -> str:
+def unfit_name(part: str) -> str:
     """Return why some system does not allow a part of a path; empty if all do."""
     if part in ("", ".", ".."):
         return "it is absolute or leads out of the folder"
@@ -304,9 +302,9 @@ def try_lock(path: Path, *, folder: bool = False, mode: int = 0o644) -> int | No
         FileNotFoundError: There is no such folder.
     """
     while True:
-        descriptor = open_folder(path) if folder else open_file(path, mode=mode)
+        descriptor = open_folder(path) if folder else open_lock_file(path, mode=mode)
         try:
-            acquired = acquire(descriptor, wait=False)
+            acquired = take_lock(descriptor, wait=False)
         except BaseException:
             os.close(descriptor)
             raise
@@ -325,7 +323,7 @@ def share(folder: Path) -> int:
         A descriptor, as from `try_lock`.
     """
     descriptor = open_folder(folder)
-    acquire(descriptor, shared=True)
+    take_lock(descriptor, shared=True)
     return descriptor
 
 
@@ -333,9 +331,9 @@ def share(folder: Path) -> int:
 def locked(path: Path) -> Iterator[None]:
     """Wait for the lock on a file or folder, and hold it during the block."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor = open_folder(path) if path.is_dir() else open_file(path, mode=0o644)
+    descriptor = open_folder(path) if path.is_dir() else open_lock_file(path, mode=0o644)
     try:
-        acquire(descriptor)
+        take_lock(descriptor)
         yield
     finally:
         os.close(descriptor)
@@ -394,3 +392,30 @@ def change(path: Path, edit: Callable[[bytes], bytes], *, mode: int = PRIVATE, d
         if after != before:
             sweep_drafts(path)
             write(path, after, mode=mode, durable=durable)
+
+
+def open_lock_file(path: Path, *, mode: int) -> int:
+    """Open or create a file to lock; do not follow a symbolic link."""
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, mode)
+
+
+def open_folder(folder: Path) -> int:
+    """Open a folder to lock; it need not be writable."""
+    return os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+
+
+def take_lock(descriptor: int, *, shared: bool = False, wait: bool = True) -> bool:
+    """Take the lock, exclusive or shared; return whether it was taken."""
+    try:
+        fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if wait else fcntl.LOCK_NB))
+    except BlockingIOError:
+        return False
+    return True
+
+
+def holds(descriptor: int, path: Path) -> bool:
+    """Check whether the descriptor's file still has this path; another process may have removed or replaced it."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return False

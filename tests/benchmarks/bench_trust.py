@@ -20,7 +20,7 @@ import wheelhouse
 from dragoman_registry.files import write
 from dragoman_registry.index.catalog import Types
 from dragoman_registry.index.registry_reader import Registry
-from dragoman_registry.publisher import publish, publishers
+from dragoman_registry.publisher import publish
 from dragoman_registry.publisher.folder import encode, index_files
 from dragoman_registry.sources.source import open_source
 from dragoman_registry.trust.keys import Keys, beside, new_key, own_key
@@ -118,7 +118,7 @@ def publishing(root: Path) -> None:
     write(root / f"targets/{digest}.types", data)
     repository.commit()
     acme = own_key(root.parent / "acme.pem")
-    publishers.add_publisher(
+    publish.add_publisher(
         root, "acme", key=acme.with_suffix(".pub"), projects=["dragoman-demo"], types=["demo"]
     )  # and makes all the pages, once
     versions = (f"1.{number}.0" for number in count())

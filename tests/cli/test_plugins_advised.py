@@ -14,7 +14,7 @@ from dragoman.plugins import Registries, advisory_cache
 from dragoman.plugins.advisory_cache import WEB_SECONDS, AdvisoryCache
 from dragoman.settings import find_paths
 from dragoman_registry.client.store import Store
-from dragoman_registry.publisher import marks, publish
+from dragoman_registry.publisher import publish
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def test_a_registry_on_the_web_is_asked_now_and_then_and_remembered(asked, tmp_p
         return fresh.standing(store.active("demo")).quarantined, bool(paths)
 
     def mark(status, reason=""):
-        marks.mark(team, project="demo", version="1.0.0", status=status, reason=reason)
+        publish.mark(team, project="demo", version="1.0.0", status=status, reason=reason)
 
     assert quarantined() == (None, True)
     mark("quarantined", "sends data elsewhere")
@@ -89,7 +89,7 @@ def test_a_folder_that_could_not_be_read_is_asked_again_though_nothing_in_it_cha
     house("registry", "add", str(team))
     house("plugins", "install", "demo")
     store, registries = Store(house.home / "data"), Registries(find_paths(house.home))
-    marks.mark(team, project="demo", version="1.0.0", status="quarantined", reason="sends data elsewhere")
+    publish.mark(team, project="demo", version="1.0.0", status="quarantined", reason="sends data elsewhere")
     away = [(file, file.rename(tmp_path / file.name)) for file in (team / "targets").glob("*.advisories")]
 
     def quarantined():

@@ -10,7 +10,7 @@ import pytest
 import marketplace
 import wheelhouse
 from command_line import Machine
-from dragoman_registry.publisher import marks
+from dragoman_registry.publisher import publish
 from forging import forge
 from slow_cases import mostly_slow
 from terminal import Terminal
@@ -70,7 +70,7 @@ def test_what_no_version_of_fits_is_listed_as_such_and_left_out_on_request(known
     shutil.copytree(offered.parent, tmp_path / "copy")
     root = tmp_path / "copy" / "registry"
     for version in ("1.2.0", "1.1.0"):
-        marks.mark(root, project="meili", version=version, status="quarantined", reason="steals")
+        publish.mark(root, project="meili", version=version, status="quarantined", reason="steals")
     known("registry", "remove", "market")
     known("registry", "add", root, "--name", "other")
     [meili] = [one for one in known("plugins", "browse", "--json").json["plugins"] if one["id"] == "meili"]

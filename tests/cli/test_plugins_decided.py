@@ -14,7 +14,7 @@ import wheelhouse
 from command_line import Machine
 from dragoman.plugins import install_on_open
 from dragoman_registry.client.store import Store
-from dragoman_registry.publisher import marks, publish
+from dragoman_registry.publisher import publish
 from dragoman_registry.wheels.host_environment import Host
 
 GREEDY = ["net:connection", "secrets:connection", "net:host=example.org"]
@@ -81,7 +81,7 @@ def test_a_quarantined_version_does_not_start_and_the_nearest_safe_one_is_named(
     house("plugins", "install", "demo", "--version", "1.0.0")
     house("plugins", "pin", "demo")
     assert opened(house).out
-    marks.mark(team, project="demo", version="1.0.0", status="quarantined", reason="sends data elsewhere")
+    publish.mark(team, project="demo", version="1.0.0", status="quarantined", reason="sends data elsewhere")
     [listed] = house("plugins", "list", "--json").json["plugins"]
     assert (listed["state"], listed["quarantined"]) == ("quarantined", "sends data elsewhere")
     assert "demo 1.0.0 is quarantined: sends data elsewhere" in house("plugins", "list").err
@@ -95,9 +95,9 @@ def test_a_quarantined_version_does_not_start_and_the_nearest_safe_one_is_named(
 @pytest.mark.slow
 def test_a_quarantine_that_is_lifted_leaves_nothing_to_do(house, team):
     house("plugins", "install", "demo", "--version", "1.0.0")
-    marks.mark(team, project="demo", version="1.0.0", status="quarantined", reason="suspected")
+    publish.mark(team, project="demo", version="1.0.0", status="quarantined", reason="suspected")
     refused(house, "quarantined")
-    marks.mark(team, project="demo", version="1.0.0", status="active")
+    publish.mark(team, project="demo", version="1.0.0", status="active")
     assert opened(house).out
     assert house("plugins", "list", "--json").json["plugins"][0]["quarantined"] is None
 
@@ -105,7 +105,7 @@ def test_a_quarantine_that_is_lifted_leaves_nothing_to_do(house, team):
 @pytest.mark.slow
 def test_a_quarantine_holds_while_its_registry_is_out_of_reach(house, team):
     house("plugins", "install", "demo")
-    marks.mark(team, project="demo", version="1.1.0", status="quarantined", reason="sends data elsewhere")
+    publish.mark(team, project="demo", version="1.1.0", status="quarantined", reason="sends data elsewhere")
     house("plugins", "list")
     team.rename(team.with_name("unplugged"))
     assert refused(house, "quarantined") == "dragoman plugins show demo"
@@ -120,7 +120,7 @@ def test_a_locked_version_that_is_quarantined_is_not_installed(house, team, tmp_
     (fresh.home / "data").mkdir(exist_ok=True)
     (fresh.home / "data/plugins.lock").write_bytes((house.home / "data/plugins.lock").read_bytes())
     (fresh.home / "config/connections.toml").write_text('[shop]\ntype = "demo"\n')
-    marks.mark(team, project="demo", version="1.1.0", status="quarantined", reason="sends data elsewhere")
+    publish.mark(team, project="demo", version="1.1.0", status="quarantined", reason="sends data elsewhere")
     paste(fresh, refused(fresh, "quarantined"))
     assert opened(fresh).out
 
@@ -130,14 +130,14 @@ def test_a_locked_version_that_is_quarantined_is_not_installed(house, team, tmp_
 def test_what_is_held_against_a_version_is_told_and_it_goes_on_working(status, house, team):
     house("plugins", "install", "demo", "--version", "1.0.0")
     told = {"reason": "too slow"} | ({"replaced_by": "swift"} if status == "deprecated" else {})
-    marks.mark(team, project="demo", version="1.0.0", status=status, **told)
+    publish.mark(team, project="demo", version="1.0.0", status=status, **told)
     more = "; use swift instead" if status == "deprecated" else ""
     notice = f"demo 1.0.0 is {status}: too slow{more}"
     assert f"warning: {notice}" in opened(house).err
     assert notice in opened(house, "--events", "-", "-q").out
     assert house("plugins", "list", "--json").json["plugins"][0]["notices"] == [notice]
     assert notice in house("plugins", "list").err
-    marks.mark(team, project="demo", version="1.0.0", status="active")
+    publish.mark(team, project="demo", version="1.0.0", status="active")
     assert opened(house).err == ""
     assert house("plugins", "list", "--json").json["plugins"][0]["notices"] == []
 
@@ -167,8 +167,8 @@ def test_repair_happens_by_itself_but_not_for_ever(house):
 
 @pytest.mark.slow
 def test_update_host_names_the_range_and_opens_once_the_host_is_new_enough(house, team, tmp_path, monkeypatch):
-    marks.mark(team, project="demo", version="1.0.0", status="yanked", reason="old")
-    marks.mark(team, project="demo", version="1.1.0", status="yanked", reason="old")
+    publish.mark(team, project="demo", version="1.0.0", status="yanked", reason="old")
+    publish.mark(team, project="demo", version="1.1.0", status="yanked", reason="old")
     driver = wheelhouse.Driver(version="2.0.0", host_api="~=9.0")
     driver.requires = ["dragoman-api~=9.0"]
     wheelhouse.registry(team, [driver.write(tmp_path / "wheels")])

@@ -10,7 +10,7 @@ from cli.test_plugins_decided import GREEDY, house, opened, store, team  # noqa:
 import wheelhouse
 from dragoman_registry.client import lockfile
 from dragoman_registry.index.registry_reader import Registry
-from dragoman_registry.publisher import marks
+from dragoman_registry.publisher import publish
 
 
 def entry(registry, project, version="1.0.0"):
@@ -68,7 +68,7 @@ def test_what_the_lock_does_not_name_is_told_beside_what_was_installed(house, te
 @pytest.mark.slow
 def test_a_yanked_release_is_installed_since_the_lock_names_its_bytes(house, team):  # noqa: F811
     locked = entry(team, "demo")
-    marks.mark(team, project="demo", version="1.0.0", status="yanked", reason="old")
+    publish.mark(team, project="demo", version="1.0.0", status="yanked", reason="old")
     write(house, {"demo": locked})
     assert house("plugins", "sync").out.split() == ["installed", "demo", "1.0.0"]
 
@@ -76,7 +76,7 @@ def test_a_yanked_release_is_installed_since_the_lock_names_its_bytes(house, tea
 def test_a_quarantined_release_is_skipped_and_what_is_installed_stays(house, team):  # noqa: F811
     locked = entry(team, "demo")
     house("plugins", "install", "demo", "--version", "1.1.0")
-    marks.mark(team, project="demo", version="1.0.0", status="quarantined", reason="sends data elsewhere")
+    publish.mark(team, project="demo", version="1.0.0", status="quarantined", reason="sends data elsewhere")
     write(house, {"demo": locked})
     assert "1.0.0 skipped: sends data elsewhere" in skipped(house)["demo"]
     assert installed(house) == {"demo": "1.1.0"}
@@ -88,7 +88,7 @@ def test_a_quarantined_release_whose_files_are_kept_is_not_made_active_again(hou
     locked = entry(team, "demo")
     for version in ("1.0.0", "1.1.0"):
         house("plugins", "install", "demo", "--version", version)
-    marks.mark(team, project="demo", version="1.0.0", status="quarantined", reason="sends data elsewhere")
+    publish.mark(team, project="demo", version="1.0.0", status="quarantined", reason="sends data elsewhere")
     write(house, {"demo": locked})
     assert "sends data elsewhere" in skipped(house)["demo"]
     assert installed(house) == {"demo": "1.1.0"}
@@ -98,7 +98,7 @@ def test_a_quarantined_release_whose_files_are_kept_is_not_made_active_again(hou
 def test_what_is_quarantined_since_it_was_synced_does_not_run(house, team):  # noqa: F811
     write(house, {"demo": entry(team, "demo")})
     house("plugins", "sync")
-    marks.mark(team, project="demo", version="1.0.0", status="quarantined", reason="sends data elsewhere")
+    publish.mark(team, project="demo", version="1.0.0", status="quarantined", reason="sends data elsewhere")
     assert house("plugins", "sync", "--json").json == {"installed": [], "differences": [], "skipped": {}}
     assert "demo 1.0.0 must not run: sends data elsewhere" in opened(house, code=1).err
 

@@ -185,7 +185,7 @@ def test_a_longer_sample_begins_with_the_shorter_and_takes_every_module_in_turn(
 
 
 def test_without_a_trial_there_is_no_score(tmp_path: Path):
-    words = [sys.executable, "-m", "tests.mutants", "dragoman_registry.filelocks", "--sample=0", "--json"]
+    words = [sys.executable, "-m", "tests.mutants", "dragoman_registry.files", "--sample=0", "--json"]
     done = subprocess.run([*words, f"--record={tmp_path / 'mutants.json'}"], cwd=ROOT, capture_output=True, check=False)
     assert done.returncode == 1
     assert json.loads(done.stdout)["score"] is None

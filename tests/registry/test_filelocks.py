@@ -10,7 +10,7 @@ from threading import Thread
 
 import pytest
 
-from dragoman_registry import filelocks, files
+from dragoman_registry import files
 
 REGISTRY = Path(files.__file__).parents[1]
 HOLDER = """
@@ -99,20 +99,20 @@ def test_a_locked_file_is_written_renamed_and_removed_as_ever(tmp_path):
     with os.fdopen(descriptor, "r+b", buffering=0) as stream:
         stream.write(b"one\ntwo\n")
         assert path.read_bytes() == b"one\ntwo\n"
-        assert filelocks.holds(descriptor, path)
+        assert files.holds(descriptor, path)
         path.replace(other)
-        assert not filelocks.holds(descriptor, path)
+        assert not files.holds(descriptor, path)
         other.unlink()
-        assert not filelocks.holds(descriptor, other)
+        assert not files.holds(descriptor, other)
 
 
 def test_a_folder_that_was_put_in_the_place_of_a_locked_one_is_not_the_locked_one(tmp_path):
     folder = tmp_path / "tree"
     folder.mkdir()
     descriptor = files.share(folder)
-    assert filelocks.holds(descriptor, folder)
+    assert files.holds(descriptor, folder)
     folder.rename(tmp_path / "collected")
-    assert not filelocks.holds(descriptor, folder)
+    assert not files.holds(descriptor, folder)
     os.close(descriptor)
 
 
@@ -120,13 +120,13 @@ def test_a_held_file_and_folder_are_known_by_their_path_until_another_takes_it(p
     path, folder = place
     if not folder:
         path.write_bytes(b"")
-    descriptor = filelocks.open_folder(path) if folder else filelocks.open_file(path, mode=0o600)
+    descriptor = files.open_folder(path) if folder else files.open_lock_file(path, mode=0o600)
     try:
-        assert filelocks.holds(descriptor, path) is True
-        assert filelocks.holds(descriptor, path.parent) is False
+        assert files.holds(descriptor, path) is True
+        assert files.holds(descriptor, path.parent) is False
         path.rename(path.with_name("moved"))
-        assert filelocks.holds(descriptor, path) is False
-        assert filelocks.holds(descriptor, path.with_name("moved")) is True
+        assert files.holds(descriptor, path) is False
+        assert files.holds(descriptor, path.with_name("moved")) is True
     finally:
         os.close(descriptor)
 
@@ -135,7 +135,7 @@ def test_a_file_is_no_folder_and_a_link_is_not_followed(tmp_path):
     file = tmp_path / "file"
     file.write_bytes(b"")
     with pytest.raises(NotADirectoryError):
-        filelocks.open_folder(file)
+        files.open_folder(file)
     (tmp_path / "link").symlink_to(file)
     with pytest.raises(OSError, match="symbolic links"):
-        filelocks.open_file(tmp_path / "link", mode=0o600)
+        files.open_lock_file(tmp_path / "link", mode=0o600)

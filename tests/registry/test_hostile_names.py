@@ -12,7 +12,7 @@ import wheelhouse
 from command_line import Machine
 from dragoman_api.errors import ConfigurationError, DragomanError
 from dragoman_registry.index.registry_reader import Registry
-from dragoman_registry.publisher import acceptance, marks, publish, publishers
+from dragoman_registry.publisher import acceptance, publish
 from dragoman_registry.publisher.mirror import Mirrored, mirror
 from dragoman_registry.publisher.verify import verify
 from dragoman_registry.sources.source import open_source
@@ -197,11 +197,11 @@ def test_a_link_in_the_folder_of_a_mirror_leads_nothing_out_of_it(case: Case, tm
 @pytest.mark.parametrize(
     "call",
     [
-        lambda root, key: publishers.add_publisher(root, OUT, key=key, projects=["x"]),
-        lambda root, key: publishers.add_publisher(root, "new", key=key, projects=[OUT]),
-        lambda root, key: publishers.add_publisher(root, "new", key=key, projects=[MARKUP]),
-        lambda root, key: publishers.add_publisher(root, "new", key=key, projects=["x"], types=[OUT]),
-        lambda root, key: marks.mark(
+        lambda root, key: publish.add_publisher(root, OUT, key=key, projects=["x"]),
+        lambda root, key: publish.add_publisher(root, "new", key=key, projects=[OUT]),
+        lambda root, key: publish.add_publisher(root, "new", key=key, projects=[MARKUP]),
+        lambda root, key: publish.add_publisher(root, "new", key=key, projects=["x"], types=[OUT]),
+        lambda root, key: publish.mark(
             root, project="demo", version="1.0.0", status="deprecated", reason="old", replaced_by=MARKUP
         ),
     ],

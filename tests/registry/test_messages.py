@@ -26,11 +26,10 @@ from dragoman_registry.client.install_decision import Inputs, decide
 from dragoman_registry.client.resolver import Resolution, SkippedRelease, resolve
 from dragoman_registry.files import below
 from dragoman_registry.index.registry_reader import Registry
-from dragoman_registry.publisher import acceptance, marks, publish, publishers, renew_signatures
+from dragoman_registry.publisher import acceptance, publish
 from dragoman_registry.publisher.inbox import Inbox
 from dragoman_registry.publisher.verify import verify
-from dragoman_registry.sources.bundle import BundleSource
-from dragoman_registry.sources.source import open_source, read
+from dragoman_registry.sources.source import BundleSource, open_source, read
 from dragoman_registry.trust import Pinned
 from dragoman_registry.trust.keys import Keys, beside, own_key, read_private, read_public
 from dragoman_registry.trust.tuf_client import TufTrust
@@ -111,12 +110,12 @@ def of_publishing(folder: Path) -> Iterator[Callable[[], object]]:
     (folder / "unsigned/targets/wheels").mkdir(parents=True)
     yield lambda: publish.init(folder / "other")
     yield lambda: publish.init(folder / "new", keys=folder / "new/keys")
-    yield lambda: marks.mark(root, project="demo", version="1.0.0", status="yanked")
-    yield lambda: marks.mark(root, project="demo", version="9.9", status="yanked", reason="x")
-    yield lambda: publishers.add_publisher(root, "eve", key=public, projects=[])
-    yield lambda: publishers.add_publisher(root, "eve", key=public, projects=["dragoman-demo"])
-    yield lambda: publishers.add_publisher(root, "eve", key=public, projects=["x"], types=["demo"])
-    yield lambda: renew_signatures.sign(root, rotate=["pub-acme"])
+    yield lambda: publish.mark(root, project="demo", version="1.0.0", status="yanked")
+    yield lambda: publish.mark(root, project="demo", version="9.9", status="yanked", reason="x")
+    yield lambda: publish.add_publisher(root, "eve", key=public, projects=[])
+    yield lambda: publish.add_publisher(root, "eve", key=public, projects=["dragoman-demo"])
+    yield lambda: publish.add_publisher(root, "eve", key=public, projects=["x"], types=["demo"])
+    yield lambda: publish.sign(root, rotate=["pub-acme"])
     yield lambda: publish.build([driver(folder, "1.1.0")], to=root, sign=case.key("other"))
     yield lambda: publish.build([driver(folder, summary="other")], to=root, sign=case.key("acme"))
     yield lambda: publish.build([driver(folder, name="third")], to=root, sign=case.key("acme"))
@@ -162,7 +161,7 @@ def of_trust(folder: Path) -> Iterator[Callable[[], object]]:
     case.location = str(folder / "before")
     yield lambda: case.client().types()
     case.location = str(case.root)
-    renew_signatures.sign(case.root, days=7, now=NOW - timedelta(days=30))
+    publish.sign(case.root, days=7, now=NOW - timedelta(days=30))
     yield lambda: case.client().types()
     (case.root / "metadata/timestamp.json").write_bytes(b"{")
     yield lambda: case.client().types()
@@ -284,7 +283,7 @@ def of_decisions() -> Iterator[str]:
 
 def of_verify(folder: Path) -> Iterator[str]:
     root = wheelhouse.registry(folder / "team", [wheelhouse.Driver().write(folder)])
-    renew_signatures.sign(root, days=7, now=NOW - timedelta(days=30))
+    publish.sign(root, days=7, now=NOW - timedelta(days=30))
     shutil.copy(next(beside(root).glob("index*.pem")), root / "targets/key.pem")
     wheels = root / "targets/wheels/dragoman-demo"
     (wheels / "dragoman_demo-7.0.0-py3-none-any.whl").write_bytes(b"x")

@@ -28,7 +28,7 @@ from dragoman.imports.sources import ImportSource
 from dragoman.spellings import Quoted
 from dragoman_api.cells import Json
 from dragoman_api.errors import ConfigurationError
-from dragoman_registry import filelocks
+from dragoman_registry import files
 
 PACKERS = {"gzip": gzip.compress, "bzip2": bz2.compress, "zstd": zstd}
 
@@ -369,7 +369,7 @@ def test_the_checkpoint_of_another_user_is_none(tmp_path):
 def test_a_lock_that_its_owner_removes_at_this_moment_keeps_no_other_load_out(tmp_path, monkeypatch):
     """Else a third load would make a new one, and write the same rows."""
     taken = []
-    acquire = filelocks.acquire
+    acquire = files.take_lock
 
     def removed(descriptor, **more):
         taken.append(descriptor)
@@ -378,8 +378,7 @@ def test_a_lock_that_its_owner_removes_at_this_moment_keeps_no_other_load_out(tm
             (tmp_path / ".books.ndjson.import.lock").unlink()
         return found
 
-    monkeypatch.setattr(filelocks, "acquire", removed)
-    monkeypatch.setattr("dragoman_registry.files.acquire", removed)
+    monkeypatch.setattr(files, "take_lock", removed)
     first, second = (Ledger(tmp_path / "books.ndjson", keeps=True, undo=None) for _ in range(2))
     first.open({}, resume=False)
     with pytest.raises(ConfigurationError, match="is being loaded by another process"):

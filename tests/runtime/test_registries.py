@@ -18,7 +18,7 @@ from dragoman.plugins.registries import BUNDLED, Registries, Signed
 from dragoman.settings import find_paths
 from dragoman_api.errors import IntegrityError, TrustError
 from dragoman_registry.client.generation import Origin
-from dragoman_registry.publisher import renew_signatures
+from dragoman_registry.publisher import publish
 from dragoman_registry.trust import Pinned, Publisher
 from dragoman_registry.trust.keys import Keys, beside
 from dragoman_registry.trust.tuf_repository import Repository
@@ -93,7 +93,7 @@ def test_a_registry_that_nobody_signed_is_not_added(tmp_path: Path, registries: 
 
 def test_expired_signatures_are_accepted_by_policy_alone_and_each_time_noted(team: Path, registries: Registries):
     registries.add(str(team))
-    renew_signatures.sign(team, days=7, now=NOW - timedelta(days=30))
+    publish.sign(team, days=7, now=NOW - timedelta(days=30))
     with pytest.raises(TrustError) as caught:
         registries.open()[0].catalog()
     assert caught.value.code == "registry-stale"

@@ -414,7 +414,7 @@ async def test_what_is_recorded_goes_through_no_link(open_memory, tmp_path, monk
 def test_a_lock_that_its_owner_removes_at_this_moment_claims_nothing(tmp_path, monkeypatch):
     """Else a third export would make a new one, and write the same folder."""
     taken = []
-    real = files.acquire
+    real = files.take_lock
 
     def removed(descriptor, **more):
         taken.append(descriptor)
@@ -423,7 +423,7 @@ def test_a_lock_that_its_owner_removes_at_this_moment_claims_nothing(tmp_path, m
             (tmp_path / ".export.lock").unlink()
         return found
 
-    monkeypatch.setattr(files, "acquire", removed)
+    monkeypatch.setattr(files, "take_lock", removed)
     first, second = PartsFolder(tmp_path), PartsFolder(tmp_path)
     first.open(resume=False)
     assert len(taken) == 2

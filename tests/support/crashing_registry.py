@@ -14,7 +14,7 @@ from pathlib import Path
 
 from crashing import Bomb, child
 from dragoman_registry.index.registry_reader import Registry
-from dragoman_registry.publisher import acceptance, publish, renew_signatures
+from dragoman_registry.publisher import acceptance, publish
 from dragoman_registry.publisher.verify import verify
 from dragoman_registry.sources.source import open_source
 from dragoman_registry.trust.keys import beside
@@ -56,7 +56,7 @@ def main(folder: Path, scenario: str) -> None:
         elif scenario == "accept":
             acceptance.accept(root)
         elif scenario == "rotate":
-            renew_signatures.sign(root, rotate=["targets", "index", "timestamp", "root"])
+            publish.sign(root, rotate=["targets", "index", "timestamp", "root"])
         else:
             publish.build([driver(case.folder)], to=root)
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import wheelhouse
 from dragoman_registry.index.catalog import Catalog, Project, Release
-from dragoman_registry.publisher import marks, publish
-from dragoman_registry.publisher.pages.all_drivers import catalogue_pages
+from dragoman_registry.publisher import publish
+from dragoman_registry.publisher.pages.site import catalogue_pages
 from dragoman_registry.wheels.manifest import DatabaseType
 from dragoman_registry.wheels.wheel_file import WheelFile
 
@@ -79,8 +79,8 @@ def sample(folder: Path) -> Path:
     paths += [wheelhouse.project_wheel(f"plugins/{name}") for name in ("elasticsearch", "weaviate")]
     beside = {"report.json": json.dumps(REPORT).encode(), "CHANGELOG.md": CHANGELOG.encode()}
     publish.build(paths, to=root, now=wheelhouse.NOW, beside={made[2].file: beside})
-    marks.mark(root, project="meili", version="1.1.0", status="yanked", reason="loses the order of facets")
-    marks.mark(root, project="meili", version="1.0.0", status="quarantined", reason="sends keys to a foreign host")
+    publish.mark(root, project="meili", version="1.1.0", status="yanked", reason="loses the order of facets")
+    publish.mark(root, project="meili", version="1.0.0", status="quarantined", reason="sends keys to a foreign host")
     return root
 
 
@@ -137,7 +137,7 @@ def hostile(folder: Path) -> Path:
         wheels.append(driver.write(folder / "wheels"))
     publish.build(wheels, to=folder / "registry", now=wheelhouse.NOW, beside=beside)
     for number, text in enumerate(HOSTILE):
-        marks.mark(folder / "registry", project=f"evil{number}", version="1.0.0", status="deprecated", reason=text)
+        publish.mark(folder / "registry", project=f"evil{number}", version="1.0.0", status="deprecated", reason=text)
     return folder / "registry"
 
 

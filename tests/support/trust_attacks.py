@@ -27,7 +27,7 @@ from dragoman_api.errors import DragomanError, WheelRejectedError
 from dragoman_registry.files import write
 from dragoman_registry.index.last_trusted import Memory
 from dragoman_registry.index.registry_reader import Registry
-from dragoman_registry.publisher import acceptance, marks, publish, publishers, renew_signatures
+from dragoman_registry.publisher import acceptance, publish
 from dragoman_registry.publisher.mirror import mirror
 from dragoman_registry.sources.source import open_source
 from dragoman_registry.trust.keys import Keys, beside, own_key
@@ -71,7 +71,7 @@ def template() -> Path:
     publish.init(root, now=NOW)
     for name, project in (("acme", "demo"), ("other", "other")):
         key = own_key(folder / f"{name}.pem").with_suffix(".pub")
-        publishers.add_publisher(root, name, key=key, projects=[f"dragoman-{project}"], types=[project])
+        publish.add_publisher(root, name, key=key, projects=[f"dragoman-{project}"], types=[project])
         publish.build([driver(folder, name=project)], to=root, sign=folder / f"{name}.pem")
     return folder
 
@@ -173,7 +173,7 @@ def replay(case: Case) -> str | None:
 
 @attack("the web server", "serves an old state until its signatures expire: clients see no update", "registry-stale")
 def freeze(case: Case) -> str | None:
-    renew_signatures.sign(case.root, days=7, now=NOW - timedelta(days=30))
+    publish.sign(case.root, days=7, now=NOW - timedelta(days=30))
     return case.install()
 
 
@@ -248,8 +248,8 @@ def forged_publisher(case: Case) -> str | None:
 @attack("a key of acme's that the operator replaced, and the online keys", "signs a new version", "trust-failed")
 def revoked_key(case: Case) -> str | None:
     new = own_key(case.folder / "new.pem")
-    publishers.add_publisher(case.root, "acme", key=new.with_suffix(".pub"), projects=["dragoman-demo"])
-    renew_signatures.sign(case.root, sign=new)
+    publish.add_publisher(case.root, "acme", key=new.with_suffix(".pub"), projects=["dragoman-demo"])
+    publish.sign(case.root, sign=new)
     acceptance.accept(case.root)
     assert case.install() == "1.0.0"
     wheel, files = case.evil()
@@ -273,13 +273,13 @@ def taken_type(case: Case) -> str | None:
 
 @attack("nothing; the client's clock is five years ahead", "waits", "registry-stale")
 def clock_ahead(case: Case) -> str | None:
-    renew_signatures.sign(case.root, days=364, now=NOW - timedelta(days=5 * 365))
+    publish.sign(case.root, days=364, now=NOW - timedelta(days=5 * 365))
     return case.install()
 
 
 @attack("nothing; the client's clock is two years behind", "waits", "1.0.0")
 def clock_behind(case: Case) -> str | None:
-    renew_signatures.sign(case.root, days=366, now=NOW + timedelta(days=2 * 365))
+    publish.sign(case.root, days=366, now=NOW + timedelta(days=2 * 365))
     return case.install()
 
 
@@ -313,7 +313,7 @@ def stolen_index_lies(case: Case) -> str | None:
 @attack("the index, snapshot and timestamp keys", "offers a quarantined version again", "release-incompatible")
 def stolen_index_unquarantines(case: Case) -> str | None:
     before = (case.root / "targets/catalog").read_bytes()
-    marks.mark(case.root, project="demo", version="1.0.0", status="quarantined", reason="steals")
+    publish.mark(case.root, project="demo", version="1.0.0", status="quarantined", reason="steals")
     forge(case.root, {"catalog": before})
     return case.install()
 
@@ -377,7 +377,7 @@ def stolen_publisher_swaps(case: Case) -> str | None:
 @attack("acme's key; the operator accepts, notices, and quarantines", "signs a bad version", "1.0.0")
 def stolen_publisher_is_quarantined(case: Case) -> str | None:
     publish.build([case.evil()[0]], to=case.root, sign=case.key("acme"))
-    marks.mark(case.root, project="demo", version="9.9.9", status="quarantined", reason="stolen key")
+    publish.mark(case.root, project="demo", version="9.9.9", status="quarantined", reason="stolen key")
     return case.install()
 
 
@@ -388,7 +388,7 @@ def stolen_publisher_is_quarantined(case: Case) -> str | None:
 )
 def stolen_targets_after_rotation(case: Case) -> str | None:
     thief = shutil.copytree(beside(case.root), case.folder / "thief.keys")
-    renew_signatures.sign(case.root, rotate=["targets"])
+    publish.sign(case.root, rotate=["targets"])
     assert case.install() == "1.0.0"
     kept = Keys(thief).signers()
     repository = Repository(case.root, Keys(beside(case.root)))

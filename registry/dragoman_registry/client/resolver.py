@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from dragoman_api.errors import IncompatibleReleaseError
 from dragoman_registry.index.catalog import Release
-from dragoman_registry.wheels.packaging_parsers import holds, parse_version
+from dragoman_registry.wheels.packaging_parsers import holds, parse_version, rank_wheel
 from dragoman_registry.wheels.wheel_file import WheelFile, project_of
 
 if TYPE_CHECKING:
@@ -110,7 +110,6 @@ def _files(release: Release, host: Host) -> tuple[WheelFile, ...]:
 
 
 def _best(wheels: list[WheelFile], host: Host) -> WheelFile | None:
-    from dragoman_registry.wheels.wheel_name import rank
-
-    ranked = [(place, wheel.file, wheel) for wheel in wheels if (place := rank(wheel.file, host.tags)) is not None]
+    ranks = [(rank_wheel(wheel.file, host.tags), wheel.file, wheel) for wheel in wheels]
+    ranked = [(rank, file, wheel) for rank, file, wheel in ranks if rank is not None]
     return min(ranked)[2] if ranked else None

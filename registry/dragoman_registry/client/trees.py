@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from dragoman_api.errors import RegistryError
-from dragoman_registry.filelocks import holds
-from dragoman_registry.files import freeze, remove_tree, share, sync, sync_tree, try_lock
+from dragoman_registry.files import freeze, holds, remove_tree, share, sync, sync_tree, try_lock
 from dragoman_registry.names import LISTING
 from dragoman_registry.validation import Fault, Unreadable, decode
 

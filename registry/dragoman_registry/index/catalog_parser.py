@@ -13,11 +13,9 @@ import msgspec
 
 from dragoman_registry.names import PROJECT, TYPE
 from dragoman_registry.validation import Fault, decode, load
-from dragoman_registry.wheels.archive import NotAWheel
 from dragoman_registry.wheels.manifest import MAX_LABEL, MAX_TEXT
-from dragoman_registry.wheels.packaging_parsers import Unreadable, parse_range
+from dragoman_registry.wheels.packaging_parsers import Unreadable, parse_range, parse_wheel_name
 from dragoman_registry.wheels.wheel_file import WheelFile
-from dragoman_registry.wheels.wheel_name import parse_name
 
 from .catalog import Catalog, Project, Release, Types
 
@@ -163,8 +161,8 @@ def _unsound_release(project: Project, release: Release) -> Iterator[str]:
         yield f"{title} has a wheel without a size"
     for wheel in release.wheels:
         try:
-            name = parse_name(wheel.file)
-        except NotAWheel as error:
+            name = parse_wheel_name(wheel.file)
+        except Unreadable as error:
             yield str(error)
         else:
             if (name.project, name.version) != (release.project, release.version):

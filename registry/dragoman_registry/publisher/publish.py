@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from dragoman_api.errors import ConfigurationError, WheelRejectedError
+from dragoman_api.errors import ConfigurationError, PluginNotFoundError, WheelRejectedError
 from dragoman_registry.files import locked
 from dragoman_registry.index.catalog import Catalog
-from dragoman_registry.trust.keys import Keys, beside
-from dragoman_registry.trust.roles import ONLINE, YEAR, patterns, roles_of
+from dragoman_registry.names import PLUGIN, PROJECT, TYPE
+from dragoman_registry.names import PUBLISHER as PUBLISHER_NAME
+from dragoman_registry.trust import Publisher
+from dragoman_registry.trust.keys import Keys, beside, read_public
+from dragoman_registry.trust.roles import (
+    ONLINE,
+    PUBLISHER,
+    YEAR,
+    delegated,
+    patterns,
+    projects_of,
+    publisher_of,
+    roles_of,
+)
 from dragoman_registry.trust.tuf_repository import Repository, exists
 from dragoman_registry.wheels.archive_checks import inspect
 from dragoman_registry.wheels.wheel_file import project_of
@@ -18,10 +31,10 @@ from . import interrupted_writes
 from .catalog_merge import immutable, merged, releases
 from .catalog_merge import wheels as wheels_of
 from .edit import OWNER, Edit, editing, reading
-from .folder import write_index, write_wheel, writing
+from .folder import add_digest_names, write_index, write_wheel, writing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
     from datetime import datetime
     from pathlib import Path
 
@@ -29,8 +42,8 @@ if TYPE_CHECKING:
     from dragoman_registry.validation import Fault
     from dragoman_registry.wheels.wheel_report import WheelReport
 
-
 _OWN = {"metadata", "targets"}
+Status = Literal["active", "yanked", "deprecated", "quarantined"]
 
 
 def init(path: Path, *, keys: Path | None = None, days: int = YEAR, now: datetime | None = None) -> str:
@@ -177,3 +190,143 @@ def _publish(
             repository.adopt(role, pending[role])
         changed = {project_of(path.name) for path in reports}
         write_index(edit.path, repository, catalog, types=types if types != edit.types else None, changed=changed)
+
+
+def mark(
+    path: Path,
+    *,
+    project: str,
+    version: str,
+    status: Status,
+    reason: str = "",
+    replaced_by: str = "",
+    keys: Path | None = None,
+    now: datetime | None = None,
+) -> Release:
+    """Yank, deprecate or quarantine a version, or offer it again.
+
+    Raises:
+        PluginNotFoundError: There is no such version.
+        ConfigurationError: The change needs a reason and has none, a key is missing, or the version is quarantined,
+            which only `active` lifts.
+    """
+    if status != "active" and not reason:
+        raise ConfigurationError(f"marking {project} {version} as {status} needs a reason", hint="--reason TEXT")
+    if replaced_by:
+        PLUGIN.check(replaced_by)
+    with editing(path, keys, now=now) as edit:
+        edit.repository.expect(*ONLINE, "advisories")
+        matches = [r for r in releases(edit.catalog) if project in (r.project, r.plugin) and r.version == version]
+        if not matches:
+            raise PluginNotFoundError(f"{path} has no {project} {version}", hint="dragoman plugins browse")
+        quarantine = matches[0].quarantined
+        if quarantine is not None and status in ("yanked", "deprecated"):
+            hint = f"lift the quarantine first: dragoman registry mark {path} {project} {version} active"
+            raise ConfigurationError(f"{project} {version} is quarantined ({quarantine})", hint=hint)
+        marked = replace(
+            matches[0],
+            yanked=reason if status == "yanked" else None,
+            quarantined=reason if status == "quarantined" else None,
+            deprecated=reason if status == "deprecated" else None,
+            replaced_by=replaced_by if status == "deprecated" else "",
+        )
+        projects = tuple(
+            replace(entry, releases=tuple(marked if release is matches[0] else release for release in entry.releases))
+            for entry in edit.catalog.projects
+        )
+        write_index(path, edit.repository, replace(edit.catalog, projects=projects))
+    return marked
+
+
+def add_publisher(
+    path: Path,
+    name: str,
+    *,
+    key: Path,
+    projects: Iterable[str],
+    types: Collection[str] = (),
+    rebind: bool = False,
+    keys: Path | None = None,
+) -> Publisher:
+    """Let the holder of a key publish projects, and bind database types to the first project.
+
+    An existing publisher keeps their projects, and this key replaces the earlier one. Their releases are offered
+    again once they have signed them with the new key.
+
+    Args:
+        path: The registry.
+        name: The publisher's name: lower-case letters, digits and dashes.
+        key: The file with the publisher's public key.
+        projects: Further distributions that they may publish.
+        types: Database types that the first project serves from now on.
+        rebind: Take the types away from the projects that serve them.
+        keys: Folder of keys; by default beside the registry.
+
+    Raises:
+        ConfigurationError: The name or key is invalid, or a project or type belongs to another.
+    """
+    project_names = [PROJECT.check(re.sub(r"[-_.]+", "-", project).lower()) for project in projects]
+    types = list(map(TYPE.check, types))
+    role, public = f"{PUBLISHER}{PUBLISHER_NAME.check(name)}", read_public(key)
+    with editing(path, keys) as edit:
+        edit.repository.expect("targets", "snapshot", "timestamp")
+        delegation = delegated(edit.repository.targets).get(role)
+        project_names = list(dict.fromkeys([*project_names, *(projects_of(delegation) if delegation else [])]))
+        if not project_names:
+            raise ConfigurationError(f"{name} has no project to publish", hint="--project NAME-OF-THE-DISTRIBUTION")
+        for project in project_names:
+            if (other := publisher_of(edit.repository.targets, project)) not in (None, role):
+                holder = str(other).removeprefix(PUBLISHER)
+                raise ConfigurationError(f"{project} is published by {holder}", hint="choose another project")
+        holders = {
+            kind: edit.types[kind] for kind in types if edit.types.get(kind, project_names[0]) != project_names[0]
+        }
+        if holders and not rebind:
+            message = ", ".join(f"the type {kind!r} is served by {holder}" for kind, holder in holders.items())
+            raise ConfigurationError(message, hint=f"--rebind makes {project_names[0]} serve it from now on")
+        edit.repository.delegate(role, public, [pattern for project in project_names for pattern in patterns(project)])
+        bound = edit.types | dict.fromkeys(types, project_names[0])
+        write_index(path, edit.repository, edit.catalog, types=bound)
+    return Publisher(name=name, keys=(public.keyid,))
+
+
+def sign(
+    path: Path,
+    *,
+    keys: Path | None = None,
+    sign: Path | None = None,
+    rotate: Iterable[str] = (),
+    days: int | None = None,
+    now: datetime | None = None,
+) -> list[str]:
+    """Renew the roles that expire soon and whose keys are available; replace the keys of roles.
+
+    Args:
+        path: The registry.
+        keys: Folder of keys; by default beside the registry.
+        sign: A publisher's key: it signs their accepted role again, which then waits for `accept`.
+        rotate: Roles that get new keys.
+        days: New lifetime in days of the registry's own metadata.
+        now: The time of the signatures.
+
+    Returns:
+        The names of the signed roles.
+
+    Raises:
+        ConfigurationError: A role is unknown, or a key is missing.
+    """
+    with editing(path, keys, sign, now) as edit:
+        repository = edit.repository
+        rotated = list(rotate)
+        for role in rotated:
+            repository.rotate(role)
+        again = [name for name in repository.names() if name.startswith(PUBLISHER) and repository.can_sign(name)]
+        for name in again if sign or OWNER in again else ():
+            repository.resign(name)
+        waiting = repository.pending() if repository.can_sign(*ONLINE) and not sign else {}
+        for name in set(waiting) & set(again):
+            repository.adopt(name, waiting[name])
+        renewed = repository.renew(days=days)
+        add_digest_names(path, repository, {project.project for project in edit.catalog.projects})
+        repository.commit()
+        return [*rotated, *(name for name in [*again, *renewed] if name not in rotated)]

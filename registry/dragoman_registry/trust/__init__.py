@@ -1,6 +1,5 @@
 """Trust in a registry's bytes: the interface and its implementations."""
 
-from .interface import UNSIGNED, Publisher, SignedFile, Trust, TrustedPath
-from .pinned import Pinned
+from .trust import UNSIGNED, Pinned, Publisher, SignedFile, Trust, TrustedPath
 
 __all__ = ["UNSIGNED", "Pinned", "Publisher", "SignedFile", "Trust", "TrustedPath"]

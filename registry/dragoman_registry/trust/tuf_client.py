@@ -23,8 +23,8 @@ from dragoman_registry.files import locked, write
 from dragoman_registry.sources.answers import is_missing
 from dragoman_registry.sources.source import iter_chunks, read
 
-from .interface import UNSIGNED, Publisher, SignedFile, agreed
 from .roles import PUBLISHER, delegated, projects_of, publisher_roles, served_name
+from .trust import UNSIGNED, Publisher, SignedFile, agreed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -11,16 +11,24 @@ from base64 import urlsafe_b64encode
 from functools import cache
 from typing import TYPE_CHECKING
 
-from dragoman_registry.files import open_plain
+from dragoman_registry.files import open_plain, unfit_name
 from dragoman_registry.names import LISTING
-from dragoman_registry.validation import Fault
+from dragoman_registry.validation import Fault, Unreadable
 
-from .archive import Archive, folded, installed_path, is_folder, is_plain
+from .archive import (
+    Archive,
+    NotAWheel,
+    WheelLimits,
+    ambiguities,
+    find_directory,
+    folded,
+    installed_path,
+    is_folder,
+    is_plain,
+)
 from .metadata_checks import check_claims
-from .wheel_name import parse_name
+from .packaging_parsers import parse_wheel_name
 from .wheel_report import WheelReport
-from .zip_bomb_limits import WheelLimits
-from .zip_structure import NotAWheel, ambiguities, find_directory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,10 +37,8 @@ if TYPE_CHECKING:
     from .host_environment import Host
     from .wheel_file import WheelFile
 
+_SHORT_FORM = re.compile(r"~[0-9]")  # Windows' short form of another name
 _STRONG = ("sha256", "sha384", "sha512")
-_DEVICES = frozenset({
-    "con", "prn", "aux", "nul", "conin$", "conout$", *(f"{name}{n}" for name in ("com", "lpt") for n in "123456789¹²³"),
-})  # fmt: skip
 _LONGEST = 1024
 """Maximum bytes of a path: some systems cannot write longer ones, and comparing them is slow."""
 _DEEPEST = 40
@@ -83,7 +89,7 @@ def inspect(
     try:
         if not _digest(path, report, expected, caps):
             return report
-        report.name = parse_name(path.name)
+        report.name = parse_wheel_name(path.name)
         directory, unclear = find_directory(path)
         if directory.files > caps.members:  # from the end record, without reading the directory
             report.add("too-many-members", f"The archive has {directory.files} files; {caps.members} are allowed.")
@@ -91,7 +97,7 @@ def inspect(
         unclear += ambiguities(path, directory)
         report.faults += [Fault("ambiguous-archive", f"{path.name} can be read in two ways: {why}.") for why in unclear]
         archive = Archive(path)
-    except (NotAWheel, OSError) as error:
+    except (NotAWheel, Unreadable, OSError) as error:
         report.add("not-a-wheel", f"{path.name} is not a readable wheel: {error}.")
         return report
     try:
@@ -161,16 +167,8 @@ def _path(name: str) -> Iterator[Fault]:
         yield Fault("path-reserved", f"{short_name!r} would be installed as {LISTING}, which the store writes itself.")
     elif len(name) > _LONGEST or len(name.encode(errors="replace")) > _LONGEST or len(parts) > _DEEPEST:
         yield Fault("path-reserved", f"{short_name!r} is too long or too deep for some systems.")
-    elif any(not _portable(part) for part in parts):
+    elif any(unfit_name(part) or _SHORT_FORM.search(part) for part in parts):
         yield Fault("path-reserved", f"{short_name!r} is not a portable file name.")
-
-
-def _portable(part: str) -> bool:
-    if part in ("", ".") or part[-1] in ". " or ":" in part or len(part.encode(errors="replace")) > 255:
-        return False
-    if re.search(r"~[0-9]", part):  # Windows' short form of another name
-        return False
-    return part.isprintable() and part.partition(".")[0].rstrip().lower() not in _DEVICES
 
 
 def _collisions(archive: Archive) -> Iterator[Fault]:

@@ -1,22 +1,22 @@
-"""Checks that a wheel's names, versions, tags, requirements and manifest agree."""
+"""Checks that a wheel's names, versions, tags, requirements, entry points, members and manifest agree."""
 
 from __future__ import annotations
 
+import configparser
 import hashlib
 import re
-from typing import TYPE_CHECKING
+import sys
+from importlib.metadata import Distribution
+from typing import TYPE_CHECKING, Any
 
-from dragoman_registry.validation import Fault
+from dragoman_registry.validation import Fault, Unreadable
 
 from .archive import Archive, NotAWheel, folded
-from .entry_points import read_entry_points
-from .forbidden_members import check_members
 from .host_environment import provided
 from .manifest import MAX_MANIFEST
 from .manifest_checks import check_manifest
 from .packaging_parsers import (
     MAX_TAGS,
-    Unreadable,
     holds,
     parse_headers,
     parse_metadata,
@@ -39,6 +39,16 @@ _WRITTEN = frozenset(map(folded, (
     "INSTALLER", "REQUESTED", "direct_url.json", "provenance_url.json", "uv_cache.json", "RECORD.jws", "RECORD.p7s",
 )))  # fmt: skip
 """Files that installers write beside METADATA and trust later."""
+MAX_ENTRY_POINTS = 256 << 10
+"""Maximum characters of entry_points.txt."""
+
+MAX_LINE = 512
+"""Maximum characters of one line; configparser takes quadratic time on a long line of spaces."""
+
+_GROUP = re.compile(r"[\w.:-]+", re.ASCII)
+_NATIVE = re.compile(r"\.(so(\.[0-9]+)*|pyd|dll|dylib|exe)$", re.IGNORECASE)
+_BYTECODE = re.compile(r"\.py[co]$", re.IGNORECASE)
+_AT_START = frozenset(("sitecustomize", "usercustomize"))
 
 
 def check_claims(
@@ -220,3 +230,85 @@ def _equal(text: str, other: str) -> bool:
         return parse_range(text) == parse_range(other)
     except Unreadable:
         return False
+
+
+class _EntryPointsOnly(Distribution):
+    """A distribution of which nothing but the entry points exists."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def read_text(self, filename: str) -> str | None:
+        return self._text if filename == "entry_points.txt" else None
+
+    def locate_file(self, path: Any) -> Any:
+        raise NotImplementedError
+
+
+def read_entry_points(text: str) -> dict[str, dict[str, str]]:
+    """Read entry points as a mapping of groups to names to values.
+
+    `importlib.metadata`, which pip uses, splits lines and groups differently from configparser, which others use.
+
+    Raises:
+        Unreadable: The text is too long, or the two readers disagree on it.
+    """
+    if len(text) > MAX_ENTRY_POINTS or any(len(line) > MAX_LINE for line in text.splitlines()):
+        raise Unreadable(f"it has more than {MAX_ENTRY_POINTS} characters, or a line with more than {MAX_LINE}")
+    parser = configparser.ConfigParser(delimiters=("=",), interpolation=None, strict=True)
+    parser.optionxform = str  # type: ignore[assignment,method-assign]  # names keep their case
+    try:
+        parser.read_string(text)
+        groups = {group: dict(parser.items(group)) for group in parser.sections()}
+        entries = [(entry.group, entry.name, entry.value) for entry in _EntryPointsOnly(text).entry_points]
+    except configparser.Error as error:
+        raise Unreadable(str(error).partition("\n")[0]) from error
+    except (TypeError, ValueError) as error:
+        raise Unreadable("importlib.metadata cannot read it") from error
+    if unclear := next((group for group in groups if not _GROUP.fullmatch(group)), None):
+        raise Unreadable(f"{unclear!r} is not a plain group name")
+    if disputed := {*entries} ^ {(group, name, value) for group in groups for name, value in groups[group].items()}:
+        group, name, _ = min(disputed)
+        raise Unreadable(f"readers disagree on {name!r} in the group {group!r}")
+    return groups
+
+
+def check_members(report: WheelReport, *, native: bool) -> None:
+    """Add every member to a report that a wheel may not contain, and every module that it may not replace.
+
+    Args:
+        report: Where each member would be installed, and the manifest of a driver.
+        native: Whether native code is allowed.
+    """
+    own = f"{report.dist_info.removesuffix('.dist-info')}.data"
+    expected_folder, machine_code = report.name and f"{report.name.stem}.data", {*report.machine_code}
+    for name, path in report.placed.items():
+        if path.lower().endswith(".pth"):
+            report.add("pth-file", f"{name} would run code at interpreter start.")
+        if _BYTECODE.search(path) or "__pycache__" in folded(path).split("/"):
+            report.add("bytecode", f"{name} is bytecode, or is in __pycache__; a wheel may contain source only.")
+        if (_NATIVE.search(path) or name in machine_code) and not native:
+            report.add("native-code", f"{name} is native code without the permission native-code.")
+        top, _, rest = name.partition("/")
+        if folded(top).endswith(".data") and rest:
+            scheme, _, inner = rest.partition("/")
+            if scheme == "scripts":
+                report.add("scripts", f"A driver may not install the command {inner}.")
+            elif scheme not in ("purelib", "platlib") or not inner or top != own or top != expected_folder:
+                report.add("data-scheme", f"{name} would be installed outside the package.")
+    _modules(report)
+
+
+def _modules(report: WheelReport) -> None:
+    tops = {path.partition("/")[0] for path in report.placed.values()}
+    modules = {top.partition(".")[0] for top in tops if not top.endswith((".dist-info", ".data"))}
+    owners = dict.fromkeys(sys.stdlib_module_names, "the standard library") | provided()
+    for module in sorted(modules):
+        if report.manifest is not None and module not in report.manifest.import_names:
+            report.add("foreign-module", f"{module} is not among import_names.")
+        if module in owners:
+            report.add("shadows", f"{module} would replace a module of {owners[module]}.")
+        elif module in _AT_START:
+            report.add("shadows", f"{module} would be imported by every interpreter at its start.")
+    for name in sorted(set(report.manifest.import_names) - modules if report.manifest else ()):
+        report.add("manifest", f"$.import_names: {name} is not in the wheel.")

@@ -7,9 +7,11 @@ text from a wheel or an index reaches them unchecked.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from dragoman_registry.names import PROJECT, VERSION, WHEEL
 from dragoman_registry.validation import Unreadable as Unreadable
 
 if TYPE_CHECKING:
@@ -163,19 +165,48 @@ def parse_tags(text: str) -> frozenset[str]:
         raise Unreadable(f"{text!r} is not a wheel tag") from error
 
 
-def parse_wheel_name(file: str) -> tuple[str, str, frozenset[str]]:
-    """Read project, version and tags out of a wheel's file name. Raises Unreadable."""
+@dataclass(frozen=True, slots=True)
+class WheelNameParts:
+    """The parts of a wheel's file name, and whether its spelling is canonical.
+
+    Attributes:
+        project: The project in its canonical spelling.
+        version: The version in its canonical spelling.
+        tags: All its tags, expanded.
+        canonical: Whether the name has its canonical spelling.
+        stem: Project and version as written.
+    """
+
+    project: str
+    version: str
+    tags: frozenset[str]
+    canonical: bool
+    stem: str
+
+
+def parse_wheel_name(file: str) -> WheelNameParts:
+    """Read the parts of a wheel's file name. Raises Unreadable."""
     from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
     _measure(file, "a wheel file name", MAX_NAME)
     if file.endswith(".whl"):
         parse_tags("-".join(file.removesuffix(".whl").split("-")[-3:]))
     try:
-        project, version, _, tags = parse_wheel_filename(file)
+        name, number, _, tags = parse_wheel_filename(file)
     except InvalidWheelFilename as error:
         raise Unreadable(str(error)) from error
-    parse_version(str(version))
-    return str(project), str(version), frozenset(map(str, tags))
+    project, version = str(name), str(number)
+    parse_version(version)
+    canonical = file.startswith(f"{project.replace('-', '_')}-{version}-") and all(
+        kind.fits(text) for kind, text in ((WHEEL, file), (PROJECT, project), (VERSION, version))
+    )
+    return WheelNameParts(project, version, frozenset(map(str, tags)), canonical, "-".join(file.split("-")[:2]))
+
+
+def rank_wheel(file: str, tags: tuple[str, ...]) -> int | None:
+    """Return how well a wheel fits: 0 for best, None if it does not fit. Raises Unreadable."""
+    wheel_tags = parse_wheel_name(file).tags
+    return next((index for index, tag in enumerate(tags) if tag in wheel_tags), None)
 
 
 def is_licence(text: str) -> bool:

@@ -9,7 +9,7 @@ from packaging.requirements import Requirement  # readers of the report resolve 
 from dragoman_registry.validation import Fault
 
 from .manifest import Manifest
-from .wheel_name import WheelName
+from .packaging_parsers import WheelNameParts
 
 
 @dataclass(slots=True, kw_only=True)
@@ -36,7 +36,7 @@ class WheelReport:
     faults: list[Fault] = field(default_factory=list)
     size: int = 0
     sha256: str = ""
-    name: WheelName | None = None
+    name: WheelNameParts | None = None
     placed: dict[str, str] = field(default_factory=dict)
     dist_info: str = ""
     manifest: Manifest | None = None

@@ -16,12 +16,16 @@ from packaging.tags import compatible_tags, cpython_tags, mac_platforms
 
 from dragoman_api.errors import ConfigurationError
 from dragoman_registry.files import write
-from dragoman_registry.wheels.archive import NotAWheel
 from dragoman_registry.wheels.archive_checks import inspect
 from dragoman_registry.wheels.host_environment import provided
 from dragoman_registry.wheels.metadata_checks import API
-from dragoman_registry.wheels.packaging_parsers import parse_range, parse_version, project_name
-from dragoman_registry.wheels.wheel_name import parse_name
+from dragoman_registry.wheels.packaging_parsers import (
+    Unreadable,
+    parse_range,
+    parse_version,
+    parse_wheel_name,
+    project_name,
+)
 
 from .wheel_build import digest_of
 
@@ -111,8 +115,8 @@ def _unmet(requirement: Requirement, reason: str, hint: str) -> ConfigurationErr
 def _wheels(name: str, folder: Path) -> Iterator[tuple[Version, Path]]:
     """Find the wheels of a project; skip files without a wheel's name."""
     for file in sorted(file for file in folder.glob("*.whl") if file.is_file()):
-        with suppress(NotAWheel):
-            parsed = parse_name(file.name)
+        with suppress(Unreadable):
+            parsed = parse_wheel_name(file.name)
             if parsed.project == name:
                 yield parse_version(parsed.version), file
 
@@ -130,7 +134,7 @@ def _best(requirement: Requirement, folder: Path) -> tuple[Version, list[Path]] 
 
 def _uncovered(files: Sequence[Path], python: str) -> dict[str, list[str]]:
     """List the Python versions, by system, that no given wheel supports."""
-    wheel_tags = {tag for file in files for tag in parse_name(file.name).tags}
+    wheel_tags = {tag for file in files for tag in parse_wheel_name(file.name).tags}
     missing: dict[str, list[str]] = {}
     for (system, platforms), version in product(SYSTEMS.items(), PYTHONS):
         python_version = ".".join(map(str, version))

@@ -21,11 +21,11 @@ from dragoman_api.errors import ConfigurationError, WheelRejectedError
 from dragoman_registry.client.installer import unpack
 from dragoman_registry.files import open_plain, read_plain
 from dragoman_registry.validation import Fault
+from dragoman_registry.wheels.archive import WheelLimits
 from dragoman_registry.wheels.archive_checks import inspect
 from dragoman_registry.wheels.host_environment import Host
-from dragoman_registry.wheels.wheel_name import rank
+from dragoman_registry.wheels.packaging_parsers import rank_wheel
 from dragoman_registry.wheels.wheel_report import WheelReport
-from dragoman_registry.wheels.zip_bomb_limits import WheelLimits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -281,7 +281,7 @@ def _fitting(wheels: Sequence[Path]) -> tuple[Path, ...]:
     tags, best = Host.here().tags, dict[str, tuple[int, Path]]()
     for wheel in wheels:
         name = wheel.name.partition("-")[0]
-        if (place := rank(wheel.name, tags)) is not None and place < best.get(name, (len(tags), wheel))[0]:
+        if (place := rank_wheel(wheel.name, tags)) is not None and place < best.get(name, (len(tags), wheel))[0]:
             best[name] = (place, wheel)
     return tuple(wheel for _, wheel in best.values())
 

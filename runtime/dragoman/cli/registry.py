@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from dragoman.plugins import Registries
     from dragoman.settings import RegistryEntry
     from dragoman_registry.index.catalog import Release
-    from dragoman_registry.publisher.marks import Status
+    from dragoman_registry.publisher.publish import Status
 
     from .options import Options
 
@@ -186,9 +186,9 @@ def add_publisher(
     keys: Path | None,
 ) -> None:
     """Let the holder of a key publish projects; the key of a known publisher is replaced."""
-    from dragoman_registry.publisher import publishers
+    from dragoman_registry.publisher import publish
 
-    who = publishers.add_publisher(folder, name, key=key, projects=projects, types=types, rebind=rebind, keys=keys)
+    who = publish.add_publisher(folder, name, key=key, projects=projects, types=types, rebind=rebind, keys=keys)
     done = " ".join([who.name, "may publish", ", ".join(projects) or "as before,", f"with the key {who.keys[0][:12]}…"])
     options.result({"publisher": who, "projects": projects, "types": types}, done)
 
@@ -213,9 +213,9 @@ def mark(
     keys: Path | None,
 ) -> None:
     """Mark a version: yanked, deprecated, quarantined, or active again."""
-    from dragoman_registry.publisher import marks
+    from dragoman_registry.publisher import publish
 
-    release = marks.mark(
+    release = publish.mark(
         folder, project=id_, version=version, status=status, reason=reason, replaced_by=replaced_by, keys=keys
     )
     options.result({"marked": release, "status": status}, f"{release.plugin} {release.version} is {status}")
@@ -234,9 +234,9 @@ def sign(
     options: Options, folder: Path, sign: Path | None, rotate: tuple[str, ...], days: int | None, keys: Path | None
 ) -> None:
     """Renew signatures that expire soon; hosts reject a registry whose signatures have expired."""
-    from dragoman_registry.publisher import renew_signatures
+    from dragoman_registry.publisher import publish
 
-    done = renew_signatures.sign(folder, keys=keys, sign=sign, rotate=rotate, days=days)
+    done = publish.sign(folder, keys=keys, sign=sign, rotate=rotate, days=days)
     options.result(
         {"signed": done}, f"signed {', '.join(done)}" if done else "No signature expires soon. Nothing was changed."
     )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from dragoman_registry.index.conformance_report import ConformanceReport
+from dragoman_registry.index.release_documents import ConformanceReport
 from dragoman_registry.index.search_summaries import standing
 from dragoman_registry.permission_wording import describe_reach as describe_reach
 from dragoman_registry.permission_wording import plain_permissions as plain_permissions

@@ -26,13 +26,12 @@ from dragoman_registry.client import lockfile
 from dragoman_registry.client.dev_links import Links
 from dragoman_registry.client.resolver import resolve
 from dragoman_registry.client.store import Store
-from dragoman_registry.index.conformance_report import ConformanceReport
 from dragoman_registry.index.registry_reader import Registry
-from dragoman_registry.index.release_documents import read_documents
+from dragoman_registry.index.release_documents import ConformanceReport, read_documents
 from dragoman_registry.publisher import catalog_merge
 from dragoman_registry.publisher.inbox import Inbox
 from dragoman_registry.publisher.pages import pages
-from dragoman_registry.publisher.pages.escaping import markdown
+from dragoman_registry.publisher.pages.rendering import markdown
 from dragoman_registry.sources import source as sources
 from dragoman_registry.sources.source import BundleSource, FolderSource, WebSource
 from dragoman_registry.trust import Pinned, SignedFile
@@ -412,7 +411,7 @@ TARGETS = (
            parses="dragoman_registry.publisher.pages:pages", make=_pages, allowed=_RAISES, grammar=_made_pages,
            bounds=Bounds(seconds=1, seconds_per_kb=0.05, mb_per_kb=1)),
     Target(name="markdown",
-           parses="dragoman_registry.publisher.pages.escaping:markdown", make=_markdown, grammar=_prose,
+           parses="dragoman_registry.publisher.pages.rendering:markdown", make=_markdown, grammar=_prose,
            bounds=Bounds(seconds=1, seconds_per_kb=0.05)),
     Target(name="conformance", parses="dragoman_registry.index.release_documents:read_documents", make=_report,
     grammar=lambda: json_of(REPORT)),
@@ -426,7 +425,7 @@ TARGETS = (
     Target(name="plugins-lock",
            parses="dragoman_registry.client.lockfile:read", make=_lock, allowed=(ConfigurationError,),
            grammar=lambda: json_of(LOCK)),
-    Target(name="pins", parses="dragoman_registry.trust.pinned:Pinned", make=_pins, allowed=_RAISES,
+    Target(name="pins", parses="dragoman_registry.trust.trust:Pinned", make=_pins, allowed=_RAISES,
            grammar=lambda: json_of({"label": "release", "root": "0" * 64, "files": {"targets/catalog": [3,
            "0" * 64]}})),
     Target(name="links", parses="dragoman_registry.client.dev_links:Links", make=_links, allowed=_RAISES,

@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 from dragoman_api.forms import FieldKind
 from dragoman_registry.permission_wording import describe_reach, plain_permissions
 from dragoman_registry.wheels import manifest as manifests
-from dragoman_registry.wheels.archive import NotAWheel
 from dragoman_registry.wheels.archive_checks import inspect
 from dragoman_registry.wheels.host_environment import Host
 from dragoman_registry.wheels.manifest_checks import check_manifest
-from dragoman_registry.wheels.wheel_name import parse_name, rank
+from dragoman_registry.wheels.packaging_parsers import Unreadable, parse_wheel_name, rank_wheel
 from wheelhouse import Driver, hashed, manifest, zip_entry
 
 from ..grammar import VERSIONS, hostile_text, json_of, pasted, sections, split, spoiled_json, text
@@ -185,9 +184,9 @@ def _made_contents() -> SearchStrategy[bytes]:
 def _name(_: Path) -> Callable[[bytes], object]:
     def run(data: bytes) -> None:
         name = text(data)
-        found = parse_name(name)
-        rank(name, HOST.tags)
-        if found.canonical and ("/" in name or "\\" in name or ".." in name.partition("-")[0]):
+        parts = parse_wheel_name(name)
+        rank_wheel(name, HOST.tags)
+        if parts.canonical and ("/" in name or "\\" in name or ".." in name.partition("-")[0]):
             raise Broken(f"canonical: {name!r}")
 
     return run
@@ -226,8 +225,8 @@ TARGETS = (
     Target(name="wheel-contents", parses="dragoman_registry.wheels.metadata_checks:check_claims", make=_contents,
     grammar=_made_contents,
            bounds=Bounds(seconds=0.3, seconds_per_kb=0.02, largest=400_000)),
-    Target(name="wheel-name", parses="dragoman_registry.wheels.wheel_name:parse_name", make=_name,
-           grammar=_names, allowed=(NotAWheel,), bounds=_SMALL),
+    Target(name="wheel-name", parses="dragoman_registry.wheels.packaging_parsers:parse_wheel_name", make=_name,
+           grammar=_names, allowed=(Unreadable,), bounds=_SMALL),
     Target(name="manifest", parses="dragoman_registry.wheels.manifest_checks:check_manifest", make=_manifest,
            grammar=lambda: json_of(MANIFEST), bounds=Bounds(seconds=0.2, mb_per_kb=1)),
 )  # fmt: skip

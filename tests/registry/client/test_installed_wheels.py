@@ -19,7 +19,7 @@ from dragoman_registry.client.installer import unpack
 from dragoman_registry.client.trees import Trees
 from dragoman_registry.names import LISTING
 from dragoman_registry.wheels.archive_checks import inspect
-from dragoman_registry.wheels.entry_points import read_entry_points
+from dragoman_registry.wheels.metadata_checks import read_entry_points
 
 if TYPE_CHECKING:
     from dragoman_registry.wheels.wheel_report import WheelReport

@@ -34,7 +34,7 @@ from dragoman_registry.client import installer, lockfile
 from dragoman_registry.client.store import Store
 from dragoman_registry.files import try_lock
 from dragoman_registry.index.registry_reader import Registry
-from dragoman_registry.publisher import marks, publish
+from dragoman_registry.publisher import publish
 from hostile_wheels import HOSTILE, library_with_commands, many_faults
 from installing import Place, passes
 
@@ -185,7 +185,7 @@ def test_a_closed_set_is_one_tree_per_wheel(place: Place, tmp_path: Path):
 
 def test_a_fresh_machine_with_the_lock_gets_the_same_bytes(place: Place, tmp_path: Path):
     old = place.store.active("demo")
-    marks.mark(place.root / "registry", project="demo", version="1.0.0", status="yanked", reason="old")
+    publish.mark(place.root / "registry", project="demo", version="1.0.0", status="yanked", reason="old")
     fresh = Place(place.root)
     fresh.store = Store(tmp_path / "fresh")
     (tmp_path / "fresh").mkdir()
@@ -351,7 +351,7 @@ def test_every_part_of_a_manifest_is_what_the_index_says_and_each_that_is_not_is
 @pytest.mark.usefixtures("unchanged")
 def test_no_fitting_release_says_why_for_each(place: Place):
     for version in ("1.0.0", "2.0.0"):
-        marks.mark(place.root / "registry", project="demo", version=version, status="yanked", reason=f"bad {version}")
+        publish.mark(place.root / "registry", project="demo", version=version, status="yanked", reason=f"bad {version}")
     with pytest.raises(IncompatibleReleaseError, match=r"2\.0\.0.*bad 2\.0\.0.*1\.0\.0.*bad 1\.0\.0"):
         place.install()
 

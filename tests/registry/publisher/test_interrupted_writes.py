@@ -12,7 +12,7 @@ import pytest
 
 import wheelhouse
 from crashing import Bomb, child
-from dragoman_registry.publisher import acceptance, publish, publishers, renew_signatures
+from dragoman_registry.publisher import acceptance, publish
 from dragoman_registry.publisher.verify import verify
 from dragoman_registry.trust.keys import beside, own_key
 from slow_cases import mostly_slow
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def team(tmp_path: Path) -> Path:
     root = wheelhouse.registry(tmp_path / "team", [wheelhouse.Driver().write(tmp_path / "w")])
     key = own_key(tmp_path / "ada.pem").with_suffix(".pub")
-    publishers.add_publisher(root, "ada", key=key, projects=["dragoman-ada"], types=["ada"])
+    publish.add_publisher(root, "ada", key=key, projects=["dragoman-ada"], types=["ada"])
     return root
 
 
@@ -81,7 +81,7 @@ def test_after_a_kill_at_any_step_the_next_work_leaves_a_registry_in_order(
         if sweeper == "build":
             publish.build([other], to=root)
         else:
-            {"sign": renew_signatures.sign, "accept": acceptance.accept}[sweeper](root)
+            {"sign": publish.sign, "accept": acceptance.accept}[sweeper](root)
         assert verify(root) == [], fuse
         assert not [name for name in files(root) if name.endswith(".tmp") or "/." in f"/{name}"], fuse
         shutil.rmtree(root.parent)
@@ -114,7 +114,7 @@ def test_only_what_was_left_is_taken_away(team: Path, tmp_path: Path, driver: Pa
     before = files(team)
     assert killed(team, lambda: build(team, driver), 30)
     assert files(team) > before
-    renew_signatures.sign(team)
+    publish.sign(team)
     assert files(team) >= before
     assert [fault.code for fault in verify(team)] == ["unlisted"]
     assert [release.plugin for release in acceptance.accept(team)] == ["ada"]
@@ -127,7 +127,7 @@ def test_a_record_of_work_that_is_damaged_takes_nothing_away(team: Path, tmp_pat
     for text in ("garbage", json.dumps(names), "{}", "[" * 9999):
         (team / ".unfinished").write_text(text)
         before = files(team) - {".unfinished"}
-        renew_signatures.sign(team)
+        publish.sign(team)
         assert files(team) >= before - {"metadata"}
         assert outside.read_text() == "mine"
         assert not (team / ".unfinished").exists()

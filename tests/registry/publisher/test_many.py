@@ -10,7 +10,7 @@ import pytest
 
 import wheelhouse
 from dragoman_registry.index.catalog import Catalog
-from dragoman_registry.publisher import acceptance, catalog_merge, publish, publishers
+from dragoman_registry.publisher import acceptance, catalog_merge, publish
 from dragoman_registry.publisher import inbox as inboxes
 from dragoman_registry.publisher.inbox import Inbox
 from dragoman_registry.trust import roles, tuf_repository
@@ -55,7 +55,7 @@ def test_accepting_many_reads_each_submission_a_fixed_number_of_times(tmp_path: 
         for n in range(count):
             key = own_key(tmp_path / f"{count}-{n}.pem")
             public = key.with_suffix(".pub")
-            publishers.add_publisher(root, f"p{n}", key=public, projects=[f"dragoman-d{n}"], types=[f"d{n}"])
+            publish.add_publisher(root, f"p{n}", key=public, projects=[f"dragoman-d{n}"], types=[f"d{n}"])
             wheel = wheelhouse.Driver(f"d{n}").write(tmp_path / "w")
             publish.build([wheel], to=root, sign=key, keys=tmp_path / "none")
         with monkeypatch.context() as patch:

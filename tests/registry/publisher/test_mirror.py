@@ -18,7 +18,7 @@ from dragoman_registry import isolation
 from dragoman_registry.files import write
 from dragoman_registry.index.registry_reader import Registry
 from dragoman_registry.names import plain_name
-from dragoman_registry.publisher import marks, publish, renew_signatures
+from dragoman_registry.publisher import publish
 from dragoman_registry.publisher.mirror import mirror, pack
 from dragoman_registry.publisher.verify import verify
 from dragoman_registry.sources.source import open_source, read
@@ -97,7 +97,7 @@ def test_a_mirror_follows_the_original_and_its_new_keys(case: Case):
     client = Case(case.folder / "client", http=False)
     through(client, root, str(case.folder / "mirror"))
     assert client.install() == "1.1.0"
-    renew_signatures.sign(case.root, rotate=["targets", "root"])
+    publish.sign(case.root, rotate=["targets", "root"])
     case.release("1.2.0")
     assert copied(case) != root, "the newest root is another one, and says so"
     assert client.install() == "1.2.0", "who had added it goes on"
@@ -111,7 +111,7 @@ def test_a_mirrors_operator_cannot_sign_in_an_authors_place(case: Case):
     through(case, copied(case))
     _, files = case.evil()
     with pytest.raises(ConfigurationError, match=r"\bindex\b") as caught:
-        marks.mark(case.folder / "mirror", project="demo", version="1.0.0", status="yanked", reason="mine")
+        publish.mark(case.folder / "mirror", project="demo", version="1.0.0", status="yanked", reason="mine")
     assert caught.value.code == "key-missing"
     case.root = case.folder / "mirror"
     for path, data in files.items():

@@ -16,7 +16,7 @@ import pytest
 import wheelhouse
 from dragoman_api.errors import WheelRejectedError
 from dragoman_registry import isolation
-from dragoman_registry.publisher import acceptance, publish, publishers, renew_signatures
+from dragoman_registry.publisher import acceptance, publish
 from dragoman_registry.publisher.inbox import Inbox
 from dragoman_registry.publisher.verify import verify
 from dragoman_registry.trust.keys import Keys, own_key
@@ -40,7 +40,7 @@ def team(tmp_path: Path) -> Path:
     publish.init(root)
     for name in ("good", "bad"):
         key = own_key(tmp_path / f"{name}.pem").with_suffix(".pub")
-        publishers.add_publisher(root, name, key=key, projects=[f"dragoman-{name}"], types=[name])
+        publish.add_publisher(root, name, key=key, projects=[f"dragoman-{name}"], types=[name])
         publish.build([wheelhouse.Driver(name).write(tmp_path / "w")], to=root, sign=tmp_path / f"{name}.pem")
     return root
 
@@ -96,7 +96,7 @@ def test_a_garbage_role_file_stops_its_own_publisher_alone(kind: str, team: Path
     assert os.path.lexists(newest(team)), "it is left where it is"
     assert [fault.where for fault in verify(team)] == ["metadata/9.pub-bad.json"]
     publish.build([wheelhouse.Driver("own").write(team.parent / "own")], to=team)
-    renew_signatures.sign(team)
+    publish.sign(team)
     Inbox(team).signed()
     submit(team, "bad")  # its author goes on, with the next number
     assert acceptance.accept(team) != []

@@ -24,9 +24,9 @@ from dragoman_registry.index.catalog import Catalog, Project, Release
 from dragoman_registry.index.registry_reader import Registry
 from dragoman_registry.index.release_documents import read_documents
 from dragoman_registry.index.search_summaries import standing
-from dragoman_registry.publisher import marks, publish
+from dragoman_registry.publisher import publish
 from dragoman_registry.publisher.pages import pages, rendering
-from dragoman_registry.publisher.pages.escaping import address, clean, embedded, markdown
+from dragoman_registry.publisher.pages.rendering import address, clean, embedded, markdown
 from dragoman_registry.publisher.verify import verify
 from dragoman_registry.wheels.host_environment import Host
 from dragoman_registry.wheels.wheel_file import WheelFile
@@ -271,8 +271,8 @@ def test_marks_are_told_on_the_page_with_their_reasons(sample: Path):
     assert held_against == {"yanked", "quarantined"}
     wheels = [a["href"] for t, a in page.elements if t == "a" and (a["href"] or "").endswith(".whl")]
     assert len(wheels) == 2, "nothing leads to what is quarantined"
-    marks.mark(sample, project="meili", version="1.2.0", status="quarantined", reason="too")
-    marks.mark(sample, project="meili", version="1.1.0", status="quarantined", reason="three")
+    publish.mark(sample, project="meili", version="1.2.0", status="quarantined", reason="too")
+    publish.mark(sample, project="meili", version="1.1.0", status="quarantined", reason="three")
     text = Parsed((sample / "drivers/dragoman-meili.html").read_text()).text
     assert re.search(r"1\.2\.0\b.{1,9}\bquarantined:\stoo\b", text)
     assert "1.2.0 withdrawn" in Parsed((sample / "index.html").read_text()).text
@@ -302,7 +302,7 @@ def test_a_report_that_cannot_be_read_is_none(data: bytes):
 def test_a_manifest_that_cannot_be_read_takes_no_page_with_it(sample: Path, data: bytes):
     [sidecar] = (sample / "targets/wheels/dragoman-files").glob("dragoman_files-*.driver.json")
     sidecar.write_bytes(data)
-    marks.mark(sample, project="files", version=sidecar.name.split("-")[1], status="deprecated", reason="old")
+    publish.mark(sample, project="files", version=sidecar.name.split("-")[1], status="deprecated", reason="old")
     assert "deprecated: old" in Parsed((sample / "drivers/dragoman-files.html").read_text()).text
 
 

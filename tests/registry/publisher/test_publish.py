@@ -23,7 +23,7 @@ from dragoman_api.errors import (
 )
 from dragoman_registry import files
 from dragoman_registry.index.registry_reader import Registry
-from dragoman_registry.publisher import acceptance, marks, publish, publishers, renew_signatures
+from dragoman_registry.publisher import acceptance, publish
 from dragoman_registry.publisher.verify import verify
 from dragoman_registry.sources import source
 from dragoman_registry.trust import tuf_repository
@@ -87,10 +87,10 @@ def test_a_folder_that_is_no_registry_is_named_and_left_alone(command: str, fold
         (place / "note").write_text("mine")
     before = sorted(tmp_path.rglob("*"))
     commands = {
-        "sign": lambda: renew_signatures.sign(place),
-        "mark": lambda: marks.mark(place, project="dragoman-demo", version="1.0.0", status="yanked", reason="x"),
+        "sign": lambda: publish.sign(place),
+        "mark": lambda: publish.mark(place, project="dragoman-demo", version="1.0.0", status="yanked", reason="x"),
         "accept": lambda: acceptance.accept(place),
-        "add-publisher": lambda: publishers.add_publisher(
+        "add-publisher": lambda: publish.add_publisher(
             place, "me", key=key.with_suffix(".pub"), projects=["dragoman-demo"]
         ),
     }
@@ -254,21 +254,21 @@ def test_a_library_with_commands_may_belong_to_a_closed_set(tmp_path: Path):
 
 def test_yanking_needs_a_reason_is_shown_and_can_be_undone(root: Path):
     with pytest.raises(ConfigurationError) as caught:
-        marks.mark(root, project="demo", version="1.1.0", status="yanked")
+        publish.mark(root, project="demo", version="1.1.0", status="yanked")
     assert caught.value.hint.startswith("--reason")
     assert Registry("r", str(root)).releases("demo")[0].yanked is None
-    marks.mark(root, project="demo", version="1.1.0", status="yanked", reason='loses "data"')
+    publish.mark(root, project="demo", version="1.1.0", status="yanked", reason='loses "data"')
     page = json.loads((root / "targets/simple/dragoman-demo/index.v1+json").read_bytes())
     assert [file["yanked"] for file in page["files"]] == ['loses "data"', False]
     assert "data-yanked=" in (root / "targets/simple/dragoman-demo/index.html").read_text()
     assert Registry("r", str(root)).releases("demo")[0].yanked == 'loses "data"'
-    marks.mark(root, project="demo", version="1.1.0", status="active")
+    publish.mark(root, project="demo", version="1.1.0", status="active")
     assert Registry("r", str(root)).releases("demo")[0].yanked is None
     assert verify(root) == []
 
 
 def test_a_quarantined_version_is_no_longer_offered_to_anybody(root: Path):
-    marks.mark(root, project="dragoman-demo", version="1.1.0", status="quarantined", reason="steals")
+    publish.mark(root, project="dragoman-demo", version="1.1.0", status="quarantined", reason="steals")
     registry = Registry("r", str(root))
     assert registry.advisories().quarantined == {"dragoman-demo": {"1.1.0": "steals"}}
     assert registry.releases("demo")[0].quarantined == "steals"
@@ -277,24 +277,24 @@ def test_a_quarantined_version_is_no_longer_offered_to_anybody(root: Path):
 
 
 @pytest.mark.parametrize("status", ["yanked", "deprecated"])
-def test_only_active_lifts_a_quarantine(root: Path, status: marks.Status):
-    marks.mark(root, project="demo", version="1.1.0", status="quarantined", reason="steals")
+def test_only_active_lifts_a_quarantine(root: Path, status: publish.Status):
+    publish.mark(root, project="demo", version="1.1.0", status="quarantined", reason="steals")
     with pytest.raises(ConfigurationError, match=r"demo 1\.1\.0 is quarantined \(steals\)"):
-        marks.mark(root, project="demo", version="1.1.0", status=status, reason="old")
-    marks.mark(root, project="demo", version="1.1.0", status="quarantined", reason="steals passwords")
+        publish.mark(root, project="demo", version="1.1.0", status=status, reason="old")
+    publish.mark(root, project="demo", version="1.1.0", status="quarantined", reason="steals passwords")
     assert Registry("r", str(root)).advisories().quarantined == {"dragoman-demo": {"1.1.0": "steals passwords"}}
-    marks.mark(root, project="demo", version="1.1.0", status="active")
-    marks.mark(root, project="demo", version="1.1.0", status=status, reason="old")
+    publish.mark(root, project="demo", version="1.1.0", status="active")
+    publish.mark(root, project="demo", version="1.1.0", status=status, reason="old")
     assert Registry("r", str(root)).advisories().quarantined == {}
 
 
 def test_marking_what_is_not_there_is_an_error(root: Path):
     with pytest.raises(PluginNotFoundError, match=r"demo.*9\.9"):
-        marks.mark(root, project="demo", version="9.9", status="yanked", reason="x")
+        publish.mark(root, project="demo", version="9.9", status="yanked", reason="x")
 
 
 def test_a_mark_survives_the_next_build(tmp_path: Path, root: Path):
-    marks.mark(root, project="demo", version="1.0.0", status="yanked", reason="old")
+    publish.mark(root, project="demo", version="1.0.0", status="yanked", reason="old")
     publish.build([wheelhouse.Driver(version="1.2.0").write(tmp_path / "more")], to=root)
     yanked = {release.version: release.yanked for release in Registry("r", str(root)).releases("demo")}
     assert yanked == {"1.2.0": None, "1.1.0": None, "1.0.0": "old"}
@@ -396,7 +396,7 @@ def pip(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.slow
 def test_pip_downloads_from_the_folder(tmp_path: Path, root: Path):
-    marks.mark(root, project="demo", version="1.1.0", status="yanked", reason="old")
+    publish.mark(root, project="demo", version="1.1.0", status="yanked", reason="old")
     simple = (root / "targets/simple").as_uri()
     done = pip("download", "--no-deps", "--index-url", simple, "dragoman-demo", "dragoman-two", "-d", str(tmp_path))
     assert done.returncode == 0, done.stderr
@@ -416,10 +416,10 @@ def test_pip_refuses_a_file_that_was_changed(tmp_path: Path, root: Path):
 
 @pytest.mark.slow
 def test_a_deprecated_version_is_still_offered_and_names_what_replaces_it(root: Path):
-    marks.mark(root, project="demo", version="1.0.0", status="deprecated", reason="too slow", replaced_by="swift")
+    publish.mark(root, project="demo", version="1.0.0", status="deprecated", reason="too slow", replaced_by="swift")
     registry = Registry("team", str(root))
     assert registry.advisories().deprecated == {"dragoman-demo": {"1.0.0": "too slow; use swift instead"}}
     assert registry.releases("demo")[1].replaced_by == "swift"
-    marks.mark(root, project="demo", version="1.0.0", status="active")
+    publish.mark(root, project="demo", version="1.0.0", status="active")
     assert registry.advisories().deprecated == {}
     assert verify(root) == []

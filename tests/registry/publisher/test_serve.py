@@ -20,7 +20,7 @@ import pytest
 import wheelhouse
 from dragoman_api.errors import ConfigurationError, PluginNotFoundError, WheelRejectedError
 from dragoman_registry.index.registry_reader import Registry
-from dragoman_registry.publisher import acceptance, marks, publish, publishers, upload_requests
+from dragoman_registry.publisher import acceptance, publish, upload_requests
 from dragoman_registry.publisher import inbox as inboxes
 from dragoman_registry.publisher.inbox import Inbox
 from dragoman_registry.trust.keys import own_key
@@ -163,7 +163,7 @@ def test_all_that_a_registry_consists_of_is_given_and_nothing_that_merely_lies_i
     root, driver = tmp_path / "team", wheelhouse.Driver().write(tmp_path / "w")
     papers = {"CHANGELOG.md": b"# Changes", "report.json": b"{}"}
     publish.build([driver, wheelhouse.library().write(tmp_path / "w")], to=root, beside={driver.name: papers})
-    marks.mark(root, project="demo", version="1.0.0", status="deprecated", reason="old")
+    publish.mark(root, project="demo", version="1.0.0", status="deprecated", reason="old")
     own = sorted(str(path.relative_to(root)) for path in root.rglob("*") if path.is_file())
     assert any(name.endswith("report.json") for name in own)
     folders = {path.relative_to(root) for path in root.rglob("*") if path.is_dir()} | {Path()}
@@ -444,7 +444,7 @@ def signed(tmp_path):
     """A registry whose keys are elsewhere, with an author who may publish a driver."""
     root, key = tmp_path / "team", own_key(tmp_path / "alice.pem")
     publish.init(root)
-    publishers.add_publisher(root, "alice", key=key.with_suffix(".pub"), projects=["dragoman-demo"], types=["demo"])
+    publish.add_publisher(root, "alice", key=key.with_suffix(".pub"), projects=["dragoman-demo"], types=["demo"])
     (tmp_path / "team.keys").rename(tmp_path / "safe")
     return root
 

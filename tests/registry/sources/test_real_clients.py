@@ -18,7 +18,7 @@ from anyio.from_thread import start_blocking_portal
 import wheelhouse
 from dragoman_registry.client.resolver import resolve
 from dragoman_registry.index.registry_reader import Registry
-from dragoman_registry.publisher import marks
+from dragoman_registry.publisher import publish
 from dragoman_registry.publisher.serve import serving
 from dragoman_registry.wheels.host_environment import Host
 
@@ -40,8 +40,8 @@ def team(tmp_path_factory):
     closed.requires.append("tinylib")
     versions = [wheelhouse.Driver(version=version).write(folder / "w") for version in ("1.0.0", "1.1.0", "1.2.0")]
     root = wheelhouse.registry(folder / "team", [library, closed.write(folder / "w"), *versions])
-    marks.mark(root, project="demo", version="1.1.0", status="yanked", reason=REASON)
-    marks.mark(root, project="demo", version="1.2.0", status="quarantined", reason="steals")
+    publish.mark(root, project="demo", version="1.1.0", status="yanked", reason=REASON)
+    publish.mark(root, project="demo", version="1.2.0", status="quarantined", reason="steals")
     return root
 
 
@@ -170,7 +170,7 @@ def test_uv_chooses_the_version_that_we_choose(tmp_path):
     root, host = wheelhouse.registry(tmp_path / "team", made), Host.here()
     for project, version, status in marked:
         if status != "active":
-            marks.mark(root, project=project, version=version, status=status, reason="for the test")
+            publish.mark(root, project=project, version=version, status=status, reason="for the test")
     chosen = {}
     for n in range(12):
         wanted = f"dragoman-d{n}"

@@ -11,8 +11,8 @@ from tuf.api.metadata import Root, Targets
 
 from dragoman_api.errors import TrustError
 from dragoman_registry.trust import Pinned, SignedFile, roles
-from dragoman_registry.trust.interface import UNSIGNED, TrustedPath, agreed
 from dragoman_registry.trust.keys import new_key
+from dragoman_registry.trust.trust import UNSIGNED, TrustedPath, agreed
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -27,15 +27,14 @@ from dragoman_api.errors import (
     WheelRejectedError,
 )
 from dragoman_registry.index.registry_reader import Registry
-from dragoman_registry.publisher import acceptance, marks, publish, publishers, renew_signatures
+from dragoman_registry.publisher import acceptance, publish
 from dragoman_registry.publisher.verify import verify
 from dragoman_registry.sources.source import open_source
 from dragoman_registry.trust import Pinned
 from dragoman_registry.trust.keys import Keys, beside, new_key, own_key, read_private, read_public
-from dragoman_registry.trust.metadata_files import parse_metadata
 from dragoman_registry.trust.roles import publisher_of
 from dragoman_registry.trust.tuf_client import TufTrust
-from dragoman_registry.trust.tuf_repository import Repository
+from dragoman_registry.trust.tuf_repository import Repository, parse_metadata
 from forging import forge
 from trust_attacks import NOW, Case, driver
 
@@ -170,7 +169,7 @@ def test_without_the_keys_nothing_is_changed_and_the_folder_of_keys_is_named(cas
     beside(case.root).rename(case.folder / "away")
     before = {file: file.read_bytes() for file in case.root.rglob("*") if file.is_file()}
     for work in (
-        lambda: marks.mark(case.root, project="demo", version="1.0.0", status="yanked", reason="old"),
+        lambda: publish.mark(case.root, project="demo", version="1.0.0", status="yanked", reason="old"),
         lambda: acceptance.accept(case.root),
         lambda: publish.build([driver(case.folder, "2.0.0")], to=case.root),
     ):
@@ -239,7 +238,7 @@ def test_a_project_or_a_type_that_nobody_was_given_cannot_be_published(case: Cas
         publish.build([driver(case.folder, name="third")], to=case.root, sign=case.key("acme"))
     assert codes(caught) == {"no-publisher", "type-not-bound"}
     public = case.key("acme").with_suffix(".pub")
-    publishers.add_publisher(case.root, "acme", key=public, projects=["dragoman_third"], types=["third"])
+    publish.add_publisher(case.root, "acme", key=public, projects=["dragoman_third"], types=["third"])
     publish.build([driver(case.folder, name="third")], to=case.root, sign=case.key("acme"))
     assert case.client().publisher("dragoman-third").name == "acme"
     assert case.install() == "1.0.0", "what they had stays theirs"
@@ -248,20 +247,20 @@ def test_a_project_or_a_type_that_nobody_was_given_cannot_be_published(case: Cas
 def test_a_project_of_one_publisher_cannot_be_given_to_another(case: Case):
     public = own_key(case.folder / "x.pem").with_suffix(".pub")
     with pytest.raises(ConfigurationError, match=r"dragoman-demo.*acme"):
-        publishers.add_publisher(case.root, "squatter", key=public, projects=["Dragoman.Demo"])
+        publish.add_publisher(case.root, "squatter", key=public, projects=["Dragoman.Demo"])
     with pytest.raises(ConfigurationError, match=r"'\.\./x'"):
-        publishers.add_publisher(case.root, "../x", key=public, projects=["x"])
+        publish.add_publisher(case.root, "../x", key=public, projects=["x"])
 
 
 def test_a_type_is_taken_from_the_project_that_serves_it_only_when_that_is_said(case: Case):
     public = own_key(case.folder / "x.pem").with_suffix(".pub")
     with pytest.raises(ConfigurationError, match=r"'demo'.*dragoman-demo") as caught:
-        publishers.add_publisher(case.root, "late", key=public, projects=["Dragoman.Late"], types=["late", "demo"])
+        publish.add_publisher(case.root, "late", key=public, projects=["Dragoman.Late"], types=["late", "demo"])
     assert caught.value.hint.startswith("--rebind")
     assert "'late'" not in caught.value.message, "no other project serves it"
     assert case.client().types()["demo"] == "dragoman-demo"
-    publishers.add_publisher(case.root, "acme", key=case.key("acme").with_suffix(".pub"), projects=[], types=["demo"])
-    publishers.add_publisher(
+    publish.add_publisher(case.root, "acme", key=case.key("acme").with_suffix(".pub"), projects=[], types=["demo"])
+    publish.add_publisher(
         case.root, "late", key=public, projects=["dragoman-late"], types=["late", "demo"], rebind=True
     )
     assert {case.client().types()[kind] for kind in ("late", "demo")} == {"dragoman-late"}
@@ -270,12 +269,12 @@ def test_a_type_is_taken_from_the_project_that_serves_it_only_when_that_is_said(
 def test_a_publisher_gets_another_key_and_signs_anew_what_was_accepted(case: Case):
     case.release("1.1.0")
     new = own_key(case.folder / "new.pem")
-    publishers.add_publisher(case.root, "acme", key=new.with_suffix(".pub"), projects=[])
+    publish.add_publisher(case.root, "acme", key=new.with_suffix(".pub"), projects=[])
     [fault] = verify(case.root)
     assert (fault.code, fault.where) == ("signature", "metadata/pub-acme")
     with pytest.raises(TrustError):
         case.install()
-    assert renew_signatures.sign(case.root, sign=new) == ["pub-acme"]
+    assert publish.sign(case.root, sign=new) == ["pub-acme"]
     acceptance.accept(case.root)
     assert verify(case.root) == []
     assert case.install() == "1.1.0"
@@ -328,28 +327,28 @@ def test_a_library_is_vouched_for_by_the_author_whose_manifest_names_it(case: Ca
 
 
 def test_a_folder_ends_after_a_year_and_is_renewed(case: Case):
-    renew_signatures.sign(case.root, now=NOW - timedelta(days=364), days=365)
+    publish.sign(case.root, now=NOW - timedelta(days=364), days=365)
     assert case.install() == "1.0.0"
-    renew_signatures.sign(case.root, now=NOW - timedelta(days=366), days=364)
+    publish.sign(case.root, now=NOW - timedelta(days=366), days=364)
     with pytest.raises(TrustError) as caught:
         case.install()
     assert caught.value.code == "registry-stale"
     assert "registry sign" in caught.value.hint
     assert {fault.code for fault in verify(case.root)} == {"expired"}
-    assert set(renew_signatures.sign(case.root)) >= {"timestamp", "snapshot", "index"}
+    assert set(publish.sign(case.root)) >= {"timestamp", "snapshot", "index"}
     assert case.install() == "1.0.0"
-    assert renew_signatures.sign(case.root) == []
+    assert publish.sign(case.root) == []
 
 
 def test_what_is_installed_goes_on_when_everything_has_expired(case: Case):
     case.install()
-    renew_signatures.sign(case.root, days=7, now=NOW - timedelta(days=30))
+    publish.sign(case.root, days=7, now=NOW - timedelta(days=30))
     assert case.place.store.active("demo").version == "1.0.0"
 
 
 def test_expired_signatures_are_accepted_where_policy_says_so_and_that_is_told(case: Case):
     told: list[str] = []
-    renew_signatures.sign(case.root, days=7, now=NOW - timedelta(days=30))
+    publish.sign(case.root, days=7, now=NOW - timedelta(days=30))
     assert case.install(allow_stale=True, on_stale=told.append) == "1.0.0"
     assert told
     (case.root / "metadata/1.pub-acme.json").write_bytes((case.root / "metadata/1.pub-other.json").read_bytes())
@@ -368,7 +367,7 @@ def test_a_role_gets_new_keys_and_clients_follow_by_themselves(role: str, case: 
     before = set(Keys(beside(case.root)).signers())
     old = Repository(case.root, Keys(beside(case.root)))
     old_keys = old._authority(role).get_delegated_role(role).keyids
-    renew_signatures.sign(case.root, rotate=[role])
+    publish.sign(case.root, rotate=[role])
     new = Repository(case.root, Keys(beside(case.root)))
     new_keys = new._authority(role).get_delegated_role(role).keyids
     assert not set(old_keys) & set(new_keys)
@@ -381,7 +380,7 @@ def test_a_role_gets_new_keys_and_clients_follow_by_themselves(role: str, case: 
 
 
 def test_a_newer_root_may_be_the_one_to_start_from(case: Case):
-    renew_signatures.sign(case.root, rotate=["root"])
+    publish.sign(case.root, rotate=["root"])
     newest = Repository(case.root, Keys(beside(case.root))).root_digest
     assert newest != case.pin
     assert client(case.root, case.folder / "fresh", root=newest, first_use=False).types()
@@ -394,7 +393,7 @@ def test_a_root_is_followed_only_with_enough_keys_of_its_predecessor_and_of_its_
     """An operator who signs on top of a forged root would hand the registry over to its forger."""
     keys = Keys(beside(case.root))
     old = set(Repository(case.root, keys)._root.signed.roles["root"].keyids)
-    renew_signatures.sign(case.root, rotate=["root"])
+    publish.sign(case.root, rotate=["root"])
     path = case.root / "metadata/2.root.json"
     whole, root = path.read_bytes(), json.loads(path.read_bytes())
     both = [[each for each in root["signatures"] if (each["keyid"] in old) is before] for before in (True, False)]
@@ -415,7 +414,7 @@ def test_a_root_is_followed_only_with_enough_keys_of_its_predecessor_and_of_its_
 
 def test_an_unknown_role_cannot_be_rotated(case: Case):
     with pytest.raises(ConfigurationError, match="'pub-acme'") as caught:
-        renew_signatures.sign(case.root, rotate=["pub-acme"])
+        publish.sign(case.root, rotate=["pub-acme"])
     own = {"root", "targets", "index", "advisories", "snapshot", "timestamp"}
     assert own <= set(re.findall(r"\w+", caught.value.hint))
 
@@ -539,7 +538,7 @@ def is_superseded(root: Path, name: str) -> bool:
 def test_the_bundled_drivers_are_pinned_and_a_changed_file_is_named(tmp_path: Path):
     pin = runpy.run_path(str(wheelhouse.ROOT / "plugins/bundle.py"))["pin"]
     folder = wheelhouse.registry(tmp_path / "bundled", [wheelhouse.Driver().write(tmp_path / "w")])
-    renew_signatures.sign(folder, days=7, now=NOW - timedelta(days=5 * 365))  # it ended years ago
+    publish.sign(folder, days=7, now=NOW - timedelta(days=5 * 365))  # it ended years ago
     pin(folder, label="development", root="0" * 64)
     registry = Registry("bundled", str(folder), trust=Pinned(folder))
     [release] = registry.releases("demo")

@@ -14,7 +14,7 @@ from anyio.from_thread import start_blocking_portal
 from tuf.ngclient import Updater
 
 import wheelhouse
-from dragoman_registry.publisher import marks, publish, publishers, renew_signatures
+from dragoman_registry.publisher import publish
 from dragoman_registry.publisher.mirror import mirror
 from dragoman_registry.publisher.serve import serving
 from dragoman_registry.publisher.verify import verify
@@ -38,7 +38,7 @@ def team(tmp_path_factory):
     publish.init(root)
     for name in ("ada", "bob"):
         key = own_key(folder / f"{name}.pem").with_suffix(".pub")
-        publishers.add_publisher(root, name, key=key, projects=[f"dragoman-{name}"], types=[name])
+        publish.add_publisher(root, name, key=key, projects=[f"dragoman-{name}"], types=[name])
         papers = {"report.json": b"{}", "CHANGELOG.md": b"# Changes\n"}
         for version in ("1.0.0", "1!1.1rc1+x.1"):
             wheel = wheelhouse.Driver(name, version).write(folder / "w")
@@ -47,8 +47,8 @@ def team(tmp_path_factory):
     closed = wheelhouse.Driver("closed", dependencies=[wheelhouse.dependency(library)])
     closed.requires.append("tinylib")
     publish.build([library, closed.write(folder / "w")], to=root)
-    marks.mark(root, project="ada", version="1.0.0", status="quarantined", reason="steals")
-    renew_signatures.sign(root, rotate=["targets", "index", "snapshot", "timestamp", "root"])
+    publish.mark(root, project="ada", version="1.0.0", status="quarantined", reason="steals")
+    publish.sign(root, rotate=["targets", "index", "snapshot", "timestamp", "root"])
     publish.build([wheelhouse.Driver("closed", "2.0.0").write(folder / "w")], to=root)
     assert verify(root) == []
     return root
@@ -152,5 +152,5 @@ def test_verify_names_a_file_that_was_changed_or_taken_away_under_either_of_its_
         file.write_bytes(data)
     twin.unlink()
     assert [(fault.code, fault.where) for fault in verify(root)] == [("missing", f"wheels/dragoman-ada/{twin.name}")]
-    renew_signatures.sign(root)
+    publish.sign(root)
     assert verify(root) == [], "what a copy lost is made again"

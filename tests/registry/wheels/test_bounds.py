@@ -9,6 +9,7 @@ import pytest
 import wheelhouse
 from dragoman_registry.validation import Unreadable
 from dragoman_registry.wheels import archive_checks, packaging_parsers
+from dragoman_registry.wheels.archive import WheelLimits
 from dragoman_registry.wheels.archive_checks import inspect
 from dragoman_registry.wheels.manifest import MAX_MANIFEST
 from dragoman_registry.wheels.packaging_parsers import (
@@ -20,7 +21,6 @@ from dragoman_registry.wheels.packaging_parsers import (
     parse_version,
 )
 from dragoman_registry.wheels.wheel_file import WheelFile
-from dragoman_registry.wheels.zip_bomb_limits import WheelLimits
 
 if TYPE_CHECKING:
     from collections.abc import Callable

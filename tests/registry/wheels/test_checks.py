@@ -22,12 +22,11 @@ from dragoman_registry.client.store import Store
 from dragoman_registry.index.catalog import Release
 from dragoman_registry.publisher import publish
 from dragoman_registry.trust import SignedFile
-from dragoman_registry.wheels.archive import installed_path
+from dragoman_registry.wheels.archive import WheelLimits, installed_path
 from dragoman_registry.wheels.archive_checks import check, inspect
 from dragoman_registry.wheels.host_environment import Host, provided
+from dragoman_registry.wheels.packaging_parsers import parse_wheel_name
 from dragoman_registry.wheels.wheel_file import WheelFile
-from dragoman_registry.wheels.wheel_name import parse_name
-from dragoman_registry.wheels.zip_bomb_limits import WheelLimits
 from hostile_wheels import BEGIN, END, FIXED, HOSTILE, Hostile, everything_at_once, many_faults, otherwise, row
 
 if TYPE_CHECKING:
@@ -151,7 +150,7 @@ def test_a_hostile_wheel_is_neither_published_nor_installed_and_writes_nothing(h
         assert hostile.code in {code for code, _ in refused.value.faults}
         assert not list((tmp_path / "team/targets/wheels").rglob("*.whl*"))
     try:
-        parse_name(path.name)
+        parse_wheel_name(path.name)
         name = path.name
     except ValueError:
         name = wheelhouse.Driver().file  # an index cannot even name it

@@ -103,7 +103,8 @@ def test_ordinary_texts_are_read():
     assert holds("", "5.0b1")
     assert parse_requirement('x[a,b]~=1.0; os_name == "nt"').extras == {"a", "b"}
     assert parse_tags("py2.py3-none-any") == {"py2-none-any", "py3-none-any"}
-    assert parse_wheel_name("Tiny_Lib-1.0-py3-none-any.whl") == ("tiny-lib", "1.0", {"py3-none-any"})
+    name = parse_wheel_name("Tiny_Lib-1.0-py3-none-any.whl")
+    assert (name.project, name.version, name.tags, name.canonical) == ("tiny-lib", "1.0", {"py3-none-any"}, False)
     assert project_name("Tiny._Lib") == "tiny-lib"
     assert is_licence("MIT OR (Apache-2.0 AND BSD-3-Clause)")
     assert not is_licence("(" * 100_000 + "MIT" + ")" * 100_000)

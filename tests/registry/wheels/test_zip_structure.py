@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from dragoman_registry.wheels.archive import NotAWheel
-from dragoman_registry.wheels.zip_structure import ambiguities, find_directory
+from dragoman_registry.wheels.archive import NotAWheel, ambiguities, find_directory
 
 if TYPE_CHECKING:
     from collections.abc import Callable

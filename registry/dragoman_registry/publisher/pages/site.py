@@ -9,15 +9,35 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from .all_drivers import catalogue_pages, page_of
-from .driver import driver_page
-from .simple import other_pages, project_pages
+from dragoman_registry.index.release_documents import MAX_TEXT, Documents, read_documents
+from dragoman_registry.index.search_summaries import offered, standing, summarise
+from dragoman_registry.names import marked
+from dragoman_registry.permission_wording import describe_reach, plain_permissions
+from dragoman_registry.wheels.manifest import decode
+from dragoman_registry.wheels.packaging_parsers import parse_range, parse_version
+from dragoman_registry.wheels.wheel_file import project_of
+
+from .rendering import Markup, address, capitalised, clean, embedded, fill, markdown, size, words
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
-    from dragoman_registry.index.catalog import Catalog
+    from dragoman_registry.index.catalog import Catalog, Project, Release
     from dragoman_registry.index.release_documents import Read
+    from dragoman_registry.index.search_summaries import Summary
+    from dragoman_registry.wheels.manifest import Manifest
+    from dragoman_registry.wheels.wheel_file import WheelFile
+
+    Listed = tuple[WheelFile, str | None, str | None]
+
+FRONT, ALL = "../index.html", "../all.html"
+"""Pages for people, at the root of the registry beside `targets/`."""
+
+SHOWN = 50
+"""Number of drivers first shown on the front page; the script adds as many at a time."""
+MOST = 50
+"""Maximum lines of a list in a conformance report; longer ones are not written by hand."""
+META = {"api-version": "1.4"}
 
 
 def pages(
@@ -57,3 +77,233 @@ def _generator() -> bytes:
     folder = Path(__file__).parent
     files = sorted(file for file in folder.rglob("*") if file.suffix in (".py", ".html", ".css", ".js"))
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).digest()
+
+
+def page_of(project: str) -> str:
+    """Return the path of a driver's page below the root of the registry."""
+    return f"drivers/{project}.html"
+
+
+def catalogue_pages(catalog: Catalog) -> Iterator[tuple[str, bytes]]:
+    """Build the front page, and a full page if the front page cannot show every driver without JavaScript."""
+    drivers = sorted(map(summarise, catalog.projects), key=lambda driver: driver.plugin)
+    rows = [_row(driver) for driver in drivers]
+    count = f"{len(rows):,} driver{'' if len(rows) == 1 else 's'}" if rows else "No driver is published here yet."
+    if len(rows) > SHOWN:
+        yield ALL, fill("all.html", count=count, rows=rows)
+    apis, can = _apis(drivers), sorted({name for driver in drivers for name in driver.capabilities})
+    yield (
+        FRONT,
+        fill(
+            "catalog.html",
+            script="catalog.js",
+            count=count,
+            rows=rows[:SHOWN],
+            empty=dict.fromkeys(("file", "label", "version", "summary", "types", "can", "reaches"), ""),
+            more=len(rows) if len(rows) > SHOWN else 0,
+            apis=apis,
+            capabilities=can,
+            data=Markup(embedded(_data(drivers, apis, can))),
+        ),
+    )
+
+
+def _row(driver: Summary) -> dict[str, object]:
+    return {
+        "file": page_of(driver.project),
+        "label": marked(driver.label),
+        "version": _version(driver),
+        "summary": driver.summary,
+        "types": driver.types,
+        "can": list(map(words, driver.capabilities)),
+        "reaches": _reaches(driver),
+    }
+
+
+def _version(driver: Summary) -> str:
+    return driver.candidates[0].version if driver.candidates else f"{driver.newest} withdrawn"
+
+
+def _reaches(driver: Summary) -> str:
+    return f"reaches {describe_reach(driver.candidates[0].permissions)}" if driver.candidates else ""
+
+
+def _apis(drivers: Sequence[Summary]) -> dict[str, set[str]]:
+    """Map each API version that the drivers' ranges name to the ranges that include it."""
+    ranges = {
+        candidate.host_api: parse_range(candidate.host_api) for driver in drivers for candidate in driver.candidates
+    }
+    versions = {spec.version.removesuffix(".*") for version_range in ranges.values() for spec in version_range}
+    texts_by_version = {
+        version: {text for text, version_range in ranges.items() if version_range.contains(version, prereleases=True)}
+        for version in sorted(versions, key=parse_version)
+    }
+    return {version: texts for version, texts in texts_by_version.items() if texts}
+
+
+def _data(drivers: Sequence[Summary], apis: dict[str, set[str]], can: list[str]) -> dict[str, object]:
+    reaches = sorted({_reaches(driver) for driver in drivers})
+    range_sets = list(apis.values())
+    return {
+        "apis": list(apis),
+        "can": list(map(words, can)),
+        "reaches": list(map(clean, reaches)),
+        "drivers": [
+            (
+                page_of(driver.project),
+                driver.plugin,
+                clean(marked(driver.label)),
+                clean(driver.summary),
+                driver.types,
+                [can.index(name) for name in driver.capabilities],
+                _version(driver),
+                [
+                    at
+                    for at, ranges in enumerate(range_sets)
+                    if any(candidate.host_api in ranges for candidate in driver.candidates)
+                ],
+                reaches.index(_reaches(driver)),
+            )
+            for driver in drivers
+        ],
+    }
+
+
+def driver_page(project: Project, read: Read, *, publisher: str, stamp: str) -> bytes:
+    """Build the page of a driver.
+
+    Args:
+        project: The driver, with at least one release.
+        read: Returns a file by its path below `targets/`, or None if it is missing.
+        publisher: The operator's name for the publisher whose signature it needs.
+        stamp: Written at the end of the page to identify what the page was made from.
+    """
+    release = next(filter(offered, project.releases), project.releases[0])
+    documents, manifest = read_documents(release, read), _manifest(release, read)
+    page = fill(
+        "driver.html",
+        script="driver.js",
+        most=MOST,
+        project=project,
+        release=release,
+        held=standing(release),
+        permissions=[*map(capitalised, plain_permissions(release.permissions))] or ["Nothing"],
+        facts=_facts(project, release, manifest, publisher),
+        docs=address(manifest.docs) if manifest is not None else None,
+        readme=_prose(documents.readme),
+        versions=[{"release": r, "held": standing(r), "facts": _version_facts(r)} for r in project.releases],
+        changelog=_prose(documents.changelog),
+        report=documents.report,
+        results=_results(documents),
+    )
+    return page + f"<!-- {stamp} -->\n".encode()
+
+
+def _manifest(release: Release, read: Read) -> Manifest | None:
+    try:
+        return decode(read(f"{release.wheels[0].path}.driver.json") or b"")
+    except (ValueError, RecursionError):
+        return None  # `verify` reports the file
+
+
+def _prose(source: str) -> dict[str, object] | None:
+    return {"html": Markup(markdown(source)), "cut": len(source) > MAX_TEXT} if source.strip() else None
+
+
+def _facts(
+    project: Project, release: Release, manifest: Manifest | None, publisher: str
+) -> list[tuple[str, list[str]]]:
+    """Return the facts for the sidebar; without a manifest, leave out those that only it states."""
+    facts = [
+        ("Database types", [f"{kind.label} ({kind.name})" for kind in project.types]),
+        ("Can do", [", ".join(map(words, project.capabilities))]),
+        ("Works with", [f"dragoman-api {release.host_api}"]),
+        ("Published", [release.wheels[0].uploaded[:10]]),
+        ("Signed by", [publisher]),
+        ("Size", [size(release.wheels[0].size)]),
+        ("Not available on", [", ".join(project.excluded_surfaces)]),
+    ]
+    if manifest is not None:
+        facts += [("Server versions", [", ".join(manifest.server_versions)]), ("Licence", [manifest.licence])]
+    return facts
+
+
+def _version_facts(release: Release) -> list[str]:
+    total = size(sum(wheel.size for wheel in release.wheels))
+    return [release.wheels[0].uploaded[:10], f"dragoman-api {release.host_api}", total]
+
+
+def _results(documents: Documents) -> list[tuple[str, list[str]]]:
+    report = documents.report
+    if report is None:
+        return []
+    return [
+        ("Failures", list(report.failures)),
+        ("Blocked addresses", list(report.denied)),
+        ("Tests the author replaced", list(report.deviations)),
+        ("Skipped", [f"{reason} ({count})" for reason, count in report.skips.items()]),
+        ("Hooks it does not implement", list(report.hooks)),
+    ]
+
+
+def project_pages(project: Project) -> Iterator[tuple[str, bytes]]:
+    """Build both forms of the page of a driver's project."""
+    # pip and uv ignore a project's status, so leave out quarantined releases.
+    offered = [release for release in project.releases if release.quarantined is None]
+    if offered:
+        yield from _both(project.project, [(w, r.yanked, r.plugin) for r in offered for w in r.wheels])
+
+
+def other_pages(catalog: Catalog) -> Iterator[tuple[str, bytes]]:
+    """Build the pages of the libraries, and those that list every project."""
+    libraries: dict[str, list[Listed]] = {}
+    for wheel in catalog.libraries:
+        libraries.setdefault(project_of(wheel.file), []).append((wheel, None, None))
+    for name, files in sorted(libraries.items()):
+        yield from _both(name, files)
+    drivers = [p.project for p in catalog.projects if any(release.quarantined is None for release in p.releases)]
+    names = sorted({*drivers, *libraries})
+    yield "simple/index.v1+json", _encode({"meta": META, "projects": [{"name": name} for name in names]})
+    links = [
+        {"href": f"{name}/", "text": name, "metadata": "", "requires_python": "", "yanked": None} for name in names
+    ]
+    yield "simple/index.html", fill("simple.html", title="Projects", links=links)
+
+
+def _both(project: str, files: list[Listed]) -> Iterator[tuple[str, bytes]]:
+    yield f"simple/{project}/index.v1+json", _json_page(project, files)
+    links = [_link(wheel, yanked) for wheel, yanked, _ in files]
+    yield f"simple/{project}/index.html", fill("simple.html", title=project, links=links)
+
+
+def _json_page(project: str, files: list[Listed]) -> bytes:
+    listed = [
+        {
+            "filename": wheel.file,
+            "url": f"../../{wheel.path}",
+            "hashes": {"sha256": wheel.sha256},
+            "size": wheel.size,
+            "upload-time": wheel.uploaded,
+            "yanked": yanked if yanked is not None else False,
+            "core-metadata": {"sha256": wheel.metadata_sha256},
+        }
+        | ({"requires-python": wheel.requires_python} if wheel.requires_python else {})
+        | ({"_plugin": {"id": plugin, "manifest": f"../../{wheel.path}.driver.json"}} if plugin else {})
+        for wheel, yanked, plugin in files
+    ]
+    versions = list(dict.fromkeys(wheel.version for wheel, _, _ in files))
+    return _encode({"meta": META, "name": project, "versions": versions, "files": listed})
+
+
+def _link(wheel: WheelFile, yanked: str | None) -> dict[str, str | None]:
+    return {
+        "href": f"../../{wheel.path}#sha256={wheel.sha256}",
+        "text": wheel.file,
+        "metadata": f"sha256={wheel.metadata_sha256}",
+        "requires_python": wheel.requires_python,
+        "yanked": yanked,
+    }
+
+
+def _encode(value: object) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"

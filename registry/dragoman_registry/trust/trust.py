@@ -1,21 +1,28 @@
-"""The interface of trust: which bytes a path of a registry must have.
+"""Which bytes a path of a registry must have, by signed metadata or by a list of digests shipped with the host.
 
-Its implementations use signed metadata (`tuf_client.TufTrust`) or a list of digests shipped with the host
-(`pinned.Pinned`).
+`tuf_client.TufTrust` reads the signed metadata.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
+import msgspec
+
 from dragoman_api.errors import TrustError
+from dragoman_registry.names import Digest
+from dragoman_registry.validation import Unreadable, decode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
 UNSIGNED = "not-signed"
 """Error code for a path that no signature or list covers."""
+PINS = "pins.json"
+"""Name of the list of digests, beside `targets/`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,3 +95,46 @@ def agreed(requested: SignedFile, vouched: SignedFile, where: str) -> SignedFile
     if requested.sha256 is None and vouched.size > requested.size:
         raise TrustError(f"{requested.path} of {where} has {vouched.size} bytes; at most {requested.size} are read")
     return vouched
+
+
+class Pins(msgspec.Struct, frozen=True):
+    """The files shipped with the host.
+
+    Attributes:
+        label: ``release``, or ``development`` if they are signed with throwaway keys.
+        root: Digest of the root of the registry they come from.
+        files: Maps each path below `targets/` to its size and SHA-256.
+    """
+
+    label: str
+    root: str
+    files: dict[str, tuple[int, Digest]]
+
+
+class Pinned:
+    """Accepts exactly the files whose digests ship with the host; these never expire."""
+
+    def __init__(self, folder: Path) -> None:
+        """Set the folder; the first use reads the list."""
+        self._folder = folder
+
+    @cached_property
+    def pins(self) -> Pins:
+        """The list. Raises TrustError if it is missing or malformed."""
+        try:
+            return decode((self._folder / PINS).read_bytes(), Pins)
+        except (OSError, Unreadable) as error:
+            message = f"{self._folder / PINS}, the list of the drivers shipped with dragoman, is missing or damaged"
+            raise TrustError(message, hint="install dragoman again") from error
+
+    def admit(self, target: SignedFile) -> SignedFile:
+        """Return a file with its size and digest from the list. Raises TrustError if the list lacks it."""
+        if target.path not in self.pins.files:
+            message = f"{self._folder / 'targets' / target.path} was not shipped with dragoman"
+            raise TrustError(message, hint="install dragoman again", code=UNSIGNED)
+        size, digest = self.pins.files[target.path]
+        return agreed(target, SignedFile(path=target.path, size=size, sha256=digest), str(self._folder))
+
+    def publishers(self) -> Mapping[str, Publisher]:
+        """Return no publishers: the host's own list covers the files."""
+        return {}
