@@ -25,14 +25,14 @@ from .plugins import Plugins, Registries
 from .plugins.advisory_cache import AdvisoryCache
 from .plugins.install_on_open import InstallOnOpen
 from .plugins.install_steps import PluginInstaller
+from .sandbox.bare_process import Spare
 from .sandbox.driver_process import Launch
 from .sandbox.host_imports import find_host_imports
+from .sandbox.launch import granted
 from .sandbox.levels import achievable_level
-from .sandbox.reach.grants import granted
+from .sandbox.reach.route import IDENTITY, PASSWORD, HttpProxy
 from .sandbox.reach.ssh_tunnel import find_ssh
-from .sandbox.spare import Spare
 from .sandbox.stages import stage
-from .sandbox.via import IDENTITY, PASSWORD, HttpProxy
 from .secret_references import Reference, regular_file
 from .sessions.live_driver import LiveDriver
 from .sessions.session import Session
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from .hook_manager import Observer
     from .questions import Confirm
     from .sandbox.levels import Policy
-    from .sandbox.via import Via
+    from .sandbox.reach.route import Route
 
 AUDIT_LOG = "audit.ndjson"
 """File name of the audit log."""
@@ -318,7 +318,7 @@ class Runtime:
 
     async def _start(self, connection: SavedConnection, generation: Generation, typed: Mapping[str, str]) -> LiveDriver:
         launch, profile, notices, ca_file = await self._prepared(connection, generation, typed)
-        self._bus.mask.add((*profile.secrets.texts, launch.via_password))
+        self._bus.mask.add((*profile.secrets.texts, launch.route_password))
         driver = LiveDriver(
             generation=generation,
             launch=launch,
@@ -359,7 +359,7 @@ class Runtime:
             ConfigurationError: A fingerprint is malformed, no server shows its certificate, its name or dates
                 are refused, or the SSL mode checks no certificates.
         """
-        from .sandbox.reach.server_certificates import meet
+        from .sandbox.server_certificates import meet
 
         self._life.expect_open()
         digests = list(map(_fingerprint, fingerprints))
@@ -408,7 +408,7 @@ class Runtime:
             for key, value in values.items()
             if isinstance(value, Reference) and key not in files
         }
-        via, password = self._via(connection)
+        route, password = self._route(connection)
         scheme = manifest.scheme(str(values.get("auth_method", "none")))
         profile = make_profile(connection, values, scheme=scheme, secrets=secrets, files=files)
         check_sign_in(connection, profile)
@@ -417,8 +417,8 @@ class Runtime:
             trees=tuple(generation.trees),
             approved=tuple(profile.reach),
             remembered=self.connections.reached.of(connection.name),
-            via=via,
-            via_password=password,
+            route=route,
+            route_password=password,
             profile=profile,
             files=tuple(file for key, file in files.items() if key == "client_certificate"),
             policy=self._policy,
@@ -429,21 +429,21 @@ class Runtime:
         authority = str(files["ca_file"].path) if "ca_file" in files else ""
         return granted(launch, manifest.permissions, files=files), profile, notices, authority
 
-    def _via(self, connection: SavedConnection) -> tuple[Via | None, str]:
+    def _route(self, connection: SavedConnection) -> tuple[Route | None, str]:
         """Return what is between this machine and the host, its file resolved, and its password."""
-        via = connection.via
-        if via is None:
+        route = connection.via
+        if route is None:
             return None, ""
         self.connections.expect_own()  # else another user could have this user sign in somewhere
-        if isinstance(via, HttpProxy):
-            if via.password is None:
-                return via, ""
-            return via, self.connections.secret(via.password, connection=connection.name, field=PASSWORD)
+        if isinstance(route, HttpProxy):
+            if route.password is None:
+                return route, ""
+            return route, self.connections.secret(route.password, connection=connection.name, field=PASSWORD)
         find_ssh()
-        if via.identity is not None:
-            file = regular_file(via.identity.target, where=IDENTITY)
-            via = msgspec.structs.replace(via, identity=Reference("path", str(file.path)))
-        return via, ""
+        if route.identity is not None:
+            file = regular_file(route.identity.target, where=IDENTITY)
+            route = msgspec.structs.replace(route, identity=Reference("path", str(file.path)))
+        return route, ""
 
 
 def _fingerprint(text: str) -> str:

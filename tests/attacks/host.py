@@ -24,7 +24,10 @@ from tests.attacks.levels import LEVELS, replace_by_nothing
 from tests.attacks.place import inherited, lay_out, lying_around, serving
 from tests.attacks.table import ATTACKS, Attack
 
-from dragoman.sandbox import Launch, Spare, Worker, find_host_imports
+from dragoman.sandbox.bare_process import Spare
+from dragoman.sandbox.driver_process import Worker
+from dragoman.sandbox.host_imports import find_host_imports
+from dragoman.sandbox.launch import Launch
 from dragoman_api.connections import Profile, Secrets
 from dragoman_api.errors import DeadlineExceededError, DragomanError, DriverFaultError
 from dragoman_api.exports import ExportRequest

@@ -133,7 +133,7 @@ def read_record() -> dict[str, Any]:
 def main() -> None:
     """Make every attack at every level and write the record."""
     sys.path.append(str(ROOT / "tests/support"))
-    from dragoman.sandbox import achievable_level
+    from dragoman.sandbox.levels import achievable_level
 
     machine = {"system": f"Linux {platform.release().partition('-')[0]}", "machine": platform.machine()}
     machine |= {"python": platform.python_version(), "landlock_abi": achievable_level().landlock_abi}

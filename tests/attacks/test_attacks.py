@@ -14,7 +14,7 @@ from tests.attacks import suite
 from tests.attacks.table import ATTACKS, COLUMNS, GROUPS, SUCCEEDED
 from tests.attacks.wheel import SOURCE, build
 
-from dragoman.sandbox import achievable_level
+from dragoman.sandbox.levels import achievable_level
 from installing import Place
 
 if TYPE_CHECKING:

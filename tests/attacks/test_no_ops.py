@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.attacks.levels import boot
 
-from dragoman.sandbox import Launch, Worker, achievable_level, bare_process
+from dragoman.sandbox import bare_process
+from dragoman.sandbox.driver_process import Worker
+from dragoman.sandbox.launch import Launch
+from dragoman.sandbox.levels import achievable_level
 from dragoman_api.errors import SandboxError
 
 if TYPE_CHECKING:

@@ -21,7 +21,10 @@ from typing import Any
 import anyio
 from compare import introduce
 
-from dragoman.sandbox import Launch, Spare, Worker, find_host_imports
+from dragoman.sandbox.bare_process import Spare
+from dragoman.sandbox.driver_process import Worker
+from dragoman.sandbox.host_imports import find_host_imports
+from dragoman.sandbox.launch import Launch
 from dragoman_api.connections import Profile
 from dragoman_api.exports import ExportRequest
 from dragoman_api.grid import PageRequest

@@ -12,8 +12,7 @@ import msgspec
 import pytest
 
 import wheelhouse
-from dragoman.sandbox.driver_process import Launch, Worker
-from dragoman.sandbox.proxy import DriverProxy
+from dragoman.sandbox.driver_process import DriverProxy, Launch, Worker
 from dragoman_api import (
     CompiledFilter,
     ConsoleText,

@@ -227,12 +227,11 @@ _HOST = {
     "plugins.install_steps": "runtime/test_registries.py cli/test_plugins_decided.py cli/test_plugins_kept.py",
     "row_ids": "runtime/test_row_ids.py",
     "sandbox.levels": "worker/test_levels.py",
-    "sandbox.lockdown_plan": "worker/test_lockdown_plan.py",
+    "sandbox.launch": "worker/test_launch.py worker/test_reach.py",
     "sandbox.pending_calls": "worker/test_live_driver.py worker/test_ends.py worker/test_deadlines.py "
     "worker/test_hostile.py",
     "sandbox.reach.address_resolver": "worker/test_reach.py worker/test_broker.py",
     "sandbox.reach.broker": "worker/test_reach.py worker/test_broker.py worker/test_http_proxy.py",
-    "sandbox.reach.grants": "worker/test_reach.py",
     "sandbox.reach.address_history": "runtime/test_address_history.py",
     "sessions.rows": "runtime/test_session_in_process.py runtime/test_rows.py",
     "sessions.selections": "runtime/test_session_in_process.py runtime/test_rows.py",

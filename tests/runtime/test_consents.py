@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from dragoman.connections.saved_connections import Connections, SavedConnection
 from dragoman.consents import Consents, SignsInElsewhere, check_sign_in
 from dragoman.sandbox.reach.address_resolver import NearerError
-from dragoman.sandbox.reach.server_certificates import MetCertificate
+from dragoman.sandbox.server_certificates import MetCertificate
 from dragoman.sessions.untrusted_certificates import CanBePinned, check_pins, explained
 from dragoman.settings import find_paths
 from dragoman_api.connections import AuthScheme, Profile

@@ -15,7 +15,7 @@ from dragoman.connections.profiles import make_profile
 from dragoman.connections.saved_connections import OWN_KEYS, Connections, SavedConnection
 from dragoman.connections.saved_queries import SavedQueries, SavedQuery
 from dragoman.remedies import TAKEN, command_words
-from dragoman.sandbox.via import HttpProxy
+from dragoman.sandbox.reach.route import HttpProxy
 from dragoman.secret_references import Reference, typed
 from dragoman.settings import find_paths
 from dragoman_api.connections import AuthScheme, SslMode

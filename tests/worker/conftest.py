@@ -9,7 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from dragoman.sandbox import Launch, Spare, Worker, achievable_level, find_host_imports
+from dragoman.sandbox.bare_process import Spare
+from dragoman.sandbox.driver_process import Worker
+from dragoman.sandbox.host_imports import find_host_imports
+from dragoman.sandbox.launch import Launch
+from dragoman.sandbox.levels import achievable_level
 from dragoman_api.connections import Profile, Secrets
 
 if TYPE_CHECKING:

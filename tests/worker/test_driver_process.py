@@ -15,7 +15,8 @@ import anyio
 import pytest
 
 from dragoman.hook_manager import Hooks
-from dragoman.sandbox import DriverProxy, driver_process, levels, lockdown_plan
+from dragoman.sandbox import driver_process, launch, levels
+from dragoman.sandbox.driver_process import DriverProxy
 from dragoman.secret_references import NamedFile, regular_file
 from dragoman_api.cells import CutJson, Json
 from dragoman_api.connections import Health, Server
@@ -35,7 +36,7 @@ from slow_cases import mostly_slow
 if TYPE_CHECKING:
     from tests.worker.conftest import Workshop
 
-    from dragoman.sandbox import Worker
+    from dragoman.sandbox.driver_process import Worker
 
 HOOKS = """
 class Driver:
@@ -397,7 +398,7 @@ async def test_the_secret_is_sent_once_the_kernels_own_word_was_read(workshop: W
 async def test_a_layer_that_is_not_applied_is_noticed(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch, full_level: None, layer: str, level: str
 ) -> None:
-    monkeypatch.setattr(lockdown_plan, "LAYERS", tuple(name for name in lockdown_plan.LAYERS if name != layer))
+    monkeypatch.setattr(launch, "LAYERS", tuple(name for name in launch.LAYERS if name != layer))
     if layer == "capabilities" and os.geteuid() != 0:
         pytest.skip("an ordinary user has none to drop")
     async with workshop.attempting("return 1", trusted=True) as worker:

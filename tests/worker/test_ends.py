@@ -28,7 +28,8 @@ HOST = """
 import sys, threading, time
 from pathlib import Path
 import anyio
-from dragoman.sandbox import Launch, Worker
+from dragoman.sandbox.driver_process import Worker
+from dragoman.sandbox.launch import Launch
 
 async def main():
     async with Worker(Launch(driver="tiny_driver:Driver", trees=(Path(sys.argv[1]),))) as worker:

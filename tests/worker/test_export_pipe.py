@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import anyio
 import pytest
 
-from dragoman.sandbox import DriverProxy
+from dragoman.sandbox.driver_process import DriverProxy
 from dragoman_api.connections import Health
 from dragoman_api.errors import DeadlineExceededError, DriverCrashedError, DriverFaultError, QueryError
 from dragoman_api.exports import ExportRequest
@@ -18,7 +18,7 @@ from dragoman_worker.hook_types import HOOKS
 if TYPE_CHECKING:
     from tests.worker.conftest import Workshop
 
-    from dragoman.sandbox import Worker
+    from dragoman.sandbox.driver_process import Worker
 
 SOURCE = """
 class Driver:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.worker.fuzz import Fuzzed, bodies_of, mutations, seeds
 
-from dragoman.sandbox.system import pipe
+from dragoman.sandbox.pending_calls import open_pipe
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,7 +23,7 @@ SEED = 20_260
 
 @pytest.fixture
 def target() -> Iterator[Fuzzed]:
-    reading, writing = pipe()
+    reading, writing = open_pipe()
     with reading, writing:
         yield Fuzzed(reading)
 

@@ -18,9 +18,8 @@ from tests.worker.test_broker import CLIENT, ask, server
 from connect_proxy import ConnectProxy
 from dragoman.sandbox.reach import http_proxy
 from dragoman.sandbox.reach.address_resolver import AddressResolver, NearerError
-from dragoman.sandbox.reach.http_proxy import MAX_ANSWER, ProxyWay
-from dragoman.sandbox.reach.ways import ViaError
-from dragoman.sandbox.via import HttpProxy, parse_proxy
+from dragoman.sandbox.reach.http_proxy import MAX_ANSWER, ProxyConnector
+from dragoman.sandbox.reach.route import HttpProxy, RouteError, parse_proxy
 from dragoman.secret_references import Reference
 from dragoman_api.columns import ObjectsRequest
 from dragoman_api.connections import SslMode
@@ -43,13 +42,13 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
     return make_certificates(tmp_path_factory.mktemp("certificates"), FAR)
 
 
-def way(proxy: Any, password: str = "", **about: Any) -> ProxyWay:
+def way(proxy: Any, password: str = "", **about: Any) -> ProxyConnector:
     saved = HttpProxy(host=proxy.host, port=proxy.port, **about)
-    return ProxyWay(saved, password, AddressResolver([(saved.host, saved.port)], remembered={}))
+    return ProxyConnector(saved, password, AddressResolver([(saved.host, saved.port)], remembered={}))
 
 
-async def failure(proxy: Any, *, host: str = FAR, port: int = 9200, **about: Any) -> ViaError:
-    with pytest.raises(ViaError) as caught, anyio.fail_after(10):
+async def failure(proxy: Any, *, host: str = FAR, port: int = 9200, **about: Any) -> RouteError:
+    with pytest.raises(RouteError) as caught, anyio.fail_after(10):
         (await way(proxy, **about).connect(host, port)).close()
     return caught.value
 
@@ -214,8 +213,8 @@ async def test_a_proxys_name_leads_no_nearer_than_before(monkeypatch: pytest.Mon
     names = Names(monkeypatch)
     names.answers["proxy.example"] = ["127.0.0.1"]
     saved, remembered = HttpProxy(host="proxy.example", port=3128), {"proxy.example": Nearness.PUBLIC}
-    to = ProxyWay(saved, "", AddressResolver([("proxy.example", 3128)], remembered=remembered))
-    with pytest.raises(ViaError) as caught:
+    to = ProxyConnector(saved, "", AddressResolver([("proxy.example", 3128)], remembered=remembered))
+    with pytest.raises(RouteError) as caught:
         await to.connect(FAR, 9200)
     assert isinstance(caught.value.nearer, NearerError)
     assert names.tried == []
@@ -244,7 +243,7 @@ async def test_a_driver_reaches_its_server_and_nothing_else_through_a_proxy(
     async with server() as port, server() as other:
         with ConnectProxy(names={FAR: "127.0.0.1"}) as proxy:
             via = HttpProxy(host=proxy.host, port=proxy.port)
-            options: dict[str, Any] = {"approved": ((FAR, port),), "via": via, "host": FAR, "port": port}
+            options: dict[str, Any] = {"approved": ((FAR, port),), "route": via, "host": FAR, "port": port}
             async with workshop.worker(CLIENT, **options) as worker:
                 assert (await ask(worker, FAR, port))[0] == "pong"
                 await worker.call("connect")
@@ -266,7 +265,7 @@ async def test_an_address_of_another_family_than_the_proxys_is_reached(workshop:
             via = HttpProxy(host="::1", port=proxy.port)
             options: dict[str, Any] = {
                 "approved": (("127.0.0.1", port),),
-                "via": via,
+                "route": via,
                 "host": "127.0.0.1",
                 "port": port,
             }
@@ -281,7 +280,7 @@ async def test_a_host_of_the_manifest_is_reached_directly(workshop: Workshop) ->
     async with server() as port:
         with ConnectProxy() as proxy:
             via = HttpProxy(host=proxy.host, port=proxy.port)
-            options: dict[str, Any] = {"approved": ((FAR, 9200),), "further": (("127.0.0.1", port),), "via": via}
+            options: dict[str, Any] = {"approved": ((FAR, 9200),), "further": (("127.0.0.1", port),), "route": via}
             async with workshop.worker(CLIENT, **options) as worker:
                 assert (await ask(worker, "127.0.0.1", port))[0] == "pong"
     assert proxy.heads == []
@@ -294,8 +293,8 @@ async def test_a_failure_tells_the_drivers_process_neither_the_proxys_name_nor_i
     source = CLIENT.replace("return [type(error).__name__, error.errno]", "return str(error)")
     with ConnectProxy(user="me:right") as proxy:
         options: dict[str, Any] = {
-            "via": HttpProxy(host="proxy.example", port=proxy.port, user="me-at-the-proxy"),
-            "via_password": "correct-horse",
+            "route": HttpProxy(host="proxy.example", port=proxy.port, user="me-at-the-proxy"),
+            "route_password": "correct-horse",
         }
         async with workshop.worker(source, approved=((FAR, 9200),), **options) as worker:
             said = await ask(worker, FAR, 9200)
@@ -313,7 +312,7 @@ async def test_tls_ends_in_the_drivers_process_and_checks_the_servers_own_name(
             via = HttpProxy(host=proxy.host, port=proxy.port)
             tls = {"ssl_mode": SslMode.VERIFY_IDENTITY, "ca_pem": certificates.ca.read_text()}
             async with workshop.worker(
-                CLIENT, approved=((name, port),), via=via, host=name, port=port, tls=tls
+                CLIENT, approved=((name, port),), route=via, host=name, port=port, tls=tls
             ) as worker:
                 await worker.call("connect")
                 try:

@@ -23,7 +23,10 @@ from pathlib import Path
 import anyio
 from dragoman.connections.saved_connections import SavedConnection
 from dragoman.runtime import Runtime
-from dragoman.sandbox import Launch, Worker, achievable_level, measured_level
+from dragoman.sandbox.driver_process import Worker
+from dragoman.sandbox.launch import Launch
+from dragoman.sandbox.levels import achievable_level
+from dragoman.sandbox.machine_level import measured_level
 from dragoman_api.errors import DragomanError
 
 tree, registry, home = map(Path, sys.argv[1:4])

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from dragoman.sandbox import levels, missing_layers
+from dragoman.sandbox import levels
+from dragoman.sandbox.launch import LAYERS
 from dragoman.sandbox.levels import Level, Permission, achievable_level, assess, enforce
 from dragoman.sandbox.machine_level import measured_level
-from dragoman.sandbox.system import LAYERS
 from dragoman_api.errors import SandboxError
 from dragoman_worker.lockdown import kernel, landlock, process_limits
 from dragoman_worker.wire import Sandboxed
@@ -224,11 +224,11 @@ def test_a_kernel_that_runs_landlock_and_answers_as_if_not_is_filtered(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     modules = tmp_path / "lsm"
-    monkeypatch.setattr(missing_layers, "_LOADED", modules)
+    monkeypatch.setattr(levels, "_LOADED", modules)
     modules.write_text("capability,yama,selinux")
-    assert "5.13" in missing_layers.missing_layer("landlock", "ENOSYS").remedy
+    assert "5.13" in levels.missing_layer("landlock", "ENOSYS").remedy
     modules.write_text("capability,landlock,yama")
-    cause, remedy = missing_layers.missing_layer("landlock", "ENOSYS")
+    cause, remedy = levels.missing_layer("landlock", "ENOSYS")
     assert cause == "Landlock is refused (ENOSYS)"
     assert "container" in remedy
 

@@ -11,7 +11,7 @@ import anyio
 import pytest
 
 from dragoman.hook_manager import Hooks
-from dragoman.sandbox import Launch
+from dragoman.sandbox.launch import Launch
 from dragoman.sessions import live_driver as module
 from dragoman.sessions.live_driver import LiveDriver
 from dragoman_api.connections import Profile

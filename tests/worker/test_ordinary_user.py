@@ -23,11 +23,13 @@ SCRIPT = """
 import json, os, subprocess, sys
 from pathlib import Path
 import anyio
-from dragoman.sandbox import Launch, Worker, lockdown_plan
+from dragoman.sandbox import launch
+from dragoman.sandbox.driver_process import Worker
+from dragoman.sandbox.launch import Launch
 from dragoman_api.errors import DragomanError
 
 tree, layers = Path(sys.argv[1]), tuple(sys.argv[2].split(","))
-lockdown_plan.LAYERS = layers
+launch.LAYERS = layers
 
 def seen_by_another_process():
     done = subprocess.run(["cat", f"/proc/{os.getpid()}/environ"], capture_output=True)

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from dragoman.sandbox import bare_process, find_host_imports, levels, machine_level
+from dragoman.sandbox import bare_process, levels, machine_level
+from dragoman.sandbox.host_imports import find_host_imports
 from dragoman_api.errors import SandboxError
 
 if TYPE_CHECKING:
@@ -39,7 +40,11 @@ HOST = """
 import json, sys
 from pathlib import Path
 import anyio
-from dragoman.sandbox import Launch, Worker, achievable_level, bare_process, measured_level
+from dragoman.sandbox import bare_process
+from dragoman.sandbox.driver_process import Worker
+from dragoman.sandbox.launch import Launch
+from dragoman.sandbox.levels import achievable_level
+from dragoman.sandbox.machine_level import measured_level
 from dragoman_api.errors import DragomanError
 from dragoman_api.exports import ExportRequest
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dragoman.sandbox.bare_process import Output
 from dragoman.sandbox.process_output import KEPT, LogPipe, harmless
-from dragoman.sandbox.system import Output
 from dragoman_api.masking import Mask
 
 if TYPE_CHECKING:

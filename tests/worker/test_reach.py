@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 
-from dragoman.sandbox.launch import Launch
+from dragoman.sandbox.launch import Launch, granted
 from dragoman.sandbox.reach import address_resolver, broker
 from dragoman.sandbox.reach.address_resolver import AddressResolver, NearerError, Place
 from dragoman.sandbox.reach.broker import Broker
-from dragoman.sandbox.reach.grants import granted
 from dragoman_registry.ip_addresses import Nearness
 from dragoman_worker.frames import FrameReader
 from dragoman_worker.wire import BROKER_FRAME, BrokerReply, Families, Lookup, Open, Opened, SocketRefused, decoder, pack

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 
-from dragoman.sandbox import Spare, find_host_imports
-from dragoman.sandbox.bare_process import Child
+from dragoman.sandbox.bare_process import Child, Spare
+from dragoman.sandbox.host_imports import find_host_imports
 from dragoman_api.connections import Health
 
 if TYPE_CHECKING:

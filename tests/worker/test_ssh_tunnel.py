@@ -17,10 +17,8 @@ import pytest
 from tests.worker.test_broker import CLIENT, ask, server
 
 from dragoman.sandbox.reach import ssh_tunnel
-from dragoman.sandbox.reach.ssh_messages import explain
-from dragoman.sandbox.reach.ssh_tunnel import TunnelWay
-from dragoman.sandbox.reach.ways import ViaError
-from dragoman.sandbox.via import SshTunnel, parse_ssh, read_via
+from dragoman.sandbox.reach.route import RouteError, SshTunnel, parse_ssh, read_route
+from dragoman.sandbox.reach.ssh_tunnel import TunnelConnector, explain
 from dragoman.secret_references import Reference
 from dragoman_api.columns import ObjectsRequest
 from dragoman_api.errors import ConfigurationError
@@ -58,8 +56,8 @@ def tunnel(sshd: SshServer, **changes: Any) -> SshTunnel:
 
 
 @asynccontextmanager
-async def way(saved: SshTunnel) -> AsyncIterator[TunnelWay]:
-    made = TunnelWay(saved)
+async def way(saved: SshTunnel) -> AsyncIterator[TunnelConnector]:
+    made = TunnelConnector(saved)
     try:
         yield made
     finally:
@@ -67,9 +65,9 @@ async def way(saved: SshTunnel) -> AsyncIterator[TunnelWay]:
         assert not made._running
 
 
-async def failure(saved: SshTunnel, port: int = 9) -> ViaError:
+async def failure(saved: SshTunnel, port: int = 9) -> RouteError:
     async with way(saved) as made:
-        with pytest.raises(ViaError) as caught:
+        with pytest.raises(RouteError) as caught:
             (await made.connect("127.0.0.1", port)).close()
     return caught.value
 
@@ -142,14 +140,14 @@ async def test_no_process_outlives_the_host(sshd: SshServer) -> None:
         source = f"""
         import asyncio, sys
         sys.path[:0] = {sys.path!r}
-        from dragoman.sandbox.reach.ssh_tunnel import TunnelWay
-        from dragoman.sandbox.via import SshTunnel
+        from dragoman.sandbox.reach.ssh_tunnel import TunnelConnector
+        from dragoman.sandbox.reach.route import SshTunnel
         from dragoman.secret_references import Reference
 
         async def main():
             key = Reference("path", {str(sshd.key)!r})
             saved = SshTunnel(host="127.0.0.1", user={user()!r}, port={sshd.port}, identity=key)
-            sock = await TunnelWay(saved).connect("127.0.0.1", {port})
+            sock = await TunnelConnector(saved).connect("127.0.0.1", {port})
             print("open", flush=True)
             await asyncio.sleep(60)
 
@@ -216,7 +214,7 @@ async def test_there_are_so_many_tunnels_at_once_and_no_more(monkeypatch: pytest
     async with listening(echo=True) as port, way(tunnel(sshd)) as made:
         first = await made.connect("127.0.0.1", port)
         monkeypatch.setattr(ssh_tunnel, "SECONDS", 0.5)
-        with pytest.raises(ViaError, match="did not open") as caught:
+        with pytest.raises(RouteError, match="did not open") as caught:
             await made.connect("127.0.0.1", port)
         assert "1 tunnels are open" in caught.value.reason
         monkeypatch.setattr(ssh_tunnel, "SECONDS", 20)
@@ -233,7 +231,7 @@ async def test_a_driver_works_through_a_tunnel_and_tls_checks_the_servers_own_na
     async with (
         server(tls=made.server_context()) as port,
         workshop.worker(
-            CLIENT, approved=(("localhost", port),), via=tunnel(sshd), host="localhost", port=port, tls=tls
+            CLIENT, approved=(("localhost", port),), route=tunnel(sshd), host="localhost", port=port, tls=tls
         ) as worker,
     ):
         await worker.call("connect")
@@ -245,7 +243,7 @@ async def test_a_driver_works_through_a_tunnel_and_tls_checks_the_servers_own_na
 async def test_a_driver_reaches_its_server_alone_through_a_tunnel(workshop: Workshop, sshd: SshServer) -> None:
     async with server() as port, server() as other:
         own = (("127.0.0.1", port),)
-        async with workshop.worker(CLIENT, approved=own, via=tunnel(sshd), host="127.0.0.1", port=port) as worker:
+        async with workshop.worker(CLIENT, approved=own, route=tunnel(sshd), host="127.0.0.1", port=port) as worker:
             assert (await ask(worker, "127.0.0.1", port))[0] == "pong"
             assert (await ask(worker, "127.0.0.1", other))[0] == "PermissionError"
             await worker.call("connect")
@@ -281,7 +279,7 @@ def test_a_file_of_a_key_that_ssh_would_expand_is_refused(path: str) -> None:
 def test_an_address_reads_as_it_was_entered() -> None:
     for text in ("bastion", "ops@bastion.example:2222", "ops@[2001:db8::1]:22", "192.0.2.1"):
         assert parse_ssh(text).address == text
-    assert read_via({"ssh": "ops@h", "identity": {"path": "/k"}}) == parse_ssh(
+    assert read_route({"ssh": "ops@h", "identity": {"path": "/k"}}) == parse_ssh(
         "ops@h", identity=Reference("path", "/k")
     )
 
@@ -289,7 +287,7 @@ def test_an_address_reads_as_it_was_entered() -> None:
 def test_ssh_asks_nothing_forwards_nothing_else_and_checks_the_host_key(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    words = TunnelWay(SshTunnel(host="h", user="u", port=7, identity=Reference("path", "/k")))._words("es:9200")
+    words = TunnelConnector(SshTunnel(host="h", user="u", port=7, identity=Reference("path", "/k")))._words("es:9200")
     options = [words[at + 1] for at, word in enumerate(words) if word == "-o"]
     assert {
         "BatchMode=yes", "StrictHostKeyChecking=yes", "ExitOnForwardFailure=yes", "ClearAllForwardings=yes",

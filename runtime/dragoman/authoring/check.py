@@ -18,11 +18,9 @@ from anyio.abc import SocketAttribute
 from dragoman.background import background
 from dragoman.connections.profiles import make_profile
 from dragoman.connections.saved_connections import SavedConnection
-from dragoman.sandbox.driver_process import Launch, Worker
+from dragoman.sandbox.driver_process import Launch, Worker, smoke_test
 from dragoman.sandbox.host_imports import find_host_imports
-from dragoman.sandbox.launch import configure
-from dragoman.sandbox.reach.grants import granted
-from dragoman.sandbox.smoke import smoke_test
+from dragoman.sandbox.launch import configure, granted
 from dragoman_api.errors import DragomanError
 from dragoman_api.forms import FieldKind
 from dragoman_registry.validation import Fault, Unreadable, decode

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from dragoman.sandbox.driver_process import Launch
-from dragoman.sandbox.reach.grants import granted
-from dragoman.sandbox.smoke import smoke_test
+from dragoman.sandbox.driver_process import Launch, smoke_test
+from dragoman.sandbox.launch import granted
 from dragoman_registry.client.installer import unpack
 
 from .wheel_build import Built, built

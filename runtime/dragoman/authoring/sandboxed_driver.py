@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from dragoman.sandbox.driver_process import Launch, Worker
-from dragoman.sandbox.proxy import DriverProxy
-from dragoman.sandbox.reach.grants import granted
+from dragoman.sandbox.driver_process import DriverProxy, Launch, Worker
+from dragoman.sandbox.launch import granted
 from dragoman.secret_references import regular_file
 from dragoman_api.errors import ConfigurationError
 

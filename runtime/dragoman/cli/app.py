@@ -21,7 +21,7 @@ from .signals import heed, interruptible
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-    from dragoman.sandbox.spare import Spare
+    from dragoman.sandbox.bare_process import Spare
 
     Work = Coroutine[Any, Any, int | None]
 

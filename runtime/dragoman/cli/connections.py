@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from dragoman.connections.saved_connections import Connections, SavedConnection
     from dragoman.runtime import Runtime
-    from dragoman.sandbox.via import Via
+    from dragoman.sandbox.reach.route import Route
     from dragoman.secret_references import Reference, Saved, Scheme
     from dragoman.sessions.session import Session
     from dragoman_api.forms import FormField
@@ -371,7 +371,7 @@ def _keep(typed: Secrets, store: Connections, name: str) -> None:
 
 
 def _saved(
-    name: str, kind: str, form: Sequence[FormField], values: Values, *, via: Via | None, sign_in_at: str,
+    name: str, kind: str, form: Sequence[FormField], values: Values, *, via: Route | None, sign_in_at: str,
     new: bool = False,
 ) -> SavedConnection:  # fmt: skip
     from dragoman.connections.form_values import to_save
@@ -469,7 +469,7 @@ def show(options: Options, connection: str) -> None:
     """Show a saved connection; secrets appear as references."""
     from dragoman.connections.saved_connections import PINNED
     from dragoman.connections.saved_connections import SIGN_IN_AT as SIGN_IN
-    from dragoman.sandbox.via import KEY
+    from dragoman.sandbox.reach.route import KEY
 
     saved = _store(options).get(connection)
     rows = [["type", saved.type], *([key, str(value)] for key, value in saved.values.items())]

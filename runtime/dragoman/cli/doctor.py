@@ -82,8 +82,8 @@ def _connections(options: Options) -> Iterator[Finding]:
 
 
 def _via(saved: SavedConnection) -> Finding:
+    from dragoman.sandbox.reach.route import SshTunnel
     from dragoman.sandbox.reach.ssh_tunnel import find_ssh
-    from dragoman.sandbox.via import SshTunnel
     from dragoman_api.errors import ConfigurationError
 
     subject, description = f"connection {saved.name}", f"reaches its host through {saved.via}"

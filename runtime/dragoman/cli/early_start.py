@@ -8,7 +8,7 @@ TYPE_CHECKING = False  # without typing, which the child need not wait for
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dragoman.sandbox.spare import Spare
+    from dragoman.sandbox.bare_process import Spare
 
 OPENING = {
     "apply",
@@ -47,8 +47,8 @@ def start_early(words: Sequence[str]) -> Spare | None:
     except OSError:  # the command meets it again, and reports it
         return None
     from dragoman.folders import find_paths  # beside the start of the child, which waits for what these find
+    from dragoman.sandbox.bare_process import Spare
     from dragoman.sandbox.host_imports import find_host_imports
-    from dragoman.sandbox.spare import Spare
     from dragoman_api.errors import DragomanError
 
     try:

@@ -35,8 +35,8 @@ def opens(work: Work) -> Callable[..., Coroutine[Any, Any, int | None]]:
 
 def warm_runtime(options: Options) -> Runtime:
     """Make a runtime for one connection, and start the driver's process while the runtime is imported."""
+    from dragoman.sandbox.bare_process import Spare
     from dragoman.sandbox.host_imports import find_host_imports
-    from dragoman.sandbox.spare import Spare
 
     with ExitStack() as undo:
         early, options.early = options.early, None

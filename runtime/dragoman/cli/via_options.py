@@ -9,7 +9,7 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from dragoman.sandbox.via import Via
+    from dragoman.sandbox.reach.route import Route
 
 DIRECT = click.option("--direct", is_flag=True, help="Reach the host without the saved proxy or tunnel.")
 VIA = ("proxy", "proxy_user", "proxy_password", "ssh", "ssh_identity")
@@ -30,7 +30,7 @@ def via_options(command: Callable[..., object]) -> Callable[..., object]:
     return command
 
 
-def entered_via(given: dict[str, str | bool | None], *, before: Via | None) -> Via | None:
+def entered_via(given: dict[str, str | bool | None], *, before: Route | None) -> Route | None:
     """Return what was entered, with what was saved for options that were left out.
 
     Raises:
@@ -49,10 +49,10 @@ def entered_via(given: dict[str, str | bool | None], *, before: Via | None) -> V
     return _tunnel(option_texts, before) if "ssh" in kinds else before
 
 
-def _proxy(option_texts: dict[str, str], before: Via | None) -> Via:
+def _proxy(option_texts: dict[str, str], before: Route | None) -> Route:
     from msgspec.structs import replace
 
-    from dragoman.sandbox.via import HttpProxy, parse_proxy
+    from dragoman.sandbox.reach.route import HttpProxy, parse_proxy
     from dragoman.secret_references import typed
     from dragoman_api.errors import ConfigurationError
 
@@ -71,10 +71,10 @@ def _proxy(option_texts: dict[str, str], before: Via | None) -> Via:
     return replace(via, user=user, password=credentials.password if text is None else password)
 
 
-def _tunnel(option_texts: dict[str, str], before: Via | None) -> Via:
+def _tunnel(option_texts: dict[str, str], before: Route | None) -> Route:
     from msgspec.structs import replace
 
-    from dragoman.sandbox.via import SshTunnel, parse_ssh
+    from dragoman.sandbox.reach.route import SshTunnel, parse_ssh
     from dragoman.secret_references import entered_path
     from dragoman_api.errors import ConfigurationError
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Self
 
 import msgspec
 
-from dragoman.sandbox.via import HttpProxy
+from dragoman.sandbox.reach.route import HttpProxy
 from dragoman_api.connections import AuthScheme, SslMode
 from dragoman_api.http_settings import headers
 from dragoman_api.wording import shell_word
 
 if TYPE_CHECKING:
-    from dragoman.sandbox.via import Via
+    from dragoman.sandbox.reach.route import Route
     from dragoman_api.changes import HttpRequest
     from dragoman_api.connections import Profile
 
@@ -40,7 +40,7 @@ class CurlCommands(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, profile: Profile, *, ca_file: str = "", via: Via | None = None) -> Self:
+    def of(cls, profile: Profile, *, ca_file: str = "", via: Route | None = None) -> Self:
         """Build the commands of a connection; no secret of the profile gets into them.
 
         Args:

@@ -13,9 +13,9 @@ import msgspec
 
 from dragoman.file_ownership import Exposure, expect_own, find_exposure
 from dragoman.near_names import did_you_mean, near_names
-from dragoman.sandbox import via
+from dragoman.sandbox.reach import route
 from dragoman.sandbox.reach.address_history import AddressHistory
-from dragoman.sandbox.via import Via
+from dragoman.sandbox.reach.route import Route
 from dragoman.secret_references import Reference, Saved, StoredSecrets, from_table, resolve
 from dragoman.settings import Paths, change_toml, read_toml
 from dragoman_api.errors import ConfigurationError
@@ -40,7 +40,7 @@ QUERIES, OBJECTS = "saved-queries", "object-defaults"
 """Sections of a connection that are no fields of its form; see `saved_queries`."""
 SHOWN = 20
 """Maximum number of names that a message about an unknown one lists."""
-OWN_KEYS = ("type", via.KEY, PINNED, SIGN_IN_AT, QUERIES, OBJECTS)
+OWN_KEYS = ("type", route.KEY, PINNED, SIGN_IN_AT, QUERIES, OBJECTS)
 """Keys of the host beside the fields of a driver's form: no field has a hyphen in its name, or is called ``type``."""
 FORMS = (
     '{ env = "NAME" }, { file = "PATH" }, { command = "…" }, { keyring = "SERVICE/USER" }, { stored = true }, '
@@ -66,7 +66,7 @@ class SavedConnection(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     type: str
     values: Mapping[str, Saved]
-    via: Via | None = None
+    via: Route | None = None
     pinned: Mapping[str, str] = msgspec.field(default_factory=dict)
     sign_in_at: str = ""
 
@@ -160,7 +160,7 @@ class Connections:
             raise ConfigurationError(reason, hint="no form has that many fields; check where the file comes from")
         raw_values = {key: value for key, value in values.items() if key not in OWN_KEYS}
         rest = {key: self._value(f"[{name}] {key}", value) for key, value in raw_values.items()}
-        between = self._via(name, values[via.KEY]) if via.KEY in values else None
+        between = self._via(name, values[route.KEY]) if route.KEY in values else None
         pinned = self._pinned(name, values.get(PINNED, {}))
         at = values.get(SIGN_IN_AT, "")
         if not isinstance(at, str):
@@ -175,9 +175,9 @@ class Connections:
         reason = f"{self._path}: [{name}] {PINNED} is no table of at most {MAX_PINS} servers and their certificates"
         raise ConfigurationError(reason, hint="delete the line, and pin the certificates again")
 
-    def _via(self, name: str, table: object) -> Via:
+    def _via(self, name: str, table: object) -> Route:
         try:
-            return via.read_via(table if isinstance(table, dict) else {})
+            return route.read_route(table if isinstance(table, dict) else {})
         except ConfigurationError as error:
             raise ConfigurationError(f"{self._path}: [{name}] {error.message}", hint=error.hint) from None
 
@@ -399,7 +399,7 @@ def _write_entry(document: TOMLDocument, connection: SavedConnection, others: Ma
         table = tomlkit.table()
         document[connection.name] = table
     values = {key: value for key, value in connection.values.items() if value is not None}
-    fields = {"type": connection.type, **values, **({via.KEY: connection.via.table} if connection.via else {})}
+    fields = {"type": connection.type, **values, **({route.KEY: connection.via.table} if connection.via else {})}
     fields |= {PINNED: dict(connection.pinned)} if connection.pinned else {}
     fields |= {SIGN_IN_AT: connection.sign_in_at} if connection.sign_in_at else {}
     for key in [key for key in table if key not in (*fields, QUERIES, OBJECTS)]:

@@ -273,9 +273,8 @@ class PluginInstaller:
         return generation
 
     async def _smoke_test(self, trees: tuple[Path, ...], manifest: Manifest, *, trusted: bool) -> None:
-        from dragoman.sandbox.driver_process import Launch
-        from dragoman.sandbox.reach.grants import granted
-        from dragoman.sandbox.smoke import smoke_test
+        from dragoman.sandbox.driver_process import Launch, smoke_test
+        from dragoman.sandbox.launch import granted
 
         launch = Launch(
             driver=manifest.entry,

@@ -7,6 +7,8 @@ the rest of them together.
 from __future__ import annotations
 
 import os
+import socket
+import sys
 from contextlib import suppress
 from threading import Thread
 from weakref import WeakSet
@@ -14,27 +16,97 @@ from weakref import WeakSet
 import dragoman_worker
 from dragoman_worker.main import BOOT
 
-from . import system
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
+    from types import TracebackType
+    from typing import Self
 
     from .host_imports import HostImports
 
 
-_living: WeakSet[Child] = WeakSet()
+class Process:
+    """A child process. The import of `subprocess` would take as long as the start itself.
+
+    Attributes:
+        pid: Its number.
+        returncode: Its exit status, or the negated number of the signal that ended it; None until it is reaped.
+    """
+
+    def __init__(
+        self, program: str, *arguments: str, environment: dict[str, str], output: int, passed: Mapping[int, int]
+    ) -> None:
+        """Start a program with this process's inheritable descriptors.
+
+        Args:
+            program: The file.
+            arguments: What follows the program's name.
+            environment: All its variables.
+            output: The descriptor that it prints to.
+            passed: Descriptors that this program alone gets, and their numbers there, which are others.
+
+        Raises:
+            OSError: It cannot be started.
+        """
+        # They are never inheritable here, where another thread may start a program at the same moment.
+        streams = [
+            *((os.POSIX_SPAWN_DUP2, descriptor, number) for descriptor, number in passed.items()),
+            *((os.POSIX_SPAWN_DUP2, output, stream) for stream in (1, 2)),
+            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+        ]
+        self.pid = os.posix_spawn(program, [program, *arguments], environment, file_actions=streams)
+        self.returncode: int | None = None
+        self._parent = os.getpid()
+
+    def poll(self) -> int | None:
+        """Reap the process if it has ended, and return its exit status."""
+        return self._reap(os.WNOHANG)
+
+    def wait(self) -> int | None:
+        """Wait for the end of the process, reap it, and return its exit status."""
+        return self._reap(0)
+
+    def kill(self) -> None:
+        """End the process if it is running; not from a fork of its parent, which it does not belong to."""
+        if self.poll() is None and self._parent == os.getpid():
+            os.kill(self.pid, 9)  # the module of the names is imported later
+
+    def _reap(self, options: int) -> int | None:
+        if self.returncode is None:
+            try:
+                pid, status = os.waitpid(self.pid, options)
+            except ChildProcessError:  # another thread reaps it at this moment
+                pid = 0
+            if pid:
+                self.returncode = os.waitstatus_to_exitcode(status)
+        return self.returncode
 
 
-def _leave_to_parent() -> None:
-    """Close what a fork inherits: its end must neither keep a driver alive nor touch what the parent's loop watches."""
-    for child in list(_living):
-        child.let_go()
+class Output:
+    """The pipe with a process's output."""
 
+    def __init__(self, descriptor: int) -> None:
+        os.set_blocking(descriptor, False)
+        self._descriptor = descriptor
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_leave_to_parent)
+    def watch(self, loop: AbstractEventLoop, ready: Callable[[], object]) -> None:
+        """Call a function whenever there is something to read."""
+        loop.add_reader(self._descriptor, ready)
+
+    def unwatch(self, loop: AbstractEventLoop) -> None:
+        """Stop calling the function."""
+        loop.remove_reader(self._descriptor)
+
+    def read(self) -> bytes:
+        """Return the available bytes, empty at the end. Raises BlockingIOError if none are available yet."""
+        return os.read(self._descriptor, 1 << 16)
+
+    def close(self) -> None:
+        """Close the pipe; a second call does nothing."""
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
 
 
 class Child:
@@ -48,12 +120,31 @@ class Child:
         Raises:
             OSError: The process cannot be started.
         """
+        (self.control, its_control), (self.broker, its_broker) = socket.socketpair(), socket.socketpair()
+        reading, writing = os.pipe()
+        ends = (its_control.fileno(), its_broker.fileno())
+        passed = dict(zip(ends, sorted({*range(3, 8)}.difference(ends, (writing,)))))  # noqa: B905 - the first two
         [package] = dragoman_worker.__path__
-        self.process, self.control, self.broker, self.output = system.start(
-            BOOT,
-            str(os.getpid()),
-            os.path.dirname(package),  # noqa: PTH120 - pathlib takes long, too
-        )
+        folder = os.path.dirname(package)  # noqa: PTH120 - pathlib takes long, too
+        words = ("-I", "-S", "-B", "-c", BOOT, *map(str, passed.values()), str(os.getpid()), folder)
+        try:
+            self.process = Process(
+                sys.executable, *words, environment={"LANG": "C.UTF-8"}, output=writing, passed=passed
+            )
+        except BaseException:
+            self.control.close()
+            self.broker.close()
+            os.close(reading)
+            raise
+        finally:
+            its_control.close()
+            its_broker.close()
+            os.close(writing)
+        if sys.platform == "linux":  # before the child is told anything: it would take as long as half of the start
+            from dragoman_worker.lockdown import process_limits
+
+            process_limits.hide_memory()  # this process's memory holds the secrets of all connections
+        self.output = Output(reading)
         self._pidfd = os.pidfd_open(self.process.pid) if hasattr(os, "pidfd_open") else -1
         self._parent = os.getpid()
         _living.add(self)
@@ -123,3 +214,51 @@ class Child:
         if self._pidfd >= 0:
             os.close(self._pidfd)
             self._pidfd = -1
+
+
+_living: WeakSet[Child] = WeakSet()
+
+
+def _leave_to_parent() -> None:
+    """Close what a fork inherits: its end must neither keep a driver alive nor touch what the parent's loop watches."""
+    for child in list(_living):
+        child.let_go()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_to_parent)
+
+
+class Spare:
+    """Keeps at most one child ready; for a Runtime that lives on, never for a one-shot command."""
+
+    def __init__(self, host_imports: HostImports, *, started: Child | None = None) -> None:
+        """Prepare a spare; `started` is a child that was started for it and is not admitted to its imports yet."""
+        self.host_imports = host_imports
+        self._child = started
+        if started is not None:
+            started.admit(host_imports)
+
+    def fill(self) -> None:
+        """Start the spare if there is none; it becomes warm by itself within 0.2 s."""
+        if self._child is None:
+            self._child = Child()
+            self._child.admit(self.host_imports)
+
+    def take(self) -> Child | None:
+        """Hand over the spare, or None if there is no live one."""
+        child, self._child = self._child, None
+        if child is not None and not child.alive:
+            child.discard()
+            return None
+        return child
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._child is not None:
+            self._child.discard()
+            self._child = None

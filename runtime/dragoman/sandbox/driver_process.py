@@ -5,20 +5,17 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from contextlib import AsyncExitStack, nullcontext
+from contextlib import AsyncExitStack, aclosing, nullcontext
+from functools import wraps
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import anyio
 from msgspec import Raw
 
 from dragoman.background import background
-from dragoman_api.errors import (
-    DeadlineExceededError,
-    DriverCrashedError,
-    DriverFaultError,
-    QueryError,
-    SandboxError,
-)
+from dragoman_api.errors import DeadlineExceededError, DriverCrashedError, DriverFaultError, QueryError, SandboxError
+from dragoman_api.hookspecs import DriverSpec, hookimpl
 from dragoman_api.masking import Mask
 from dragoman_worker import values, wire
 from dragoman_worker.channel import Channel
@@ -26,17 +23,15 @@ from dragoman_worker.frames import FROM_CHILD, FROM_HOST
 from dragoman_worker.hook_types import EXPORT, HOOKS
 from dragoman_worker.wire import Cancel, Config, Credit, Failure, HookCall, Learned, Ready, Sandboxed, Secret
 
-from . import levels, sanitizing, system
+from . import levels, sanitizing
 from .bare_process import Child
-from .export_pipe import ExportReply
 from .host_imports import find_host_imports
 from .launch import Launch as Launch
 from .launch import configure
-from .pending_calls import GRACE_SECONDS, PendingCall, PendingCalls
+from .pending_calls import GRACE_SECONDS, ExportReply, PendingCall, PendingCalls, open_pipe
 from .process_output import LogPipe, harmless
 from .reach.address_resolver import AddressResolver
 from .reach.broker import Broker
-from .reach.choosing import way_of
 from .stages import stage
 
 if TYPE_CHECKING:
@@ -46,14 +41,15 @@ if TYPE_CHECKING:
 
     from dragoman_api.errors import DragomanError
     from dragoman_api.exports import ExportPart, ExportRequest
+    from dragoman_registry.wheels.manifest import Manifest
     from dragoman_worker.wire import Message
 
+    from .bare_process import Spare
     from .host_imports import HostImports
     from .levels import SandboxReport
     from .pending_calls import Waiting
     from .reach.address_resolver import NearerError
-    from .reach.ways import ViaError
-    from .spare import Spare
+    from .reach.route import RouteError
 
 _END_SECONDS = 0.5
 _LAST_LINES, _LINE_TEXT = 5, 200
@@ -78,7 +74,7 @@ class Worker:
         on_log: Callable[[str], None] | None = None,
         on_denied: Callable[[str, int | None], None] | None = None,
         on_nearer: Callable[[NearerError, int | None], None] | None = None,
-        on_via_failed: Callable[[ViaError], None] = lambda _: None,
+        on_route_failed: Callable[[RouteError], None] = lambda _: None,
     ) -> None:
         """Prepare a worker; nothing is started before the context is entered.
 
@@ -88,7 +84,7 @@ class Worker:
             on_log: Receives each line the driver prints, sanitised.
             on_denied: Receives each host that the driver requested without permission, and the port if given.
             on_nearer: Receives each name that resolved nearer than allowed, and the port if given.
-            on_via_failed: Receives each failure of what is between this machine and the server.
+            on_route_failed: Receives each failure of what is between this machine and the server.
         """
         self.hooks: frozenset[str] = frozenset()
         self.report: SandboxReport
@@ -96,7 +92,7 @@ class Worker:
         self._launch, self._spare = launch, spare
         self._on_log, self._on_denied = on_log, on_denied or (lambda host, port: None)
         self._on_nearer = on_nearer or (lambda error, port: self._on_denied(error.host, port))
-        self._on_via_failed = on_via_failed
+        self._on_route_failed = on_route_failed
         self._mask = Mask(launch.profile.secrets.texts if launch.profile else ())
         self._connection = launch.profile.name if launch.profile else ""
         self._messages = wire.decoder(wire.ChildMessage)
@@ -146,15 +142,16 @@ class Worker:
         self._channel = Channel(
             limit=FROM_CHILD, on_frame=self._receive, on_fault=self._condemn, on_end=self._fell_silent
         )
-        self._child, launch, self._way = child, self._launch, way_of(self._launch)
+        launch = self._launch
+        self._child, self._connector = child, launch.connector()
         self._broker = Broker(
             child.broker,
             AddressResolver(launch.approved, launch.further, remembered=launch.remembered),
-            via=self._way,
+            connector=self._connector,
             on_denied=self._deny,
             on_nearer=self._on_nearer,
             on_fault=self._condemn,
-            on_via_failed=self._on_via_failed,
+            on_route_failed=self._on_route_failed,
         )
         self._log = LogPipe(child.output, mask=self._mask, on_line=self._on_log)
         child.watch(self._loop, self._exited)
@@ -205,8 +202,8 @@ class Worker:
             self._kill()
             with stage("end"):
                 await self.ended.wait()
-            if self._way is not None:
-                await self._way.close()
+            if self._connector is not None:
+                await self._connector.close()
 
     def _kill(self) -> None:
         if not self._reaped:
@@ -352,7 +349,7 @@ class Worker:
         Raises:
             As `call`.
         """
-        reading, writing = system.pipe()
+        reading, writing = open_pipe()
         with reading, writing:
             reply = ExportReply(reading)
             number = self._send(reply, EXPORT, request)
@@ -406,3 +403,44 @@ def _spawn(host_imports: HostImports) -> Child:
         raise SandboxError(f"the driver's process cannot be started: {error.strerror}") from error
     child.admit(host_imports)
     return child
+
+
+async def smoke_test(launch: Launch, manifest: Manifest) -> None:
+    """Start an unpacked driver once, locked down and without a connection, and compare it with its manifest.
+
+    Raises:
+        DriverFaultError: It cannot be imported, or its hooks differ from its manifest.
+        SandboxError: It could not be confined as the policy asks.
+    """
+    with stage("smoke test"):
+        async with Worker(launch) as worker:
+            if worker.hooks != set(manifest.hooks):
+                missing = ", ".join(sorted(set(manifest.hooks) - worker.hooks)) or "none"
+                beyond = ", ".join(sorted(worker.hooks - set(manifest.hooks))) or "none"
+                raise DriverFaultError(
+                    f"{manifest.id} has other hooks than its manifest: missing {missing}, undeclared {beyond}",
+                    hint="tell its author; nothing was activated",
+                )
+
+
+class DriverProxy(SimpleNamespace):
+    """Represents a driver in a pluggy manager of the host. The caller's scope sets a call's deadline."""
+
+    def __init__(self, worker: Worker) -> None:
+        super().__init__(**{hook: hookimpl(_forward(worker, hook)) for hook in worker.hooks})
+
+
+def _forward(worker: Worker, hook: str) -> Callable[..., Any]:
+    kind, spec = HOOKS[hook], getattr(DriverSpec, hook)  # whose names of arguments pluggy finds by `wraps`
+
+    @wraps(spec)
+    async def call(*values: Any) -> Any:
+        return await worker.call(hook, None if kind.request is None else values[0])
+
+    @wraps(spec)
+    async def stream(request: Any) -> AsyncGenerator[Any, None]:
+        async with aclosing(worker.export(request, deadline=HOOKS[hook].seconds)) as parts:
+            async for part in parts:
+                yield part
+
+    return stream if kind.stream else call

@@ -13,7 +13,7 @@ from dragoman_api.masking import Mask, MaskedStream
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .system import Output
+    from .bare_process import Output
 
 KEPT = 64 << 10
 """Characters of log that are kept."""

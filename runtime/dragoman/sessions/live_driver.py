@@ -13,11 +13,9 @@ import anyio
 
 from dragoman.connections.curl_commands import CurlCommands
 from dragoman.lifetimes import Lifetime, connection_closed, connection_closed_meanwhile
-from dragoman.sandbox.driver_process import Worker
-from dragoman.sandbox.proxy import DriverProxy
-from dragoman.sandbox.reach.ways import NAME, ViaError
+from dragoman.sandbox.driver_process import DriverProxy, Worker
+from dragoman.sandbox.reach.route import NAME, HttpProxy, RouteError
 from dragoman.sandbox.stages import stage
-from dragoman.sandbox.via import HttpProxy
 from dragoman_api.calls import Call, ConnectionInfo
 from dragoman_api.errors import (
     ConnectionFailedError,
@@ -42,11 +40,11 @@ if TYPE_CHECKING:
     from anyio.abc import TaskStatus
 
     from dragoman.hook_manager import Hooks
+    from dragoman.sandbox.bare_process import Spare
     from dragoman.sandbox.driver_process import Launch
     from dragoman.sandbox.reach.address_history import AddressHistory
     from dragoman.sandbox.reach.address_resolver import NearerError
-    from dragoman.sandbox.spare import Spare
-    from dragoman.sandbox.via import Via
+    from dragoman.sandbox.reach.route import Route
     from dragoman_api.connections import Profile, Server
     from dragoman_api.events import Event
     from dragoman_registry.client.generation import Generation
@@ -90,7 +88,7 @@ class LiveDriver:
         assert profile is not None
         self._profile = profile
         self.info = ConnectionInfo(name=profile.name, type=profile.type, host=profile.host, port=profile.port)
-        self.curl = CurlCommands.of(profile, ca_file=ca_file, via=launch.via)
+        self.curl = CurlCommands.of(profile, ca_file=ca_file, via=launch.route)
         self.generation = generation
         self.server: Server
         self.incarnation = 0
@@ -98,7 +96,7 @@ class LiveDriver:
         self._hooks, self._emit, self._notices = hooks.for_connection(), emit, list(notices)
         self._denials: set[tuple[str, int | None, str]] = set()
         self._nearer: NearerError | None = None
-        self._via, self._via_failed = launch.via, deque[tuple[float, ViaError]](maxlen=1)
+        self._route, self._route_failures = launch.route, deque[tuple[float, RouteError]](maxlen=1)
         self._launch = launch
         self._reached, self._remembered, self._kept = reached, launch.remembered, dict(launch.remembered)
         self._make = partial(
@@ -107,7 +105,7 @@ class LiveDriver:
             spare=spare,
             on_denied=self._denied,
             on_nearer=self._led_nearer,
-            on_via_failed=self._failed_on_the_way,
+            on_route_failed=self._note_route_failure,
         )
         self._worker: Worker | None = None
         self._connected = False
@@ -180,10 +178,10 @@ class LiveDriver:
         self._nearer = error
         self._denied(error.host, port, error.address)
 
-    def _failed_on_the_way(self, error: ViaError) -> None:
-        self._via_failed.append((anyio.current_time(), error))
-        if error.nearer is not None and isinstance(self._via, HttpProxy):
-            self._led_nearer(error.nearer, self._via.port)
+    def _note_route_failure(self, error: RouteError) -> None:
+        self._route_failures.append((anyio.current_time(), error))
+        if error.nearer is not None and isinstance(self._route, HttpProxy):
+            self._led_nearer(error.nearer, self._route.port)
 
     @contextmanager
     def explaining(self) -> Iterator[None]:
@@ -199,8 +197,8 @@ class LiveDriver:
                 raise connection_closed_meanwhile() from error
             raise
         except ConnectionFailedError as error:
-            if self._via_failed and self._via_failed[0][0] >= since:
-                _explain(error, self._via_failed[0][1], self.info)
+            if self._route_failures and self._route_failures[0][0] >= since:
+                _explain(error, self._route_failures[0][1], self.info)
             raise
 
     async def _remember(self) -> None:
@@ -290,7 +288,7 @@ class LiveDriver:
             if self._nearer is None:
                 failure = await self._met(error)
                 raise failure from failure.__cause__
-            raise _refused(self._nearer, self._profile, self._via) from self._nearer
+            raise _refused(self._nearer, self._profile, self._route) from self._nearer
         if server is None:
             raise DriverFaultError("the driver's connect returned nothing about the server")
         self.server, self._connected = server, True
@@ -300,7 +298,7 @@ class LiveDriver:
         """Return the error, with the certificate that the server showed if that was refused."""
         if not (isinstance(error, ConnectionFailedError) and error.details.get("certificate") == "untrusted"):
             return error
-        from dragoman.sandbox.reach.server_certificates import meet
+        from dragoman.sandbox.server_certificates import meet
 
         try:
             with stage("certificates"):
@@ -310,19 +308,19 @@ class LiveDriver:
         return explained(error, certificates, name=self.info.name)
 
 
-def _explain(error: ConnectionFailedError, via_error: ViaError, info: ConnectionInfo) -> None:
-    error.message = f"{error.prefix}{info.host}:{info.port}: {via_error.reason}"
+def _explain(error: ConnectionFailedError, failure: RouteError, info: ConnectionInfo) -> None:
+    error.message = f"{error.prefix}{info.host}:{info.port}: {failure.reason}"
     error.args = (error.message,)
-    error.advise(via_error.hint.replace(NAME, shlex.quote(info.name)))
+    error.advise(failure.hint.replace(NAME, shlex.quote(info.name)))
 
 
-def _refused(error: NearerError, profile: Profile, via: Via | None) -> PermissionDeniedError:
+def _refused(error: NearerError, profile: Profile, route: Route | None) -> PermissionDeniedError:
     name, entered = shlex.quote(profile.name), [canonical(host) for host, _ in profile.reach]
     own = error.host in entered
     field, value = ("host", profile.host) if error.host == entered[0] else ("hosts", str(profile.options.get("hosts")))
     if error.host not in [canonical(host) for host, _ in profile.endpoints]:
         field, value = "token-url", str(profile.options.get("token_url"))
-    between = via if isinstance(via, HttpProxy) and not own and canonical(via.host) == error.host else None
+    between = route if isinstance(route, HttpProxy) and not own and canonical(route.host) == error.host else None
     if error.now is None:
         where = "as Host" if own else "as the proxy" if between else ""
         hint = f"enter such an address itself, {where}" if where else "tell the driver's author"

@@ -11,7 +11,7 @@ from dragoman_api.errors import ConfigurationError, ConnectionFailedError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dragoman.sandbox.reach.server_certificates import MetCertificate
+    from dragoman.sandbox.server_certificates import MetCertificate
     from dragoman_api.errors import Detail
 
 UNTRUSTED, CHANGED = "certificate-untrusted", "certificate-changed"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import ipaddress
+import os
 import socket
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,7 +17,9 @@ from dragoman_registry.ip_addresses import Nearness, canonical, is_literal, is_m
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from dragoman.sandbox.launch import Endpoint
+
+Endpoint = tuple[str, int]
+"""A host and a port."""
 
 _FRESH = 10.0  # seconds for which an answer holds, so that a lookup and the connection after it agree
 
@@ -132,3 +136,44 @@ async def _look_up(name: str) -> list[Place]:
     except ValueError as error:  # a label of 64 characters, for example
         raise socket.gaierror(socket.EAI_NONAME, f"{name!r} is not a host name") from error
     return [*dict.fromkeys(Place(int(family), tuple(address)) for family, _, _, _, address in infos)]
+
+
+async def connect(resolver: AddressResolver, host: str, port: int, *, family: int = 0) -> socket.socket:
+    """Connect to a host, and remember how near the address was.
+
+    Args:
+        resolver: Looks the host up and judges its addresses.
+        host: The host.
+        port: The port.
+        family: The address family, if the caller needs a certain one; any other number leaves the choice to the host.
+
+    Raises:
+        NearerError: It resolves to a nearer address than allowed.
+        OSError: The lookup failed, or no address answers.
+    """
+    places = await resolver.find(host)
+    if family in (socket.AF_INET, socket.AF_INET6):
+        places = [place for place in places if place.family == family]
+    failure: OSError | None = None
+    for place in places:
+        try:
+            sock = await _connect(place, port)
+        except OSError as error:
+            failure = error
+        else:
+            resolver.note(host, place)
+            return sock
+    resolver.forget_answer(host)
+    raise failure or OSError(errno.EHOSTUNREACH, os.strerror(errno.EHOSTUNREACH))
+
+
+async def _connect(place: Place, port: int) -> socket.socket:
+    sock = socket.socket(place.family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        sock.settimeout(0)
+        host, _, *rest = place.address
+        await asyncio.get_running_loop().sock_connect(sock, (host, port, *rest))
+    except BaseException:
+        sock.close()
+        raise
+    return sock

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import io
 import socket
 from typing import TYPE_CHECKING
 
 import anyio
 
-from dragoman.sandbox.system import send
 from dragoman_registry.ip_addresses import canonical
 from dragoman_worker.frames import FrameError, FrameReader
 from dragoman_worker.wire import (
@@ -22,20 +22,22 @@ from dragoman_worker.wire import (
     Pipe,
     SocketRefused,
     decoder,
+    pack,
 )
 
-from .address_resolver import NearerError
-from .tcp import connect
-from .ways import ViaError
+from .address_resolver import NearerError, connect
+from .route import RouteError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from dragoman.sandbox.system import Passed
     from dragoman_worker.wire import BrokerReply, Open
 
     from .address_resolver import AddressResolver
-    from .ways import Way
+    from .route import RouteConnector
+
+Passed = io.FileIO | socket.socket
+"""What can be handed over."""
 
 _CONNECT_SECONDS = 10.0
 _IN_FLIGHT = 8
@@ -50,29 +52,29 @@ class Broker:
         sock: socket.socket,
         resolver: AddressResolver,
         *,
-        via: Way | None = None,
+        connector: RouteConnector | None = None,
         on_denied: Callable[[str, int | None], None],
         on_nearer: Callable[[NearerError, int | None], None],
         on_fault: Callable[[str], None],
-        on_via_failed: Callable[[ViaError], None] = lambda _: None,
+        on_route_failed: Callable[[RouteError], None] = lambda _: None,
     ) -> None:
         """Prepare to serve.
 
         Args:
             sock: The host's end of the child's socket.
             resolver: Compares hosts and ports, and judges addresses.
-            pid: The child's.
-            via: The way to the hosts that a person entered, if not directly. Those of a manifest are reached directly.
+            connector: Reaches the hosts that a person entered; None reaches them directly, as it is for those of a
+                manifest.
             on_denied: Receives each host that was requested without permission, and the port if given.
             on_nearer: Receives each name that resolved nearer than allowed, and the port if given.
             on_fault: Receives the reason why the child has to end.
-            on_via_failed: Receives each failure of `via`.
+            on_route_failed: Receives each failure of `connector`.
         """
         sock.settimeout(0)
         self._socket = sock
-        self._resolver, self._via = resolver, via
+        self._resolver, self._connector = resolver, connector
         self._on_denied, self._on_nearer, self._on_fault = on_denied, on_nearer, on_fault
-        self._on_via_failed = on_via_failed
+        self._on_route_failed = on_route_failed
         self._slots = anyio.Semaphore(_IN_FLIGHT)
 
     async def serve(self) -> None:
@@ -117,8 +119,8 @@ class Broker:
                 return
             with await self._opened(request) as sock:
                 self._reply(Opened(request.id), sock)
-        except ViaError as error:
-            self._on_via_failed(error)
+        except RouteError as error:
+            self._on_route_failed(error)
             self._reply(SocketRefused(request.id, errno.EPROTO, error.strerror or ""))
         except NearerError as error:
             self._on_nearer(error, None if isinstance(request, Lookup) else request.port)
@@ -131,15 +133,15 @@ class Broker:
             self._slots.release()
 
     async def _families(self, request: Lookup) -> tuple[int, ...]:
-        if self._via is not None and self._resolver.is_own(request.host, None):
+        if self._connector is not None and self._resolver.is_own(request.host, None):
             return (socket.AF_INET,)  # any: the name is looked up elsewhere, and the socket leads to something else
         with anyio.fail_after(_CONNECT_SECONDS):
             places = await self._resolver.find(request.host)
         return tuple(dict.fromkeys(place.family for place in places))
 
     async def _opened(self, request: Open) -> socket.socket:
-        if self._via is not None and self._resolver.is_own(request.host, request.port):
-            return await self._via.connect(canonical(request.host), request.port)
+        if self._connector is not None and self._resolver.is_own(request.host, request.port):
+            return await self._connector.connect(canonical(request.host), request.port)
         with anyio.fail_after(_CONNECT_SECONDS):
             return await connect(self._resolver, request.host, request.port, family=request.family)
 
@@ -149,7 +151,7 @@ class Broker:
 
     def _reply(self, reply: BrokerReply, passed: Passed | None = None) -> None:
         try:
-            whole = send(self._socket, reply, passed)
+            whole = _send(self._socket, reply, passed)
         except BlockingIOError:
             whole = False
         except OSError:
@@ -162,3 +164,15 @@ def _number(error: OSError) -> int:
     """Return the number that tells the child the error; `getaddrinfo` errors are negative."""
     number = error.errno or errno.EHOSTUNREACH
     return -abs(number) if isinstance(error, socket.gaierror) else number
+
+
+def _send(sock: socket.socket, reply: BrokerReply, passed: Passed | None = None) -> bool:
+    """Send a reply, perhaps with a resource; return whether it was sent completely.
+
+    Raises:
+        OSError: The process does not read, or is gone.
+    """
+    message = pack(reply)
+    # Send header, body and descriptor in one message, so the child can match the descriptor to its reply.
+    sent = socket.send_fds(sock, [message], [passed.fileno()]) if passed is not None else sock.send(message)
+    return sent == len(message)

@@ -1,4 +1,4 @@
-"""The way to a server through an HTTP proxy: one CONNECT request, and a bounded reading of its answer."""
+"""The route through an HTTP proxy: one CONNECT request, and a bounded reading of its answer."""
 
 from __future__ import annotations
 
@@ -10,16 +10,12 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from dragoman.sandbox.via import authority, is_host
-
-from .address_resolver import NearerError
-from .tcp import connect
-from .ways import NAME, ViaError
+from .address_resolver import NearerError, connect
+from .route import NAME, RouteError, authority, is_host
 
 if TYPE_CHECKING:
-    from dragoman.sandbox.via import HttpProxy
-
     from .address_resolver import AddressResolver
+    from .route import HttpProxy
 
 SECONDS = 10.0
 """Time from the lookup of the proxy's name to the end of its answer."""
@@ -53,7 +49,7 @@ _ADVICE = {
 }
 
 
-class ProxyWay:
+class ProxyConnector:
     """Connects to servers through one proxy."""
 
     def __init__(self, proxy: HttpProxy, password: str, resolver: AddressResolver) -> None:
@@ -71,7 +67,7 @@ class ProxyWay:
         """Return a socket on which everything goes to, and comes from, a host and port.
 
         Raises:
-            ViaError: The proxy cannot be reached, refuses, or sends something other than an answer.
+            RouteError: The proxy cannot be reached, refuses, or sends something other than an answer.
         """
         if not is_host(host):
             raise self._failure("cannot be asked for such a host", hint="check Host")
@@ -129,7 +125,7 @@ class ProxyWay:
         if any(name == b"transfer-encoding" or (name == b"content-length" and value != b"0") for name, value in values):
             raise self._failure("announces a page where the connection should begin", hint=_ADDRESS)
 
-    def _refusal(self, code: int, phrase: str, headers: list[tuple[bytes, bytes]], destination: str) -> ViaError:
+    def _refusal(self, code: int, phrase: str, headers: list[tuple[bytes, bytes]], destination: str) -> RouteError:
         if code == 407:
             offers = [value.split(b" ", 1)[0].lower() for name, value in headers if name == b"proxy-authenticate"]
             if offers and b"basic" not in offers:
@@ -145,8 +141,10 @@ class ProxyWay:
         reason = _REFUSALS.get(code, usual).format(there=destination)
         return self._failure(f"{reason} (HTTP {code})", words=phrase, hint=_ADVICE.get(code, _ADDRESS))
 
-    def _failure(self, reason: str, *, words: str = "", hint: str = "", nearer: NearerError | None = None) -> ViaError:
-        return ViaError(str(self._proxy), reason, said=words, hint=hint, nearer=nearer)
+    def _failure(
+        self, reason: str, *, words: str = "", hint: str = "", nearer: NearerError | None = None
+    ) -> RouteError:
+        return RouteError(str(self._proxy), reason, words=words, hint=hint, nearer=nearer)
 
 
 class _AnswerError(Exception):

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from dragoman.sandbox.host_imports import HostImports
-from dragoman.sandbox.lockdown_plan import _probe_targets, lockdown_plan
-from dragoman.sandbox.system import LAYERS
+from dragoman.sandbox.launch import LAYERS, _probe_targets, lockdown_plan
 
 IMPORTS = HostImports(modules={"dragoman_api": "/api"}, paths=("/api/dragoman_api",))
 

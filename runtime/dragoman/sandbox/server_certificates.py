@@ -1,7 +1,7 @@
 """The certificates that a connection's servers show, met by the host itself.
 
 TLS ends in the driver's process, which checks them. What a person is shown and pins must not be a driver's word, so the
-host meets the server once more: over the same way, with nothing but a handshake.
+host meets the server once more: over the same route, with nothing but a handshake.
 """
 
 from __future__ import annotations
@@ -22,13 +22,11 @@ from dragoman_api.connections import Profile, SslMode
 from dragoman_api.endpoints import endpoint_name
 from dragoman_registry.ip_addresses import canonical
 
-from .address_resolver import AddressResolver
-from .choosing import way_of
-from .tcp import connect
-from .ways import Way
+from .reach.address_resolver import AddressResolver, connect
+from .reach.route import RouteConnector
 
 if TYPE_CHECKING:
-    from dragoman.sandbox.launch import Launch
+    from .launch import Launch
 _SECONDS = 10.0
 
 
@@ -69,7 +67,7 @@ class MetCertificate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def meet(launch: Launch) -> list[MetCertificate]:
-    """Return the certificates of a connection's servers, each on the way that the driver's process would use.
+    """Return the certificates of a connection's servers, each over the route that the driver's process would use.
 
     Servers that cannot be reached or complete no handshake are left out. No client certificate and no credentials are
     sent.
@@ -77,7 +75,7 @@ async def meet(launch: Launch) -> list[MetCertificate]:
     Args:
         launch: The connection, with its profile.
     """
-    profile, way = launch.profile, way_of(launch)
+    profile, connector = launch.profile, launch.connector()
     assert profile is not None
     resolver = AddressResolver(launch.approved, remembered=launch.remembered)
     certificates: list[MetCertificate] = []
@@ -87,16 +85,16 @@ async def meet(launch: Launch) -> list[MetCertificate]:
         for server_profile in [*own, *([token] if token else [])]:
             if server_profile.ssl_mode.verifies and not server_profile.skip_tls_verification:
                 with suppress(OSError):  # TimeoutError and ssl.SSLError are ones
-                    certificates.append(await _Server(server_profile, way, resolver).meet())
+                    certificates.append(await _Server(server_profile, connector, resolver).meet())
     finally:
-        if way is not None:
-            await way.close()
+        if connector is not None:
+            await connector.close()
     return certificates
 
 
 class _Server(msgspec.Struct, frozen=True):
     profile: Profile
-    way: Way | None
+    connector: RouteConnector | None
     resolver: AddressResolver
 
     async def meet(self) -> MetCertificate:
@@ -136,8 +134,8 @@ class _Server(msgspec.Struct, frozen=True):
 
     async def _connect(self) -> Any:
         host, port = self.profile.host, self.profile.port
-        if self.way is not None:
-            return await self.way.connect(canonical(host), port)
+        if self.connector is not None:
+            return await self.connector.connect(canonical(host), port)
         return await connect(self.resolver, host, port)
 
 

@@ -1,12 +1,13 @@
-"""What is between this machine and a saved connection's server, as it is saved: an HTTP proxy or an SSH tunnel."""
+"""The route to a server that is not reached directly: an HTTP proxy or an SSH tunnel, as saved and as used."""
 
 from __future__ import annotations
 
+import errno
 import re
 from contextlib import suppress
 from ipaddress import ip_address
 from shlex import join
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
@@ -15,7 +16,10 @@ from dragoman_api.errors import ConfigurationError
 from dragoman_registry.ip_addresses import MAX_HOST, canonical
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Mapping
+
+    from .address_resolver import NearerError
 
 KEY = "connect-via"
 """The key of its table in `connections.toml`; the hyphen keeps it apart from the fields of any driver's form."""
@@ -32,6 +36,8 @@ _FILE = re.compile(r"[/~][^\x00-\x1f\x7f%$]*")
 _ADDRESS = re.compile(r"(?:([^@]*)@)?(\[[^\[\]]*\]|[^:\[\]]*)(?::([0-9]{1,5}))?")
 _SSH = "--ssh USER@bastion.example:22"
 _PROXY = "--proxy http://proxy.example:3128"
+NAME = "{name}"
+"""Stands in a hint for the connection's name, which a route does not know."""
 
 
 class HttpProxy(msgspec.Struct, frozen=True, kw_only=True):
@@ -145,7 +151,7 @@ class SshTunnel(msgspec.Struct, frozen=True, kw_only=True):
         return {IDENTITY: self.identity} if self.identity else {}
 
 
-Via = HttpProxy | SshTunnel
+Route = HttpProxy | SshTunnel
 
 
 def parse_proxy(url: str, *, user: str = "", password: Reference | None = None) -> HttpProxy:
@@ -186,7 +192,7 @@ def parse_ssh(text: str, *, identity: Reference | None = None) -> SshTunnel:
     return SshTunnel(host=match[2].strip("[]"), user=match[1] or "", port=port, identity=identity)
 
 
-def read_via(table: Mapping[str, object]) -> Via:
+def read_route(table: Mapping[str, object]) -> Route:
     """Read the table of `connections.toml`. Raises ConfigurationError."""
     values = {key: from_table(value) if isinstance(value, dict) else value for key, value in table.items()}
     match values:
@@ -215,3 +221,41 @@ def _plain(name: str) -> bool:
 def authority(host: str, port: int) -> str:
     """Return host and port as one text; an IPv6 address is in brackets."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+class RouteError(OSError):
+    """What is between this machine and a server cannot be used, or refuses.
+
+    Its `strerror` is for the driver's process, which learns neither names nor the words of what is in between.
+
+    Attributes:
+        reason: One clause for a person; its subject is what is in between.
+        hint: What to do. It may contain `NAME`.
+        nearer: Set if the name of what is in between resolves to a nearer address than allowed.
+    """
+
+    def __init__(
+        self, subject: str, reason: str, *, words: str = "", hint: str = "", nearer: NearerError | None = None
+    ) -> None:
+        """Build the error.
+
+        Args:
+            subject: What is in between, for a person.
+            reason: What it does wrong, without names and without words of its own.
+            words: Its own words, harmless and short.
+            hint: What to do.
+            nearer: As the attribute.
+        """
+        super().__init__(errno.EPROTO, f"what is between this machine and the server {reason}")
+        self.reason = f"{subject} {reason}{f': {words}' if words else ''}"
+        self.hint, self.nearer = hint, nearer
+
+
+class RouteConnector(Protocol):
+    """Connects to servers over a route."""
+
+    async def connect(self, host: str, port: int) -> socket.socket:
+        """Return a socket on which everything goes to, and comes from, a host and port. Raises RouteError."""
+
+    async def close(self) -> None:
+        """End what it started, if anything."""
