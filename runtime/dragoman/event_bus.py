@@ -27,9 +27,8 @@ LONGEST = 4_000
 class Subscription:
     """An async iterator over events; a slow reader is told how many it lost."""
 
-    def __init__(self, buffer: int = BUFFER) -> None:
+    def __init__(self) -> None:
         self._waiting: deque[Event] = deque()
-        self._buffer = buffer
         self._dropped = 0
         self._arrived = anyio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -42,7 +41,7 @@ class Subscription:
 
     def put(self, event: Event) -> None:
         """Add an event; never waits."""
-        if len(self._waiting) >= self._buffer:
+        if len(self._waiting) >= BUFFER:
             self._waiting.popleft()
             self._dropped += 1
         self._waiting.append(event)
@@ -119,9 +118,9 @@ class Bus:
             subscription.close()
 
     @contextmanager
-    def subscribe(self, *, buffer: int = BUFFER) -> Iterator[Subscription]:
+    def subscribe(self) -> Iterator[Subscription]:
         """Listen from now on, until the block ends."""
-        subscription = Subscription(buffer)
+        subscription = Subscription()
         self._subscriptions.append(subscription)
         try:
             yield subscription

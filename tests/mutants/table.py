@@ -95,7 +95,7 @@ _API = {
     "_connection_errors": "test_http.py test_http_tls.py test_nodes.py",
     "_http_profile": "test_http.py test_http_settings.py test_oauth.py",
     "_nodes": "test_nodes.py",
-    "_oauth": "test_oauth.py",
+    "_tokens": "test_oauth.py kit/test_sign_in.py",
     "_transport": "test_http.py test_http_tls.py test_nodes.py",
     "cells": "test_arrow_pages.py test_memory_driver.py kit/test_views.py",
     "changes": "test_changes.py kit/test_row_changes.py",

@@ -25,9 +25,10 @@ async def test_a_subscriber_reads_events_in_order_until_it_ends():
     assert [event.connection async for event in subscription] == ["1", "2"]
 
 
-async def test_a_slow_subscriber_is_told_how_many_events_it_lost():
+async def test_a_slow_subscriber_is_told_how_many_events_it_lost(monkeypatch):
+    monkeypatch.setattr("dragoman.event_bus.BUFFER", 2)
     bus = Bus()
-    with bus.subscribe(buffer=2) as subscription:
+    with bus.subscribe() as subscription:
         for number in range(5):
             bus.emit(closed(number))
     first, *rest = [event async for event in subscription]

@@ -18,7 +18,7 @@ from yarl import URL
 from . import _connection_errors, _http_profile, tls
 from ._http_profile import authorization, credential
 from ._nodes import CALL_ENDS, Answered, Node, Nodes
-from ._oauth import Tokens
+from ._tokens import Endpoint, Tokens
 from ._transport import (
     NEVER_SENT,
     Connector,
@@ -103,7 +103,8 @@ class Http:
         self._on_token = on_token
         endpoint = _token_endpoint(profile)
         self._token_client = Http(endpoint) if endpoint else None
-        self._tokens = Tokens(profile, self._token_client, hide=self.hide) if self._token_client else None
+        client = self._token_client
+        self._tokens = Tokens(Endpoint(profile, client, hide=self.hide).sign_in) if client else None
         self._session: aiohttp.ClientSession | None = None
         self._sockets = WeakSet[socket.socket]()
         self._answered = False
@@ -216,13 +217,13 @@ class Http:
         if self._tokens is None:
             return await ask()
         token = await self._tokens.get()
-        headers["Authorization"] = f"Bearer {token}"
+        headers.update(token.headers)
         answer = await ask()
         if answer.status != 401:
             return answer
         if drop is not None:
             drop(answer)
-        headers["Authorization"] = f"Bearer {await self._tokens.get(rejected=token)}"
+        headers.update((await self._tokens.get(rejected=token)).headers)
         return await ask()
 
     @asynccontextmanager

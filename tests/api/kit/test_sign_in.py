@@ -331,7 +331,14 @@ async def test_tokens_appear_in_no_error_log_or_repr(caplog):
         assert server.given == 4
         flow = signed._flow
         shown = flow.begin(signed._http.profile)
-        texts += [repr(signed), repr(signed._token), repr(shown), repr(signed._http), caplog.text]
+        texts += [
+            repr(signed),
+            repr(signed._tokens),
+            repr(signed._tokens._token),
+            repr(shown),
+            repr(signed._http),
+            caplog.text,
+        ]
         assert "***" in "".join(texts)
         assert not [text for text in texts if "token-number" in text or PASSWORD in text]
 

@@ -2,9 +2,9 @@
 
 `driver.json` holds every field in full, because it is read before any code of the driver runs. `dragoman driver new`
 writes these blocks into it, and `manifest_part` returns them as `driver.json` spells them. A test of the driver can
-hold the file to its blocks:
+hold the file to its blocks; `dataclasses.replace` changes a field:
 
->>> part = manifest_part(address(5984), auth(username_password(), none()), tls(modes=(SslMode.DISABLED,)))
+>>> part = manifest_part(address(5984), auth(username_password(), none()), tls())
 >>> [field["name"] for field in part["form"]][:5]
 ['host', 'port', 'auth_method', 'username', 'password']
 >>> part["auth_methods"][0]
@@ -14,15 +14,12 @@ hold the file to its blocks:
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from dragoman_api.connections import AuthScheme, SslMode
 from dragoman_api.forms import Choice, FieldKind, FormField
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 USERNAME = FormField(name="username", label="Username", required=True)
 PASSWORD = FormField(name="password", label="Password", kind=FieldKind.SECRET)
@@ -66,12 +63,12 @@ class Block(msgspec.Struct, frozen=True, kw_only=True):
     auth_methods: tuple[AuthBlock, ...] = ()
 
 
-def address(port: int, *, port_help: str = "") -> Block:
+def address(port: int) -> Block:
     """Return the fields for host and port, with the usual port of the server."""
     return Block(
         fields=(
             FormField(name="host", label="Host", default="localhost", required=True),
-            FormField(name="port", label="Port", kind=FieldKind.INTEGER, default=port, required=True, help=port_help),
+            FormField(name="port", label="Port", kind=FieldKind.INTEGER, default=port, required=True),
         )
     )
 
@@ -157,27 +154,21 @@ def auth(*methods: AuthBlock, default: str = "") -> Block:
     return Block(fields=(chosen, *hidden), auth_methods=methods)
 
 
-def tls(*, modes: Sequence[SslMode] = tuple(SslMode), default: SslMode = SslMode.DISABLED) -> Block:
+def tls(*, default: SslMode = SslMode.DISABLED) -> Block:
     """Return the SSL mode, the switch that turns checks off, and the fields for CA file and client certificate.
 
     A file is asked for only under a mode that uses it.
 
     Args:
-        modes: The offered modes, in the order of the choice.
         default: The initial mode.
-
-    Raises:
-        ValueError: The default is not among the modes.
     """
-    if default not in modes:
-        raise ValueError(f"the default {default!r} is not among the modes")
-    fields = [
+    fields = (
         FormField(
             name="ssl_mode",
             label="SSL Mode",
             kind=FieldKind.CHOICE,
             default=default.value,
-            choices=tuple(Choice(value=mode.value, label=_MODES[mode]) for mode in modes),
+            choices=tuple(Choice(value=mode.value, label=_MODES[mode]) for mode in SslMode),
             required=True,
         ),
         FormField(
@@ -188,14 +179,24 @@ def tls(*, modes: Sequence[SslMode] = tuple(SslMode), default: SslMode = SslMode
             advanced=True,
             help="Trust any certificate, even under Verify CA and Verify Identity",
         ),
-    ]
-    if verifying := tuple(mode.value for mode in modes if mode.verifies):
-        text = "PEM file with the certificates to trust besides the system's"
-        fields.append(_file("ca_file", "CA File", text, verifying))
-    if encrypted := tuple(mode.value for mode in modes if mode.https):
-        text = "PEM file with certificate and key"
-        fields.append(_file("client_certificate", "Client Certificate", text, encrypted))
-    return Block(fields=tuple(fields))
+        FormField(
+            name="ca_file",
+            label="CA File",
+            kind=FieldKind.FILE,
+            advanced=True,
+            visible_if={"ssl_mode": tuple(mode.value for mode in SslMode if mode.verifies)},
+            help="PEM file with the certificates to trust besides the system's",
+        ),
+        FormField(
+            name="client_certificate",
+            label="Client Certificate",
+            kind=FieldKind.FILE,
+            advanced=True,
+            visible_if={"ssl_mode": tuple(mode.value for mode in SslMode if mode.https)},
+            help="PEM file with certificate and key",
+        ),
+    )
+    return Block(fields=fields)
 
 
 def more_hosts() -> Block:
@@ -237,11 +238,6 @@ def every_request() -> Block:
             ),
         )
     )
-
-
-def _file(name: str, label: str, text: str, modes: tuple[str, ...]) -> FormField:
-    visible_if = {"ssl_mode": modes}
-    return FormField(name=name, label=label, kind=FieldKind.FILE, advanced=True, visible_if=visible_if, help=text)
 
 
 def manifest_part(*blocks: Block | FormField) -> dict[str, Any]:

@@ -85,12 +85,11 @@ def single(value: object) -> bool | int | float | str | Decimal:
     return value
 
 
-def integer(value: object, *, bits: int | None = 64, signed: bool = True) -> int:
-    """Read an integer; a float without a fraction is one.
+def integer(value: object, *, signed: bool = True) -> int:
+    """Read an integer of 64 bits; a float without a fraction is one.
 
     Args:
         value: The operand.
-        bits: The size of the server's type; None for any size.
         signed: The server's type holds negative values.
 
     Raises:
@@ -107,9 +106,9 @@ def integer(value: object, *, bits: int | None = 64, signed: bool = True) -> int
     number = int(text)
     if number < 0 and not signed:
         raise ValueError(f"{_shown(number)} is below 0")
-    limit = 2 ** (bits - signed) if bits else None
-    if limit and not -limit <= number < limit:
-        raise ValueError(f"{_shown(number)} has more than {bits} bits")
+    limit = 2 ** (64 - signed)
+    if not -limit <= number < limit:
+        raise ValueError(f"{_shown(number)} has more than 64 bits")
     return number
 
 

@@ -13,58 +13,33 @@ agrees to, a method has the scheme ``client-credentials`` (`form_blocks.client_c
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-import anyio
 import msgspec
 
-from dragoman_api import _oauth
+from dragoman_api._tokens import (
+    ANSWER_LIMIT,
+    REJECTED,
+    SignInRequest,
+    Token,
+    Tokens,
+    bearer_token,
+    client_credentials,
+    is_sendable,
+)
 from dragoman_api.errors import AuthenticationError, ConfigurationError, DragomanError, QueryError
 from dragoman_api.replies import PROXY_HINT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from dragoman_api.connections import Profile
     from dragoman_api.http import Http
     from dragoman_api.http_responses import Response
 
-ANSWER_LIMIT = _oauth.ANSWER_LIMIT
-"""Maximum size of the answer to a sign-in, in bytes."""
-
-TOKEN_LIMIT = _oauth.TOKEN_LIMIT
-"""Maximum length of a token in characters."""
-
 _LOGOUT_SECONDS = 5
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SignInRequest:
-    """The request that exchanges the credentials for a token, and what in it must not be shown."""
-
-    path: str
-    body: str = field(repr=False)
-    content_type: str = "application/json"
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    hidden: tuple[str, ...] = field(default=(), repr=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Token:
-    """A token, never printed.
-
-    Attributes:
-        value: The token itself.
-        headers: The headers that requests carry because of it.
-        seconds: Seconds for which it is valid; None if the server does not say.
-    """
-
-    value: str = field(repr=False)
-    headers: Mapping[str, str] = field(repr=False)
-    seconds: float | None = None
 
 
 class Flow(Protocol):
@@ -142,26 +117,14 @@ class ClientCredentials:
 
     def begin(self, profile: Profile) -> SignInRequest:
         """Return the token request."""
-        client, secret = str(profile.options.get("client_id") or ""), profile.secrets.get("client_secret")
-        if not client or not secret:
-            raise ConfigurationError("Client ID or Client Secret is empty", hint="enter both")
-        pair = _oauth.basic(client, secret)
-        scope = str(profile.options.get("scope") or self.scope)
-        return SignInRequest(
-            path=own_path(self.path, profile),
-            body=_oauth.form(scope),
-            content_type="application/x-www-form-urlencoded",
-            headers={"Authorization": f"Basic {pair}"},
-            hidden=(pair,),
-        )
+        return client_credentials(profile, own_path(self.path, profile), self.scope)
 
     def token(self, response: Response) -> Token:
         """Return the token of an answer."""
         try:
-            value, seconds = _oauth.read_token(response.body)
+            return bearer_token(response.body)
         except ValueError as error:
             raise QueryError(f"the server answered the sign-in with {error}", hint=PROXY_HINT) from None
-        return Token(value=value, headers={"Authorization": f"Bearer {value}"}, seconds=seconds)
 
     def end(self) -> None:
         """Return nothing: the token expires."""
@@ -182,12 +145,8 @@ class SignedIn:
             flow: How to sign in.
             clock: Returns a time in seconds.
         """
-        self._http, self._flow, self._clock = http, flow, clock
-        self._token: Token | None = None
-        self._until: float | None = None
-        self._lock = anyio.Lock()
-        self._failures = 0
-        self._failure: AuthenticationError | None = None
+        self._http, self._flow = http, flow
+        self._tokens = Tokens(self._sign_in, clock=clock)
 
     def __repr__(self) -> str:
         return f"SignedIn({self._http!r}, {type(self._flow).__name__})"
@@ -203,10 +162,10 @@ class SignedIn:
             AuthenticationError: The credentials were rejected.
             As `Http.request`.
         """
-        token = await self._usable_token(None)
+        token = await self._tokens.get()
         response = await self._http.request(method, path, headers={**(headers or {}), **token.headers}, **options)
         if response.status == 401:
-            token = await self._usable_token(token)
+            token = await self._tokens.get(rejected=token)
             response = await self._http.request(method, path, headers={**(headers or {}), **token.headers}, **options)
         return response
 
@@ -221,44 +180,22 @@ class SignedIn:
         if response.status != 401:
             return self._http.error(response)
         return AuthenticationError(
-            f"{_where(self._http)} rejected a new token (401){self._http.quote(response)}",
+            f"{self._http.profile.where} rejected a new token (401){self._http.quote(response)}",
             hint="check Auth Method and credentials",
         )
 
     async def close(self) -> None:
         """End the session on the server if the flow says how, and forget the token; a failure changes nothing."""
-        token, self._token = self._token, None
+        token = self._tokens.forget()
         if token is None or (end := self._flow.end()) is None:
             return
         with suppress(DragomanError):  # the session ends by itself
             await self._http.request(*end, headers=token.headers, timeout=_LOGOUT_SECONDS)
 
-    async def _usable_token(self, rejected: Token | None) -> Token:
-        """Return the current token unless it is the rejected one or ends soon; else sign in."""
-        failures = self._failures
-        if (token := self._current(rejected)) is not None:
-            return token
-        async with self._lock:
-            if (token := self._current(rejected)) is not None:
-                return token
-            if self._failures > failures and (failed := self._failure) is not None:
-                raise AuthenticationError(failed.message, hint=failed.hint, remedies=failed.remedies)
-            try:
-                return await self._sign_in()
-            except AuthenticationError as error:
-                self._failures, self._failure = self._failures + 1, error
-                raise
-
-    def _current(self, rejected: Token | None) -> Token | None:
-        ended = self._until is not None and self._clock() >= self._until
-        return None if self._token is rejected or ended else self._token
-
     async def _sign_in(self) -> Token:
-        self._token = None
         request = self._flow.begin(self._http.profile)
         for text in request.hidden:
             self._http.hide(text)
-        began = self._clock()
         response = await self._http.request(
             "POST",
             request.path,
@@ -267,17 +204,13 @@ class SignedIn:
             headers={"Accept": "application/json", **request.headers},
             limit=ANSWER_LIMIT,
         )
-        if response.status in _oauth.REJECTED:  # 400 also for a wrong password: etcd
-            source = f"{_where(self._http)} ({response.status}){self._http.quote(response)}"
+        if response.status in REJECTED:  # 400 also for a wrong password: etcd
+            source = f"{self._http.profile.where} ({response.status}){self._http.quote(response)}"
             raise AuthenticationError(
                 f"the credentials were rejected by {source}", hint="check Auth Method and credentials"
             )
         token = self._flow.token(self._http.check(response))
         self._http.hide(token.value)
-        self._until = None
-        if token.seconds is not None:
-            self._until = began + token.seconds - min(_oauth.MARGIN, token.seconds / 2)
-        self._token = token
         return token
 
 
@@ -294,10 +227,6 @@ def own_path(address: str, profile: Profile) -> str:
         f"the token endpoint {address!r} is not on {profile.where}, and a driver reaches nothing else",
         hint="name a token endpoint of the same server, or choose an auth method whose key or token you enter yourself",
     )
-
-
-def _where(http: Http) -> str:
-    return http.profile.where
 
 
 def _document(response: Response) -> object:
@@ -323,6 +252,6 @@ def _cookie(response: Response, name: str) -> object:
 
 def _usable(token: object, noun: str) -> str:
     """Return a token that a header can carry."""
-    if isinstance(token, str) and token and len(token) <= TOKEN_LIMIT and token.isascii() and token.isprintable():
+    if is_sendable(token):
         return token
     raise QueryError(f"the server answered the sign-in without {noun} that a header can carry")
