@@ -27,6 +27,10 @@ _VERSION = re.compile(r"(\d{1,9})\.(\d{1,9})(?:\.(\d{1,9}))?", re.ASCII)
 OLDEST, NEWEST = 7, 9
 """Major versions that were tried."""
 
+_HEADER = (7, 14, 0)
+"""The first version that names the product in a header of its answers."""
+
+_VECTORS = "_source_exclude_vectors"
 _SUPPORTED = "Elasticsearch 7.x, 8.x and 9.x"
 
 
@@ -36,12 +40,15 @@ class Features(msgspec.Struct, frozen=True):
     Attributes:
         version: The version.
         oss: A build without the features of the default distribution.
-        vectors_apart: An index says that it keeps vectors apart, which tells of 9.2 even where the version is hidden.
+        hidden: The credentials may not see the version; `version` is the oldest that it can be.
+        leaves_out_vectors: Whether answers leave out vectors unless asked for them, as the server showed by what it
+            takes, or by the settings of an index; None if it showed nothing yet.
     """
 
     version: tuple[int, int, int] = (7, 0, 0)
     oss: bool = False
-    vectors_apart: bool = False
+    hidden: bool = False
+    leaves_out_vectors: bool | None = None
 
     @property
     def case_insensitive(self) -> bool:
@@ -58,6 +65,13 @@ class Features(msgspec.Struct, frozen=True):
         """The search API takes `fields`."""
         return self.version >= (7, 12, 0)
 
+    @property
+    def asks_for_vectors(self) -> bool:
+        """Answers leave out vectors unless a parameter forbids it, as from 9.2 on; or that has to be tried."""
+        if self.leaves_out_vectors is not None:
+            return self.leaves_out_vectors
+        return self.version >= (9, 2, 0) or (self.hidden and self.version >= _HEADER)
+
     def complete(self, request: HttpRequest) -> HttpRequest:
         """Return a request as it has to be sent for whole documents.
 
@@ -66,10 +80,26 @@ class Features(msgspec.Struct, frozen=True):
         """
         if not isinstance(request, DocumentsRequest):
             return request
-        whole = ""
-        if self.vectors_apart or self.version >= (9, 2, 0):
-            whole = f"{'&' if '?' in request.path else '?'}_source_exclude_vectors=false"
+        whole = f"{'&' if '?' in request.path else '?'}{_VECTORS}=false" if self.asks_for_vectors else ""
         return HttpRequest(request.method, f"{request.path}{whole}", request.body, request.content_type)
+
+
+def learn(features: Features, request: HttpRequest, reply: Reply) -> Features:
+    """Return the features after the answer to a completed request: a hidden version shows by what the server takes.
+
+    A server before 9.2 refuses the parameter before it does anything else.
+    """
+    if not features.hidden or features.leaves_out_vectors is not None or not features.asks_for_vectors:
+        return features
+    if not isinstance(request, DocumentsRequest) or reply.status not in (200, 400):
+        return features
+    if reply.status == 400 and not _refuses_parameter(reply):
+        return features
+    return msgspec.structs.replace(features, leaves_out_vectors=reply.status == 200)
+
+
+def _refuses_parameter(reply: Reply) -> bool:
+    return b"unrecognized parameter" in reply.body and _VECTORS.encode() in reply.body
 
 
 def check_key(profile: Profile) -> None:
@@ -124,7 +154,7 @@ def _product(reply: Reply) -> tuple[tuple[int, int, int], str, str]:
     if match is None:
         raise _refusal("a server without a version")
     release = (int(match[1]), int(match[2]), int(match[3] or 0))
-    genuine = _header(reply) if release >= (7, 14, 0) else info.get("tagline") == TAGLINE
+    genuine = _header(reply) if release >= _HEADER else info.get("tagline") == TAGLINE
     if not genuine:
         raise _refusal(f"a server that calls itself {number} and is not Elasticsearch")
     return release, number, flavor
@@ -168,7 +198,7 @@ def _limited() -> Exchange[tuple[Server, Features]]:
     if reply.status != 200:
         raise _refusal(f"a server that says 403 to GET / and {reply.status} to GET /_security/_authenticate")
     # 401 and 403 never carry the product header; every other answer does from 7.14 on.
-    features = Features((7, 14, 0)) if _header(reply) else Features()
+    features = Features(_HEADER if _header(reply) else Features().version, hidden=True)
     note = "the credentials lack the cluster privilege monitor: version unknown, the features of "
     return Server("Elasticsearch", "", [f"{note}{'.'.join(map(str, features.version[:2]))} are used"]), features
 

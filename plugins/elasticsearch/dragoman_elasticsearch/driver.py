@@ -378,9 +378,10 @@ class Driver:
     # sending
 
     async def _read_view(self, name: str) -> View:
-        view = await self._run(objects.view(name), ahead=objects.view_requests(name))
-        if view.vectors_apart:
-            self._features = msgspec.structs.replace(self._features, vectors_apart=True)
+        exchange = objects.view(name, leaves_out_vectors=self._features.asks_for_vectors)
+        view = await self._run(exchange, ahead=objects.view_requests(name))
+        if view.vectors_apart and not view.hidden:
+            self._features = msgspec.structs.replace(self._features, leaves_out_vectors=True)
         stale = [
             key
             for key, open_pager in self._pagers.items()
@@ -450,4 +451,11 @@ class Driver:
         scrolls = request.path.startswith("/_search/scroll")
         read = not (scrolls or read_or_write.may_write(request.method, request.path))
         after = error_answers.retry_after
-        return await retries.send(self._http, self._features.complete(request), after, read=read, **options)
+        features = self._features
+        reply = await retries.send(self._http, features.complete(request), after, read=read, **options)
+        if (newer_features := connect.learn(features, request, reply)) is features:
+            return reply
+        self._features = newer_features
+        if newer_features.asks_for_vectors:
+            return reply
+        return await retries.send(self._http, newer_features.complete(request), after, read=read, **options)

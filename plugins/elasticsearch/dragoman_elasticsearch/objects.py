@@ -137,8 +137,12 @@ def view_requests(name: str) -> tuple[HttpRequest, HttpRequest, HttpRequest]:
     return get(_mapping(name)), post(_capabilities(name)), settings
 
 
-def view(name: str) -> Exchange[View]:
+def view(name: str, *, leaves_out_vectors: bool = False) -> Exchange[View]:
     """Fetch the columns of an object: its mappings, the settings that change them, and what each field can do.
+
+    Args:
+        name: Its name.
+        leaves_out_vectors: The server may keep vectors apart from documents; needed if the mapping is hidden.
 
     Raises:
         ObjectNotFoundError: There is no such object.
@@ -148,7 +152,8 @@ def view(name: str) -> Exchange[View]:
     mapped = yield for_mappings
     caps = yield for_capabilities
     if mapped.status == 403 and caps.status == 200:
-        return mapping.read(name, None, error_answers.decode(caps, mapping.FieldCaps))
+        fields = error_answers.decode(caps, mapping.FieldCaps)
+        return mapping.read(name, None, fields, vectors_apart=fields.indices if leaves_out_vectors else ())
     mappings = error_answers.decode(mapped, dict[str, mapping.IndexMapping])
     capabilities = error_answers.decode(caps, mapping.FieldCaps)
     reply = yield for_settings

@@ -6,6 +6,7 @@ import base64
 from typing import TYPE_CHECKING, Any
 
 import anyio
+import msgspec
 import pytest
 from drivers.elasticsearch.rig import OnServer, Rig, connected, on_fake, profile
 from drivers.replies import Answers, reply
@@ -23,6 +24,8 @@ from dragoman_api.connections import AuthScheme, Secrets, SslMode
 from dragoman_api.errors import AccessDeniedError, ConfigurationError, ServerNotSupportedError
 from dragoman_api.remedies import Remedy
 from dragoman_elasticsearch import connect, error_answers
+from dragoman_elasticsearch.connect import Features, learn
+from dragoman_elasticsearch.http_requests import post, whole_documents
 from fakes.certificates import Certificates, make_certificates
 from fakes.elasticsearch import ApiKey, FakeElasticsearch, User
 
@@ -149,6 +152,32 @@ def test_credentials_without_monitor_connect_with_what_the_header_tells() -> Non
     assert "monitor" in found.notes[0]
     _, features = identified(reply({}, 403), reply({"username": "x"}))
     assert not features.point_in_time, "without the header it may be any 7.x"
+
+
+REFUSED = '{"error":{"reason":"request [/a/_search] contains unrecognized parameter: [_source_exclude_vectors]"}}'
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "whole", "shown"),
+    [
+        (200, "{}", True, True), (400, REFUSED, True, False), (200, "{}", False, None), (400, REFUSED, False, None),
+        (400, '{"error":"no such field"}', True, None), (404, "{}", True, None), (403, REFUSED, True, None),
+        (400, '{"error":"unrecognized parameter: [q]"}', True, None), (503, REFUSED, True, None),
+    ],
+)  # fmt: skip
+def test_a_hidden_version_shows_by_the_parameters_that_are_taken(
+    status: int, body: str, whole: bool, shown: bool | None
+) -> None:
+    request = whole_documents(post("/a/_search")) if whole else post("/a/_search")
+    hidden = Features((7, 14, 0), hidden=True)
+    assert hidden.asks_for_vectors
+    after = learn(hidden, request, reply(body, status))
+    assert after == msgspec.structs.replace(hidden, leaves_out_vectors=shown)
+    assert after.asks_for_vectors == (shown is not False)
+    for certain in (Features((9, 2, 0)), Features((8, 0, 0)), Features(hidden=True)):
+        assert learn(certain, request, reply(body, status)) is certain
+    if shown is not None:
+        assert learn(after, request, reply(REFUSED if shown else "{}", 400 if shown else 200)) is after
 
 
 def test_a_403_of_something_else_is_no_elasticsearch() -> None:

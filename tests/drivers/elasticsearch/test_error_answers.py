@@ -164,7 +164,7 @@ def test_a_success_of_another_form_is_an_error():
 @pytest.mark.parametrize(
     ("feature", "last_without", "first_with"),
     [("case_insensitive", (7, 9, 99), (7, 10, 0)), ("point_in_time", (7, 11, 99), (7, 12, 0)),
-     ("fields", (7, 11, 99), (7, 12, 0))],
+     ("fields", (7, 11, 99), (7, 12, 0)), ("asks_for_vectors", (9, 1, 99), (9, 2, 0))],
 )  # fmt: skip
 def test_a_feature_begins_with_a_release(feature: str, last_without: Any, first_with: Any) -> None:
     assert getattr(Features(last_without), feature) is False

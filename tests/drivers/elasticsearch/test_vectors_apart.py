@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
+import base64
 import json
-from contextlib import aclosing
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
-from drivers.elasticsearch.rig import OnServer, Rig, on_fake
+from drivers.elasticsearch.rig import OLD, OnServer, Rig, connected, on_fake, profile
 from drivers.elasticsearch.test_objects import view
 
 from dragoman_api import CellRequest, Delete, ExportRequest, Insert, PlanRequest, RowKey, Update
+from dragoman_api.connections import AuthScheme, Secrets
 from dragoman_api.exports import ExportForm
 from dragoman_elasticsearch import connect
 from dragoman_elasticsearch.columns import mapping
+from fakes.elasticsearch import FakeElasticsearch
+from fakes.elasticsearch.security import ApiKey
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from dragoman_api import Http
+
 VECTOR = {"type": "dense_vector", "dims": 3, "index": True, "similarity": "l2_norm"}
 PROPERTIES = {"title": {"type": "keyword"}, "made": {"type": "flattened"}, "vector": VECTOR}
+VALUE = "[0.5,1.0,2.0]"
 DOCUMENT = {"title": "a", "made": {"by": 1}, "vector": [0.5, 1.0, 2.0]}
 
 
@@ -40,12 +50,6 @@ class VectorRules:
         assert await es.driver.fetch_cell(CellRequest(key=page.keys[0], column="vector")) == "[0.5,1.0,2.0]"
         deep = await es.page(name, columns=["vector"])
         assert deep.cells == [["[0.5,1.0,2.0]"]]
-
-    async def test_credentials_that_may_not_see_the_version_get_them_too(self, es: Rig) -> None:
-        es.driver._features = connect.Features((7, 14, 0))  # what `identify` returns after a 403
-        name = await es.index(PROPERTIES, [DOCUMENT])
-        await es.driver.describe_object(name)  # the host describes an object first
-        assert (await es.page(name)).rows[0]["vector"] == "[0.5,1.0,2.0]"
 
     @pytest.mark.parametrize("form", list(ExportForm))
     async def test_an_export_of_every_form_holds_them_and_says_that_documents_are_rebuilt(
@@ -108,6 +112,109 @@ class TestVectorsOnServer(VectorRules, OnServer):
     def indexed(self, es: Rig) -> None:
         if es.version < (8, 0):
             pytest.skip("indexed vectors came with 8.0")
+
+
+@dataclass(frozen=True)
+class _Refusal:
+    status = 403
+    headers = MappingProxyType({"X-Elastic-Product": "Elasticsearch"})
+    body = b"{}"
+    text = "{}"
+
+
+class _LesserHttp:
+    """A client with the rights of a reader on a server without security: what it may not see is a 403."""
+
+    def __init__(self, http: Http, hidden: tuple[str, ...]) -> None:
+        self._http, self._hidden = http, hidden
+
+    async def request(self, method: str, path: str, **more: Any) -> Any:
+        if any(part in path for part in self._hidden):
+            return _Refusal()
+        return await self._http.request(method, path, **more)
+
+
+@asynccontextmanager
+async def reader_of(es: Rig, name: str, privileges: list[str], *, security: bool) -> AsyncIterator[Rig]:
+    """Connect with an API key that may only read an index: neither the cluster's version nor, alone, its settings."""
+    given = es.driver._profile
+    if es.fake is not None:
+        assert es.fake.security is not None
+        api_key = ApiKey("reader", "secret", cluster=(), indices={name: tuple(privileges)})
+        es.fake.security.keys[api_key.id] = api_key
+        encoded = api_key.encoded
+    elif security:
+        role = {"index": [{"names": [name], "privileges": privileges}]}
+        key = await es.call("POST", "/_security/api_key", {"name": "r", "role_descriptors": {"r": role}})
+        encoded = base64.b64encode(f"{key['id']}:{key['api_key']}".encode()).decode()
+    if es.fake is not None or security:
+        secrets = Secrets(values={"api_key": encoded})
+        given = msgspec.structs.replace(given, auth_scheme=AuthScheme.API_KEY, secrets=secrets, options={})
+    async with connected(given, version=".".join(map(str, es.version))) as reader:
+        if es.fake is None and not security:
+            hidden = ("/_mapping", "/_settings") if privileges == ["read"] else ()
+            reader.driver._http = _LesserHttp(reader.driver._http, hidden)
+            version = (7, 14, 0) if es.version >= (7, 14) else (7, 0, 0)
+            reader.driver._features = connect.Features(version, hidden=True)
+        yield reader
+    if es.fake is not None:
+        es.fake.faults[:] = [fault for fault in es.fake.faults if "_source_exclude_vectors" not in fault.reason]
+
+
+class ReaderRules:
+    @pytest.fixture
+    def security(self) -> bool:
+        return True
+
+    @pytest.mark.parametrize("privileges", [["read"], ["read", "view_index_metadata"]])
+    @pytest.mark.parametrize("first", ["page", "cell", *ExportForm])
+    async def test_credentials_that_may_not_see_the_version_get_them_too(
+        self, es: Rig, security: bool, first: str, privileges: list[str]
+    ) -> None:
+        """The server shows whether it takes the parameter that asks for them, and is asked that once."""
+        name = await es.index(PROPERTIES, [DOCUMENT, {"title": "b"}])
+        async with reader_of(es, name, privileges, security=security) as reader:
+            hidden = len(privileges) == 1
+            notes = (await reader.driver.describe_object(name)).notes
+            reasons = [note.reason for note in notes if note.code == "documents-rebuilt"]
+            assert len(reasons) == (es.version >= (9, 2) or (hidden and es.version >= (7, 14)))
+            assert all(f"the index {'may keep' if hidden else 'keeps'} its vectors apart" in text for text in reasons)
+            for number, read in enumerate((first, "page", "cell", *ExportForm)):
+                if read == "page":
+                    assert sorted(row["vector"] or "" for row in (await reader.page(name)).rows) == ["", VALUE]
+                elif read == "cell":
+                    cell = CellRequest(key=RowKey(name, "0"), column="vector")
+                    assert await reader.driver.fetch_cell(cell) == VALUE
+                else:
+                    lines, codes = await exported(reader, name, ExportForm(read))
+                    assert sum('"vector"' in json.dumps(line) for line in lines) == 1
+                    unknown = number == 0 and hidden and es.version >= (7, 14)  # no answer has shown it yet
+                    assert codes == (["documents-rebuilt"] if es.version >= (9, 2) or unknown else [])
+            asking = [request for request in reader.log or () if "_source_exclude_vectors" in request.path]
+            if es.version >= (9, 2):
+                assert len(asking) > 3
+            else:
+                assert len(asking) == (es.version >= (7, 14))
+
+
+class TestReadersOnFake(ReaderRules):
+    @pytest.fixture(params=["9.5.3", "8.19.21", OLD])
+    async def es(self, request: pytest.FixtureRequest) -> AsyncIterator[Rig]:
+        given = {"options": {"username": "ada"}, "secrets": Secrets(values={"password": "pw"})}
+        async with FakeElasticsearch(version=request.param, users={"ada": "pw"}) as fake:
+            profile_ = profile(fake.url, auth_scheme=AuthScheme.BASIC, **given)
+            async with connected(profile_, version=request.param) as rig:
+                rig.fake = fake
+                yield rig
+            assert fake.faults == []
+
+
+class TestReadersOnServer(ReaderRules, OnServer):
+    @pytest.fixture
+    def security(self, es: Rig, live_server: dict[str, Any]) -> bool:
+        if es.version < (8, 0):
+            pytest.skip("indexed vectors came with 8.0")
+        return bool(live_server["security"])
 
 
 def test_one_index_of_an_alias_is_enough_to_say_it() -> None:

@@ -23,7 +23,7 @@ _COMPUTED = (
 """Members of a search hit, or of a document's own answer, that the server makes of the document and the request."""
 _EXCLUDED = "stored documents leave it out ({}), though filters and sorts use its values"
 _REBUILT = (
-    "the index keeps its vectors apart from its documents ({}): documents with one come back as the server puts them "
+    "the index {} its vectors apart from its documents ({}): documents with one come back as the server puts them "
     "together, with numbers in another spelling, vectors behind the other members, and normalized ones rounded"
 )
 _NOT_STORED = "a script computes it for a page, and an export holds what is stored"
@@ -43,7 +43,8 @@ class View(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         synthetic: The server rebuilds documents, so they come back changed.
         pruned: What stored documents leave out, in the words of the mapping; empty if nothing.
         excluded: The words of the mapping, by the names of the columns that stored documents leave out.
-        vectors_apart: The indexed vectors that the server keeps apart from documents, and puts back into answers.
+        vectors_apart: The indexed vectors that the server keeps apart from documents, and puts back into answers; if
+            the mappings are hidden, those of which it may do so.
         routed: Every row needs a routing (`_routing.required`): the server refuses one without.
         hidden: The credentials may not read the mappings.
         identity: The ids of the indices, if the mappings are too large to be read again for every call.
@@ -95,7 +96,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True, eq=False):
             return []
         first, *others = self.vectors_apart
         names = repr(first) + (f" and {len(others)} more" if others else "")
-        return [Note(code="documents-rebuilt", reason=_REBUILT.format(names))]
+        return [Note(code="documents-rebuilt", reason=_REBUILT.format("may keep" if self.hidden else "keeps", names))]
 
     def describe(self) -> Description:
         """Describe the columns in grid order, as many as a page can hold."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Collection, Mapping
 from fnmatch import fnmatchcase
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
@@ -132,7 +132,7 @@ def read(
     caps: FieldCaps,
     settings: Mapping[str, Mapping[str, str]] | None = _DEFAULTS,
     *,
-    vectors_apart: Set[str] = frozenset(),
+    vectors_apart: Collection[str] = (),
 ) -> View:
     """Merge the answers of `_mapping`, `_field_caps` and `_settings` into one view.
 
@@ -142,7 +142,7 @@ def read(
         caps: The capabilities of all fields.
         settings: By concrete index and dotted name, those that `SETTINGS` lists; None if the credentials may not see
             them.
-        vectors_apart: The concrete indices that keep their vectors apart from their documents.
+        vectors_apart: The concrete indices that keep their vectors apart from their documents, or may do so.
 
     Raises:
         ObjectNotFoundError: No index has this name.
@@ -181,9 +181,10 @@ def read(
         for field in fields
         if not field.computed and (texts := [_pruned(source) for source in sources if _excluded(field.field, source)])
     }
+    apart = frozenset(vectors_apart)
     vectors = {
         leaf.name: None for leaves in merged.values() for leaf in leaves
-        if leaf.type in _VECTORS and not vectors_apart.isdisjoint(leaf.group.indices)
+        if leaf.type in _VECTORS and not apart.isdisjoint(leaf.group.indices)
         and leaf.spec.get("index", True) not in (False, "false")
     }  # fmt: skip
     time = time_column(ordered, stream=all("_data_stream_timestamp" in mapping for mapping in decoded))

@@ -31,7 +31,7 @@ export function Structure({ open, object }: { open: Opened; object: string }) {
       <div class="toolbar">
         <h1 class="grow">{object}</h1>
         <a class="button plain" href={write({ view: "rows", connection, object })}>Rows</a>
-        {open.hooks.includes("plan_change") && (
+        {open.capabilities.includes("drop") && (
           <Button icon="remove" label="Drop" tone="danger" onClick={() => setDropping(true)} />
         )}
       </div>

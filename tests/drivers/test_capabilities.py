@@ -1,0 +1,96 @@
+"""What the manifests announce is what the drivers do: no more, and no less."""
+
+from __future__ import annotations
+
+import json
+from contextlib import aclosing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
+
+import pytest
+from drivers.elasticsearch import rig as elasticsearch
+from drivers.weaviate import rig as weaviate
+
+from dragoman_api import Drop, ExportRequest, Filter, PlanRequest, QueryError, RawQuery, Sort, Update
+from dragoman_api.errors import DragomanError
+from dragoman_registry.wheels.manifest import Capability
+
+if TYPE_CHECKING:
+    from contextlib import AbstractAsyncContextManager
+
+    from drivers.rigging import Rig
+
+PLUGINS = Path(__file__).parents[2] / "plugins"
+ROWS = [
+    {"n": number, "t": text, "@timestamp": "2024-01-01T10:00:00Z"} for number, text in ((2, "b"), (1, "a"), (3, "c"))
+]
+
+
+async def an_index(es: Any) -> str:
+    properties = {"n": "integer", "t": "keyword", "@timestamp": "date"}
+    return str(await es.index({name: {"type": type_} for name, type_ in properties.items()}, ROWS))
+
+
+async def a_collection(wv: Any) -> str:
+    rows = [{"n": row["n"], "t": row["t"]} for row in ROWS]
+    return str(await wv.collection({"n": "int", "t": "text"}, rows))
+
+
+DRIVERS = {
+    "elasticsearch": (lambda: elasticsearch.on_fake("8.19.21"), an_index),
+    "weaviate": (weaviate.on_fake, a_collection),
+}
+
+NOT_OFFERED = {("weaviate", "drop")}
+"""What a driver does if a person insists, and its manifest does not offer: W40 knows no schema edits."""
+
+
+async def works(rig: Rig, name: str, capability: Capability) -> bool:
+    """Try what a capability stands for, and return whether the driver does it."""
+    match capability:
+        case "browse":
+            return bool((await rig.page(name)).cells)
+        case "sort":
+            return [row["n"] for row in (await rig.page(name, sort=[Sort("n")])).rows] == [1, 2, 3]
+        case "filter":
+            return [row["n"] for row in (await rig.page(name, Filter("t", "=", "c"))).rows] == [3]
+        case "edit":
+            [row_key, *_] = (await rig.page(name)).keys
+            return not (await rig.driver.plan_change(PlanRequest(changes=[Update(row_key, {"n": 5})]))).refusals
+        case "drop":
+            return not (await rig.driver.plan_change(PlanRequest(changes=[Drop(name)]))).refusals
+        case "console":
+            return len(await rig.console("GET /")) == 1
+        case "export":
+            async with aclosing(rig.driver.export_rows(ExportRequest(object=name))) as parts:
+                return sum([part.rows async for part in parts]) == len(ROWS)
+        case "tenants":
+            with pytest.raises(QueryError, match="tenant"):
+                await rig.page(name, tenant="nobody")
+            return True
+        case "raw-filter":
+            return [row["n"] for row in (await rig.page(name, RawQuery("t:b"))).rows] == [2]
+        case "revisions":
+            return bool((await rig.page(name)).revision)
+        case "time-range":
+            return (await rig.driver.describe_object(name)).time is not None
+    raise AssertionError(f"say here what {capability} stands for")
+
+
+@pytest.mark.parametrize("capability", get_args(Capability))
+@pytest.mark.parametrize("plugin", DRIVERS)
+async def test_a_manifest_announces_what_its_driver_does_and_nothing_else(plugin: str, capability: Capability) -> None:
+    """E36: the page offers a raw filter row only if it is announced; W40: there is none here."""
+    [path] = (PLUGINS / plugin).glob("*/driver.json")
+    announced = json.loads(path.read_text())["capabilities"]
+    on_fake, load = DRIVERS[plugin]
+    server: AbstractAsyncContextManager[Any] = on_fake()  # type: ignore[operator]
+    async with server as rig:
+        name = await load(rig)  # type: ignore[operator]
+        await rig.driver.describe_object(name)
+        try:
+            does = await works(rig, name, capability)
+        except (DragomanError, pytest.fail.Exception):
+            does = False
+    assert does == (capability in announced or (plugin, capability) in NOT_OFFERED)
+    assert capability not in announced or (plugin, capability) not in NOT_OFFERED
