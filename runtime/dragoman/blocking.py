@@ -288,6 +288,14 @@ class BlockingRows(_Blocking[Rows]):
         """Which rows, as a plain value."""
         return self._wrapped.selection
 
+    def command(self) -> list[str]:
+        """Return the words of the command that shows these rows; see `Rows.command`."""
+        return self._wrapped.command()
+
+    def script(self) -> str:
+        """Return a Python script that prints these rows; see `Rows.script`."""
+        return self._wrapped.script()
+
     @property
     def home(self) -> Path | None:
         """The home of the connection, as `connect` took it."""

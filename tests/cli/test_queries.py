@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from functools import partial
-from inspect import unwrap
 from pathlib import Path
 
 import pytest
@@ -17,9 +16,10 @@ from dragoman import FileFormat, Filter, RawQuery, RowKey, Session, Sort
 from dragoman.cli.export import export
 from dragoman.cli.grid import cell, count, page
 from dragoman.cli.options import Options
-from dragoman.cli.queries import _merged
+from dragoman.cli.read_options import Choice
 from dragoman.cli.summarize import summarize
-from dragoman.connections.saved_queries import MAX_FILE, SavedQuery
+from dragoman.sessions.saved_queries import MAX_FILE
+from dragoman.sessions.selection_codec import SelectionTexts
 from dragoman.sessions.time_spans import Span
 from dragoman_api.columns import Operator
 
@@ -82,17 +82,17 @@ class Reads(Recorder):
     ],
 )
 def test_every_option_of_a_read_reaches_the_session(monkeypatch, command, words, asked):
-    async def as_asked(_options, _connection, _object, *, columns, sort):
-        return columns, sort
+    async def as_typed(_options, _connection, choice):
+        return choice
 
-    monkeypatch.setattr("dragoman.cli.grid.with_defaults", as_asked)
+    monkeypatch.setattr("dragoman.cli.grid.with_defaults", as_typed)
     options = Options()
-    given = command.make_context(command.name, ["shop", "books", *words], obj=options).params
-    connection, *_ = given.pop("connection"), given.pop("save_as", None), given.pop("id_", None)
-    if "since" in given:
-        given["span"] = Span(**{name: given.pop(name) for name in ("since", "until", "all_time")})
-    with pytest.raises(Asked) as caught:
-        run(partial(unwrap(command.callback), options, Reads(connection), **given))
+    options.shared = Reads("shop")
+    with (
+        pytest.raises(Asked) as caught,
+        command.make_context(command.name, ["shop", "books", *words], obj=options) as ctx,
+    ):
+        run(partial(ctx.invoke, command.callback, **ctx.params))
     *call, selection = caught.value.args
     method, positional, named, choice = asked
     assert call == [method, positional, named]
@@ -134,26 +134,32 @@ def test_options_of_the_command_line_add_filters_and_replace_the_rest(saved):
     ]
 
 
-def test_match_and_time_of_a_query_hold_unless_the_command_line_names_them(saved):
-    saved(
-        "queries", "save", "shop", "some", "books", "--match", "any", "--raw", "a", "--since", "-1h", "--until", "now"
-    )
-    shown = "dragoman page shop books --raw a --match any --since -1h --until now\n"
-    assert saved("queries", "show", "shop", "some").out == shown
-    query = SavedQuery(object="books", match="any", raw=["a"], since="-1h", until="now")
-    given = {"object": "@some", "filters": ("b",), "raw": ("c",), "match": "all", "span": Span()}
-    held = _merged(query, given, explicit=set())
-    assert (held["match"], held["span"], held["raw"]) == ("any", Span(since="-1h", until="now"), ("a", "c"))
-    assert (held["object"], held["filters"]) == ("books", ("b",))
-    named = _merged(query, given | {"span": Span(all_time=True)}, explicit={"match"})
-    assert _merged(query, given | {"span": Span(since="-2h")}, explicit=set())["span"] == Span(since="-2h")
-    page = {"columns": None, "sort": ()}
-    dear = SavedQuery(object="books", filters=["a"], columns=["x", "y"], sort=["-x", "y"])
-    shown = _merged(dear, given | page, explicit=set())
-    assert (shown["columns"], shown["sort"], shown["filters"]) == ("x,y", ("-x", "y"), ("a", "b"))
-    chosen = _merged(dear, given | {"columns": "z", "sort": ("z",)}, explicit=set())
-    assert (chosen["columns"], chosen["sort"]) == ("z", ("z",))
-    assert (named["match"], named["span"]) == ("all", Span(all_time=True))
+def test_a_query_is_shown_as_the_command_that_it_stands_for(saved):
+    words = ["books", "--raw", "a", "--match", "any", "--tenant", "north", "--since=-1h", "--until", "now"]
+    words += ["--now", "2026-12-31T12:00:00Z", "--residual", "50"]
+    saved("queries", "save", "shop", "some", *words)
+    assert saved("queries", "show", "shop", "some").out == f"dragoman page shop {' '.join(words)}\n"
+    saved("queries", "save", "shop", "all", "books", "--all-time")
+    assert saved("queries", "show", "shop", "all").out == "dragoman page shop books --all-time\n"
+
+
+def test_what_the_command_line_names_replaces_that_of_the_query_and_filters_are_added():
+    query = SelectionTexts(
+        object="books", filters=["a"], match="any", raw=["r"], sort=["-x"], columns=["x"], tenant="north", since="-1h",
+        residual=50,
+    )  # fmt: skip
+
+    def over(**fields):
+        return Choice(SelectionTexts(object="@some", **fields), frozenset(fields)).over(query).texts
+
+    assert over() == query
+    assert over(filters=["b"], raw=["c"]) == replace(query, filters=["a", "b"], raw=["r", "c"])
+    assert over(match="all") == replace(query, match="all")
+    assert over(sort=["z"], columns=["z"]) == replace(query, sort=["z"], columns=["z"])
+    assert over(columns=None).columns is None
+    assert over(tenant="south", residual=7) == replace(query, tenant="south", residual=7)
+    for time in ({"all_time": True}, {"until": "now"}):  # the span as a whole
+        assert over(**time) == replace(query, since=None, **time)
 
 
 def test_an_object_whose_name_begins_with_an_at_sign_is_written_twice(own):
@@ -180,7 +186,7 @@ def test_a_page_is_saved_as_it_was_asked_for_unless_it_fails(own):
     done = own("page", "shop", "books", "--filter", "price >= 10", "--sort", "price", "--save-as", "cheap")
     assert "saved as @cheap" in done.err
     assert (
-        own("queries", "show", "shop", "cheap").out == "dragoman page shop books --filter 'price >= 10' --sort=price\n"
+        own("queries", "show", "shop", "cheap").out == "dragoman page shop books --filter 'price >= 10' --sort price\n"
     )
     own("page", "shop", "@cheap", "--filter", "price >= 100", "--save-as", "cheaper")
     assert own("count", "shop", "@cheaper").out == "1\n"

@@ -10,15 +10,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dragoman.cli import advice, app, filters
+from dragoman import Filter, RawQuery
+from dragoman.cli import advice, app
+from dragoman.cli.advice import command_words
 from dragoman.cli.options import Options
-from dragoman.remedies import command_words, filter_text, python_call
+from dragoman.remedies import python_call
+from dragoman.sessions.selection_codec import SelectionTexts, parse_filter, script
+from dragoman.sessions.selections import RowSelection
 from dragoman_api.errors import QueryError
 from dragoman_api.masking import UNSAFE
 from dragoman_api.remedies import ABOUT_PLUGINS, ARGUMENTS, Remedy, RemedyKind
 from dragoman_api.wording import shell_line, shell_word
-from dragoman_workbench.equivalents import command_line, python_code
-from dragoman_workbench.messages import ExplainAsked, FilterRow
 
 NASTY = (
     "a$(id);id", "`id`", "a b", "it's", '"', "-x", "--help", "~", "=ls", "!!", "a\nb", "\x1b[201~id\r", "\u202egnp.exe",
@@ -31,7 +33,7 @@ ASIDE = {RemedyKind.UNLOCK, RemedyKind.OPEN_CONNECTION, RemedyKind.USE_COLUMN, R
 def remedy(kind: RemedyKind, text: str, *, optional: bool = True) -> Remedy:
     required, further = ARGUMENTS[kind]
     arguments = dict.fromkeys([*required, *(further if optional else ())], text)
-    arguments |= {"operator": "="} if "operator" in arguments else {}
+    arguments |= {"operator": "=" if "value" in arguments else "null"} if "operator" in arguments else {}
     arguments |= {"field": "ssl_mode"} if "field" in arguments else {}
     return Remedy(kind, arguments).of("shop")
 
@@ -94,11 +96,16 @@ def test_the_command_of_every_kind_is_one_of_the_command_line(kind, text):
 
 
 def test_a_filter_row_is_read_back_as_what_it_says():
+    def row(**arguments):
+        words = command_words(Remedy(RemedyKind.FILTER_ROWS, {"connection": "c", "object": "o"} | arguments))
+        return parse_filter(words[words.index("--filter") + 1]) if words else None
+
     for value in NASTY:
-        row = filters.parse_filter(filter_text("a 'b\"", "=", value))
-        assert (row.column, row.op, row.value) == ("a 'b\"", "=", value)
-    row = filters.parse_filter(filter_text("x", "in", "a b,-1"))
-    assert row.value == ["a b", "-1"]
+        assert row(column="a 'b\"", operator="=", value=value) == Filter("a 'b\"", "=", value)
+    assert row(column="x", operator="in", value="a b,-1") == Filter("x", "in", ["a b", "-1"])
+    assert row(column="x", operator="null") == Filter("x", "null")
+    assert row(column="x", operator="~", value="1") is None
+    assert row(column="x", operator="between", value="1") is None
 
 
 @pytest.mark.parametrize("kind", RemedyKind)
@@ -140,13 +147,12 @@ def test_a_command_line_shows_hint_and_commands_and_whose_they_are():
 
 @pytest.mark.parametrize("text", [text for text in NASTY if text])
 def test_what_the_page_offers_to_copy_is_inert_too(text):
-    asked = ExplainAsked(
-        connection="shop", object=text, filters=[FilterRow(column=text, op="=", value=text)], tenant=text
-    )
-    line = command_line(asked)
+    rows = RowSelection(object=text, filters=(Filter(text, "=", text), RawQuery("x")), tenant=text)
+    line = shell_line(SelectionTexts.of(rows).command("shop"))
     assert line.isprintable()
     words = words_of_a_shell(line)
     assert text in words
-    row = filters.parse_filter(words[words.index("--filter") + 1])
+    at = words.index("--raw")
+    row = parse_filter(words[at - 1].removeprefix("--filter="))
     assert (row.column, row.value) == (text, text)
-    ast.parse(python_code(asked))
+    ast.parse(script(rows, "shop"))

@@ -106,7 +106,7 @@ def test_rows_show_what_they_choose() -> None:
     assert repr(session.rows("books")) == "<shop.rows('books')>"
     shown = repr(session.rows("books", match="any", columns=["title"], sort=[Sort("stock")]))
     assert shown == (
-        "<shop.rows('books', match='any', sort=[Sort(column='stock', descending=False)], columns=['title'])>"
+        "<shop.rows('books', match='any', sort=[Sort('stock')], columns=['title'])>"
     )
 
 

@@ -8,15 +8,17 @@ import click
 import msgspec
 import pytest
 
+from dragoman.cli.advice import command_words
 from dragoman.cli.connections import add, edit, match_fields
 from dragoman.cli.options import Options
 from dragoman.connections.form_values import check_values, to_save
 from dragoman.connections.profiles import make_profile
 from dragoman.connections.saved_connections import OWN_KEYS, Connections, SavedConnection
-from dragoman.connections.saved_queries import SavedQueries, SavedQuery
-from dragoman.remedies import TAKEN, command_words
+from dragoman.remedies import TAKEN
 from dragoman.sandbox.reach.route import HttpProxy
 from dragoman.secret_references import Reference, typed
+from dragoman.sessions.saved_queries import SavedQueries
+from dragoman.sessions.selection_codec import SelectionTexts
 from dragoman.settings import find_paths
 from dragoman_api.connections import AuthScheme, SslMode
 from dragoman_api.errors import ConfigurationError
@@ -312,7 +314,7 @@ def test_a_field_may_have_any_name_beside_what_the_host_keeps_of_a_connection(pa
     )
     connections.save(whole)
     queries = SavedQueries(connections, "format")
-    queries.save("q1", SavedQuery(object="books"))
+    queries.save("q1", SelectionTexts(object="books"))
     paths.connections.write_text(
         f"{paths.connections.read_text()}\n[format.object-defaults.books]\ncolumns = ['a']\n", encoding="utf-8"
     )

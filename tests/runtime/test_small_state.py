@@ -21,10 +21,11 @@ import pytest
 from dragoman.cli.known_names import KnownNames
 from dragoman.cli.line_history import MAX_LINES, LineHistory
 from dragoman.connections.saved_connections import Connections, SavedConnection
-from dragoman.connections.saved_queries import SavedQueries, SavedQuery
 from dragoman.consents import Consents
 from dragoman.plugins.registries import Registries
 from dragoman.secret_references import STORED
+from dragoman.sessions.saved_queries import SavedQueries
+from dragoman.sessions.selection_codec import SelectionTexts
 from dragoman.settings import RegistryEntry, change_file, change_registries, find_paths, read_settings
 from dragoman_api.columns import Column
 from dragoman_api.errors import ConfigurationError
@@ -154,7 +155,7 @@ STATE: dict[str, tuple[Callable[[Paths], None], Callable[[Paths, int], Any], Cal
     ),
     "queries that are saved": (
         save_shop,
-        lambda paths, number: SavedQueries(Connections(paths), "shop").save(f"q{number}", SavedQuery(object="o")),
+        lambda paths, number: SavedQueries(Connections(paths), "shop").save(f"q{number}", SelectionTexts(object="o")),
         lambda paths: len(SavedQueries(Connections(paths), "shop").all()[0]),
     ),
     "addresses that are reached": (
@@ -246,9 +247,9 @@ def test_of_two_that_take_one_name_at_the_same_time_one_is_refused(monkeypatch):
     with pytest.raises(ConfigurationError, match="no registry called 'r2'"):
         Registries(paths).remove("r2")
     queries = SavedQueries(Connections(paths), "shop")
-    queries.save("q", SavedQuery(object="o"))
+    queries.save("q", SelectionTexts(object="o"))
     with pytest.raises(ConfigurationError, match="has a query called 'q' already"):
-        queries.save("q", SavedQuery(object="o"))
+        queries.save("q", SelectionTexts(object="o"))
 
 
 def test_a_connection_that_was_edited_meanwhile_is_not_overwritten_and_keeps_new_consents():

@@ -51,6 +51,8 @@ NULLS = (Operator.NULL, Operator.NOT_NULL)
 EMPTINESS = (Operator.EMPTY, Operator.NOT_EMPTY)
 VALUELESS = (*NULLS, *EMPTINESS)
 """Operators that take no value."""
+LISTS = (Operator.IN, Operator.NOT_IN, Operator.BETWEEN)
+"""Operators that take a list of values."""
 PATTERNS = (Operator.CONTAINS, Operator.NOT_CONTAINS, Operator.STARTS, Operator.ENDS)
 ORDER = (Operator.GT, Operator.GE, Operator.LT, Operator.LE, Operator.BETWEEN)
 PLACES = (Operator.NEAR, Operator.IN_BOX)

@@ -10,14 +10,16 @@ import shlex
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from dragoman.remedies import field_words
+from dragoman_api.remedies import ABOUT_PLUGINS, RemedyKind
 from dragoman_api.wording import shell_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from dragoman_api.columns import Note
     from dragoman_api.errors import DragomanError
-    from dragoman_api.remedies import Remedy
+    from dragoman_api.remedies import Argument, Remedy
 
 PROGRAMS = ("dragoman", "pip", "python", "chmod", "ssh")
 """Programs whose commands are printed for pasting."""
@@ -114,11 +116,78 @@ def advice(about: Note | DragomanError) -> Iterator[str]:
 
 def remedy_command(remedy: Remedy) -> str:
     """Return the command line that does what a remedy says, to paste here; empty if no command does."""
-    from dragoman.remedies import command_words
-
     if not (words := command_words(remedy)):
         return ""
     return _here(words) or shell_line(_at_home(words))
+
+
+def command_words(remedy: Remedy) -> list[str]:
+    """Return the words of the command that does it, not quoted; none if no command does.
+
+    >>> from dragoman_api.remedies import Remedy
+    >>> arguments = {"connection": "shop", "object": "-a b", "column": "sku", "operator": "=", "value": "A 17"}
+    >>> command_words(Remedy("filter-rows", arguments))
+    ['dragoman', 'page', 'shop', '--filter', 'sku = "A 17"', '--', '-a b']
+    """
+    if remedy.fault or not ("connection" in remedy.arguments or remedy.kind in ABOUT_PLUGINS):
+        return []
+    arguments = {name: value if isinstance(value, bool) else str(value) for name, value in remedy.arguments.items()}
+    if remedy.kind == RemedyKind.EDIT_FIELD:
+        value = arguments.get("value")
+        options = [] if value is None else field_words(str(arguments["field"]), value=value)
+        return _line("connections edit", [str(arguments["connection"])], options)
+    if remedy.kind in (RemedyKind.OPEN_OBJECT, RemedyKind.FILTER_ROWS, RemedyKind.QUERY_ROWS):
+        return _page(remedy.arguments)
+    if remedy.kind not in _COMMANDS:
+        return []
+    command, names, option = _COMMANDS[remedy.kind]
+    switch, _, value = option.partition("=")
+    options = (
+        [switch, *([str(arguments[value])] if value else [])] if option and arguments.get(value, not value) else []
+    )
+    return _line(command, [str(arguments[name]) for name in names.split()], options)
+
+
+def _page(arguments: Mapping[str, Argument]) -> list[str]:
+    """Return the words that show rows: all of an object, those of a filter row, or those of a query."""
+    from dragoman.sessions.selection_codec import SelectionTexts, filter_text
+    from dragoman_api.errors import ConfigurationError
+    from dragoman_api.filters import Filter
+
+    rows: list[str] = []
+    if "column" in arguments:
+        value = arguments.get("value")
+        try:
+            rows = [filter_text(Filter(str(arguments["column"]), str(arguments["operator"]), value))]
+        except (ConfigurationError, ValueError):  # a driver wrote it, and no command can say it
+            return []
+    raw = [str(arguments["query"])] if "query" in arguments else []
+    texts = SelectionTexts(object=str(arguments["object"]), filters=rows, raw=raw)
+    return texts.command(str(arguments["connection"]))
+
+
+def _line(command: str, names: list[str], options: list[str]) -> list[str]:
+    start, names = ["dragoman", *command.split(), *names[:1]], names[1:]
+    if any(name.startswith("-") for name in names):  # it would be read as an option
+        return [*start, *options, "--", *names]
+    return [*start, *names, *options]
+
+
+# For each kind: the command, its names, and its options with their values.
+_COMMANDS: dict[str, tuple[str, str, str]] = {
+    RemedyKind.PIN_CERTIFICATE: ("connections edit", "connection", "--pin-certificate=fingerprint"),
+    RemedyKind.UNPIN_CERTIFICATE: ("connections edit", "connection", "--unpin"),
+    RemedyKind.TEST_CONNECTION: ("connections test", "connection", ""),
+    RemedyKind.SIGN_IN: ("connections edit", "connection", "--sign-in-at=server"),
+    RemedyKind.LIST_OBJECTS: ("objects", "connection", ""),
+    RemedyKind.DESCRIBE_OBJECT: ("describe", "connection object", ""),
+    RemedyKind.RAISE_SETTING: ("console", "connection request", ""),
+    RemedyKind.SEND_REQUEST: ("console", "connection request", ""),
+    RemedyKind.INSTALL: ("plugins install", "plugin", "--version=version"),
+    RemedyKind.UPDATE: ("plugins update", "plugin", ""),
+    RemedyKind.REPAIR: ("plugins repair", "plugin", ""),
+    RemedyKind.ENABLE: ("plugins enable", "plugin", ""),
+}
 
 
 def _words(text: str) -> list[str]:

@@ -14,7 +14,7 @@ from .import_rows import announced, code_of, counts_of, progress_in, renamed_col
 from .near_misses import suggesting_names
 from .opening import tell_warnings, warm_runtime
 from .output import plain, say, show_rows
-from .read_options import filtered
+from .read_options import FILTER, Choice, choosing
 from .status_line import StatusLine
 from .streams import attended
 
@@ -29,13 +29,12 @@ if TYPE_CHECKING:
 @click.argument("object", metavar="OBJECT")
 @click.argument("target", metavar="TARGET", shell_complete=complete_connection)
 @click.argument("to", metavar="TARGET-OBJECT")
-@filtered
+@choosing(*FILTER, "tenant")
 @click.option("--on-conflict", default="fail", type=click.Choice(["fail", "skip", "overwrite"]),
               help="A row whose id exists: reject it, keep the stored row, or replace that row.")  # fmt: skip
 @click.option("--map", "renamed", multiple=True, metavar="OLD=NEW", callback=renamed_columns,
               help="Rename a column, or a vector; OLD= leaves it out. Repeatable.")  # fmt: skip
 @click.option("--batch", type=click.IntRange(1, 5_000), default=2_000, help="Maximum number of rows of a batch.")
-@click.option("--tenant", metavar="NAME", help="The tenant whose rows are copied.")
 @click.option("--to-tenant", metavar="NAME", help="The tenant that receives them; by default the same.")
 @click.option("--create", is_flag=True, help="Make the target object as the source is, if it does not exist.")
 @click.pass_obj
@@ -49,17 +48,14 @@ def copy(options: Options, /, **arguments: Any) -> Coroutine[Any, Any, int | Non
 
 
 async def _copy(
-    options: Options, *, source: str, object: str, target: str, to: str, filters: tuple[str, ...], raw: tuple[str, ...],
-    match: str, on_conflict: str, renamed: dict[str, str], batch: int, tenant: str | None, to_tenant: str | None,
-    create: bool,
+    options: Options, *, source: str, choice: Choice, target: str, to: str, on_conflict: str, renamed: dict[str, str],
+    batch: int, to_tenant: str | None, create: bool,
 ) -> int | None:  # fmt: skip
     from dragoman.imports import Load, LoadOptions, make_pipe
     from dragoman.imports import copy as copy_rows
 
-    from .filters import parse_rows
-
-    filter_rows = parse_rows(filters, raw)
-    if (source, object, tenant) == (target, to, to_tenant or tenant):
+    selection = choice.texts.read()
+    if (source, selection.object, selection.tenant) == (target, to, to_tenant or selection.tenant):
         raise click.UsageError("the rows would be copied onto themselves; name another object")
     async with AsyncExitStack() as stack:
         runtime = options.current or await stack.enter_async_context(warm_runtime(options))
@@ -67,14 +63,14 @@ async def _copy(
         target_session = source_session if source == target else await stack.enter_async_context(runtime.open(target))
         for session in {id(session): session for session in (source_session, target_session)}.values():
             tell_warnings(session)
-        rows = source_session.rows(object, filters=filter_rows, match=match, tenant=tenant)
-        async with suggesting_names(source_session, object):
-            description = await source_session.describe(object)
+        rows = source_session.select(selection)
+        async with suggesting_names(source_session, selection.object):
+            description = await source_session.describe(selection.object)
         if not create:
             async with suggesting_names(target_session, to):
                 await target_session.describe(to)
         if attended() and not options.yes:
-            question = f"Copy {plain(object)} of {plain(source)} into {plain(to)} of {plain(target)}?"
+            question = f"Copy {plain(selection.object)} of {plain(source)} into {plain(to)} of {plain(target)}?"
             await options.agree(question, instead="--yes")
         pipe = make_pipe()
         like = description.structure if create else ""

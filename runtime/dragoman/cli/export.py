@@ -19,13 +19,12 @@ from .opening import opens
 from .option_values import parse_time
 from .output import plain_lines, say, say_notes, write_json
 from .queries import queried
-from .read_options import COLUMNS, ESCAPE, LISTS, NOW, REVISION, TENANT, filtered, parse_lists, parse_names, timed
+from .read_options import ESCAPE, FILTER, LISTS, TIME, Choice, choosing, parse_lists
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from dragoman.sessions.session import Session
-    from dragoman.sessions.time_spans import Span
 
     from .options import Options
 
@@ -58,7 +57,7 @@ def _beside(file: Path) -> tuple[Path, ...]:
 @click.command(cls=Command)
 @CONNECTION
 @OBJECT
-@filtered
+@choosing(*FILTER, "columns", "tenant", "revision", *TIME, "now")
 @click.option("-o", "--output", metavar="FILE", callback=command_file(written=True, beside=_beside),
               help="The file, which appears only when it is complete; by default stdout.")  # fmt: skip
 @click.option("--format", type=click.Choice(["documents", "ndjson", "json", "rows", "csv", "tsv", "bulk", "arrow",
@@ -67,12 +66,7 @@ def _beside(file: Path) -> tuple[Path, ...]:
 @click.option("--compress", type=click.Choice(["gzip", "bzip2", "zstd"]), help="By default chosen by the file's name.")
 @ESCAPE
 @click.option("--strict", is_flag=True, help="Refuse a value that does not fit its type, in Arrow and Parquet files.")
-@COLUMNS
 @LISTS
-@TENANT
-@REVISION
-@timed
-@NOW
 @click.option("--resume", is_flag=True, help="Continue an interrupted export of the same rows to FILE.")
 @click.option("--keep-alive", metavar="TIME", help="How long an interrupted export can be resumed: 90s, 30m, 2h.")
 @in_parts
@@ -80,23 +74,16 @@ def _beside(file: Path) -> tuple[Path, ...]:
 @queried
 @opens
 async def export(
-    options: Options, session: Session, *, object: str, filters: tuple[str, ...], raw: tuple[str, ...], match: str,
-    output: str | None, format: str | None, compress: str | None, columns: str | None, lists: str | None,
-    tenant: str | None, revision: str, span: Span, now: str | None, resume: bool, keep_alive: str | None,
-    no_manifest: bool, strict: bool, parts: int | None, cluster: str | None, workers: int | None,
-    insecure_cluster: bool, max_requests: int | None,
+    options: Options, session: Session, *, choice: Choice, output: str | None, format: str | None,
+    compress: str | None, lists: str | None, resume: bool, keep_alive: str | None, no_manifest: bool, strict: bool,
+    parts: int | None, cluster: str | None, workers: int | None, insecure_cluster: bool, max_requests: int | None,
 ) -> None:  # fmt: skip
     """Export an object of any size, or its rows that match a filter."""
     from dragoman.exports import FileFormat, is_url
 
-    from .filters import parse_rows
-
     if options.reserved and not output:
         raise click.UsageError("--events - reserves stdout; name a file for the export: -o FILE")
-    rows = session.rows(
-        object, filters=parse_rows(filters, raw), match=match, columns=parse_names(columns), tenant=tenant,
-        revision=revision, span=span, now=now,
-    )  # fmt: skip
+    rows = choice.rows(session)
     file_format = FileFormat(
         format or "", compression=compress, escape=options.escape_formulas, strict=strict, lists=parse_lists(lists)
     )

@@ -16,25 +16,12 @@ from .expanded_rows import write_rows
 from .global_options import Command
 from .opening import opens
 from .queries import SAVE_AS, queried, with_defaults
-from .read_options import (
-    COLUMNS,
-    NOW,
-    REVISION,
-    SORT,
-    TENANT,
-    filtered,
-    formatted,
-    parse_names,
-    time_words,
-    timed,
-    viewed,
-)
+from .read_options import FILTER, OPTIONS, REVISION, TIME, Choice, choosing, formatted, time_words, viewed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dragoman.sessions.session import Session
-    from dragoman.sessions.time_spans import Span
     from dragoman_api.filters import CompiledFilter, Filter, RawQuery
 
     from .options import Options
@@ -43,24 +30,12 @@ if TYPE_CHECKING:
 @click.command(cls=Command)
 @CONNECTION
 @OBJECT
-@filtered
-@SORT
+@choosing(*OPTIONS)
 @click.option("--limit", default=100, show_default=True, type=int, help="Number of rows on the page.")
 @click.option("--offset", default=0, type=int, help="Number of rows to skip before the page.")
 @click.option("--last", is_flag=True, help="Show the last rows instead of the first.")
-@COLUMNS
-@TENANT
-@REVISION
-@timed
-@NOW
 @click.option("--cursor", metavar="NEXT", help="Continue after an earlier page: the value of its `next`.")
 @click.option("--explain", is_flag=True, help="Explain how each filter row is applied.")
-@click.option(
-    "--residual",
-    metavar="ROWS",
-    type=int,
-    help="Filter and sort here what the server cannot, over at most this many rows that it returns.",
-)
 @click.option("--no-total", is_flag=True, help="Do not count all matching rows.")
 @AS_CURL
 @SAVE_AS
@@ -69,10 +44,8 @@ if TYPE_CHECKING:
 @viewed
 @opens
 async def page(
-    options: Options, session: Session, *, object: str, filters: tuple[str, ...], raw: tuple[str, ...], match: str,
-    sort: tuple[str, ...], limit: int, offset: int, columns: str | None, tenant: str | None,
-    revision: str, span: Span, now: str | None, cursor: str | None, last: bool, explain: bool, residual: int | None,
-    no_total: bool, as_curl: bool, format: str,
+    options: Options, session: Session, *, choice: Choice, limit: int, offset: int, cursor: str | None, last: bool,
+    explain: bool, no_total: bool, as_curl: bool, format: str,
 ) -> None:  # fmt: skip
     """Show a page of rows."""
     from msgspec.structs import replace
@@ -81,17 +54,13 @@ async def page(
     from dragoman.sessions.time_spans import Span
 
     from .curl import write_curl
-    from .filters import parse_rows, parse_sort
 
     if last and (offset or cursor):
         raise click.UsageError("--last cannot be combined with --offset or --cursor")
-    if last and residual is not None:
+    choice = await with_defaults(options, session.name, choice)
+    rows = choice.rows(session)
+    if last and rows.selection.residual is not None:
         raise click.UsageError("--last cannot be combined with --residual: it counts all rows")
-    columns, sort = await with_defaults(options, session.name, object, columns=columns, sort=sort)
-    rows = session.rows(
-        object, filters=parse_rows(filters, raw), match=match, sort=parse_sort(sort), columns=parse_names(columns),
-        tenant=tenant, revision=revision, span=span, now=now, residual=residual,
-    )  # fmt: skip
     if as_curl:
         if last:
             raise click.UsageError("--last cannot be combined with --as-curl: it counts all rows first")
@@ -115,10 +84,10 @@ async def page(
             row_page, notes=[*(note for note in number.notes if note not in row_page.notes), *row_page.notes]
         )
     options.shown = row_page, limit
-    if columns is None:
+    if rows.selection.columns is None:
         from .known_names import note_columns
 
-        await note_columns(options, session.name, object, row_page.columns)
+        await note_columns(options, session.name, rows.selection.object, row_page.columns)
     if shape == "json":
         output.write_json(output.page_document(row_page) | ({"explanation": compiled.rows} if compiled else {}))
         return
@@ -136,7 +105,8 @@ async def page(
 
 
 def _explain(rows: Sequence[Filter | RawQuery], compiled: CompiledFilter) -> None:
-    from .filters import show_row
+    from dragoman.sessions.selection_codec import filter_text
+    from dragoman_api.filters import Filter
 
     lines = []
     for explanation in compiled.rows:
@@ -146,41 +116,33 @@ def _explain(rows: Sequence[Filter | RawQuery], compiled: CompiledFilter) -> Non
             meaning += f"; or for rare values ({'; '.join(explanation.unlikely)})"
         if same := [other + 1 for other in explanation.same_element if other < explanation.row]:
             meaning += f", same element as {', '.join(map(str, same))}"
-        lines.append([f"{explanation.row + 1} {show_row(rows[explanation.row])}", explanation.clause, meaning])
+        row = rows[explanation.row]
+        text = filter_text(row) if isinstance(row, Filter) else f"raw {row.text}"
+        lines.append([f"{explanation.row + 1} {text}", explanation.clause, meaning])
     first, second = (max((len(line[at]) for line in lines), default=0) for at in range(2))
-    for row, clause, meaning in lines:
-        output.say(f"{row:<{first}}   {clause:<{second}}   {meaning}")
+    for text, clause, meaning in lines:
+        output.say(f"{text:<{first}}   {clause:<{second}}   {meaning}")
 
 
 @click.command(cls=Command)
 @CONNECTION
 @OBJECT
-@filtered
-@TENANT
-@REVISION
-@timed
-@NOW
+@choosing(*FILTER, "tenant", "revision", *TIME, "now")
 @AS_CURL
 @queried
 @opens
-async def count(
-    options: Options, session: Session, *, object: str, filters: tuple[str, ...], raw: tuple[str, ...], match: str,
-    tenant: str | None, revision: str, span: Span, now: str | None, as_curl: bool,
-) -> None:  # fmt: skip
+async def count(options: Options, session: Session, *, choice: Choice, as_curl: bool) -> None:
     """Count rows exactly."""
     from .curl import write_curl
-    from .filters import parse_rows
 
-    rows = session.rows(
-        object, filters=parse_rows(filters, raw), match=match, tenant=tenant, revision=revision, span=span, now=now
-    )
+    rows = choice.rows(session)
     if as_curl:
         write_curl(options, session, await rows.preview_count())
         return
     rows = session.select(rows.selection.at())  # one instant for both calls
     number = await rows.count()
     notes = number.notes
-    if raw and not number:  # only a page explains why it is empty
+    if choice.texts.raw and not number:  # only a page explains why it is empty
         empty = await rows.page(limit=1, total=False)
         notes = empty.notes
     output.say_notes(notes)

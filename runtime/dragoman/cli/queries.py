@@ -6,61 +6,48 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec import structs
 
 from . import output
 from .common_arguments import CONNECTION, OBJECT
 from .global_options import Command, Group
-from .read_options import COLUMNS, SORT, filtered, parse_names, timed
+from .read_options import OPTIONS, Choice, choosing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-    from dragoman.connections.saved_queries import SavedQueries, SavedQuery
-    from dragoman.sessions.time_spans import Span
+    from dragoman.sessions.saved_queries import SavedQueries
+    from dragoman.sessions.selection_codec import SelectionTexts
 
     from .options import Options
 
     Work = Callable[..., Coroutine[Any, Any, int | None]]
 
 SAVE_AS = click.option("--save-as", metavar="NAME", help="Save these options under a name, for @NAME.")
-ALL_COLUMNS = "*"
 
 
 def queried(work: Work) -> Callable[..., Coroutine[Any, Any, int | None]]:
-    """Let a command take ``@NAME`` as its object; ``@@…`` is an object whose name begins with ``@``.
-
-    Filters of the command line are added to those of the query; every other option takes the place of the query's.
-    """
+    """Let a command with a `choice` take ``@NAME`` as its object; ``@@…`` is an object whose name begins with ``@``."""
 
     @wraps(work)
-    def run(**arguments: Any) -> Coroutine[Any, Any, int | None]:
-        context = click.get_current_context()
-        options: Options = context.obj
-        name, save_as = arguments["connection"], arguments.pop("save_as", None)
-        if arguments["object"].startswith("@@"):
-            arguments["object"] = arguments["object"][1:]
-        elif arguments["object"].startswith("@"):
-            arguments = _merged(
-                _queries(options, name).get(arguments["object"][1:]), arguments, explicit=_explicit(context)
-            )
-        if arguments.get("columns") == ALL_COLUMNS and "sort" not in arguments:  # a page needs to know
-            arguments["columns"] = None
+    def run(*, connection: str, choice: Choice, save_as: str | None = None, **arguments: Any) -> Any:
+        options: Options = click.get_current_context().obj
+        place = choice.texts.object
+        if place.startswith("@@"):
+            choice = choice._replace(texts=structs.replace(choice.texts, object=place[1:]))
+        elif place.startswith("@"):
+            choice = choice.over(_queries(options, connection).get(place[1:]))
+        command = work(connection=connection, choice=choice, **arguments)
         if not save_as:
-            return work(**arguments)
-        return _saving(_queries(options, name), save_as.removeprefix("@"), _made(**arguments), work(**arguments))
+            return command
+        return _saving(_queries(options, connection), save_as.removeprefix("@"), choice.texts, command)
 
     return run
 
 
-def _explicit(context: click.Context) -> set[str]:
-    from click.core import ParameterSource
-
-    return {name for name in context.params if context.get_parameter_source(name) is not ParameterSource.DEFAULT}
-
-
 def _queries(options: Options, name: str) -> SavedQueries:
     from dragoman.connections.saved_connections import Connections
-    from dragoman.connections.saved_queries import SavedQueries
+    from dragoman.sessions.saved_queries import SavedQueries
     from dragoman.settings import read_settings
 
     paths = options.paths()
@@ -68,7 +55,7 @@ def _queries(options: Options, name: str) -> SavedQueries:
 
 
 async def _saving(
-    queries: SavedQueries, name: str, query: SavedQuery, work: Coroutine[Any, Any, int | None]
+    queries: SavedQueries, name: str, query: SelectionTexts, work: Coroutine[Any, Any, int | None]
 ) -> int | None:
     import anyio
 
@@ -79,67 +66,21 @@ async def _saving(
     return code
 
 
-def _merged(query: SavedQuery, arguments: dict[str, Any], *, explicit: set[str]) -> dict[str, Any]:
-    from dragoman.sessions.time_spans import Span
-
-    merged_arguments = arguments | {"object": query.object}
-    merged_arguments["filters"] = (*query.filters, *arguments["filters"])
-    merged_arguments["raw"] = (*query.raw, *arguments["raw"])
-    if "match" not in explicit:
-        merged_arguments["match"] = query.match
-    if arguments["span"] == Span():
-        merged_arguments["span"] = Span(since=query.since, until=query.until)
-    if "columns" in arguments and not arguments["columns"] and query.columns:
-        merged_arguments["columns"] = ",".join(query.columns)
-    if "sort" in arguments and not arguments["sort"]:
-        merged_arguments["sort"] = tuple(query.sort)
-    return merged_arguments
-
-
-async def with_defaults(
-    options: Options, connection: str, object_: str, *, columns: str | None, sort: tuple[str, ...]
-) -> tuple[str | None, tuple[str, ...]]:
-    """Return the columns and the sort of a page: those asked for, else the object's defaults, which are told."""
-    if columns == ALL_COLUMNS:
-        return None, sort
+async def with_defaults(options: Options, connection: str, choice: Choice) -> Choice:
+    """Return a choice with the default columns and sort of its object where it names none, and say so."""
+    texts = choice.texts
+    if "columns" in choice.explicit and texts.columns is None:  # all columns
+        return choice
     import anyio
 
-    defaults = await anyio.to_thread.run_sync(lambda: _queries(options, connection).defaults(object_))
-    applied = []
-    if defaults.columns and not columns:
-        columns = ",".join(defaults.columns)
-        applied.append(f"columns {columns}")
-    if defaults.sort and not sort:
-        sort = tuple(defaults.sort)
-        applied.append(f"sort {','.join(sort)}")
+    defaults = await anyio.to_thread.run_sync(lambda: _queries(options, connection).defaults(texts.object))
+    columns = defaults.columns if texts.columns is None and defaults.columns else None
+    sort = defaults.sort if not texts.sort else []
+    applied = [f"columns {','.join(columns)}"] if columns else []
+    applied += [f"sort {','.join(sort)}"] if sort else []
     if applied:
-        options.say(f"defaults of {object_}: {', '.join(applied)} (--columns '*' ignores them)")
-    return columns, sort
-
-
-def _made(
-    *, object: str, filters: tuple[str, ...], raw: tuple[str, ...], match: str, span: Span,
-    sort: tuple[str, ...] = (), columns: str | None = None, **_: Any,
-) -> SavedQuery:  # fmt: skip
-    """Return the options of a command line as a query; refuse what cannot be read."""
-    import msgspec
-
-    from dragoman.connections.saved_queries import SavedQuery
-    from dragoman_api.errors import ConfigurationError
-
-    from .filters import parse_rows, parse_sort
-
-    parse_rows(filters, raw)
-    parse_sort(sort)
-    fields = {
-        "object": object, "filters": [*filters], "raw": [*raw], "match": match, "sort": [*sort],
-        "columns": (parse_names(columns) or []) if columns != ALL_COLUMNS else [], "since": span.since,
-        "until": span.until,
-    }  # fmt: skip
-    try:
-        return msgspec.convert(fields, SavedQuery)
-    except msgspec.ValidationError as error:
-        raise ConfigurationError(f"the query cannot be saved: {error}") from error
+        options.say(f"defaults of {texts.object}: {', '.join(applied)} (--columns '*' ignores them)")
+    return choice._replace(texts=structs.replace(texts, columns=columns or texts.columns, sort=[*sort] or texts.sort))
 
 
 @click.group("queries", cls=Group)
@@ -151,15 +92,12 @@ def queries() -> None:
 @CONNECTION
 @click.argument("query", metavar="QUERY")
 @OBJECT
-@filtered
-@SORT
-@COLUMNS
-@timed
-@click.option("--replace", is_flag=True, help="Replace a query of that name.")
+@choosing(*OPTIONS)
+@click.option("--replace", "replaces", is_flag=True, help="Replace a query of that name.")
 @click.pass_obj
-def save(options: Options, /, *, connection: str, query: str, replace: bool, **arguments: Any) -> None:
+def save(options: Options, /, *, connection: str, query: str, replaces: bool, choice: Choice) -> None:
     """Save a query beside its connection; nothing is sent."""
-    _queries(options, connection).save(query.removeprefix("@"), _made(**arguments), replace=replace)
+    _queries(options, connection).save(query.removeprefix("@"), choice.texts, replace=replaces)
     options.result({"saved": query.removeprefix("@")}, f"saved as @{query.removeprefix('@')}")
 
 
@@ -187,18 +125,8 @@ def show(options: Options, *, connection: str, query: str) -> None:
     """Show a query as the command that it stands for."""
     from dragoman_api.wording import shell_line
 
-    saved_query = _queries(options, connection).get(query.removeprefix("@"))
-    dashed = saved_query.object.startswith("-")  # it would be read as an option
-    words = ["dragoman", "page", connection, *([] if dashed else [saved_query.object])]
-    for option, values in (("--filter", saved_query.filters), ("--raw", saved_query.raw)):
-        words += [word for value in values for word in (option, value)]
-    words += ["--match", saved_query.match] if saved_query.match != "all" else []
-    words += [f"--sort={key}" for key in saved_query.sort]
-    words += ["--columns", ",".join(saved_query.columns)] if saved_query.columns else []
-    words += [word for option, text in (("--since", saved_query.since), ("--until", saved_query.until)) if text
-              for word in (option, text)]  # fmt: skip
-    words += ["--", saved_query.object] if dashed else []
-    options.result(saved_query, shell_line(words))
+    texts = _queries(options, connection).get(query.removeprefix("@"))
+    options.result(texts, shell_line(texts.command(connection)))
 
 
 @queries.command("remove", cls=Command)

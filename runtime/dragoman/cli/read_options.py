@@ -1,37 +1,32 @@
-"""Options that commands which read rows share: format, filter, span of time, columns."""
+"""Options that commands which read rows share: which rows, and how these are shown."""
 
 from __future__ import annotations
 
 from functools import wraps
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import click
+from click.core import ParameterSource
+from msgspec import structs
 
 from . import output
 from .common_arguments import completed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection, Mapping
 
+    from dragoman.sessions.rows import Rows
+    from dragoman.sessions.selection_codec import SelectionTexts
+    from dragoman.sessions.session import Session
     from dragoman_api.grid import Page
 
 
 F = TypeVar("F", bound="Callable[..., Any]")
-COLUMNS = click.option(
-    "--columns", metavar="A,B,…", shell_complete=completed("columns"), help="Only these columns, in this order."
-)
 LISTS = click.option(
     "--lists",
     metavar="A,B,…",
     shell_complete=completed("columns"),
     help="Arrow and Parquet: these columns are lists, '' for none; by default those with an array in the first rows.",
-)
-SORT = click.option(
-    "--sort",
-    multiple=True,
-    metavar="[-]COL",
-    shell_complete=completed("sort"),
-    help="A column; with a hyphen, descending. Repeatable.",
 )
 ESCAPE = click.option(
     "--escape-formulas",
@@ -55,10 +50,64 @@ WIDE = click.option(
     help="Cut no value to fit a table into the terminal.",
 )
 TENANT = click.option("--tenant", metavar="NAME", help="The tenant, if the object has tenants.")
-NOW = click.option("--now", metavar="TIME", help="Relative times count from this instant: `now` of an earlier page.")
 REVISION = click.option(
     "--revision", default="", help="Read the rows as they were then: `revision` of an earlier page."
 )
+ALL_COLUMNS = "*"
+"""What ``--columns`` says for all columns, in place of those of a query or of an object's defaults."""
+
+FILTER, TIME = ("filters", "raw", "match"), ("since", "until", "all_time")
+OPTIONS = {
+    "filters": click.option(
+        "--filter",
+        "filters",
+        multiple=True,
+        metavar="ROW",
+        shell_complete=completed("filter"),
+        help="COLUMN OP VALUE [@GROUP] [+case|-case]. Repeatable.",
+    ),
+    "raw": click.option(
+        "--raw", multiple=True, metavar="TEXT", help="A filter in the server's own syntax. Repeatable."
+    ),
+    "match": click.option(
+        "--match",
+        default="all",
+        type=click.Choice(["all", "any"]),
+        help="Whether all filter rows must match, or any.",
+    ),
+    "sort": click.option(
+        "--sort",
+        multiple=True,
+        metavar="[-]COL",
+        shell_complete=completed("sort"),
+        help="A column; with a hyphen, descending. Repeatable.",
+    ),
+    "columns": click.option(
+        "--columns",
+        metavar="A,B,…",
+        shell_complete=completed("columns"),
+        help="Only these columns, in this order; '' for none.",
+    ),
+    "tenant": TENANT,
+    "revision": REVISION,
+    "since": click.option(
+        "--since", metavar="TIME", help="Only rows from this time on: 2026-11-23T12:00:00Z, -1h, now-7d."
+    ),
+    "until": click.option("--until", metavar="TIME", help="Only rows before this time, written as for --since."),
+    "all_time": click.option(
+        "--all-time", is_flag=True, help="All rows, even where only the newest are read by default."
+    ),
+    "now": click.option(
+        "--now", metavar="TIME", help="Relative times count from this instant: `now` of an earlier page."
+    ),
+    "residual": click.option(
+        "--residual",
+        metavar="ROWS",
+        type=int,
+        help="Filter and sort here what the server cannot, over at most this many rows that it returns.",
+    ),
+}
+"""The option of each field of `SelectionTexts` but the object."""
 
 
 def _set(name: str, context: click.Context, _parameter: click.Parameter, value: bool | None) -> None:
@@ -79,59 +128,71 @@ def viewed(function: F) -> F:
     return VERTICAL(WIDE(function))
 
 
-def filtered(function: F) -> F:
-    """Add the options of a filter to a command."""
-    for option in (
-        click.option(
-            "--match",
-            default="all",
-            type=click.Choice(["all", "any"]),
-            help="Whether all filter rows must match, or any.",
-        ),
-        click.option("--raw", multiple=True, metavar="TEXT", help="A filter in the server's own syntax. Repeatable."),
-        click.option(
-            "--filter",
-            "filters",
-            multiple=True,
-            metavar="ROW",
-            shell_complete=completed("filter"),
-            help="COLUMN OP VALUE [@GROUP]. Repeatable.",
-        ),
-    ):
-        function = option(function)
-    return function
+class Choice(NamedTuple):
+    """The rows that the words of a command choose.
+
+    Attributes:
+        texts: The selection, as it was typed.
+        explicit: The fields that the words name.
+    """
+
+    texts: SelectionTexts
+    explicit: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, fields: Mapping[str, Any], *, explicit: Collection[str]) -> Choice:
+        """Return the choice of the values of `OPTIONS`, and of the object."""
+        from dragoman.sessions.selection_codec import SelectionTexts, parse_names
+
+        values: dict[str, Any] = {
+            name: list(value) if isinstance(value, tuple) else value for name, value in fields.items()
+        }
+        columns = values.get("columns")
+        values["columns"] = None if columns in (None, ALL_COLUMNS) else parse_names(columns)
+        return cls(SelectionTexts(**values), frozenset(explicit))
+
+    def over(self, query: SelectionTexts) -> Choice:
+        """Return the choice over a saved query: filters are added to its own, everything else replaces its own."""
+        texts, names = self.texts, set(self.explicit)
+        if names & {*TIME}:
+            names |= {*TIME}
+        fields = {name: getattr(texts, name) for name in names & {*OPTIONS}}
+        fields |= {"filters": [*query.filters, *texts.filters], "raw": [*query.raw, *texts.raw]}
+        return self._replace(texts=structs.replace(query, **fields))
+
+    def rows(self, session: Session) -> Rows:
+        """Return the rows; nothing is sent yet."""
+        return session.select(self.texts.read())
+
+
+def choosing(*names: str) -> Callable[[F], F]:
+    """Add the options of these fields to a command, which receives them and its object as `choice`."""
+
+    def decorate(function: F) -> F:
+        @wraps(function)
+        def run(*args: Any, object: str, **parameters: Any) -> Any:
+            source = click.get_current_context().get_parameter_source
+            explicit = [name for name in names if source(name) is not ParameterSource.DEFAULT]
+            fields = {"object": object} | {name: parameters.pop(name) for name in names}
+            return function(*args, choice=Choice.of(fields, explicit=explicit), **parameters)
+
+        for name in reversed(names):
+            run = OPTIONS[name](run)
+        return cast("F", run)
+
+    return decorate
 
 
 def time_words(page: Page) -> list[str]:
     """Return the options that ask for the times of a page again: its range, and what relative times count from."""
-    time = page.time
-    bounds = (("--since", time.since), ("--until", time.until)) if time else ()
-    return [word for option, bound in (*bounds, ("--now", page.now)) if bound for word in (option, bound)]
+    from dragoman.sessions.selection_codec import SelectionTexts
 
-
-def timed(function: F) -> F:
-    """Add the options of a span of time to a command, which receives it as `span`."""
-
-    @wraps(function)
-    def run(*args: Any, since: str | None, until: str | None, all_time: bool, **parameters: Any) -> Any:
-        from dragoman.sessions.time_spans import Span
-
-        return function(*args, span=Span(since=since, until=until, all_time=all_time), **parameters)
-
-    for option in (
-        click.option("--all-time", is_flag=True, help="All rows, even where only the newest are read by default."),
-        click.option("--until", metavar="TIME", help="Only rows before this time, written as for --since."),
-        click.option("--since", metavar="TIME", help="Only rows from this time on: 2026-11-23T12:00:00Z, -1h, now-7d."),
-    ):
-        run = option(run)
-    return cast("F", run)
+    since, until = (page.time.since, page.time.until) if page.time else (None, None)
+    return SelectionTexts(object="", since=since, until=until, now=page.now).options
 
 
 def parse_lists(text: str | None) -> list[str] | None:
     """Read the names of the columns that are lists; None if the option is absent, and none if it is empty."""
-    return [] if text == "" else parse_names(text)
+    from dragoman.sessions.selection_codec import parse_names
 
-
-def parse_names(text: str | None) -> list[str] | None:
-    """Read the names of columns; None if the option is absent."""
-    return [name.strip() for name in text.split(",")] if text else None
+    return None if text is None else parse_names(text)

@@ -13,13 +13,12 @@ from .common_arguments import CONNECTION, OBJECT, completed
 from .global_options import Command
 from .opening import opens
 from .queries import queried
-from .read_options import NOW, REVISION, TENANT, filtered, timed
+from .read_options import FILTER, TIME, Choice, choosing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dragoman.sessions.session import Session
-    from dragoman.sessions.time_spans import Span
     from dragoman_api.summaries import ColumnSummary
 
     from .options import Options
@@ -33,28 +32,18 @@ _BLOCKS = " ▏▎▍▌▋▊▉█"
 @CONNECTION
 @OBJECT
 @click.argument("column", shell_complete=completed("column"))
-@filtered
+@choosing(*FILTER, "tenant", "revision", *TIME, "now")
 @click.option(
     "--values", default=10, show_default=True, type=int, help="Number of the most frequent values, at most 100."
 )
 @click.option("--buckets", default=10, show_default=True, type=int, help="Maximum number of buckets, at most 50.")
-@TENANT
-@REVISION
-@timed
-@NOW
 @queried
 @opens
 async def summarize(
-    options: Options, session: Session, *, object: str, column: str, filters: tuple[str, ...], raw: tuple[str, ...],
-    match: str, values: int, buckets: int, tenant: str | None, revision: str, span: Span,
-    now: str | None,
-) -> None:  # fmt: skip
+    options: Options, session: Session, *, choice: Choice, column: str, values: int, buckets: int
+) -> None:
     """Summarize a column: frequent values, rows without a value, extremes, and how numbers and dates are spread."""
-    from .filters import parse_rows
-
-    rows = session.rows(
-        object, filters=parse_rows(filters, raw), match=match, tenant=tenant, revision=revision, span=span, now=now
-    )
+    rows = choice.rows(session)
     summary = await rows.summarize(column, values=values, buckets=buckets)
     if options.json:
         output.write_json(summary)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem, ShellComplete
 
-from dragoman_api.columns import Operator
+from dragoman.sessions.selection_codec import word
+from dragoman_api.columns import LISTS, VALUELESS, Operator
 
-from .filters import LISTS, VALUELESS
 from .options import Options
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     Items = list[CompletionItem[str]]
 
 _ROW = re.compile(r"(?P<column>\"(?:[^\"\\]|\\.)*\"|[^\s'\"]+)(?P<gap>\s+)(?:(?P<operator>\S+)(?P<next>\s+))?")
-_BARE = re.compile(r"[^\s'\",@\\]+")
 
 
 def suggestions(cli: click.Command, options: Options, words: Sequence[str], incomplete: str) -> Items:
@@ -96,14 +95,14 @@ def complete_filter(context: click.Context, _parameter: click.Parameter, incompl
     columns = _columns(context)
     typed = _ROW.match(incomplete)
     if typed is None:
-        matches = [candidate for candidate in columns.names if _word(candidate.name).startswith(incomplete)]
+        matches = [candidate for candidate in columns.names if word(candidate.name).startswith(incomplete)]
         if len(matches) == 1:  # a single one with its operators, so that no shell closes the quote after it
-            return [*_with_operators(f"{_word(matches[0].name)} ", "", matches[0], help=_told(matches[0], columns))]
+            return [*_with_operators(f"{word(matches[0].name)} ", "", matches[0], help=_told(matches[0], columns))]
         return [
-            CompletionItem(f"{_word(candidate.name)} ", help=_told(candidate, columns), goes_on=True)
+            CompletionItem(f"{word(candidate.name)} ", help=_told(candidate, columns), goes_on=True)
             for candidate in matches
         ]
-    column = next((candidate for candidate in columns.names if _word(candidate.name) == typed["column"]), None)
+    column = next((candidate for candidate in columns.names if word(candidate.name) == typed["column"]), None)
     if column is None:
         return []
     if typed["operator"] is None:
@@ -125,14 +124,9 @@ def _row_values(context: click.Context, incomplete: str, typed: re.Match[str], c
     at = typed.end()
     if several and "," in incomplete[at:]:
         at = incomplete.rindex(",") + 1
-    words = map(_word, _values(context, column))
+    texts = map(word, _values(context, column))
     head, begun = incomplete[:at], incomplete[at:]
-    return [CompletionItem(head + word, goes_on=several) for word in words if word.startswith(begun)]
-
-
-def _word(text: str) -> str:
-    """Return a text as one word of a filter row."""
-    return text if _BARE.fullmatch(text) else '"' + re.sub(r'(["\\])', r"\\\1", text) + '"'
+    return [CompletionItem(head + text, goes_on=several) for text in texts if text.startswith(begun)]
 
 
 def _names(context: click.Context) -> Any:

@@ -10,7 +10,7 @@ import re
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from dragoman_api.columns import Note, Operator
+from dragoman_api.columns import LISTS, Note
 from dragoman_api.errors import ConfigurationError
 from dragoman_api.filters import Filter
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 FORMS = "now-1h, today, yesterday, tomorrow, this week, last month, next year, last 24h, next 7 days"
 """Examples of every form."""
 
-_LISTS = (Operator.IN, Operator.NOT_IN, Operator.BETWEEN)
 _DAYS = {"yesterday": -1, "today": 0, "tomorrow": 1}
 _STEPS = {"last": -1, "this": 0, "next": 1}
 _UNITS = {
@@ -211,7 +210,7 @@ def _resolved(row: Filter, meanings: list[str], *, now: datetime, zone: str) -> 
         return span
 
     value: object = row.value
-    if isinstance(value, str) and row.op in _LISTS:
+    if isinstance(value, str) and row.op in LISTS:
         parts = [part.strip() for part in value.split(",")]
         value = [resolve(part) for part in parts] if any(map(is_relative, parts)) else value
     else:

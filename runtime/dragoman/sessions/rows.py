@@ -20,6 +20,7 @@ from .arguments import check_key
 from .counts_and_streams import Batches, Count, RowStream
 from .prepared_reads import Preparation, until_unchanged
 from .result_checks import check_summary, within
+from .selection_codec import SelectionTexts, call_arguments, script
 from .selections import RowSelection
 
 if TYPE_CHECKING:
@@ -61,15 +62,19 @@ class Rows:
     selection: RowSelection = field(kw_only=True)
 
     def __repr__(self) -> str:
-        chosen = self.selection
-        choices = {
-            name: getattr(chosen, name)
-            for name, default in zip(chosen.__struct_fields__[1:], chosen.__struct_defaults__, strict=True)
-            if getattr(chosen, name) != default
-        }
-        arguments = "".join(f", {name}={list(value) if isinstance(value, tuple) else value!r}"
-                            for name, value in choices.items())  # fmt: skip
-        return f"<{self._reads.driver.info.name}.rows({chosen.object!r}{arguments})>"
+        return f"<{self._reads.driver.info.name}.rows({call_arguments(self.selection)})>"
+
+    def command(self) -> list[str]:
+        """Return the words of the command that shows these rows, not quoted; `shlex.join` makes a line of them.
+
+        Raises:
+            ConfigurationError: A filter row has no spelling there, such as one with None in its list.
+        """
+        return SelectionTexts.of(self.selection).command(self._reads.driver.info.name)
+
+    def script(self) -> str:
+        """Return a Python script that prints these rows."""
+        return script(self.selection, self._reads.driver.info.name)
 
     def __aiter__(self) -> RowStream:
         return self.stream()

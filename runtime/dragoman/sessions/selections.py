@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import Literal
 
 import msgspec
 
@@ -12,11 +12,7 @@ from dragoman_api.filters import Filter, RawQuery
 from dragoman_api.grid import MAX_ROWS, Sort
 from dragoman_api.wording import quoted
 
-from .arguments import check_filters, check_names, check_sort
-from .time_spans import DEFAULT, Span, whole, whole_now
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from .time_spans import DEFAULT, Span, whole
 
 
 class RowSelection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -37,7 +33,7 @@ class RowSelection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
     object: str
     filters: tuple[Filter | RawQuery, ...] = ()
-    match: str = "all"
+    match: Literal["all", "any"] = "all"
     sort: tuple[Sort, ...] = ()
     columns: tuple[str, ...] | None = None
     tenant: str | None = None
@@ -46,49 +42,13 @@ class RowSelection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     now: datetime | None = None
     residual: int | None = None
 
-    @classmethod
-    def of(
-        cls,
-        object: str,  # noqa: A002 - the design's word
-        *,
-        filters: Sequence[Filter | RawQuery],
-        match: str,
-        raw: Sequence[str],
-        sort: Sequence[Sort],
-        columns: Sequence[str] | None,
-        tenant: str | None,
-        revision: str,
-        span: Span,
-        now: str | None,
-        residual: int | None,
-    ) -> RowSelection:
-        """Check the arguments of `Session.rows`, and build the selection.
-
-        Raises:
-            ConfigurationError: An argument has the wrong kind, or a value that is not allowed.
-        """
-        check_filters(filters)
-        check_sort(sort)
-        check_names(raw, name="raw")
-        check_names(columns or (), name="columns")
-        if match not in ("all", "any"):
-            raise ConfigurationError(f"match is {match!r}; it can be all or any")
-        if not isinstance(span, Span):
-            raise ConfigurationError(f"{quoted(span)} is not a span of time", hint='Span(since="-1h")')
-        if residual is not None and not 1 <= residual <= MAX_ROWS:
-            raise ConfigurationError(f"residual is 1 to {MAX_ROWS:,} rows, not {residual}")
-        return cls(
-            object=object,
-            filters=(*filters, *map(RawQuery, raw)),
-            match=match,
-            sort=tuple(sort),
-            columns=None if columns is None else tuple(columns),
-            tenant=tenant,
-            revision=revision,
-            span=span,
-            now=None if now is None else whole_now(now),
-            residual=residual,
-        )
+    def __post_init__(self) -> None:
+        if self.match not in ("all", "any"):
+            raise ConfigurationError(f"match is {self.match!r}; it can be all or any")
+        if not isinstance(self.span, Span):
+            raise ConfigurationError(f"{quoted(self.span)} is not a span of time", hint='Span(since="-1h")')
+        if self.residual is not None and not 1 <= self.residual <= MAX_ROWS:
+            raise ConfigurationError(f"residual is 1 to {MAX_ROWS:,} rows, not {self.residual}")
 
     def at(self, now: datetime | None = None) -> RowSelection:
         """Return the selection with an instant that its relative times count from: its own, or the given one.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
@@ -14,11 +14,12 @@ from dragoman_api.columns import ObjectsRequest
 from dragoman_api.connections import Health
 from dragoman_api.console import CompletionRequest, ConsoleText
 from dragoman_api.errors import DragomanError, DriverFaultError, Refused
+from dragoman_api.filters import RawQuery
 from dragoman_api.hookspecs import DriverSpec
 from dragoman_api.masking import Mask
 from dragoman_worker.oversized_results import MAX_ANSWERS
 
-from .arguments import check_changes
+from .arguments import check_changes, check_filters, check_names, check_sort
 from .change_events import event_of, total_of, untold
 from .driver_calls import Calls
 from .object_lists import matching, whole_level
@@ -26,7 +27,7 @@ from .prepared_reads import Preparation
 from .result_checks import check_position, inside
 from .rows import Rows
 from .selections import RowSelection
-from .time_spans import DEFAULT
+from .time_spans import DEFAULT, whole_now
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from dragoman_api.connections import Server
     from dragoman_api.console import Answer, Completion, ConsoleRequest
     from dragoman_api.events import Event
-    from dragoman_api.filters import Filter, RawQuery
+    from dragoman_api.filters import Filter
     from dragoman_api.grid import Sort
 
     from .live_driver import LiveDriver
@@ -141,7 +142,7 @@ class Session:
         object: str,  # noqa: A002 - the design's word
         *,
         filters: Sequence[Filter | RawQuery] = (),
-        match: str = "all",
+        match: Literal["all", "any"] = "all",
         raw: Sequence[str] = (),
         sort: Sequence[Sort] = (),
         columns: Sequence[str] | None = None,
@@ -179,17 +180,20 @@ class Session:
             ConfigurationError: An argument has the wrong kind, or a value that is not allowed.
             UnsupportedOperationError: The driver has no tenants, or no revisions.
         """
-        selection = RowSelection.of(
-            object,
-            filters=filters,
+        check_filters(filters)
+        check_sort(sort)
+        check_names(raw, name="raw")
+        check_names(columns or (), name="columns")
+        selection = RowSelection(
+            object=object,
+            filters=(*filters, *map(RawQuery, raw)),
             match=match,
-            raw=raw,
-            sort=sort,
-            columns=columns,
+            sort=tuple(sort),
+            columns=None if columns is None else tuple(columns),
             tenant=tenant,
             revision=revision,
             span=span,
-            now=now,
+            now=None if now is None else whole_now(now),
             residual=residual,
         )
         return self.select(selection)

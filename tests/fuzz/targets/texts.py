@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from dragoman.automations.audit import Audit
 from dragoman.cli import output
-from dragoman.cli.filters import parse_rows, parse_sort, show_row
 from dragoman.sandbox.process_output import LogPipe, Mask
+from dragoman.sessions.selection_codec import SelectionTexts
 from dragoman_api import events
 from dragoman_api.calls import Call, ConnectionInfo
 from dragoman_api.changes import HttpRequest
@@ -224,10 +224,9 @@ _PROSE = (
 def _filter(_: Path) -> Callable[[bytes], object]:
     def run(data: bytes) -> None:
         row, raw, sort = (text(part) for part in split(data, 3))
-        rows = parse_rows((row,), (raw,) if raw else ())
-        for each in rows:
-            show_row(each)
-        parse_sort(tuple(sort.split()))
+        texts = SelectionTexts(object="x", filters=[row], raw=[raw] if raw else [], sort=sort.split())
+        selection = texts.read()
+        assert SelectionTexts.of(selection).read() == selection
 
     return run
 
@@ -303,7 +302,7 @@ TARGETS = (
     Target(name="terminal", parses="dragoman.cli.output:write_markdown", make=_terminal,
     grammar=lambda: pasted(_PROSE, glue=("", "\n")),
            bounds=Bounds(seconds=1.5, seconds_per_kb=0.1, mb=48)),
-    Target(name="filter", parses="dragoman.cli.filters:parse_rows", make=_filter, allowed=_MEANT,
+    Target(name="filter", parses="dragoman.sessions.selection_codec:SelectionTexts.read", make=_filter, allowed=_MEANT,
            grammar=lambda: st.tuples(pasted(_ROW, glue=("", " ", " ")), pasted(_ROW, most=2), pasted(_ROW,
            most=2)).map(SECTION.join)),
     Target(name="accept-header", make=_accept,

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from dragoman_api.cells import cut
 from dragoman_api.changes import HttpRequest
-from dragoman_api.columns import Column, ColumnKind, Role
+from dragoman_api.columns import LISTS, VALUELESS, Column, ColumnKind, Role
 from dragoman_api.columns import Operator as Op
 from dragoman_api.errors import ConnectionFailedError, FilterNotSupportedError
 from dragoman_api.filters import Filter, RawQuery
@@ -27,10 +27,9 @@ if TYPE_CHECKING:
 
 _EQUALS = (Op.EQ, Op.NE, Op.NULL, Op.NOT_NULL)
 _TEXTS = (Op.CONTAINS, Op.NOT_CONTAINS, Op.STARTS, Op.ENDS, Op.EMPTY, Op.NOT_EMPTY, Op.REGEX)
-_LISTS = (Op.IN, Op.NOT_IN, Op.BETWEEN)
 OPERATORS = {
     ColumnKind.TEXT: (*_EQUALS, Op.IN, Op.NOT_IN, *_TEXTS),
-    **dict.fromkeys((ColumnKind.INTEGER, ColumnKind.FLOAT), (*_EQUALS, *_LISTS, Op.GT, Op.GE, Op.LT, Op.LE)),
+    **dict.fromkeys((ColumnKind.INTEGER, ColumnKind.FLOAT), (*_EQUALS, *LISTS, Op.GT, Op.GE, Op.LT, Op.LE)),
     ColumnKind.BOOLEAN: _EQUALS,
 }
 _TIMED = "rows are chosen by a range of time"
@@ -59,12 +58,12 @@ def typed(row: Filter, column: Column | None) -> Filter:
     if column is None or row.op not in column.operators:
         reason = "there is no such column" if column is None else column.reasons.get("filter", "no such comparison")
         raise _refusal(row, reason)
-    if row.op in _LISTS:
+    if row.op in LISTS:
         values = row.value if isinstance(row.value, list) else str(row.value or "").split(",")
         if row.op is Op.BETWEEN and len(values) != 2:
             raise _refusal(row, "it takes two values")
         return replace(row, value=[_value(row, operand, column.kind) for operand in values])
-    unary = row.op in (Op.NULL, Op.NOT_NULL, Op.EMPTY, Op.NOT_EMPTY)
+    unary = row.op in VALUELESS
     return replace(row, value=None if unary else _value(row, row.value, column.kind))
 
 

@@ -6,10 +6,10 @@ import time
 from typing import TYPE_CHECKING
 
 from dragoman import Filter, RawQuery, Sort, Span
-from dragoman_api.columns import Operator
+from dragoman_api.columns import LISTS, VALUELESS, Operator
 from dragoman_api.errors import ConfigurationError
+from dragoman_api.wording import shell_line
 from dragoman_workbench.cells import answer_page, answer_summary, read_key, shown
-from dragoman_workbench.equivalents import command_line, python_code
 from dragoman_workbench.messages import CellAnswer, Counted, Described, Explained, Objects
 
 if TYPE_CHECKING:
@@ -34,9 +34,6 @@ if TYPE_CHECKING:
     )
     from dragoman_workbench.open_connections import OpenConnections
 
-_LISTS = (Operator.IN, Operator.NOT_IN, Operator.BETWEEN)
-_VALUELESS = (Operator.NULL, Operator.NOT_NULL, Operator.EMPTY, Operator.NOT_EMPTY)
-
 
 def filters_of(rows: Sequence[FilterRow]) -> list[Filter | RawQuery]:
     """Return the filter rows of the page as the session takes them.
@@ -55,9 +52,9 @@ def _filter(number: int, row: FilterRow) -> Filter | RawQuery:
     except ValueError:
         details = {"row": number}
         raise ConfigurationError(f"{row.op!r} is not an operator", code="filter-syntax", details=details) from None
-    if op in _VALUELESS:
+    if op in VALUELESS:
         return Filter(row.column, op, None, row.group, row.case)
-    return Filter(row.column, op, [*row.values] if op in _LISTS else row.value or "", row.group, row.case)
+    return Filter(row.column, op, [*row.values] if op in LISTS else row.value or "", row.group, row.case)
 
 
 def span_of(span: TimeSpan | None) -> Span:
@@ -159,5 +156,8 @@ class GridRoom:
     async def explain(self, request: ExplainAsked) -> Explained:
         """Explain what is sent for each row of the filter."""
         session = await self._open.session(request.connection)
-        rows = (await rows_of(session, request).explain()).rows if request.filters else []
-        return Explained(rows=rows, command=command_line(request), python=python_code(request))
+        rows = rows_of(session, request)
+        explained = (await rows.explain()).rows if request.filters else []
+        words = rows.command()
+        command = "" if any("\0" in word for word in words) else shell_line(words)  # no argument can hold that
+        return Explained(rows=explained, command=command, python=rows.script())

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import msgspec
 
+from dragoman.connections.saved_connections import NAME, OBJECTS, QUERIES
 from dragoman.near_names import did_you_mean, near_names
 from dragoman.settings import parse_toml
 from dragoman_api.errors import ConfigurationError
 
-from .saved_connections import NAME, OBJECTS, QUERIES
+from .selection_codec import SelectionTexts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .saved_connections import Connections
+    from dragoman.connections.saved_connections import Connections
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -26,39 +27,14 @@ MAX_FILES = 1_000
 """Maximum number of files of a shared folder that are read."""
 TEAM = "team"
 
-_Text = Annotated[str, msgspec.Meta(min_length=1, max_length=16_384)]
-_Texts = Annotated[list[_Text], msgspec.Meta(max_length=100)]
-
-
-class SavedQuery(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """One saved query, each part as the command line takes it. It names no connection, secret or file.
-
-    Attributes:
-        object: The object's name.
-        filters: Filter rows.
-        match: ``all`` or ``any``.
-        raw: Filters in the server's own syntax.
-        sort: Columns; with a hyphen, descending.
-        columns: Columns to show.
-        since: The beginning of the span of time, such as ``-1h`` or a date; None for none.
-        until: The end of the span of time, in the same forms; None for none.
-    """
-
-    object: _Text
-    filters: _Texts = []
-    match: Literal["all", "any"] = "all"
-    raw: _Texts = []
-    sort: _Texts = []
-    columns: _Texts = []
-    since: _Text | None = None
-    until: _Text | None = None
+_Names = Annotated[list[Annotated[str, msgspec.Meta(min_length=1, max_length=16_384)]], msgspec.Meta(max_length=100)]
 
 
 class ObjectDefaults(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a page of an object shows if the command line names neither: its columns and its sort."""
 
-    columns: _Texts = []
-    sort: _Texts = []
+    columns: _Names = []
+    sort: _Names = []
 
 
 class SavedQueries:
@@ -80,7 +56,7 @@ class SavedQueries:
         if self._folder is not None and not self._folder.is_absolute():
             raise ConfigurationError(f"queries = {folder!r} in config.toml is no absolute path")
 
-    def get(self, query: str) -> SavedQuery:
+    def get(self, query: str) -> SelectionTexts:
         """Return one query.
 
         Raises:
@@ -93,9 +69,9 @@ class SavedQueries:
             return _from_file(self._file(query))
         raise self._unknown(query)
 
-    def all(self) -> tuple[dict[str, tuple[str, SavedQuery]], dict[str, ConfigurationError]]:
+    def all(self) -> tuple[dict[str, tuple[str, SelectionTexts]], dict[str, ConfigurationError]]:
         """Return the place and the content of each query by name, and for each unusable one the reason."""
-        queries: dict[str, tuple[str, SavedQuery]] = {}
+        queries: dict[str, tuple[str, SelectionTexts]] = {}
         hidden: dict[str, ConfigurationError] = {}
         own = self._connections.section(self.name, QUERIES)
         for query in sorted({*own, *self._shared()}):
@@ -105,12 +81,16 @@ class SavedQueries:
                 hidden[query] = error
         return queries, hidden
 
-    def save(self, query: str, content: SavedQuery, *, replace: bool = False) -> None:
+    def save(self, query: str, content: SelectionTexts, *, replace: bool = False) -> None:
         """Save a query beside the connection.
 
         Raises:
-            ConfigurationError: The name cannot be used or is taken, or the file cannot be written.
+            ConfigurationError: The query cannot be read or is too long, its name cannot be used or is taken, or
+                `connections.toml` cannot be written.
         """
+        content.read()
+        table = msgspec.to_builtins(content)
+        _query(table, where="the query cannot be saved")
         if not NAME.fullmatch(query):
             hint = "use letters, digits, dots, hyphens and underscores, 64 at most"
             raise ConfigurationError(f"{query[:80]!r} cannot name a query", hint=hint)
@@ -120,7 +100,7 @@ class SavedQueries:
                 hint = f"dragoman queries remove {self.name} {query}"
                 raise ConfigurationError(f"{self.name} has a query called {query!r} already", hint=hint)
 
-        self._connections.change_section(self.name, QUERIES, query, msgspec.to_builtins(content), check=check)
+        self._connections.change_section(self.name, QUERIES, query, table, check=check)
 
     def remove(self, query: str) -> None:
         """Delete a query of the connection itself.
@@ -166,7 +146,7 @@ class SavedQueries:
         return ConfigurationError(f"{self.name} has no query called {query[:80]!r}{near}", hint=hint)
 
 
-def _from_file(path: Path) -> SavedQuery:
+def _from_file(path: Path) -> SelectionTexts:
     from dragoman_registry.files import read_plain
 
     try:
@@ -175,8 +155,8 @@ def _from_file(path: Path) -> SavedQuery:
         raise ConfigurationError(f"{path} cannot be read: {error}", hint="correct the file") from error
 
 
-def _query(table: object, *, where: str) -> SavedQuery:
-    return _convert(table, SavedQuery, where=where)
+def _query(table: object, *, where: str) -> SelectionTexts:
+    return _convert(table, SelectionTexts, where=where)
 
 
 def _convert(table: object, kind: type[T], *, where: str) -> T:
