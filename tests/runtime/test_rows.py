@@ -105,9 +105,7 @@ def test_rows_show_what_they_choose() -> None:
     _, session = place()
     assert repr(session.rows("books")) == "<shop.rows('books')>"
     shown = repr(session.rows("books", match="any", columns=["title"], sort=[Sort("stock")]))
-    assert shown == (
-        "<shop.rows('books', match='any', sort=[Sort('stock')], columns=['title'])>"
-    )
+    assert shown == ("<shop.rows('books', match='any', sort=[Sort('stock')], columns=['title'])>")
 
 
 async def test_nothing_is_sent_until_a_method_is_called() -> None:
