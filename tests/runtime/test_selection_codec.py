@@ -107,7 +107,7 @@ def test_every_field_of_a_selection_is_drawn_and_one_has_them_all():
     ]
 
 
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 @given(SELECTIONS)
 def test_a_selection_comes_back_from_texts(selection):
     texts = SelectionTexts.of(selection)
@@ -115,13 +115,13 @@ def test_a_selection_comes_back_from_texts(selection):
     assert msgspec.convert(msgspec.to_builtins(texts), SelectionTexts) == texts
 
 
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 @given(SELECTIONS)
 def test_a_selection_comes_back_from_json(selection):
     assert msgspec.json.decode(msgspec.json.encode(selection), type=RowSelection) == selection
 
 
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 @given(SELECTIONS)
 def test_a_selection_comes_back_from_python(selection):
     session = Here(MemoryDriver(), capabilities=("tenants", "revisions")).session()
@@ -141,7 +141,7 @@ def _click(words: list[str]) -> RowSelection:
     return selection
 
 
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 @given(SELECTIONS)
 def test_a_selection_comes_back_from_a_command_line(selection):
     words = SelectionTexts.of(selection).command("shop")
