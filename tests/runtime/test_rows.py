@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import msgspec
 import pytest
@@ -13,16 +14,19 @@ import dragoman.dask
 from dragoman import Filter, RawQuery, Rows, Session, Sort, Span
 from dragoman.blocking import BlockingRows, BlockingSession
 from dragoman.sessions.selections import RowSelection
+from dragoman_api.columns import ColumnKind
 from dragoman_api.errors import ConfigurationError, UnsupportedOperationError
-from dragoman_api.exports import ExportRequest
+from dragoman_api.exports import ExportRequest, SplitRequest
 from dragoman_api.filters import FilterRequest
 from dragoman_api.grid import CountRequest, PageRequest, PreviewRequest, RowKey
 from dragoman_api.hookspecs import hookimpl
 from dragoman_api.testing.memory_driver import MemoryDriver
+from dragoman_api.testing.memory_server import MemoryServer
 from in_process import Here
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+    from pathlib import Path
 
     from dragoman_api.exports import ExportPart
     from dragoman_api.summaries import SummaryRequest
@@ -33,8 +37,8 @@ CHOICE = set(inspect.signature(Session.rows).parameters) - {"self", "object"}
 class Recorder(MemoryDriver):
     """The driver in memory, which keeps each request."""
 
-    def __init__(self) -> None:
-        super().__init__(part_rows=5)
+    def __init__(self, server: MemoryServer | None = None) -> None:
+        super().__init__(server, part_rows=5)
         self.requests: list[Any] = []
 
     @hookimpl
@@ -68,6 +72,11 @@ class Recorder(MemoryDriver):
         return await super().preview_read(request)
 
     @hookimpl
+    async def split_export(self, request: SplitRequest) -> Any:
+        self.requests.append(request)
+        return await super().split_export(request)
+
+    @hookimpl
     async def export_rows(self, request: ExportRequest) -> AsyncIterator[ExportPart]:
         self.requests.append(request)
         async for part in super().export_rows(request):
@@ -77,6 +86,73 @@ class Recorder(MemoryDriver):
 def place() -> tuple[Recorder, Session]:
     driver = Recorder()
     return driver, Here(driver, capabilities=("tenants", "revisions")).session()
+
+
+EVENTS = {"title": ColumnKind.TEXT, "stock": ColumnKind.INTEGER, "at": ColumnKind.TIMESTAMP}
+BOTH = [Filter("stock", ">", 1), Filter("title", "contains", "a")]
+OTHER: dict[str, Any] = {
+    "filters": BOTH[:1],
+    "raw": ["x"],
+    "match": "any",
+    "sort": [Sort("stock")],
+    "columns": ["title"],
+    "tenant": "ann",
+    "revision": "0",
+    "span": Span(since="2024-01-01T00:00:00Z"),
+    "now": "2024-05-01T00:00:00Z",
+    "residual": 50,
+}
+"""Another value of each argument of `Session.rows`."""
+
+UNUSED: dict[str, set[str]] = {
+    "sort": {"count", "explain", "preview_count", "summarize"},
+    "columns": {"count", "explain", "preview_count", "summarize"},
+    "tenant": {"explain"},
+    "revision": {"explain"},
+    "span": {"explain"},
+    "residual": {"count", "preview_count", "summarize", "stream", "batches", "export", "split"},
+}
+"""Arguments that change nothing about the answer of a read: an order has no number, and a filter no rows.
+
+`residual` allows what only a page may do: elsewhere, such a filter row is refused, which says it.
+"""
+
+
+async def read_as(read: str, folder: Path, **choice: Any) -> tuple[list[Any], set[str]]:
+    """Return what a read of a new connection asks the driver, and the codes of the notes that it gives."""
+    driver = Recorder(MemoryServer(kinds=EVENTS))
+    session = Here(driver, capabilities=("tenants", "revisions", "time-range")).session()
+    rows = session.rows("books", **{"filters": BOTH, "now": "2024-04-01T00:00:00Z"} | choice)
+    reads: dict[str, Any] = {
+        "page": rows.page,
+        "explain": rows.explain,
+        "count": rows.count,
+        "summarize": lambda: rows.summarize("stock"),
+        "preview_page": rows.preview_page,
+        "preview_count": rows.preview_count,
+        "stream": rows.stream,
+        "batches": rows.batches,
+        "export": lambda: rows.export(folder / f"{uuid4()}.ndjson"),
+        "split": lambda: rows.split(2),
+    }
+    result = reads[read]()
+    if read in ("stream", "batches"):
+        async for _ in result:
+            pass
+    else:
+        result = await result
+    return driver.requests, {note.code for note in getattr(result, "notes", [])}
+
+
+@pytest.mark.parametrize("argument", [*OTHER])
+@pytest.mark.parametrize("read", ["page", "explain", "count", "summarize", "preview_page", "preview_count", "stream",
+                                  "batches", "export", "split"])  # fmt: skip
+async def test_no_read_drops_an_argument_without_a_word(read: str, argument: str, tmp_path: Path) -> None:
+    """It reaches the driver, or a note says that it does not, or it is listed here why nothing depends on it."""
+    assert {*OTHER} == CHOICE
+    requests, codes = await read_as(read, tmp_path)
+    others, other_codes = await read_as(read, tmp_path, **{argument: OTHER[argument]})
+    assert (others == requests and other_codes == codes) == (read in UNUSED.get(argument, ()))
 
 
 def test_rows_are_immutable_and_keep_no_list_of_their_caller() -> None:
@@ -147,7 +223,8 @@ async def test_every_read_asks_for_the_same_rows(tmp_path: Any) -> None:
         assert compiled.residual == (50 if name in ("page", "explain", "preview_page") else None), name
         last = driver.requests[-1]
         request = (last.page or last.count) if isinstance(last, PreviewRequest) else last
-        if not isinstance(request, FilterRequest):  # a driver splits without another call here
+        request = request.export if isinstance(request, SplitRequest) else request
+        if not isinstance(request, FilterRequest):
             assert request.object == "books", name
             assert request.filter is not None, name
         if isinstance(request, PageRequest | ExportRequest):

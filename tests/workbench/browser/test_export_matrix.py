@@ -32,6 +32,9 @@ COLUMNS = ["all that are stored", "those that the grid shows", "chosen here"]
 PLACES = {"elasticsearch": ("shop", "books", "isbn"), "weaviate": ("library", "Article", "words")}
 """The connection, the object, and a column of it that is hidden."""
 
+SORTED = {"elasticsearch": "pages", "weaviate": "score"}
+"""A column to sort by."""
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -137,3 +140,34 @@ def test_documents_are_exported_whole_whatever_the_grid_shows(
     documents = json.loads(text) if name.endswith(".json") else [json.loads(line) for line in text.splitlines()]
     assert len(documents) == total * (2 if label.startswith("Bulk") and driver == "elasticsearch" else 1)
     assert f'"{hidden}"' in text
+
+
+@pytest.mark.parametrize("driver", PLACES)
+def test_a_sort_that_a_file_cannot_have_is_said_before_and_after(
+    chromium: Browser, place: Path, folder: Path, driver: str
+) -> None:
+    """As for a saved query that sorts, in a terminal: the rows come in the server's order, and a note says so."""
+    names = [f"{driver}-{text}.ndjson" for text in ("unsorted", "sorted")]
+    with browsing(chromium, read_address(place)) as page:
+        total, hands = rows_of(page, driver), Hands(page)
+        for name, is_sorted in zip(names, (False, True), strict=True):
+            if is_sorted:
+                pattern = re.compile(f"^{SORTED[driver]}$")
+                head = page.locator("[role=columnheader]:visible", has=page.locator(".head-name", has_text=pattern))
+                for _ in range(2):  # up, then down
+                    with page.expect_response("**/api/page"):
+                        head.click()
+            page.get_by_role("button", name="Export", exact=True).click()
+            dialog = page.get_by_role("dialog")
+            assert (f"not sorted by {SORTED[driver]}, descending" in dialog.inner_text()) == is_sorted
+            assert ("the order of the server" in dialog.inner_text()) == is_sorted
+            hands.write(dialog.get_by_label("File name"), name)
+            dialog.get_by_role("button", name="Export").click()
+            card = page.locator(".card", has_text=re.compile(rf"\b{name}"))
+            card.locator(".badge", has_text="finished").wait_for(timeout=60_000)
+            assert ("a sort orders the rows of pages only" in card.inner_text()) == is_sorted
+            page.go_back()
+            page.locator('[role=row][aria-rowindex="2"] [role=gridcell]:not(.loading)').first.wait_for()
+    plain, in_order = (sorted((folder / name).read_text().splitlines()) for name in names)
+    assert len(plain) == total
+    assert in_order == plain

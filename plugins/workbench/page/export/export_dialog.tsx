@@ -2,7 +2,7 @@
 
 import { useState } from "preact/hooks";
 import type { Query } from "../grid/query.ts";
-import type { Column, Export, ExportAsked, Opened } from "../messages.ts";
+import type { Column, Export, ExportAsked, Opened, SortKey } from "../messages.ts";
 import { go } from "../shell/route.ts";
 import { heardOfExport, remedy, state } from "../shell/store.ts";
 import { Button, ErrorBox } from "../ui/controls.tsx";
@@ -62,9 +62,8 @@ export function ExportDialog({ open, object, query, columns, shown, close }: {
   const usual = `${object.replace(/[^\w.-]+/g, "_")}.${ending}${compress && COMPRESSED[compress]}`;
   const start = async () => {
     setFailed(null);
-    const { sort: _, ...rows } = query;
     const asked: ExportAsked = {
-      ...rows,
+      ...query,
       connection: open.connection,
       object,
       to,
@@ -98,6 +97,12 @@ export function ExportDialog({ open, object, query, columns, shown, close }: {
           ? `The rows that match the filter (${filters} filter ${filters === 1 ? "row" : "rows"}).`
           : "All rows."}
       </p>
+      {query.sort.length > 0 && (
+        <p class="muted">
+          In the order of the server, not sorted by {query.sort.map(inWords).join(", then ")}: a sort orders the rows of
+          pages only.
+        </p>
+      )}
       <label class="field">
         <span>Format</span>
         <select value={format} onChange={(event) => setFormat(event.currentTarget.value as Format)}>
@@ -154,6 +159,10 @@ export function ExportDialog({ open, object, query, columns, shown, close }: {
       {failed !== null && <ErrorBox error={failed} act={(wanted) => void remedy(wanted, () => void start())} />}
     </Dialog>
   );
+}
+
+function inWords({ column, descending }: SortKey): string {
+  return descending ? `${column}, descending` : column;
 }
 
 const COMPUTED = "computed for a page and not stored";
