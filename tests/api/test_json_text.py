@@ -9,7 +9,7 @@ from msgspec import Raw
 from msgspec.json import Decoder
 
 from dragoman_api.cells import Json
-from dragoman_api.json_text import decode, encode
+from dragoman_api.json_text import decode, decode_once, encode, expect_once
 
 
 def test_numbers_keep_their_digits_and_raw_parts_their_bytes() -> None:
@@ -46,3 +46,38 @@ def test_what_stays_raw_is_sound_all_the_same() -> None:
         decode(b'{"a":["\xb2"]}', dict[str, Raw])
     with pytest.raises(ValueError, match="surrogates"):
         decode('"\udce9"', Raw)
+
+
+TWICE = {
+    "beside each other": '{"a":1,"a":1}',
+    "apart, with blanks": '{ "a" : 1 , "b" : "x:y" , "a" : 2 }',
+    "in an object": '{"o":{"p":[{"a":null,"a":{}}]}}',
+    "in an array": '[1,{"a":1,"a":2}]',
+    "one spelled otherwise": '{"a":1,"\\u0061":2}',
+    "beside an escaped colon": '{"a":"\\u003a","a":"\\u003A"}',
+    "empty": '{"":1,"":2}',
+}
+
+
+@pytest.mark.parametrize("text", TWICE.values(), ids=TWICE)
+@pytest.mark.parametrize("kind", [object, Decoder()], ids=["type", "decoder"])
+def test_a_name_that_occurs_twice_in_an_object_is_refused_instead_of_lost(text: str, kind: type | Decoder) -> None:
+    with pytest.raises(ValueError, match=r"'a?' occurs twice"):
+        decode_once(text, kind)
+    with pytest.raises(ValueError, match=r"'a?' occurs twice"):
+        expect_once(text.encode())
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['{"a":{"a":1},"b":{"a":1}}', '[{"a":1},{"a":2}]', '{"A":1,"a":":::"}', '{"a:":"\\u003a"}', "18446744073709551616"],
+)
+def test_names_that_occur_once_in_each_object_are_decoded(text: str) -> None:
+    assert decode_once(text, object) == decode(text, object)
+    assert decode_once(text.encode(), Raw) == Raw(text.encode())
+
+
+def test_members_that_stay_raw_are_compared_by_name_alone() -> None:
+    assert decode_once('{"a":{"b":1,"b":2}}', dict[str, Raw]) == {"a": Raw(b'{"b":1,"b":2}')}
+    with pytest.raises(ValueError, match="'a' occurs twice"):
+        decode_once('{"a":1,"a":2}', dict[str, Raw])

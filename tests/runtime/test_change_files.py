@@ -21,6 +21,12 @@ from dragoman_api.grid import RowKey
 UPDATE = '{"op":"update","object":"books","id":"17","set":{"price":12.5}}'
 
 
+@pytest.mark.parametrize("document", ['{"a":1,"a":2}', '{"o":{"a":1,"a":2}}', '"text"', "no JSON", '{"a":\n1}'])
+def test_a_document_that_a_line_cannot_hold_as_it_is_comes_back_as_its_text(document):
+    change = Insert("b", document=document)
+    assert read_line(write_line(change)) == change
+
+
 @pytest.mark.parametrize(
     ("line", "change"),
     [

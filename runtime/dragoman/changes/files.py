@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 from array import array
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,7 +14,7 @@ from dragoman.spellings import value_of
 from dragoman_api.changes import Delete, Insert, Update
 from dragoman_api.errors import ConfigurationError
 from dragoman_api.grid import RowKey
-from dragoman_api.json_text import decode
+from dragoman_api.json_text import decode, expect_once
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -94,7 +93,7 @@ def read_line(data: bytes) -> RowChange:
     """
     try:
         line = _decoder.decode(data)
-        json.loads(data, object_pairs_hook=_once, parse_int=str, parse_float=str)
+        expect_once(data)
         return _change(line)
     except (ValueError, RecursionError) as error:
         raise ValueError(str(error)) from None
@@ -121,15 +120,6 @@ def _change(line: LINES) -> RowChange:
     )  # fmt: skip
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    members: dict[str, Any] = {}
-    for name, value in pairs:
-        if name in members:
-            raise ValueError(f"{name!r} occurs twice")
-        members[name] = value
-    return members
-
-
 def write_line(change: RowChange) -> bytes:
     """Write one line, with its line break; a document keeps its bytes."""
     line: LINES
@@ -151,11 +141,12 @@ def write_line(change: RowChange) -> bytes:
 
 
 def _fits(document: str) -> bool:
-    """Return whether a document fits a line as it is: JSON on one line, and no JSON string, which would be unpacked."""
+    """Return whether a document fits a line as it is: JSON on one line, which holds no name twice and is no string."""
     if "\n" in document or "\r" in document or document.startswith('"'):
         return False
     try:
         decode(document, Raw)
+        expect_once(document.encode())
     except ValueError:
         return False
     return True

@@ -17,7 +17,7 @@ from msgspec import Raw
 from dragoman.spellings import value_of
 from dragoman_api.cells import Json
 from dragoman_api.columns import Written
-from dragoman_api.json_text import decode
+from dragoman_api.json_text import decode_once
 from dragoman_api.kit.left_out import MEMBERS, OTHERS, LeftOut
 
 if TYPE_CHECKING:
@@ -46,9 +46,9 @@ class MemberPlace(NamedTuple):
 
 
 def object_of(data: bytes) -> Members:
-    """Return the members of a JSON object. Raises ValueError if the text is not one."""
+    """Return the members of a JSON object. Raises ValueError if the text is not one, or holds a name twice."""
     try:
-        return decode(data, _members)
+        return decode_once(data, _members)
     except ValueError as error:
         raise ValueError(f"it is not a JSON object: {error}") from None
 

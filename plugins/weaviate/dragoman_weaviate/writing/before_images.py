@@ -14,7 +14,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from dragoman_api import Delete, Insert, RowKey
-from dragoman_api.json_text import decode, encode
+from dragoman_api.json_text import decode_once, encode
 from dragoman_api.kit.row_changes import NotSentError
 from dragoman_api.wording import failure
 from dragoman_weaviate import stored_objects
@@ -61,9 +61,9 @@ def opened(view: View, document: str) -> Image:
     A collection that has a property called `properties` takes the first form only.
 
     Raises:
-        ValueError: It is not a JSON object.
+        ValueError: It is not a JSON object, or holds a name twice; the server would keep only one of the values.
     """
-    value = decode(document, object)
+    value = decode_once(document, object)
     if not isinstance(value, dict):
         raise ValueError("the document is not a JSON object")  # noqa: TRY004 - a fault of the value
     if _takes_whole(view) and "properties" in value and set(value) <= set(Image.__struct_fields__):

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Raw
 
 from dragoman_api.cells import Json, exact_number, is_cut
-from dragoman_api.json_text import decode, encode
+from dragoman_api.json_text import decode, decode_once, encode
 from dragoman_api.kit import operands
 from dragoman_weaviate.columns.field_types import Family, family_of
 from dragoman_weaviate.grid import filter_values
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from dragoman_weaviate.columns.schema import PropertyBase
 
 _exact = msgspec.json.Decoder(float_hook=exact_number)
+_DIGITS = bytes.maketrans(b"123456789", b"000000000")
+_LONG = b"0" * 16  # no number of fewer digits is rounded
 _misfit = ValueError  # a wrong type is a fault of the value, too
 _WANTED = (
     dict.fromkeys((Family.TEXT, Family.DATE, Family.UUID, Family.BLOB), "a text")
@@ -83,7 +85,7 @@ def vectors(value: object, names: Sequence[str]) -> dict[str, Raw]:
         if not names:
             decode(text, list[float])
             return {"vector": Raw(text.encode())}
-        vectors_by_name = decode(text, dict[str, list[float | list[float]]])
+        vectors_by_name = decode_once(text, dict[str, list[float | list[float]]])
     except ValueError as error:
         if text.lstrip()[:1] == ("[" if names else "{"):
             raise _misfit(misplaced(names, Raw(text.encode()))) from None
@@ -124,11 +126,35 @@ def large_integers(value: Any) -> bool:
     return isinstance(value, int) and abs(value) > filter_values.EXACT
 
 
-def rounded(entry: object, value: object) -> bool:
-    """Return whether a number was entered with more digits than the stored 64-bit float holds."""
-    if not isinstance(value, float) or isinstance(entry, float):
-        return False
-    return Decimal(str(entry).strip()) != Decimal(repr(value))
+def rounded(entry: Any, stored: Any) -> tuple[object, float] | None:
+    """Return the first number that has more digits than the stored 64-bit float holds, and that float; None for none.
+
+    Args:
+        entry: The value as it was entered; arrays and objects may be JSON text.
+        stored: The value that is stored for it.
+    """
+    if isinstance(stored, float):
+        exact = isinstance(entry, float) or Decimal(str(entry).strip()) == Decimal(repr(stored))
+        return None if exact else (entry, stored)
+    if not isinstance(stored, list | dict):
+        return None
+    if isinstance(entry, str):
+        entry = _parsed(str(entry)) if _has_long_number(entry.encode()) else stored
+    if isinstance(stored, list):
+        pairs = [*zip(entry, stored, strict=True)]
+    else:
+        pairs = [(entry.get(name, value), value) for name, value in stored.items()]
+    return next(filter(None, (rounded(*pair) for pair in pairs)), None)
+
+
+def _has_long_number(text: bytes) -> bool:
+    """Return whether a JSON text may hold a number that is rounded; it is much faster than reading all numbers."""
+    return _LONG in text.translate(_DIGITS, b".")
+
+
+def exact_document(document: bytes) -> dict[str, Any]:
+    """Return the properties of a document with all digits if it may hold a number that is rounded, else nothing."""
+    return decode(document, _exact) if _has_long_number(document) else {}
 
 
 def unknown_keys(value: object, properties: Sequence[PropertyBase], before: str = "") -> list[str]:
@@ -162,7 +188,7 @@ def _kind(value: object) -> str:
 
 def _parsed(text: str) -> object:
     try:
-        return decode(text, _exact)
+        return decode_once(text, _exact)
     except ValueError as error:
         raise ValueError(f"it takes JSON, and {text[:80]!r} is not JSON: {error}") from None
 

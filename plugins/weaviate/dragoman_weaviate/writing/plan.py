@@ -181,7 +181,12 @@ class _Planner:
             if is_named is not bool(view.named_vectors):
                 raise NotSentError(f"{member}: {edited_values.misplaced(view.named_vectors, vector)}")
             edited_values.vectors(bytes(vector).decode(), view.named_vectors)
-        self._refuse_unknown(view, decode(bytes(image.properties), object))
+        document = bytes(image.properties)
+        properties = decode(document, object)
+        self._refuse_unknown(view, properties)
+        if isinstance(properties, dict):
+            for name, entry in edited_values.exact_document(document).items():
+                self._note_rounding(name, entry, properties[name])
         return image
 
     def _refuse_unknown(self, view: View, document: object) -> None:
@@ -289,17 +294,19 @@ class _Planner:
             if field is None or field.spec is None or field.edit_reason:
                 raise ValueError("there is no such column" if field is None else field.edit_reason)
             stored = edited_values.edited(field.spec, value)
-            if edited_values.rounded(value, stored):
-                reason = f"'{name}' holds 64-bit floats, so {value} is stored as {stored}"
-                self.draft.note("number-rounded", name, reason)
+            self._note_rounding(name, value, stored)
             return field.prop, stored
 
-        properties = dict(typed(values, edited).values())
-        for name, value in properties.items():
-            if edited_values.large_integers(value):
-                reason = f"'{name}' holds an integer beyond 2^53: the server rounds it"
-                self.draft.note("integer-rounded", name, reason)
-        return properties
+        return dict(typed(values, edited).values())
+
+    def _note_rounding(self, name: str, entry: Any, stored: Any) -> None:
+        """Note a number that the server will not hold as it was entered."""
+        if pair := edited_values.rounded(entry, stored):
+            reason = f"'{name}' holds 64-bit floats, so {pair[0]} is stored as {pair[1]}"
+            self.draft.note("number-rounded", name, reason)
+        if edited_values.large_integers(stored):
+            reason = f"'{name}' holds an integer beyond 2^53: the server rounds it"
+            self.draft.note("integer-rounded", name, reason)
 
     def _view(self, name: str) -> Exchange[View]:
         if name not in self.views:

@@ -108,6 +108,58 @@ def test_an_integer_that_the_server_rounds_is_said_at_every_depth(column: str, v
     assert [each.reason.split("'")[1] for each in made.notes if each.code == "integer-rounded"] == names
 
 
+DOCUMENTS = {
+    "properties": '{"%s":%s}',
+    "a whole row": '{"properties":{"%s":%s},"vector":[1]}',
+}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS.values(), ids=DOCUMENTS)
+@pytest.mark.parametrize(
+    ("column", "value", "codes"),
+    [
+        ("i", "9007199254740993", ["integer-rounded"]),
+        ("i", "-9007199254740993", ["integer-rounded"]),
+        ("i", "9007199254740992", []),
+        ("s", "[1,9007199254740993]", ["integer-rounded"]),
+        ("o", '{"n":[9007199254740993]}', ["integer-rounded"]),
+        ("f", "0.1234567890123456789", ["number-rounded"]),
+        ("f", "0.12345678901234568", []),
+        ("f", "1.000000000000000000", []),
+        ("t", '"9007199254740993"', []),
+    ],
+)
+def test_a_number_of_a_document_that_the_server_rounds_is_said_as_one_of_a_value_is(document, column, value, codes):
+    types = {"i": "int", "s": "int[]", "o": NESTED, "f": "number", "t": "text"}
+    for new_row in (Insert("Book", document=document % (column, value)), Insert("Book", {column: Json(value)})):
+        plan = planned(new_row, types=types)
+        assert plan.refusals == []
+        assert [note.code for note in plan.notes] == codes, new_row
+
+
+@pytest.mark.parametrize(
+    "new_row",
+    [
+        Insert("Book", document='{"t":"a","t":"b"}'),
+        Insert("Book", document='{"o":{"t":"a","t":"b"}}'),
+        Insert("Book", document='{"properties":{"t":"a","t":"b"},"vector":[1]}'),
+        Insert("Book", document='{"properties":{},"properties":{"t":"b"}}'),
+        Insert("Book", {"o": Json('{"t":"a","t":"b"}')}),
+    ],
+)
+def test_a_member_that_occurs_twice_is_refused_because_the_server_keeps_only_the_last(new_row):
+    plan = planned(new_row, types={"t": "text", "o": NESTED})
+    assert plan.planned == []
+    assert "occurs twice" in plan.refusals[0].reason
+
+
+def test_a_vector_whose_name_occurs_twice_is_refused():
+    plan = planned(
+        Insert("Book", {"vector": Json('{"v":[1],"v":[2]}')}), vectorConfig={"v": {"vectorizer": {"none": {}}}}
+    )
+    assert "'v' occurs twice" in plan.refusals[0].reason
+
+
 def test_a_note_is_made_once_for_each_column_and_collection():
     config = {"vectorConfig": {"v": {"vectorizer": {"text2vec-x": {}}}, "w": {"vectorizer": {"none": {}}}}}
     made = planned(
