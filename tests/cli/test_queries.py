@@ -117,7 +117,9 @@ def test_a_saved_query_is_a_page_a_count_an_export_and_a_summary(saved):
         == "id                   price\n2   1180591620717411303424\n1                     12.5\n"
     )
     assert saved("count", "shop", "@dear").out == "2\n"
-    assert [json.loads(line)["id"] for line in saved("export", "shop", "@dear").out.splitlines()] == ["1", "2"]
+    exported = saved("export", "shop", "@dear")
+    assert [json.loads(line)["id"] for line in exported.out.splitlines()] == ["1", "2"]
+    assert "a sort orders the rows of pages only" in exported.err
     assert "note" not in saved("page", "shop", "@dear").err
 
 
