@@ -17,8 +17,8 @@ sys.path[:0] = [str(ROOT / "plugins" / name) for name in ("api", "elasticsearch"
 
 from dragoman_api.console import Completion, CompletionRequest
 from dragoman_elasticsearch.columns import mapping
-from dragoman_elasticsearch.console import completion as elasticsearch
-from dragoman_weaviate.console import completion as weaviate
+from dragoman_elasticsearch.console import text as elasticsearch
+from dragoman_weaviate.console import text as weaviate
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,8 +14,8 @@ ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT / "plugins" / name) for name in ("api", "elasticsearch", "weaviate")]
 
 from dragoman_api.kit.console_text import rest_requests
-from dragoman_elasticsearch.console.parser import parse as elasticsearch
-from dragoman_weaviate.console.parser import parse as weaviate
+from dragoman_elasticsearch.console.text import parse as elasticsearch
+from dragoman_weaviate.console.text import parse as weaviate
 
 if TYPE_CHECKING:
     from collections.abc import Callable

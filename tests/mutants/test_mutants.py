@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FAST = (
-    "dragoman_elasticsearch.console.parser",
-    "dragoman_elasticsearch.read_or_write",
+    "dragoman_elasticsearch.console.text",
+    "dragoman_elasticsearch.http_requests",
     "dragoman_registry.client.lockfile",
-    "dragoman_weaviate.console.parser",
-    "dragoman_weaviate.read_or_write",
+    "dragoman_weaviate.console.text",
+    "dragoman_weaviate.http_requests",
 )
 """Modules whose tests take a second or two."""
 

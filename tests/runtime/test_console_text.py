@@ -13,8 +13,8 @@ from dragoman.console.variables import fill
 from dragoman_api.changes import HttpRequest
 from dragoman_api.console import Answer, AnswerKind, ConsoleRequest
 from dragoman_api.errors import ConfigurationError, ConsoleSyntaxError
-from dragoman_elasticsearch.console.parser import parse as elasticsearch
-from dragoman_weaviate.console.parser import parse as weaviate
+from dragoman_elasticsearch.console.text import parse as elasticsearch
+from dragoman_weaviate.console.text import parse as weaviate
 
 VALUES = {"a": "x", "quote": 'say "so"\nnow', "n": "5", "o": '{"k":"v"}'}
 

@@ -46,9 +46,9 @@ from dragoman_api.kit import retries
 from dragoman_api.kit.exchanges import carry_out, read_together, send_all
 from dragoman_api.kit.views import ReadOnce, Views
 
-from . import connect, error_answers, objects, read_or_write, search
-from .columns.looks import Look
-from .grid import filters, pages, time_ranges
+from . import connect, error_answers, http_requests, objects, search
+from .columns.field_types import Look
+from .grid import filters, pages
 from .grid.deep_pages import Pager
 
 if TYPE_CHECKING:
@@ -63,10 +63,9 @@ if TYPE_CHECKING:
     from dragoman_api.replies import Reply
     from dragoman_api.summaries import ColumnSummary, SummaryRequest
 
+    from .columns.field_types import Sample
     from .columns.grid_columns import View
-    from .columns.looks import Sample
-    from .exporting import slices
-    from .exporting.export import ExportReader
+    from .exporting.export import ExportReader, Slice, SlicePage
     from .http_requests import Exchange
 
 T = TypeVar("T")
@@ -145,11 +144,9 @@ class Driver:
 
     async def _take_sample(self, revision_and_name: str) -> Sample | None:
         """Look at stored rows, once for each mapping that a filter depends on; a busy server is spared."""
-        from .grid import stored_sample
-
         view = self._views.known(revision_and_name.partition(" ")[2])
-        exchange = stored_sample.take_sample(view)
-        return await self._run(exchange, budget=_LOOK_SECONDS, pauses=(), limit=stored_sample.LIMIT)
+        exchange = filters.take_sample(view)
+        return await self._run(exchange, budget=_LOOK_SECONDS, pauses=(), limit=filters.SAMPLE_BYTES)
 
     @hookimpl
     async def fetch_page(self, request: PageRequest) -> Page:
@@ -185,7 +182,7 @@ class Driver:
             return await self._run(search.count(request.object, query))
 
         async def work(view: View) -> int:
-            return await self._run(search.count(request.object, time_ranges.within(query, request.time, view)))
+            return await self._run(search.count(request.object, filters.within(query, request.time, view)))
 
         return await self._views.use(request.object, work, given=request.filter)
 
@@ -196,7 +193,7 @@ class Driver:
         query, _ = pages.filter_query(request.object, request.filter)
 
         async def work(view: View) -> ColumnSummary:
-            timed = time_ranges.within(query, request.time, view)
+            timed = filters.within(query, request.time, view)
             exchange = summaries.summarize(request, view, self._features, query=timed, preference=self._preference)
             return await self._run(exchange)
 
@@ -211,7 +208,7 @@ class Driver:
                 query = await self._page_query(read, view)
                 return [self._features.complete(query.request_by_offset())]
             matching, _ = pages.filter_query(read.object, read.filter)
-            return [next(search.count(read.object, time_ranges.within(matching, read.time, view)))]
+            return [next(search.count(read.object, filters.within(matching, read.time, view)))]
 
         return await self._views.use(read.object, work, given=read.filter)
 
@@ -222,7 +219,7 @@ class Driver:
         from .writing.plan import described, plan_changes
 
         if request.new is not None:
-            from .writing.new_index import plan_index
+            from .writing.plan import plan_index
 
             return plan_index(request.new)
         names = described(request)
@@ -246,7 +243,7 @@ class Driver:
 
     @hookimpl
     async def parse_console(self, text: ConsoleText) -> list[ConsoleRequest]:
-        from .console.parser import parse
+        from .console.text import parse
 
         return parse(text.text)
 
@@ -258,9 +255,9 @@ class Driver:
 
     @hookimpl
     async def complete_console(self, request: CompletionRequest) -> Completion:
-        from .console import completion
+        from .console.text import ask
 
-        place = completion.ask(request)
+        place = ask(request)
         names = await self._names.get("") if place.names else None
         return place.complete(names or [], await self._view_of(place.target) if place.target else None)
 
@@ -339,7 +336,7 @@ class Driver:
         query, _ = pages.filter_query(request.object, request.filter)
         if request.filter is None and request.time is None:
             return query
-        return time_ranges.within(query, request.time, await self._views.check(request.object, request.filter))
+        return filters.within(query, request.time, await self._views.check(request.object, request.filter))
 
     async def _open_share(self, export: ExportReader) -> AsyncGenerator[ExportPart, None]:
         """Open the reader of a share, from a busy server after a pause; yield a part without rows for each."""
@@ -356,14 +353,14 @@ class Driver:
             else:
                 return
 
-    async def _read_slice(self, export_slice: slices.Slice) -> AsyncGenerator[slices.SlicePage, None]:
-        from .exporting import slices
+    async def _read_slice(self, export_slice: Slice) -> AsyncGenerator[SlicePage, None]:
+        from .exporting.export import LIMIT, SlicePage
 
         while export_slice.mark is not True:
-            page = await self._run(export_slice.page(), pauses=(), limit=slices.LIMIT)
+            page = await self._run(export_slice.page(), pauses=(), limit=LIMIT)
             if isinstance(page, float | int):
                 if export_slice.turned_away:
-                    yield slices.SlicePage(export_slice.number, (), export_slice.mark, turned_away=True)
+                    yield SlicePage(export_slice.number, (), export_slice.mark, turned_away=True)
                 await anyio.sleep(retries.jittered(page))
             else:
                 yield page
@@ -449,7 +446,7 @@ class Driver:
         """Send one request; retry a read after a pause if the server is busy."""
         # Fetching a scroll's page moves the scroll: a retry would skip rows.
         scrolls = request.path.startswith("/_search/scroll")
-        read = not (scrolls or read_or_write.may_write(request.method, request.path))
+        read = not (scrolls or http_requests.may_write(request.method, request.path))
         after = error_answers.retry_after
         features = self._features
         reply = await retries.send(self._http, features.complete(request), after, read=read, **options)

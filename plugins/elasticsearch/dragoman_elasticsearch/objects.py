@@ -17,8 +17,7 @@ from dragoman_api.json_text import encode
 from . import error_answers
 from .columns import mapping
 from .http_requests import NDJSON, Exchange, get, post, segment, target, whole_documents
-from .search import SearchAnswer, documents
-from .search_hits import Hit, StoredHit
+from .search import Hit, SearchAnswer, StoredHit, documents
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -1,28 +1,64 @@
-"""Search requests and answers, shared by the grid, deep pages and exports."""
+"""Searches: requests and answers, their hits, and the contexts that the server keeps open between requests.
+
+Stored documents come as they were sent, comments and byte order marks included.
+"""
 
 from __future__ import annotations
 
 import re
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
 import msgspec
 from msgspec import Raw
 from msgspec.json import Decoder
 
-from dragoman_api import Note
+from dragoman_api import HttpRequest, Note, RowKey
 from dragoman_api.cells import has_signed_zero, widened
 from dragoman_api.errors import QueryError
+from dragoman_api.json_text import encode
 from dragoman_api.replies import PROXY_HINT
 
 from . import error_answers
-from .comments import uncommented
-from .http_requests import Exchange, post, raw, target, whole_documents
-from .read_or_write import moves_on
-from .search_hits import Count, DecodedHit
+from .http_requests import Exchange, moves_on, post, raw, target, whole_documents
 
-if TYPE_CHECKING:
-    from dragoman_api import HttpRequest
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+"""A count or a sequence number; anything else in an answer is invalid."""
+
+
+class Hit(msgspec.Struct, frozen=True):
+    """A row of an answer without its document; sort values stay bytes, to be sent back unchanged."""
+
+    index: str = msgspec.field(name="_index", default="")
+    id: str = msgspec.field(name="_id", default="")
+    score: float | None = msgspec.field(name="_score", default=None)
+    seq_no: Count | None = msgspec.field(name="_seq_no", default=None)
+    primary_term: Count | None = msgspec.field(name="_primary_term", default=None)
+    routing: str | None = msgspec.field(name="_routing", default=None)
+    ignored: tuple[str, ...] = msgspec.field(name="_ignored", default=())
+    fields: dict[str, list[Any]] = {}
+    sort: tuple[Raw, ...] = ()
+
+    @property
+    def key(self) -> RowKey:
+        """The row's address, with the guard that protects a change of it."""
+        guard: dict[str, int | str] = {}
+        if self.seq_no is not None and self.primary_term is not None:
+            guard = {"seq_no": self.seq_no, "primary_term": self.primary_term}
+        return RowKey(self.index, self.id, self.routing, guard)
+
+
+class DecodedHit(Hit, frozen=True):
+    """A row with its document decoded; floats are Raw, to keep their digits."""
+
+    source: dict[str, Any] | None = msgspec.field(name="_source", default=None)
+
+
+class StoredHit(Hit, frozen=True):
+    """A row with its document as bytes; empty if the index keeps none."""
+
+    source: Raw = msgspec.field(name="_source", default=Raw())
+
 
 T = TypeVar("T")
 H = TypeVar("H")
@@ -237,3 +273,85 @@ def count(name: str, query: Raw) -> Exchange[int]:
     if answer.shards.failed:
         raise QueryError(f"{answer.shards.failed} of {answer.shards.total} shards failed: the count is too low")
     return answer.count
+
+
+class _Opened(msgspec.Struct, frozen=True):
+    id: str
+
+
+def open_context(name: str, *, keep_alive: str, preference: str = "") -> Exchange[str]:
+    """Open a point in time and return its id; ids grow with the shards, so they go into bodies only.
+
+    Args:
+        name: The object's name.
+        keep_alive: How long the server keeps the unused context; each request renews it.
+        preference: The name for the choice of shards.
+    """
+    parameter = f"&preference={preference}" if preference else ""
+    reply = yield HttpRequest("POST", f"/{target(name)}/_pit?keep_alive={keep_alive}{parameter}")
+    return error_answers.decode(reply, _Opened).id
+
+
+def close_context(pit: str) -> HttpRequest:
+    """Free a point in time."""
+    return HttpRequest("DELETE", "/_pit", encode({"id": pit}))
+
+
+def close_scroll(scroll: str) -> HttpRequest:
+    """Free a scroll."""
+    return HttpRequest("DELETE", "/_search/scroll", encode({"scroll_id": [scroll]}))
+
+
+# Possessive, and an unclosed comment reaches to the end: no byte is scanned twice.
+_TOKEN = re.compile(
+    rb'((?:[^"/{}\[\]\xef]++|"(?:[^"\\]++|\\.)*+")++)|([{\[])|([}\]])|(/\*.*?(?:\*/|\Z)|//[^\r\n]*+|\xef\xbb\xbf)|.',
+    re.DOTALL,
+)
+# What the server writes after a document, if more than closing brackets.
+_BEHIND = re.compile(rb',"(?:fields|highlight|ignored_field_values|matched_queries|sort)":|\},\{"_index":"')
+_SOURCE = b'"_source":'
+
+
+class Uncommented(msgspec.Struct, frozen=True):
+    """An answer without comments.
+
+    Attributes:
+        body: The answer with a blank for each byte of a comment or mark: all others keep their places.
+        rows: The documents that held one, by their number in the answer.
+        certain: No comment runs into the server's own text. The server puts nothing between a document and what
+            follows it, so the end of such a comment is a guess: a comment may hold the text of a row.
+    """
+
+    body: bytes
+    rows: frozenset[int]
+    certain: bool
+
+
+def uncommented(answer: bytes) -> Uncommented:
+    """Remove the comments outside of strings from an answer that holds documents."""
+    body, rows, certain = bytearray(answer), set[int](), True
+    depth, around, count = 0, -1, 0  # around: the depth of what holds the current document, -1 between two
+    at, end, before = 0, len(answer), b""
+    while token := _TOKEN.match(answer, at):
+        run, opening, closing, comment = token.groups()
+        begin, at = token.span()
+        if run:
+            before = run.rstrip()
+        elif opening:
+            if around < 0 and before.endswith(_SOURCE):
+                around, count = depth, count + 1
+            depth, before = depth + 1, b""
+        elif closing:
+            depth, before = depth - 1, b""
+            around = -1 if depth == around else around
+        elif comment:
+            rows.add(count if around < 0 and before.endswith(_SOURCE) else count - 1)
+            if around < 0 and comment.startswith(b"//"):
+                seam = _BEHIND.search(answer, begin, at)
+                behind = seam.start() if seam else end - depth
+                if behind < at:
+                    at, certain = max(behind, begin), False
+            body[begin:at] = b" " * (at - begin)
+            if at == begin:
+                break
+    return Uncommented(bytes(body), frozenset(rows), certain)

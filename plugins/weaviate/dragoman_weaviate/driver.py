@@ -44,7 +44,7 @@ from dragoman_api.kit import retries
 from dragoman_api.kit.exchanges import carry_out, read_together, send_all
 from dragoman_api.kit.views import ReadOnce, Views
 
-from . import connect, error_answers, objects, read_or_write
+from . import connect, error_answers, http_requests, objects
 from .grid import filters, pages
 
 if TYPE_CHECKING:
@@ -115,11 +115,9 @@ class Driver:
 
     async def _take_sample(self, revision_and_name: str) -> Sample | None:
         """Look at stored objects, once for each definition that a filter depends on; a busy server is spared."""
-        from .grid import stored_sample
-
         view = self._views.known(revision_and_name.partition(" ")[2])
-        exchange = stored_sample.take_sample(view)
-        return await self._run(exchange, budget=_LOOK_SECONDS, pauses=(), limit=stored_sample.LIMIT)
+        exchange = filters.take_sample(view)
+        return await self._run(exchange, budget=_LOOK_SECONDS, pauses=(), limit=filters.SAMPLE_BYTES)
 
     @hookimpl
     async def fetch_page(self, request: PageRequest) -> Page:
@@ -161,7 +159,7 @@ class Driver:
         from .writing.plan import plan_changes
 
         if request.new is not None:
-            from .writing.new_collection import plan_collection
+            from .writing.plan import plan_collection
 
             return plan_collection(request.new)
         by_query = self._profile.options.get("delete_route") == "query"
@@ -182,7 +180,7 @@ class Driver:
 
     @hookimpl
     async def parse_console(self, text: ConsoleText) -> list[ConsoleRequest]:
-        from .console.parser import parse
+        from .console.text import parse
 
         return parse(text.text)
 
@@ -194,9 +192,9 @@ class Driver:
 
     @hookimpl
     async def complete_console(self, request: CompletionRequest) -> Completion:
-        from .console import completion
+        from .console.text import complete
 
-        return completion.complete(request, await self._schemas.get("") or {})
+        return complete(request, await self._schemas.get("") or {})
 
     # exports
 
@@ -216,15 +214,14 @@ class Driver:
 
     @hookimpl
     async def split_export(self, request: SplitRequest) -> ExportSplit:
-        from .exporting import shares
-        from .exporting.export import ExportReader
+        from .exporting.export import ExportReader, split_rows
 
         export_request = request.export
         export = ExportReader(export_request, await self._views.check(export_request.object, export_request.filter))
         async with self._naming_tenants(export_request, export.view):
             await self._run(export.count())
             await self._run(export.look_for_vectors())
-        return shares.split(request, export.total, export.notes)
+        return split_rows(request, export.total, export.notes)
 
     async def _read_range(self, export: ExportReader, span: IdRange) -> AsyncGenerator[Piece, None]:
         """Fetch the pages of a range, from a busy server after a pause."""
@@ -286,5 +283,5 @@ class Driver:
 
     async def _send(self, request: HttpRequest, **options: Any) -> Reply:
         """Send one request; retry a read after a pause if the server is busy."""
-        read = not read_or_write.may_write(request)
+        read = not http_requests.may_write(request)
         return await retries.send(self._http, request, error_answers.retry_after, read=read, **options)

@@ -10,7 +10,7 @@ Three rules keep pages from being wrong without an error (W21); all three are ke
    number of its own, which is the same for each page. Several shards each give their first rows by that number, and are
    merged by id, so pages overlap. Replicas number their objects each for itself, in the order in which writes reach
    them, and any of them may answer, so without `_id` two pages could come from two orders. An id is the same on all.
-   `grid.id_windows` keeps the server from sorting all that match.
+   `grid.pages` keeps the server from sorting all that match.
 3. Every sorted property is selected, since shards are merged by what is selected.
 """
 

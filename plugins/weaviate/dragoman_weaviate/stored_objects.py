@@ -1,4 +1,4 @@
-"""Stored objects, in one form whether they came by REST or by GraphQL."""
+"""Stored objects, in one form whether they came by REST or by GraphQL, and their cells."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from uuid import UUID
 import msgspec
 from msgspec import Raw
 
-from dragoman_api import RowKey
+from dragoman_api import Cell, Json, RowKey
 from dragoman_api.errors import ObjectNotFoundError, QueryError
 from dragoman_api.json_text import encode
 from dragoman_api.remedies import Remedy, RemedyKind
@@ -21,12 +21,11 @@ from .columns.schema import Count
 from .http_requests import Exchange, ask, get, object_path
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from dragoman_api.replies import Reply
 
     from .columns.grid_columns import View
-
 
 T = TypeVar("T")
 
@@ -331,3 +330,31 @@ def _unsettled(items: list[StoredObject], suspects: Suspects, view: View, tenant
     reply = yield from ask(graphql.search(view, fields=(), where=where, limit=len(candidates), tenant=tenant))
     matching_ids = {row["_additional"]["id"] for row in graphql.objects(reply, view)}
     return [at for at in suspects if at not in candidates or items[at].id in matching_ids]
+
+
+_PLAIN = (str, int, bool, type(None))
+
+
+def cell(value: Any, *, structured: bool = False) -> Cell:
+    """Return the cell of a value; arrays and objects become whole JSON (W11)."""
+    if structured or isinstance(value, (dict, list)):
+        return Json(encode(value)) if value is not None else None
+    return float(bytes(value)) if isinstance(value, Raw) else value
+
+
+def cells(items: Sequence[StoredObject], fields: Sequence[Field]) -> list[list[Cell]]:
+    """Return one cell per row and column; None if an object has no value."""
+    if not fields:
+        return [[] for _ in items]
+    properties = [item.properties or {} for item in items]
+    columns = [_column(items, properties, field) for field in fields]
+    return [*map(list, zip(*columns, strict=True))]
+
+
+def _column(items: Sequence[StoredObject], properties: Sequence[dict[str, Any]], field: Field) -> list[Cell]:
+    """Return the cells of one column; a page has hundreds of rows of few columns."""
+    if field.family in (Family.ID, Family.VECTOR):
+        structured = field.family is Family.VECTOR
+        return [cell(item.value(field), structured=structured) for item in items]
+    values = [members.get(field.prop) for members in properties]
+    return [value if value.__class__ in _PLAIN else cell(value) for value in values]

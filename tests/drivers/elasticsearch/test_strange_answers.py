@@ -19,12 +19,11 @@ from dragoman_api.cells import widened
 from dragoman_api.grid import MAX_ROWS
 from dragoman_elasticsearch import connect, error_answers, objects, search
 from dragoman_elasticsearch.columns.mapping import FieldCaps, IndexMapping, read
-from dragoman_elasticsearch.comments import uncommented
 from dragoman_elasticsearch.console import answers
-from dragoman_elasticsearch.console.parser import parse
-from dragoman_elasticsearch.exporting import slices
+from dragoman_elasticsearch.console.text import parse
+from dragoman_elasticsearch.exporting import export
 from dragoman_elasticsearch.grid import deep_pages, pages
-from dragoman_elasticsearch.search import MATCH_ALL
+from dragoman_elasticsearch.search import MATCH_ALL, uncommented
 from dragoman_elasticsearch.writing import requests
 from dragoman_elasticsearch.writing.apply import Sender
 from dragoman_elasticsearch.writing.plan import plan_changes
@@ -292,9 +291,9 @@ def test_a_walk_that_does_not_move_ends(wording: Wording) -> None:
 # exports
 
 
-def export_slice(mark: Any = False) -> slices.Slice:
-    source = slices.ExportQuery("books", MATCH_ALL, slices.DOCUMENTS, "120s", pit="x", size=2)
-    return slices.Slice(source, 0, 1, mark)
+def export_slice(mark: Any = False) -> export.Slice:
+    source = export.ExportQuery("books", MATCH_ALL, export.DOCUMENTS, "120s", pit="x", size=2)
+    return export.Slice(source, 0, 1, mark)
 
 
 @pytest.mark.parametrize("mark", [(5, 1), (5, 2), (6, 0)])

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from dragoman.console import expectations, variables
 from dragoman_api import Answer, AnswerKind, HttpRequest
 from dragoman_api.errors import ConfigurationError, ConsoleSyntaxError
-from dragoman_elasticsearch.console import parser as elasticsearch
-from dragoman_weaviate.console import parser as weaviate
+from dragoman_elasticsearch.console import text as elasticsearch
+from dragoman_weaviate.console import text as weaviate
 
 from ..grammar import RAW, SECTION, json_of, pasted, split
 from ..target import Bounds, Broken, Target
@@ -129,10 +129,10 @@ _ANSWER = {
 
 _MEANT = (ConfigurationError, ConsoleSyntaxError)
 TARGETS = (
-    Target(name="console-elasticsearch", parses="dragoman_elasticsearch.console.parser:parse",
+    Target(name="console-elasticsearch", parses="dragoman_elasticsearch.console.text:parse",
     make=_parser(elasticsearch.parse),
            grammar=lambda: st.one_of(pasted(_TEXT, glue=("\n", "\n", " ", "")), _requests()), allowed=_MEANT),
-    Target(name="console-weaviate", parses="dragoman_weaviate.console.parser:parse", make=_parser(weaviate.parse),
+    Target(name="console-weaviate", parses="dragoman_weaviate.console.text:parse", make=_parser(weaviate.parse),
            grammar=lambda: pasted(_GRAPHQL, glue=("\n", "\n", " ", "")), allowed=_MEANT),
     Target(name="variables", parses="dragoman.console.variables:fill", make=_variables, allowed=_MEANT,
            grammar=lambda: st.tuples(pasted((*_TEXT[:30], "${y}", "${", "}")), pasted(_TEXT,

@@ -19,8 +19,7 @@ from dragoman_api.kit.operands import period
 from dragoman_elasticsearch.connect import Features
 
 from . import dates
-from .field_types import BOUNDS, EQUAL, Family, Field, Gap
-from .looks import PRECISION, Look, has_decimals, is_empty, is_long
+from .field_types import BOUNDS, EQUAL, PRECISION, Family, Field, Gap, Look, has_decimals, is_empty, is_long
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -12,6 +12,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from dragoman_api import Note
+from dragoman_api import Operator as Op
 from dragoman_api.columns import MAX_DIMENSIONS
 from dragoman_api.errors import ObjectNotFoundError
 from dragoman_api.remedies import Remedy, RemedyKind
@@ -20,7 +21,6 @@ from dragoman_elasticsearch import error_answers
 from . import exactness
 from .field_types import DATE_FORMAT, Family, Field, family_of
 from .grid_columns import View, column
-from .time_column import time_column
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -418,3 +418,30 @@ def _rebuilt(types: dict[str, str]) -> dict[str, Any]:
         under = "properties" if nodes[parent].get("type", "object") in _ANY else "fields"
         nodes[parent].setdefault(under, {})[key] = nodes[name] = spec
     return root
+
+
+_NAMES = ("@timestamp", "timestamp")  # the first is the one of every data stream
+_ISO = ("strict_date_optional_time", "date_optional_time")
+_HARMLESS = {"date", "format"}  # a range has a format of its own, and bounds as fine as the column
+
+
+def time_column(fields: Mapping[str, Field], *, stream: bool) -> str:
+    """Return the name of the time column; empty if there is none, or one of two.
+
+    Args:
+        fields: All fields, by column name.
+        stream: All indices belong to data streams.
+    """
+    candidates = _NAMES[:1] if stream else _NAMES
+    names = [name for name in candidates if name in fields and fields[name].family is Family.DATE]
+    return names[0] if len(names) == 1 and _exact(fields[names[0]]) else ""
+
+
+def _exact(field: Field) -> bool:
+    """Return whether a range of instants finds exactly the rows whose stored values lie in it."""
+    if field.alias or field.computed or field.conflict or Op.BETWEEN not in field.support[0]:
+        return False
+    harmless = _HARMLESS
+    if {*field.types} == {"date"} and all(name.startswith(_ISO) for name in field.formats):
+        harmless = harmless | {"ignore_malformed"}  # a full instant is never malformed there
+    return {gap.name for gap in field.gaps} <= harmless

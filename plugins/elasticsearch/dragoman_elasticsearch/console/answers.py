@@ -17,11 +17,10 @@ from dragoman_api.columns import MAX_COLUMNS
 from dragoman_api.grid import MAX_ROWS
 from dragoman_api.json_text import decode, indented
 from dragoman_api.kit.outcomes import unknown_note
-from dragoman_elasticsearch import error_answers, read_or_write
-from dragoman_elasticsearch.comments import uncommented
+from dragoman_elasticsearch import error_answers, http_requests
 from dragoman_elasticsearch.console import aggregations
 from dragoman_elasticsearch.grid.cells import parse, show
-from dragoman_elasticsearch.search import Shards, Total
+from dragoman_elasticsearch.search import Shards, Total, uncommented
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -100,7 +99,7 @@ def _readable(request: HttpRequest, reply: Reply) -> Exchange[tuple[Reply, list[
     bare = uncommented(reply.body)
     if bare.certain and _formatted(bare.body):
         return _Part(bare.body, reply.status, reply.headers), [Note(code="answer-rewritten", reason=reason)]
-    if read_or_write.moves_on(request.path):
+    if http_requests.moves_on(request.path):
         return reply, []
     # If asked to filter its answer, the server rewrites it.
     path = f"{request.path}{'&' if '?' in request.path else '?'}filter_path=*"
@@ -154,7 +153,7 @@ def _read(console_request: ConsoleRequest, reply: Reply, text: str, notes: list[
         body = decode(reply.body, _body)
     except ValueError:  # another shape of answer
         return plain
-    if body.responses and "_msearch" in read_or_write.segments(request.path):
+    if body.responses and "_msearch" in http_requests.segments(request.path):
         return _several(console_request, plain, body.responses, notes)
     if reply.status < 300:
         plain = msgspec.structs.replace(plain, failed=_hidden(body, reply))

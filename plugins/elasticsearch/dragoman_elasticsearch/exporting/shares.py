@@ -14,16 +14,15 @@ from dragoman_api.exports import NO_SNAPSHOT, ExportPart, ExportSplit
 from dragoman_api.kit import cursors
 from dragoman_elasticsearch import error_answers
 from dragoman_elasticsearch.http_requests import Exchange, post, raw
-from dragoman_elasticsearch.search_contexts import close_context
+from dragoman_elasticsearch.search import close_context
 
-from .export import ExportReader
-from .slices import Slice
+from .export import ExportReader, Slice
 
 if TYPE_CHECKING:
     from dragoman_api import ExportRequest, HttpRequest
     from dragoman_api.exports import SnapshotHold, SplitRequest
 
-    from .slices import SlicePage
+    from .export import SlicePage
 
 _SCROLLED = (
     "this server has no points in time that an export can use: it is one part, which scrolls, and a part read again "

@@ -19,7 +19,7 @@ from dragoman_elasticsearch.columns.field_types import DATE_FORMAT, SPECIAL, Fam
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from dragoman_elasticsearch.search_hits import DecodedHit
+    from dragoman_elasticsearch.search import DecodedHit
 
 _encoder = msgspec.json.Encoder()
 _floats = msgspec.json.Decoder(list[float])

@@ -1,24 +1,167 @@
-"""Turns one filter row into a clause, according to its operator and the type of its field (E34)."""
+"""Turns one filter row into a clause: its value is typed for the field, or refused with a reason (E34)."""
 
 from __future__ import annotations
 
+import ipaddress
+import re
+from decimal import Decimal
+from math import isfinite
 from typing import TYPE_CHECKING
 
 from dragoman_api import Filter
 from dragoman_api import Operator as Op
 from dragoman_api.columns import EMPTINESS, NULLS, ORDER, PATTERNS, PLACES
 from dragoman_api.kit import operands
+from dragoman_api.kit.operands import Period, period
 from dragoman_elasticsearch.columns import dates, exactness
-from dragoman_elasticsearch.columns.field_types import Family, Field
-
-from . import filter_values
+from dragoman_elasticsearch.columns.field_types import BOUNDS, DATE_FORMAT, Family, Field
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any
 
     from dragoman_elasticsearch.columns.exactness import Differences
-    from dragoman_elasticsearch.columns.looks import Look
+    from dragoman_elasticsearch.columns.field_types import Look
     from dragoman_elasticsearch.connect import Features
+
+Scalar = bool | int | float | str | Decimal
+MAX_TERMS = 65_536
+"""Values of one `terms` query at most: the default of `index.max_terms_count`."""
+
+_MONTH = re.compile(r"\d{4}(-\d{2})?")
+_YEAR = re.compile(r"\w*optional_time\w*|(strict_)?year(_month)?|(yyyy|uuuu)(-MM)?")
+_NO_YEAR = re.compile(r"epoch_\w+|[YxHhKkmsSdDMLEewWF]{4}")  # formats that take four digits for something else
+_NO_MONTH = re.compile(r"(?!(yyyy|uuuu)-MM)[a-zA-Z]{4}-[a-zA-Z]{2}")
+_LAST_NANOS = Decimal("9223372036.854775807")  # seconds
+_DOUBLE = Decimal("1.7976931348623157e308")
+_FLOATS = {"half_float": Decimal(65504), "float": Decimal("3.4028235e38")}  # as Java prints the greatest
+
+
+def typed(field: Field, value: object, *, pattern: bool = False) -> Scalar:
+    """Convert one value to what the server compares with the column.
+
+    Args:
+        field: The column.
+        value: The value as entered.
+        pattern: The value is a part of a string.
+
+    Raises:
+        ValueError: The value does not fit the column; the message says why.
+    """
+    value = operands.single(value)
+    if isinstance(value, float) and not isfinite(value):
+        raise ValueError(f"{value} is not a value of a document")
+    if field.family is Family.NUMBER:
+        return _number(value, field.types)
+    if field.family is Family.BOOLEAN:
+        return operands.boolean(value)
+    text = operands.text(value)
+    if not text and (pattern or (field.family not in (Family.KEYWORD, Family.KEYED) and not field.keyword)):
+        raise ValueError("an empty value matches nothing here")
+    if field.family is Family.DATE and not pattern:
+        _check_date(text, field)
+    return _address(text) if field.family is Family.IP else text
+
+
+def _check_date(text: str, field: Field) -> None:
+    """Refuse a date that is no ISO date and that no format of the column reads.
+
+    Date maths (`now-1d`, `2024-01-01||/M`) is the server's.
+    """
+    if (span := period(text)) is not None:
+        _check_nanos(span, field)
+        return
+    anchor = text.partition("||")[0]
+    if field.formats_known and not anchor.startswith("now") and not dates.is_iso(anchor):
+        dates.check(anchor, field.formats)
+
+
+def _check_nanos(span: Period, field: Field) -> None:
+    if "date_nanos" not in field.types:
+        return
+    for bound in span:
+        if not 0 <= operands.instant(bound) <= _LAST_NANOS:
+            raise ValueError(f"{bound} is out of range: a date_nanos holds 1970 to 2262")
+
+
+def _number(value: object, types: Iterable[str]) -> int | Decimal:
+    exact = operands.decimal(value)
+    for kind in types:
+        greatest = _FLOATS.get(kind, _DOUBLE)
+        low, high = BOUNDS.get(kind) or (-greatest, greatest)
+        if not low <= exact <= high:
+            raise ValueError(f"{value} is out of range for a field of type {kind}")
+    return exact
+
+
+def _address(text: str) -> str:
+    try:
+        ipaddress.ip_network(text, strict=False)
+    except ValueError:
+        raise ValueError(f"{text!r} is not an IP address") from None
+    return text
+
+
+def period_in(field: Field, value: Scalar) -> Period | None:
+    """Return the period that a date names, with bounds in `iso_format`; None for one instant, or a day in any format.
+
+    `term` would take a month or a year for its first day, knows no periods, and rounds date maths to milliseconds.
+    """
+    if field.family is not Family.DATE:
+        return None
+    text = str(value)
+    if _is_named_month(field, value):
+        return _month(text) if own_format(field, value) is None else None
+    if own_format(field, text.partition("||")[0]) is not None:
+        return None
+    return dates.period_of(text)
+
+
+def _is_named_month(field: Field, value: Scalar) -> bool:
+    return field.family is Family.DATE and _MONTH.fullmatch(str(value)) is not None
+
+
+def is_foreign(field: Field, value: Scalar) -> bool:
+    """Return whether a date is written in ISO, though no format of the column is: the request must name the format."""
+    if period_in(field, value) is not None:
+        return False
+    anchor = str(value).partition("||")[0]
+    if field.family is not Family.DATE or not field.formats_known or _is_named_month(field, anchor):
+        return False
+    return dates.is_iso(anchor) and not dates.may_read(anchor, field.formats)
+
+
+def own_format(field: Field, value: Scalar) -> str | None:
+    """Return the format in which a month or a year means something else in every index: seconds, an hour, a week."""
+    if not _is_named_month(field, value):
+        return None
+    other = _NO_MONTH if "-" in str(value) else _NO_YEAR
+    firsts = [
+        next((name for name in formats.split("||") if _YEAR.fullmatch(name) or other.fullmatch(name)), "")
+        for formats in field.formats
+    ]
+    return firsts[0] if all(map(other.fullmatch, firsts)) else None
+
+
+def _month(text: str) -> Period:
+    unit = "M" if "-" in text else "y"
+    return Period(f"{text}||/{unit}", f"{text}||+1{unit}/{unit}")
+
+
+def iso_format(field: Field) -> str:
+    """Return the format of a range with an ISO date in it; its other bound may be in the field's own format."""
+    names = "||".join([DATE_FORMAT.split("||", maxsplit=1)[0], *field.formats]).split("||")
+    return "||".join(dict.fromkeys(names))
+
+
+def escape(text: str) -> str:
+    r"""Escape the special characters of a wildcard pattern.
+
+    >>> print(escape("50%*?"))
+    50%\*\?
+    """
+    return re.sub(r"([\\*?])", r"\\\1", text)
+
 
 Clause = dict[str, "Any"]
 
@@ -70,17 +213,17 @@ def clause(
     return _equal(values, row, field, features, notes)
 
 
-def _values(row: Filter, field: Field) -> tuple[filter_values.Scalar, ...]:
+def _values(row: Filter, field: Field) -> tuple[Scalar, ...]:
     """Type the values of a row, two for `between`, any number for a list."""
     if row.op in (*NULLS, *EMPTINESS, *PLACES):
         return ()
     if row.op in PATTERNS:
-        return (filter_values.typed(field, row.value, pattern=True),)
+        return (typed(field, row.value, pattern=True),)
     if row.op is Op.BETWEEN:
         values = operands.bounds(row.value)
     else:
         values = operands.several(row.value, empty=True) if row.op in _LISTS else [row.value]
-    return tuple(filter_values.typed(field, value) for value in values)
+    return tuple(typed(field, value) for value in values)
 
 
 def _place(row: Filter, field: Field) -> Clause:
@@ -106,9 +249,7 @@ def exists(field: Field, features: Features) -> Clause:
     return _any([clause, {"term": {"_ignored": field.field}}])
 
 
-def _equal(
-    values: tuple[filter_values.Scalar, ...], row: Filter, field: Field, features: Features, notes: list[str]
-) -> Clause:
+def _equal(values: tuple[Scalar, ...], row: Filter, field: Field, features: Features, notes: list[str]) -> Clause:
     if field.family is Family.TEXT and not field.keyword:
         return _any([{"match_phrase": {field.field: value}} for value in values])
     if field.family is Family.INDEX and any(character in str(value) for value in values for character in "*?\\"):
@@ -119,10 +260,10 @@ def _equal(
         notes.append("letter case is compared")
     if row.case is False and (field.keyword or field.family in (Family.KEYWORD, Family.KEYED, Family.FLATTENED)):
         return _any([{"term": {field.whole: _folding(str(value), features, notes)}} for value in values])
-    if any(filter_values.period_in(field, value) or filter_values.is_foreign(field, value) for value in values):
+    if any(period_in(field, value) or is_foreign(field, value) for value in values):
         return _any([_date(field, value) for value in values])
-    if len(values) > filter_values.MAX_TERMS:
-        raise ValueError(f"{len(values):,} values; the server takes {filter_values.MAX_TERMS:,} at most")
+    if len(values) > MAX_TERMS:
+        raise ValueError(f"{len(values):,} values; the server takes {MAX_TERMS:,} at most")
     if signed_zero(field) and 0 in values:
         others = [value for value in values if value != 0]
         zero: Clause = {"range": {field.field: {"gte": -0.0, "lte": 0}}}  # as a term, 0 does not find -0.0
@@ -137,13 +278,13 @@ def signed_zero(field: Field) -> bool:
     return not {"double", "float", "half_float"}.isdisjoint(field.types)
 
 
-def _date(field: Field, value: filter_values.Scalar) -> Clause:
-    if filter_values.is_foreign(field, value):  # `term` takes no format; it means this range
-        return {"range": {field.field: {"gte": value, "lte": value, "format": filter_values.iso_format(field)}}}
-    if (period := filter_values.period_in(field, value)) is None:
+def _date(field: Field, value: Scalar) -> Clause:
+    if is_foreign(field, value):  # `term` takes no format; it means this range
+        return {"range": {field.field: {"gte": value, "lte": value, "format": iso_format(field)}}}
+    if (period := period_in(field, value)) is None:
         return {"term": {field.field: value}}
     bounds = {"gte": period.first, "lt": period.after}
-    return {"range": {field.field: bounds | {"format": filter_values.iso_format(field)}}}
+    return {"range": {field.field: bounds | {"format": iso_format(field)}}}
 
 
 def _any(clauses: list[Clause]) -> Clause:
@@ -170,20 +311,20 @@ def _pattern(text: str, row: Filter, field: Field, features: Features, notes: li
         if any(character in text for character in "*?\\"):
             raise ValueError("an index cannot have such a name, and the server would expand it")
         return {"wildcard": {"_index": {"value": _WILDCARD[row.op].format(text if row.case else text.lower())}}}
-    value = _WILDCARD[row.op].format(filter_values.escape(text))
+    value = _WILDCARD[row.op].format(escape(text))
     if row.case is True:
         return {"wildcard": {field.whole: {"value": value}}}
     return {"wildcard": {field.whole: _folding(value, features, notes)}}
 
 
-def _warn_format(field: Field, notes: list[str], value: filter_values.Scalar) -> None:
+def _warn_format(field: Field, notes: list[str], value: Scalar) -> None:
     """Note that a value that looks like a month or a year is something else in this field."""
-    if (own_format := filter_values.own_format(field, value)) is not None:
-        notes.append(f"'{value}' is read in the field's own format, {own_format}, not as a month or a year")
+    if (format_name := own_format(field, value)) is not None:
+        notes.append(f"'{value}' is read in the field's own format, {format_name}, not as a month or a year")
 
 
-def _range(values: tuple[filter_values.Scalar, ...], row: Filter, field: Field, notes: list[str]) -> Clause:
-    bounds: dict[str, filter_values.Scalar] = {}
+def _range(values: tuple[Scalar, ...], row: Filter, field: Field, notes: list[str]) -> Clause:
+    bounds: dict[str, Scalar] = {}
     for op, value in zip((Op.GE, Op.LE) if row.op is Op.BETWEEN else (row.op,), values, strict=True):
         if field.family is Family.IP and "/" in str(value):
             raise ValueError("networks have no order; use '=' to find its addresses")
@@ -191,12 +332,12 @@ def _range(values: tuple[filter_values.Scalar, ...], row: Filter, field: Field, 
         if value == 0 and op in (Op.GE, Op.LT) and signed_zero(field):
             bounds[_RANGE[op]] = -0.0  # the server orders -0.0 before 0
             continue
-        if (period := filter_values.period_in(field, value)) is None:
+        if (period := period_in(field, value)) is None:
             bounds[_RANGE[op]] = value
-            if filter_values.is_foreign(field, value):
-                bounds["format"] = filter_values.iso_format(field)
+            if is_foreign(field, value):
+                bounds["format"] = iso_format(field)
             continue
         name = "gte" if op in (Op.GT, Op.GE) else "lt"  # "after 2024-01" begins where the month ends
         bounds[name] = period.after if op in (Op.GT, Op.LE) else period.first
-        bounds["format"] = filter_values.iso_format(field)
+        bounds["format"] = iso_format(field)
     return {"range": {field.whole: bounds}}

@@ -12,9 +12,15 @@ from dragoman_api import Note
 from dragoman_api.errors import QueryError
 from dragoman_elasticsearch import error_answers
 from dragoman_elasticsearch.http_requests import Exchange, target
-from dragoman_elasticsearch.search import READ, SearchAnswer, search
-from dragoman_elasticsearch.search_contexts import close_context, close_scroll, open_context
-from dragoman_elasticsearch.search_hits import DecodedHit
+from dragoman_elasticsearch.search import (
+    READ,
+    DecodedHit,
+    SearchAnswer,
+    close_context,
+    close_scroll,
+    open_context,
+    search,
+)
 
 from .sorting import SHARD_DOC, SortKeys, reverse
 

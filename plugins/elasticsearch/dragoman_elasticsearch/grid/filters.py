@@ -1,29 +1,44 @@
-"""Turns filter rows into a query: each runs as asked, or is refused with a reason (E24, E34-E36)."""
+"""Turns filter rows into a query: each runs as asked, or is refused with a reason (E24, E34-E36).
+
+A range of time is a clause, exact to the resolution of its column. Measured on 7.10.2, 7.17.29, 8.19.21 and 9.5.3: a
+`date` is cut off to whole milliseconds when it is stored, and so is a bound; a `date_nanos` keeps nine digits, and a
+bound before 1970 or after 2262 fails the search.
+
+A sample of stored rows shows whether they hold values by which an index differs from its documents. One search per
+mapping reads the numbers and booleans of the first rows of each shard. Rows of which the server left out a value
+(`_ignored`) score more than the others, so that it finds them wherever they are. Measured on 8.19.21 with 150,000 rows
+in 3 shards: 4 ms on the server.
+"""
 
 from __future__ import annotations
 
+from decimal import Decimal
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Raw
 
 from dragoman_api import CompiledFilter, Explanation, Filter, FilterRequest, RawQuery
 from dragoman_api import Operator as Op
+from dragoman_api.errors import QueryError
 from dragoman_api.json_text import encode
+from dragoman_api.kit import operands
 from dragoman_api.kit.filter_rows import compile_rows
 from dragoman_api.kit.page_columns import UNKNOWN
 from dragoman_api.remedies import Argument, Remedy, RemedyKind
 from dragoman_api.wording import as_typed
 from dragoman_elasticsearch.columns.exactness import Differences
-from dragoman_elasticsearch.columns.field_types import NEGATED, Family, Field
-from dragoman_elasticsearch.columns.looks import Look
+from dragoman_elasticsearch.columns.field_types import BOUNDS, NEGATED, Family, Field, Look, Sample, StoredValues
+from dragoman_elasticsearch.http_requests import Exchange, target
+from dragoman_elasticsearch.search import READ, search
 
 from .clauses import Clause, clause
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
+    from dragoman_api import TimeRange
     from dragoman_elasticsearch.columns.grid_columns import View
     from dragoman_elasticsearch.connect import Features
 
@@ -198,3 +213,127 @@ def _combine(clauses: list[tuple[Clause, bool]], match: str) -> Clause:
         "must": [clause for clause, scores in clauses if scores],
     }
     return {"bool": {name: part for name, part in parts.items() if part}}
+
+
+FORMAT = "strict_date_optional_time_nanos"
+"""The format of the bounds, whatever the column's own is."""
+
+_FIRST, _LAST = Decimal(0), Decimal("9223372036.854775807")  # seconds that a date_nanos holds
+_DIGITS = {"date": 3, "date_nanos": 9}  # of the fraction of a second
+_NOTHING: dict[str, Any] = {"match_none": {}}
+
+
+def within(query: Raw, time: TimeRange | None, view: View) -> Raw:
+    """Narrow a query to a range of time; the scores of its rows stay.
+
+    Raises:
+        QueryError: The range is of another column than the object's time column, or a bound is finer than the column,
+            no instant, or beyond what all indices of the object hold.
+    """
+    if time is None:
+        return query
+    if not view.time or time.column != view.time:
+        hint = "describe the object again; or use a filter on a column"
+        raise QueryError(f"'{view.target}' has no time column '{time.column}'", hint=hint)
+    clause = _clause(time, view.fields[view.time])
+    return Raw(encode({"bool": {"must": [query], "filter": [clause]}}).encode())
+
+
+def _clause(time: TimeRange, field: Field) -> dict[str, Any]:
+    bounds: dict[str, str] = {}
+    for name, text in (("gte", time.since), ("lt", time.until)):
+        if text is None:
+            continue
+        at = _instant(text, field)
+        if "date_nanos" in field.types and not _FIRST <= at <= _LAST:
+            if len(field.types) > 1:
+                reason = f"{text} is out of range: an index behind this name holds '{field.name}' from 1970 to 2262"
+                raise QueryError(reason, hint="choose the time in one index at a time")
+            if (at < _FIRST) is (name == "lt"):
+                return _NOTHING
+            continue
+        bounds[name] = text.strip()
+    if not bounds:
+        return {"exists": {"field": field.field}}
+    return {"range": {field.field: {**bounds, "format": FORMAT}}}
+
+
+def _instant(text: str, field: Field) -> Decimal:
+    try:
+        at = operands.instant(text)
+    except ValueError as error:
+        raise QueryError(f"a range of '{field.name}' has a bound that is not an instant: {error}") from error
+    digits = min(_DIGITS[kind] for kind in field.types)
+    if at != round(at, digits):
+        reason = f"'{field.name}' holds {digits} digits of a second, so no range of it can begin or end at {text}"
+        raise QueryError(reason, hint=f"write at most {digits} digits after the decimal point")
+    return at
+
+
+SAMPLE_ROWS = 200
+"""Rows that a look reads at most."""
+
+SAMPLE_BYTES = 2 << 20
+"""Bytes of its answer at most."""
+
+_COLUMNS = 100  # whose values it reads; filters on the others are explained as if there were no look
+_VALUES = 2_000  # of one column
+_REPORTED = {"ignore_above", "ignore_malformed"}  # gaps of which `_ignored` tells the rows
+_TYPES = {*BOUNDS, "float", "half_float", "boolean"}
+
+
+def take_sample(view: View) -> Exchange[Sample | None]:
+    """Read a sample of an object; None if there are no rows, which says nothing of those to come.
+
+    Raises:
+        DragomanError: The server refused.
+    """
+    columns = [field for field in view.fields.values() if _is_read(field, view)][:_COLUMNS]
+    limited = [field.whole for field in view.fields.values() if {gap.name for gap in field.gaps} & _REPORTED]
+    ignored = {"constant_score": {"filter": {"terms": {"_ignored": limited}}, "boost": 2}}
+    body: dict[str, Any] = {
+        "size": SAMPLE_ROWS,
+        "track_total_hits": False,
+        "timeout": "1s",
+        "_source": [field.field for field in columns] or False,
+        "query": {"bool": {"should": [*([ignored] if limited else []), {"match_all": {}}]}},
+    }
+    if len(view.objects) > 1:
+        # Rows with equal scores come from the first index only; this orders the first rows of all shards by chance.
+        chance = {"function_score": {"random_score": {"seed": 1, "field": "_seq_no"}}}
+        body["rescore"] = {"window_size": SAMPLE_ROWS, "query": {"rescore_query": chance}}
+    answer = yield from search(f"/{target(view.target)}/_search", body, READ)
+    hits = answer.hits.hits
+    if not hits:
+        return None
+    documents = [hit.source for hit in hits if hit.source is not None]
+    return Sample(
+        columns={field.name: stored for field in columns if (stored := _stored(documents, field)).rows},
+        ignored={name: hit.id for hit in reversed(hits) for name in hit.ignored},
+        complete=not answer.partial() and sum(bool(hit.ignored) for hit in hits) < SAMPLE_ROWS,
+    )
+
+
+def _is_read(field: Field, view: View) -> bool:
+    """Return whether documents show what a column holds, in few bytes."""
+    left_out = field.computed or {field.name, field.field} & {*view.excluded} or "*" in field.field
+    return not left_out and field.family in (Family.NUMBER, Family.BOOLEAN) and bool(_TYPES & {*field.types})
+
+
+def _stored(documents: Sequence[dict[str, Any]], field: Field) -> StoredValues:
+    path = field.field.split(".")
+    value_lists = [values for document in documents if (values := [*values_at(document, path)])]
+    return StoredValues(tuple(value for values in value_lists for value in values)[:_VALUES], len(value_lists))
+
+
+def values_at(node: Any, path: Sequence[str]) -> Iterator[Any]:
+    """Yield the values of a field in a document; a key may spell several parts of the path (`{"a.b": 1}`)."""
+    if isinstance(node, list):
+        for element in node:
+            yield from values_at(element, path)
+    elif not path:
+        if node is not None and not isinstance(node, dict):
+            yield node
+    elif isinstance(node, dict):
+        for end in range(1, len(path) + 1):
+            yield from values_at(node.get(".".join(path[:end])), path[end:])

@@ -26,14 +26,12 @@ from dragoman_elasticsearch.columns.field_types import SPECIAL, Family, Field
 from dragoman_elasticsearch.columns.grid_columns import View, column
 from dragoman_elasticsearch.http_requests import Exchange, get, post, target
 from dragoman_elasticsearch.objects import document
-from dragoman_elasticsearch.search import MATCH_ALL, READ, search
-from dragoman_elasticsearch.search_hits import DecodedHit
+from dragoman_elasticsearch.search import MATCH_ALL, READ, DecodedHit, search
 
 from .cells import DOCUMENT, CellReader, whole
 from .deep_pages import Pager, PointInTimePager, ScrollPager
-from .filters import FilterBody
+from .filters import FilterBody, within
 from .sorting import SortKeys, compile_sort
-from .time_ranges import within
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence

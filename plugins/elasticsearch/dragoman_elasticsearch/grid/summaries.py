@@ -20,8 +20,7 @@ from dragoman_elasticsearch.columns.field_types import BOUNDS, Family, Field
 from dragoman_elasticsearch.columns.grid_columns import View, column
 from dragoman_elasticsearch.connect import Features
 from dragoman_elasticsearch.http_requests import Exchange, post, target
-from dragoman_elasticsearch.search import SearchAnswer
-from dragoman_elasticsearch.search_hits import Count, Hit
+from dragoman_elasticsearch.search import Count, Hit, SearchAnswer
 
 from .clauses import Clause, exists, signed_zero
 from .filters import nested

@@ -23,8 +23,8 @@ from dragoman_api import (
 )
 from dragoman_api.errors import RowNotFoundError
 from dragoman_api.kit.outcomes import Outcomes, before_writing
-from dragoman_elasticsearch import error_answers, objects, read_or_write
-from dragoman_elasticsearch.search_hits import Count
+from dragoman_elasticsearch import error_answers, http_requests, objects
+from dragoman_elasticsearch.search import Count
 
 from . import requests
 from .stored_rows import digest, loaded, read_rows
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from dragoman_api.replies import Reply
     from dragoman_elasticsearch.http_requests import Exchange
-    from dragoman_elasticsearch.search_hits import StoredHit
+    from dragoman_elasticsearch.search import StoredHit
 
 _SEQ_NO = re.compile(r"required seqNo \[(-?\d+)\].*current document has seqNo \[(\d+)\]")
 _GONE = "the row was deleted since it was read"
@@ -115,7 +115,7 @@ class _Row(msgspec.Struct):
 
 
 def _rows(planned: PlannedRequest) -> Iterator[_Row]:
-    request, (index, *parts) = planned.request, read_or_write.segments(planned.request.path)
+    request, (index, *parts) = planned.request, http_requests.segments(planned.request.path)
     if not planned.rows:
         action = "delete" if request.method == "DELETE" else "update" if parts[0] == "_update" else "index"
         routing = parse_qs(request.path.partition("?")[2]).get("routing", [None])[0]

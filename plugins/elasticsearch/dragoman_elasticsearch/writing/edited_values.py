@@ -17,7 +17,7 @@ from dragoman_api import Json
 from dragoman_api.json_text import decode, encode
 from dragoman_elasticsearch.columns import dates
 from dragoman_elasticsearch.columns.field_types import Family
-from dragoman_elasticsearch.grid import filter_values
+from dragoman_elasticsearch.grid import clauses
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -88,10 +88,10 @@ def _read(field: Field, text: str) -> object:
             return Raw(json)
     match family:
         case Family.NUMBER:
-            exact = filter_values.typed(field, text)
+            exact = clauses.typed(field, text)
             return _raw(text.strip()) if _JSON_NUMBER.fullmatch(text.strip()) else exact
         case Family.BOOLEAN:
-            return text if not text else filter_values.typed(field, text)
+            return text if not text else clauses.typed(field, text)
         case Family.IP:
             ipaddress.ip_address(text)
         case Family.DATE if field.formats_known:
@@ -154,7 +154,7 @@ def _check(field: Field, value: object) -> None:
         return
     if family in (Family.NUMBER, Family.BOOLEAN):
         if not isinstance(value, bool) or family is Family.NUMBER:
-            filter_values.typed(field, value)
+            clauses.typed(field, value)
     elif family is Family.IP:
         ipaddress.ip_address(str(value))
 

@@ -10,6 +10,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec import Raw
 
 from dragoman_api import (
     Delete,
@@ -28,14 +29,14 @@ from dragoman_api.cells import is_cut
 from dragoman_api.changes import object_of
 from dragoman_api.errors import ObjectNotFoundError
 from dragoman_api.grid import text_id
-from dragoman_api.json_text import encode
+from dragoman_api.json_text import decode, encode
 from dragoman_api.kit.row_changes import NotSentError, PlanDraft, row_of, typed
 from dragoman_elasticsearch import objects
 from dragoman_elasticsearch.columns.grid_columns import View
 from dragoman_elasticsearch.http_requests import Exchange, segment
-from dragoman_elasticsearch.search_hits import StoredHit
+from dragoman_elasticsearch.search import StoredHit
 
-from . import edited_values, loads
+from . import edited_values, planned_rows
 from .planned_rows import PlannedRow
 from .requests import ID_BYTES, RowWrite, planned_requests
 from .stored_rows import RowId, read_rows, same
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dragoman_api import RowKey
-    from dragoman_api.changes import Change
+    from dragoman_api.changes import Change, NewObject
     from dragoman_elasticsearch.columns.field_types import Field
 
 PLAN_BYTES = 24 * 2**20
@@ -104,7 +105,7 @@ class _Planner(msgspec.Struct, kw_only=True):
         with self.draft.judging(*range(len(self.draft.changes))):
             name = object_of(self.draft.changes[0])
             refresh = yield from self._index(name)
-            return loads.writes(self.draft, (yield from self._view(name)), refresh=refresh)
+            return planned_rows.writes(self.draft, (yield from self._view(name)), refresh=refresh)
         return []
 
     def change(self, number: int, change: Change) -> Exchange[None]:
@@ -131,7 +132,7 @@ class _Planner(msgspec.Struct, kw_only=True):
         if change.guard and not change.replace:
             raise NotSentError("a guard needs a stored row; give 'replace' to overwrite it")
         refresh = yield from self._index(change.object)
-        loads.check_routing((yield from self._view(change.object)), change.routing)
+        planned_rows.check_routing((yield from self._view(change.object)), change.routing)
         if change.document is not None and not change.values:
             document = edited_values.whole(change.document)
         else:
@@ -225,7 +226,7 @@ class _Planner(msgspec.Struct, kw_only=True):
             refresh = yield from self._refresh(key.object)
             hit = self.hits[address]
             if isinstance(hit, DragomanError):
-                loads.check_routing((yield from self._view(key.object)), key.routing)
+                planned_rows.check_routing((yield from self._view(key.object)), key.routing)
                 raise hit
             row = self._stored(*address, hit, refresh=refresh)
         if row.now is None:
@@ -331,7 +332,7 @@ def plan_changes(request: PlanRequest, views: dict[str, View]) -> Exchange[Plan]
     """
     draft = PlanDraft(request.changes)
     planner = _Planner(views=views, undo=request.undo, bulk=request.bulk, last=request.last, draft=draft)
-    if loads.is_load(request):
+    if planned_rows.is_load(request):
         rows = yield from planner.load()
         _check_size(sum(row.size for row in rows), len(request.changes))
         draft.planned += [planned for planned, _ in planner.requests(rows)]
@@ -393,3 +394,31 @@ def _typed(view: View, values: Mapping[str, object]) -> list[tuple[Field, object
     if not values:
         raise NotSentError("there is nothing to write")
     return [*typed(values, edited).values()]
+
+
+_NAME = re.compile(r'(?![-_+])(?!\.\.?$)[^*,?/\\<>|"#:\s\x00-\x1f\x7f]{1,255}')
+
+
+class _Index(msgspec.Struct):
+    mappings: Raw
+
+
+def plan_index(new: NewObject) -> Plan:
+    """Plan the index; without another one's mapping the server maps each field when a document has it (dynamic).
+
+    Raises:
+        QueryError: No index can have the name, or the other object has more than one mapping.
+    """
+    if not _NAME.fullmatch(new.name) or new.name != new.name.lower():
+        raise QueryError(
+            f"{new.name!r} cannot be the name of an index", hint="use lower case, without * , ? / and blanks"
+        )
+    body = None
+    if new.like:
+        indices = [*decode(new.like, dict[str, _Index]).values()]
+        if len(indices) != 1:
+            text = f"the rows come from indices with {len(indices)} mappings, and one index has one"
+            raise QueryError(text, hint="make the index in the console")
+        body = encode({"mappings": indices[0].mappings})
+    request = HttpRequest("PUT", f"/{segment(new.name)}", body)
+    return Plan(planned=[PlannedRequest(request=request, changes=[])])

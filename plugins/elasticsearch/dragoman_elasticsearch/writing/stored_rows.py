@@ -13,8 +13,7 @@ from dragoman_api.cells import MAX_DIGITS
 from dragoman_api.errors import RowNotFoundError
 from dragoman_elasticsearch import error_answers
 from dragoman_elasticsearch.http_requests import post, target, whole_documents
-from dragoman_elasticsearch.search import documents
-from dragoman_elasticsearch.search_hits import StoredHit
+from dragoman_elasticsearch.search import StoredHit, documents
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

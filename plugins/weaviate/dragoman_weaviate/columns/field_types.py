@@ -1,4 +1,4 @@
-"""Field types: which filters, sorts and edits a property takes, and why the others do not work."""
+"""Field types: which filters, sorts and edits a property takes, why not the others, and the values of filters (W12)."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import msgspec
 from dragoman_api import Column, ColumnKind, Role, Written
 from dragoman_api import Operator as Op
 from dragoman_api.columns import NULLS, PATTERNS, PLACES
+from dragoman_api.kit import operands
 
 from .schema import InvertedIndex, Property
 
@@ -246,3 +247,40 @@ def family_of(types: list[str]) -> tuple[Family, bool]:
     if types[0][:1].isupper():
         return Family.REFERENCE, False
     return _FAMILIES.get(types[0].removesuffix("[]"), Family.OTHER), types[0].endswith("[]")
+
+
+Scalar = bool | int | float | str
+EXACT = 2**53
+"""Integers up to this one are stored and compared exactly; larger ones become 64-bit floats."""
+
+VALUES = {
+    Family.ID: "valueText",
+    Family.TEXT: "valueText",
+    Family.UUID: "valueText",
+    Family.INT: "valueInt",
+    Family.NUMBER: "valueNumber",
+    Family.BOOLEAN: "valueBoolean",
+    Family.DATE: "valueDate",
+}
+"""Names of values in a filter; an array uses its elements' name."""
+
+
+def typed(field: Field, value: object) -> Scalar:
+    """Convert one value to what the server compares with the column, or with one element of it.
+
+    Raises:
+        ValueError: The value does not fit the column; the message says why.
+    """
+    value = operands.single(value)
+    match field.family:
+        case Family.INT:
+            return operands.integer(value)
+        case Family.NUMBER:
+            return operands.floating(value)
+        case Family.BOOLEAN:
+            return operands.boolean(value, digits=True)
+        case Family.DATE:
+            return operands.timestamp(value)
+        case Family.ID | Family.UUID:  # the server compares bytes, and upper case matches nothing
+            return operands.uuid(value)
+    return operands.text(value)

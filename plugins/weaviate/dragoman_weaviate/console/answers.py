@@ -19,26 +19,27 @@ from dragoman_api import (
     ColumnKind,
     DragomanError,
     HttpRequest,
+    Json,
     Note,
     Page,
     Role,
     RowKey,
     Written,
 )
+from dragoman_api.cells import MISSING, exact_number
 from dragoman_api.columns import MAX_COLUMNS
 from dragoman_api.grid import MAX_ROWS
 from dragoman_api.json_text import decode, encode, indented
 from dragoman_api.kit.outcomes import unknown_note
 from dragoman_weaviate import error_answers, objects
 from dragoman_weaviate.columns.field_types import Family, family_of
-from dragoman_weaviate.console import aggregate_tables
-from dragoman_weaviate.grid.cells import cell
 from dragoman_weaviate.http_requests import Exchange, ask
+from dragoman_weaviate.stored_objects import cell
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from dragoman_api import ConsoleRequest
+    from dragoman_api import Cell, ConsoleRequest
     from dragoman_api.replies import Reply
     from dragoman_weaviate.columns.grid_columns import View
     from dragoman_weaviate.columns.schema import PropertyBase
@@ -107,7 +108,7 @@ def execute(console_request: ConsoleRequest, features: Features) -> Exchange[Ans
 
 def _aggregated(reply: Reply, notes: list[Note]) -> list[tuple[str, Page]]:
     try:
-        pages = aggregate_tables.pages(reply.body)
+        pages = _aggregate_pages(reply.body)
     except _NO_TABLE:  # another shape of answer is shown as text
         return []
     if len(pages) > MAX_TABLES:
@@ -297,3 +298,46 @@ def _text(reply: Reply) -> tuple[AnswerKind, str]:
         return AnswerKind.JSON, indented(reply.body)
     except ValueError:
         return AnswerKind.TEXT, reply.body.decode(errors="replace")
+
+
+class _Data(msgspec.Struct):
+    data: dict[str, dict[str, list[dict[str, Any]] | None]]
+
+
+_answer = msgspec.json.Decoder(_Data, float_hook=exact_number)
+
+
+def _aggregate_pages(body: bytes) -> list[tuple[str, Page]]:
+    """Return the aggregated collections of an answer, each with its name, or alias, in the query.
+
+    An object becomes dotted columns (`price.mean`, `groupedBy.value`), an array JSON.
+
+    Raises:
+        ValueError: It is no such answer.
+    """
+    groups_by_name = decode(body, _answer).data.get("Aggregate", {})
+    return [(f"Aggregate {name}", _groups_page(rows)) for name, rows in groups_by_name.items() if rows is not None]
+
+
+def _groups_page(groups: list[dict[str, Any]]) -> Page:
+    rows = [dict(_flat(row)) for row in groups[:MAX_ROWS]]
+    names = [*dict.fromkeys(name for row in rows for name in row)]
+    notes = []
+    if len(groups) > MAX_ROWS:
+        notes.append(Note(code="rows-cut", reason=f"{len(groups):,} rows; the first {MAX_ROWS:,} are shown"))
+    if len(names) > MAX_COLUMNS:
+        notes.append(Note(code="columns-cut", reason=f"{len(names)} columns; the first {MAX_COLUMNS} are shown"))
+        del names[MAX_COLUMNS:]
+    return Page(
+        columns=[Column(name=name, type="", kind=ColumnKind.OTHER, written=Written.NEVER) for name in names],
+        cells=[[row.get(name, MISSING) for name in names] for row in rows],
+        notes=notes,
+    )
+
+
+def _flat(members: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Cell]]:
+    for name, value in members.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{before}{name}.")
+        else:
+            yield f"{before}{name}", Json(encode(value)) if isinstance(value, list) else value

@@ -13,7 +13,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 from dragoman_api import ConnectionFailedError, DragomanError, ExportPart, ExportRequest, Note, QueryError
 from dragoman_api.errors import WindowExceededError
-from dragoman_api.exports import ExportForm
+from dragoman_api.exports import NO_SNAPSHOT, ExportForm, ExportSplit
 from dragoman_api.json_text import encode
 from dragoman_api.kit import cursors
 from dragoman_api.kit.keyset_walks import Walk
@@ -26,10 +26,10 @@ from dragoman_weaviate.graphql import Where
 from dragoman_weaviate.grid.filters import where_of
 from dragoman_weaviate.http_requests import Exchange, ask, get
 
-from . import shares
-
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from dragoman_api.exports import SplitRequest
 
 VECTORS = "vectors-left-out"
 """Code of the note that an export does not hold the vectors."""
@@ -183,9 +183,9 @@ class ExportReader(msgspec.Struct):
         if not self.view.features.cursor:
             raise QueryError("servers below 1.18 have no cursor, so an export would stop at the window")
         size = _FIRST if self.where is None else _MOST  # a search evaluates its filter for every page
-        ranges = shares.ranges_of_ids(_RANGES)
+        ranges = ranges_of_ids(_RANGES)
         if self.request.share is not None:
-            share = shares.read(self.request)
+            share = read_share(self.request)
             ranges, self.total = [(share.after, share.last)], share.total
         elif self.request.checkpoint is not None:
             query, hint = cursors.query_of(self.request), "export again, without the checkpoint"
@@ -361,3 +361,49 @@ def _has_vector(row: _Row) -> bool:
 
 def _filled(vector: Raw) -> Raw | UnsetType:
     return vector if stored_objects.filled(vector) else UNSET
+
+
+_IDS = 2**128
+_UNPINNED = (
+    "this server has no snapshots: the parts are one state of the data only if nothing is written until the end; a row "
+    "that is written meanwhile is in its part as it is when it is read, or not at all"
+)
+
+
+class Share(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One range of ids.
+
+    Attributes:
+        after: The id before its first one; empty for the start.
+        last: Its last id; empty for the end.
+        total: The number of rows of all shares, if it is known.
+    """
+
+    after: str
+    last: str
+    total: int | None
+
+
+def ranges_of_ids(number: int) -> list[tuple[str, str]]:
+    """Divide all ids into ranges of equal length: the id before the first one, empty for the start, and the last."""
+    bounds = [str(UUID(int=_IDS * at // number - 1)) for at in range(1, number)]
+    return list(zip(["", *bounds], [*bounds, ""], strict=True))
+
+
+def split_rows(request: SplitRequest, total: int | None, notes: Sequence[Note]) -> ExportSplit:
+    """Divide an export into ranges of ids, not into more than it has rows; its shares repeat none of its notes."""
+    number = request.shares if total is None else max(1, min(request.shares, total))
+    query = cursors.query_of(request.export)
+    shares = [cursors.seal(query, Share(after=after, last=last, total=total)) for after, last in ranges_of_ids(number)]
+    return ExportSplit(shares=shares, total=total, notes=[Note(code=NO_SNAPSHOT, reason=_UNPINNED), *notes])
+
+
+def read_share(request: ExportRequest) -> Share:
+    """Read the text of a share.
+
+    Raises:
+        QueryError: It is not one, or belongs to another export (code ``export-not-resumable``).
+    """
+    query, hint = cursors.query_of(request), "split the export again"
+    text, code = request.share or "", "export-not-resumable"
+    return cursors.unseal(text, query, Share, what="share", code=code, hint=hint)

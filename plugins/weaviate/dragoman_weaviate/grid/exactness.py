@@ -20,15 +20,15 @@ from dragoman_api.columns import NULLS, PATTERNS
 from dragoman_weaviate.columns.field_types import (
     COMPARISONS,
     EQUALITY,
+    EXACT,
     LISTS,
     NEGATED,
     WORDWISE,
     Family,
     Field,
+    Scalar,
 )
 from dragoman_weaviate.connect import Features
-
-from .filter_values import EXACT, Scalar
 
 _RANGES = (*COMPARISONS, Op.BETWEEN)
 _VALUED = (*EQUALITY, *LISTS, *_RANGES, *PATTERNS)

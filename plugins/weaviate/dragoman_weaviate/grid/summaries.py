@@ -25,7 +25,7 @@ from dragoman_weaviate.columns.grid_columns import View
 from dragoman_weaviate.graphql import Where
 from dragoman_weaviate.http_requests import Exchange, ask
 
-from . import clauses, exactness
+from . import exactness, filters
 from .filters import where_of
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ class _Summing(msgspec.Struct, kw_only=True):
         missing = None
         if not self._against(Op.NULL) and (self.column.array or not self._figured):
             null = Filter(self.column.name, Op.NULL)
-            missing = clauses.clause(null, self.column, self.view.features, exactness.Judgement())
+            missing = filters.clause(null, self.column, self.view.features, exactness.Judgement())
         return PropertyQuery(
             prop=self.column.prop, figures=figures, groups=self._limit if listed else 0, missing=missing
         )
@@ -330,7 +330,7 @@ class _Summing(msgspec.Struct, kw_only=True):
 
     def _compared(self, op: Op, bound: Any) -> Where:
         value = float(bound) if self.column.family is Family.NUMBER else self._shown(bound)
-        return clauses.compare(op, self.column, value)
+        return filters.compare(op, self.column, value)
 
     def _shown(self, bound: Any) -> Any:
         return instant_text(bound) if self.column.family is Family.DATE else bound

@@ -13,8 +13,8 @@ from msgspec import Raw
 from dragoman_api.cells import Json, exact_number, is_cut
 from dragoman_api.json_text import decode, decode_once, encode
 from dragoman_api.kit import operands
+from dragoman_weaviate.columns import field_types
 from dragoman_weaviate.columns.field_types import Family, family_of
-from dragoman_weaviate.grid import filter_values
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -123,7 +123,7 @@ def large_integers(value: Any) -> bool:
         return any(map(large_integers, value.values()))
     if isinstance(value, list):
         return any(map(large_integers, value))
-    return isinstance(value, int) and abs(value) > filter_values.EXACT
+    return isinstance(value, int) and abs(value) > field_types.EXACT
 
 
 def rounded(entry: Any, stored: Any) -> tuple[object, float] | None:

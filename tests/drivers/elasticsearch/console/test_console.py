@@ -15,8 +15,8 @@ from dragoman_api import Answer, AnswerKind, ConsoleRequest, HttpRequest
 from dragoman_api.cells import MISSING
 from dragoman_api.errors import ConsoleSyntaxError
 from dragoman_elasticsearch.console import answers
-from dragoman_elasticsearch.console.parser import NDJSON, parse
-from dragoman_elasticsearch.read_or_write import may_write
+from dragoman_elasticsearch.console.text import NDJSON, parse
+from dragoman_elasticsearch.http_requests import may_write
 
 # texts to requests
 

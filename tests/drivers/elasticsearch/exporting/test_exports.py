@@ -21,7 +21,7 @@ from dragoman_api.errors import ConnectionFailedError, ObjectNotFoundError
 from dragoman_api.exports import ExportForm, SplitRequest
 from dragoman_api.kit import cursors
 from dragoman_elasticsearch import driver
-from dragoman_elasticsearch.exporting import slices
+from dragoman_elasticsearch.exporting import export
 from dragoman_elasticsearch.exporting.export import ExportReader
 from dragoman_elasticsearch.search import MATCH_ALL
 
@@ -410,14 +410,14 @@ async def test_a_point_in_time_lost_in_the_middle_ends_the_export_by_name() -> N
 async def test_answers_that_are_too_long_are_asked_for_in_pieces(
     wording: Wording, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(slices, "LIMIT", 200_000)
+    monkeypatch.setattr(export, "LIMIT", 200_000)
     async with on_fake("8.19.21") as es:
         rows = [{"n": at, "t": "x" * (60_000 if at % 50 == 7 else 10)} for at in range(1500)]
         name = await es.index(mapping={"dynamic": False}, documents=rows)
         found = await parts(es, name)
         assert sorted(json.loads(line)["n"] for line in lines(found)) == list(range(1500))
         assert max(len(part.data) for part in found) < 200_000
-    monkeypatch.setattr(slices, "LIMIT", 50_000)
+    monkeypatch.setattr(export, "LIMIT", 50_000)
     async with on_fake("8.19.21") as es:
         name = await es.index(mapping={"dynamic": False}, documents=rows[:10])
         with pytest.raises(QueryError) as caught:

@@ -12,9 +12,8 @@ from drivers.replies import Answers, Canned, reply
 from dragoman_api import ConnectionFailedError, DragomanError, ExportRequest, QueryError
 from dragoman_api.exports import ExportForm, SnapshotHold
 from dragoman_api.kit import cursors, retries
-from dragoman_elasticsearch.exporting import shares, slices
-from dragoman_elasticsearch.exporting.export import ExportReader
-from dragoman_elasticsearch.exporting.slices import ExportQuery, Slice, SlicePage
+from dragoman_elasticsearch.exporting import shares
+from dragoman_elasticsearch.exporting.export import DOCUMENTS, ExportQuery, ExportReader, Slice, SlicePage
 
 if TYPE_CHECKING:
     from wording import Wording
@@ -23,7 +22,7 @@ QUERY = msgspec.Raw(b'{"match_all":{}}')
 
 
 def slice_of(number: int = 0, of: int = 1, **more: Any) -> Slice:
-    return Slice(ExportQuery("x", QUERY, slices.DOCUMENTS, "300s", "p1"), number, of, **more)
+    return Slice(ExportQuery("x", QUERY, DOCUMENTS, "300s", "p1"), number, of, **more)
 
 
 def hits(count: int, **more: Any) -> dict[str, Any]:

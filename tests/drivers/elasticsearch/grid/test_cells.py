@@ -20,8 +20,7 @@ from dragoman_api.errors import ObjectNotFoundError, QueryError, RowNotFoundErro
 from dragoman_elasticsearch.columns.mapping import SPECIAL
 from dragoman_elasticsearch.grid import pages
 from dragoman_elasticsearch.grid.cells import CellReader, _follow, _numbers, _ways, parse
-from dragoman_elasticsearch.search import READ, mended, search
-from dragoman_elasticsearch.search_hits import DecodedHit
+from dragoman_elasticsearch.search import READ, DecodedHit, mended, search
 
 if TYPE_CHECKING:
     from dragoman_api import Cell

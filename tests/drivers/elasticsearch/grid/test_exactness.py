@@ -17,7 +17,7 @@ from drivers.elasticsearch.test_objects import read, view
 
 from dragoman_api import CountRequest, Filter, FilterNotSupportedError, FilterRequest, PageRequest, Sort
 from dragoman_api import Operator as Op
-from dragoman_elasticsearch.columns import dates, exactness, looks
+from dragoman_elasticsearch.columns import dates, exactness, field_types
 from dragoman_elasticsearch.connect import Features
 from dragoman_elasticsearch.grid.filters import compile_filter
 
@@ -896,7 +896,7 @@ def test_a_mapping_makes_just_those_rows_approximate_whose_values_it_can_move(
 def test_a_number_is_long_by_the_type_that_keeps_the_fewest_digits(
     value: Any, types: tuple[str, ...], *, long: bool
 ) -> None:
-    assert looks.is_long(value, tuple(looks.PRECISION[kind] for kind in types)) is long
+    assert field_types.is_long(value, tuple(field_types.PRECISION[kind] for kind in types)) is long
 
 
 def test_every_row_of_the_table_is_tested() -> None:

@@ -25,7 +25,7 @@ from dragoman_api.exports import ExportForm
 from dragoman_api.kit.filter_rows import within
 from dragoman_api.summaries import SummaryRequest
 from dragoman_elasticsearch.columns import mapping
-from dragoman_elasticsearch.grid import time_ranges
+from dragoman_elasticsearch.grid import filters
 
 DATE, NANOS = {"type": "date"}, {"type": "date_nanos"}
 INSTANTS = [
@@ -270,7 +270,7 @@ def test_the_bounds_that_are_sent_are_those_that_the_column_can_hold(
 ) -> None:
     """A bound at the very edge goes; one beyond it holds for all rows, or for none. The query keeps its scores."""
     view, query = view_of({"@timestamp": spec}), msgspec.Raw(b'{"match_all":{}}')
-    found = json.loads(bytes(time_ranges.within(query, TimeRange(column="@timestamp", since=since, until=until), view)))
+    found = json.loads(bytes(filters.within(query, TimeRange(column="@timestamp", since=since, until=until), view)))
     [clause] = found["bool"]["filter"]
     assert found["bool"]["must"] == [{"match_all": {}}]
     if sent is None:
@@ -286,11 +286,11 @@ def test_the_bounds_that_are_sent_are_those_that_the_column_can_hold(
 def test_a_range_over_two_types_is_no_finer_than_the_coarser(order: int) -> None:
     view = view_of(*({"@timestamp": spec} for spec in (DATE, NANOS)[::order]))
     query = msgspec.Raw(b'{"match_all":{}}')
-    assert time_ranges.within(query, TimeRange(column="@timestamp", since="2024-01-01T00:00:00.001Z"), view) != query
+    assert filters.within(query, TimeRange(column="@timestamp", since="2024-01-01T00:00:00.001Z"), view) != query
     for bound, said in (("2024-01-01T00:00:00.0001Z", "3 digits"), ("1969-12-31T00:00:00Z", "1970 to 2262")):
         for time in (TimeRange(column="@timestamp", since=bound), TimeRange(column="@timestamp", until=bound)):
             with pytest.raises(QueryError, match=said):
-                time_ranges.within(query, time, view)
+                filters.within(query, time, view)
 
 
 def test_a_hidden_mapping_or_a_computed_column_has_no_time_column() -> None:

@@ -10,7 +10,7 @@ from drivers.elasticsearch.test_objects import read
 
 from dragoman_api import Filter, Insert, Json, OutcomeStatus
 from dragoman_elasticsearch.columns.dates import check, respelled
-from dragoman_elasticsearch.grid import filter_values
+from dragoman_elasticsearch.grid import clauses
 from dragoman_elasticsearch.writing.edited_values import edited
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ class Rules:
 
 def test_a_date_is_left_to_the_server_where_the_mapping_hides_its_format() -> None:
     found = read("x", None, {"indices": ["a"], "fields": {"d": {"date": {}}}}).fields["d"]
-    assert filter_values.typed(found, "31.01.2024") == "31.01.2024"
+    assert clauses.typed(found, "31.01.2024") == "31.01.2024"
     assert edited(found, "31.01.2024") == "31.01.2024"
 
 

@@ -25,7 +25,7 @@ from dragoman_api import (
 )
 from dragoman_api.cells import MAX_DIGITS
 from dragoman_elasticsearch.columns.mapping import FieldCaps, IndexMapping, read
-from dragoman_elasticsearch.writing import loads, plan, requests
+from dragoman_elasticsearch.writing import plan, planned_rows, requests
 from dragoman_elasticsearch.writing.edited_values import respelled
 from dragoman_elasticsearch.writing.plan import described, plan_changes
 from dragoman_elasticsearch.writing.requests import RowWrite, planned_requests
@@ -625,8 +625,8 @@ def test_only_new_documents_of_one_index_each_of_its_own_id_are_a_load(
 ) -> None:
     """Of a load nothing is read beforehand: the second row too may not depend on what is stored, or on the first."""
     request = PlanRequest(**{"changes": [LOAD[0], second], "bulk": True} | more)
-    assert loads.is_load(request) is loads_
-    assert not loads.is_load(PlanRequest(changes=[], bulk=True))
+    assert planned_rows.is_load(request) is loads_
+    assert not planned_rows.is_load(PlanRequest(changes=[], bulk=True))
 
 
 def test_each_row_of_a_load_is_written_as_it_says() -> None:

@@ -17,7 +17,7 @@ from dragoman_api.columns import MAX_COLUMNS
 from dragoman_api.grid import MAX_ROWS
 from dragoman_weaviate.connect import Features
 from dragoman_weaviate.console import answers
-from dragoman_weaviate.console.parser import parse
+from dragoman_weaviate.console.text import parse
 
 if TYPE_CHECKING:
     from dragoman_api import Answer

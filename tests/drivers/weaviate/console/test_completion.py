@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman_api.console import CompletionRequest
-from dragoman_weaviate.console import completion
+from dragoman_weaviate.console.text import complete
 
 CURSOR = "▮"
 SCHEMA = {"Book": [("title", "text"), ("pages", "int")], "Author": [("name", "text")]}
@@ -53,14 +53,14 @@ ARGUMENTS = ("where", "limit", "offset", "sort", "after", "tenant", "nearVector"
 def test_every_argument_of_a_query_is_suggested() -> None:
     for name in ARGUMENTS:
         text = "{ Get { Book(" + name[:-1]
-        found = completion.complete(CompletionRequest(text=text, position=len(text)), SCHEMA)
+        found = complete(CompletionRequest(text=text, position=len(text)), SCHEMA)
         assert name in [each.text for each in found.suggestions]
 
 
 def test_a_path_begins_with_one_slash_whether_or_not_it_is_typed() -> None:
     for typed, path in (("", "/v1/schema"), ("/", "v1/schema"), ("/v1/", "schema"), ("v1/", "schema")):
         text = f"GET {typed}"
-        found = completion.complete(CompletionRequest(text=text, position=len(text)), SCHEMA)
+        found = complete(CompletionRequest(text=text, position=len(text)), SCHEMA)
         assert found.suggestions[0].text == path
 
 
@@ -73,5 +73,5 @@ PIECES = st.sampled_from(
 @given(st.one_of(st.text(), st.lists(PIECES, max_size=40).map("".join)), st.data())
 def test_no_text_and_no_position_breaks_it_and_ranges_lie_in_the_text(text: str, data: st.DataObject) -> None:
     position = data.draw(st.integers(0, len(text)))
-    for each in completion.complete(CompletionRequest(text=text, position=position), SCHEMA).suggestions:
+    for each in complete(CompletionRequest(text=text, position=position), SCHEMA).suggestions:
         assert 0 <= each.start <= position <= each.end <= len(text)

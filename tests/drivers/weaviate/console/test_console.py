@@ -14,7 +14,7 @@ from dragoman_api import ConsoleRequest, HttpRequest
 from dragoman_api.errors import ConsoleSyntaxError
 from dragoman_weaviate.connect import Features
 from dragoman_weaviate.console import answers
-from dragoman_weaviate.console.parser import parse
+from dragoman_weaviate.console.text import parse
 
 GET = "{ Get { Book(limit: 2) { title _additional { id } } } }"
 

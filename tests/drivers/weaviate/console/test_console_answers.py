@@ -17,7 +17,7 @@ from dragoman_api.errors import ConsoleSyntaxError
 from dragoman_api.grid import MAX_ROWS
 from dragoman_weaviate.connect import Features
 from dragoman_weaviate.console import answers
-from dragoman_weaviate.console.parser import parse
+from dragoman_weaviate.console.text import parse
 
 GET = "{ Get { Book { title _additional { id } } } }"
 LIST = "GET /v1/objects?class=Book"

@@ -15,7 +15,7 @@ from dragoman_api import Filter, FilterNotSupportedError, PageRequest, Sort
 from dragoman_api import Operator as Op
 from dragoman_api.exports import ExportForm
 from dragoman_weaviate.exporting import export
-from dragoman_weaviate.grid import id_windows
+from dragoman_weaviate.grid import pages
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -208,9 +208,9 @@ def test_every_page_holds_the_oracle() -> None:
 @pytest.fixture
 def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make pages and exports of few rows read windows of ids, most of them too small."""
-    monkeypatch.setattr(id_windows, "EVERY", 1)
-    monkeypatch.setattr(id_windows, "_FEW", 1)
-    monkeypatch.setattr(id_windows, "_MOST", 0.99)
+    monkeypatch.setattr(pages, "EVERY", 1)
+    monkeypatch.setattr(pages, "_FEW", 1)
+    monkeypatch.setattr(pages, "_MOST", 0.99)
     monkeypatch.setattr(export, "_MOST", 5)
 
 

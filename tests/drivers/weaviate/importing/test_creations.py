@@ -13,7 +13,7 @@ from drivers.weaviate.rig import OnFake, OnServer, Rig, key
 from dragoman.imports import Load, LoadOptions, load
 from dragoman_api import QueryError
 from dragoman_api.changes import NewObject
-from dragoman_weaviate.writing.new_collection import plan_collection
+from dragoman_weaviate.writing.plan import plan_collection
 from exporting import Line
 
 if TYPE_CHECKING:

@@ -1,17 +1,120 @@
-"""Completion of console texts: REST lines, and collections and properties in GraphQL."""
+"""Console texts: split into requests, REST or GraphQL (W26, W28-W30), and completed with what the schema names."""
 
 from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING
 
+import msgspec
+
+from dragoman_api import ConsoleRequest, HttpRequest
 from dragoman_api.console import MAX_SUGGESTIONS, Completion, CompletionRequest, Suggestion, SuggestionKind
+from dragoman_api.json_text import decode
 from dragoman_api.kit.console_places import METHODS, ConsolePlace, Where, find_place
+from dragoman_api.kit.console_text import ConsoleReader, RestLine
+from dragoman_weaviate import graphql, http_requests
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from dragoman_api.kit.console_places import Word
+
+# An unterminated string ends at a comment or its line's end, so that no line is scanned twice.
+_TOKEN = re.compile(
+    r'"""(?:\\"""|.)*?"""|"(?:[^"\\\n]++|\\[^\n])*+"|"(?:[^"\\\n#]++|\\[^\n#])*+|#[^\n]*+|[{}]', re.DOTALL
+)
+_JSON = re.compile(r'\{(?:\s++|#[^\n]*+)*+["}]|\[')
+_WORD = re.compile(r"\{|\w+")
+_PREFIXED = re.compile(r"/(v1([/?].*)?)?")
+_EXAMPLE = "expected GET /v1/schema, or GraphQL: { Get { Article(limit: 10) { title _additional { id } } } }"
+
+
+class _Envelope(msgspec.Struct):
+    query: str
+
+
+def parse(text: str) -> list[ConsoleRequest]:
+    """Split a console text into requests: at REST lines, and between GraphQL operations.
+
+    Raises:
+        ConsoleSyntaxError: With line and column, both from 1.
+    """
+    reader = ConsoleReader(text)
+    requests: list[ConsoleRequest] = []
+    while reader.skip():
+        start = reader.at
+        if line := reader.rest_line():
+            request = _rest(reader, line)
+        elif _JSON.match(reader.text, start):
+            request = _envelope(reader)
+        else:
+            request = _graphql(reader)
+        writes = http_requests.may_write(request)
+        requests.append(ConsoleRequest(request=request, writes=writes, line=reader.line(start)))
+    return requests
+
+
+def _rest(reader: ConsoleReader, line: RestLine) -> HttpRequest:
+    if not line.path.startswith("/"):
+        raise reader.error(line.at, _EXAMPLE)
+    path, body = reader.path(line), None
+    if reader.skip() and not reader.fresh:
+        body = reader.value()
+        if reader.skip() and not reader.fresh:
+            raise reader.error(reader.at, "there is more than one JSON value on the line")
+    if _JSON.match(reader.text, reader.at):
+        body = reader.value()  # a body below replaces one on the line
+    return HttpRequest(line.method, path if _PREFIXED.fullmatch(path) else f"/v1{path}", body)
+
+
+def _envelope(reader: ConsoleReader) -> HttpRequest:
+    """Read a JSON object that holds a query and its variables."""
+    start = reader.at
+    text = reader.value()
+    try:
+        decode(text, _Envelope)
+    except ValueError:
+        raise reader.error(start, f'JSON alone is a request only as {{"query": …}}; {_EXAMPLE}') from None
+    return HttpRequest("POST", "/v1/graphql", text)
+
+
+def _graphql(reader: ConsoleReader) -> HttpRequest:
+    """Read one operation and its fragments."""
+    start, ends, operations = reader.at, reader.at, 0
+    while reader.skip():
+        word = _WORD.match(reader.text, reader.at)
+        kind = word[0] if word else ""
+        if kind not in ("{", "query", "fragment") or (operations and kind != "fragment"):
+            break
+        if kind == "{" and _JSON.match(reader.text, reader.at):
+            break
+        operations += kind != "fragment"
+        ends = _end_of_definition(reader)
+        reader.take(ends)
+    if ends == start:
+        word = _WORD.match(reader.text, start)
+        if word and word[0] in ("mutation", "subscription"):
+            raise reader.error(start, f"GraphQL only reads here: use REST lines instead of a {word[0]}")
+        raise reader.error(start, _EXAMPLE)
+    try:
+        return graphql.query(reader.text[start:ends])
+    except UnicodeEncodeError:
+        raise reader.error(start, "the document is not valid Unicode") from None
+
+
+def _end_of_definition(reader: ConsoleReader) -> int:
+    open_braces: list[int] = []
+    for token in _TOKEN.finditer(reader.text, reader.at):
+        if token[0] == "{":
+            open_braces.append(token.start())
+        elif token[0] == "}":
+            if not open_braces:
+                raise reader.error(token.start(), "there is no '{' to this '}'")
+            open_braces.pop()
+            if not open_braces:
+                return token.end()
+    raise reader.error(open_braces[-1] if open_braces else reader.at, "the GraphQL document has no end")
+
 
 PATHS = (
     "schema", "objects", "batch/objects", "graphql", "meta", "nodes", "aliases", "backups/filesystem",
@@ -22,7 +125,7 @@ _ADDITIONAL = ("id", "vector", "creationTimeUnix", "lastUpdateTimeUnix", "distan
 _ARGUMENTS = ("where", "limit", "offset", "sort", "after", "tenant", "nearVector", "nearObject", "bm25", "hybrid")
 _NAMED = ("schema", "objects", "class", "collection")
 _START = re.compile(r"^(?:[^\S\n]*\{|query\b|[^\S\n]*(?:GET|POST|PUT|DELETE|HEAD|PATCH)\b)", re.MULTILINE)
-_TOKEN = re.compile(
+_NAME = re.compile(
     r'"""[^"]*+(?:"{1,2}+[^"]++)*+(?:"""|"{1,2}+)?|"(?:[^"\\\n]++|\\[^\n])*+"?|#[^\n]*+|[{}()]|[A-Za-z_]\w*+'
 )
 _TYPED = re.compile(r"\w*\Z", re.ASCII)
@@ -45,7 +148,7 @@ def complete(request: CompletionRequest, schema: Mapping[str, Sequence[tuple[str
         return place.complete(_paths(place, schema))
     if place.where is Where.METHOD and not _opened(before):
         return place.complete((method, SuggestionKind.METHOD, "") for method in METHODS)
-    return _graphql(request, schema)
+    return _complete_graphql(request, schema)
 
 
 def _paths(place: ConsolePlace, schema: Mapping[str, Sequence[tuple[str, str]]]) -> Iterator[Word]:
@@ -67,7 +170,7 @@ def _names(before: str) -> list[str]:
     stack: list[str] = []
     name = ""
     starts = [match.start() for match in _START.finditer(before)]
-    for token in _TOKEN.finditer(before, starts[-1] if starts else 0):
+    for token in _NAME.finditer(before, starts[-1] if starts else 0):
         text = token[0]
         if text in "{(":
             stack.append(name if text == "{" else f"({name}")
@@ -80,7 +183,7 @@ def _names(before: str) -> list[str]:
     return stack
 
 
-def _graphql(request: CompletionRequest, schema: Mapping[str, Sequence[tuple[str, str]]]) -> Completion:
+def _complete_graphql(request: CompletionRequest, schema: Mapping[str, Sequence[tuple[str, str]]]) -> Completion:
     match = _TYPED.search(request.text, max(0, request.position - 200), request.position)
     typed = match[0] if match else ""
     rest = _REST.match(request.text, request.position)
