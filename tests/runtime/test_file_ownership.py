@@ -10,7 +10,7 @@ import sys
 import pytest
 
 import dragoman
-from dragoman.cli.python_files import load_file
+from dragoman.cli.command_files import load_file
 from dragoman.connections.saved_connections import Connections, SavedConnection
 from dragoman.file_ownership import find_exposure
 from dragoman.secret_references import Reference

@@ -1,25 +1,30 @@
-"""Commands that write: rows and objects, previewed as exact requests and reported row by row."""
+"""Commands that write rows, objects and change files, previewed as exact requests and reported row by row."""
 
 from __future__ import annotations
 
 import re
 import shlex
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from .common_arguments import CONNECTION, OBJECT, completed
+from .command_files import command_file
 from .curl import AS_CURL, write_curl
 from .errors import NOT_APPLIED
-from .global_options import Command
+from .global_options import CONNECTION, OBJECT, Command, completed
 from .opening import opens
 from .option_values import parse_values, take_pairs
-from .output import plain, request_document, say, say_hint, say_notes, write_json, write_request, write_table
+from .output import dumps, plain, request_document, say, say_hint, say_notes, write_json, write_request, write_table
+from .progress import StatusLine
 from .read_options import TENANT
 from .streams import attended
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dragoman.changes import ChangeReport, ChangeSet, LineOutcome
     from dragoman.sessions.session import Session
     from dragoman_api.changes import Change, Outcome, Plan, Values
 
@@ -35,6 +40,7 @@ SET = click.option(
     help="A value; COL:=JSON for JSON. Repeatable.",
 )
 ROUTING = click.option("--routing", help="The value that the server needs besides the id to find the row.")
+_RARE = ("refused", "unknown")  # outcomes that the summary names only if there are any
 
 
 class Guarded(Command):
@@ -191,7 +197,7 @@ async def _carry_out(
 async def _suggest(options: Options, session: Session, change: Change, failed: list[Outcome]) -> None:
     from dragoman_api.changes import Insert, Update, object_of
 
-    from .near_misses import near_columns
+    from .opening import near_columns
 
     if failed and isinstance(change, Insert | Update) and not options.json:
         for line in await near_columns(session, object_of(change), change.values):
@@ -234,3 +240,100 @@ def _advise(session: Session, change: Change, failed: list[Outcome]) -> None:
 
         column = next(iter(change.values))
         say_hint(cell_command(session.name, change.key.object, change.key.id, column), indent="  ")
+
+
+@click.command(cls=Command)
+@CONNECTION
+@click.argument("file", metavar="FILE.ndjson|-", callback=command_file())
+@click.option("--undo", metavar="FILE", callback=command_file(written=True),
+              help="Write an undo file, a change file that takes these changes back.")  # fmt: skip
+@click.option("--dry-run", is_flag=True, help="Show the exact requests without sending them.")
+@opens
+async def apply(options: Options, session: Session, *, file: str, undo: str | None, dry_run: bool) -> int | None:
+    """Apply a file of changes, one JSON object per line.
+
+    {"op":"update","object":"books","id":"17","set":{"price":12.5}}, or "insert", or "delete". Bad lines are
+    listed, and then nothing is applied.
+    """
+    from dragoman.changes import ChangeSet
+
+    stdin = sys.stdin.buffer if file == "-" else None
+    target = Path(undo) if undo and not dry_run else None
+    with StatusLine(quiet=options.quiet) as line:
+        progress = _progress_in(line)
+        async with ChangeSet(session, Path(file), stdin=stdin, undo=target, progress=progress) as changes:
+            await changes.plan()
+            if dry_run:
+                await _preview_file(options, changes)
+                return NOT_APPLIED if changes.refused else None
+            await _review(options, changes)
+            report = await changes.apply()
+    _tell(options, session, report)
+    return NOT_APPLIED if report.left else None
+
+
+def _progress_in(line: StatusLine) -> Callable[[str, int, int], None]:
+    """Return what shows progress in a line, which disappears at the end."""
+
+    def show(activity: str, done: int, total: int) -> None:
+        line.show(f"  {activity} {done:,}/{total:,}") if done < total else line.clear()
+
+    return show
+
+
+async def _preview_file(options: Options, changes: ChangeSet) -> None:
+    notes = list(changes.notes.values())
+    if options.json:
+        sys.stdout.write('{"requests":[')
+        comma = ""
+        async for planned in changes.planned():
+            sys.stdout.write(comma + dumps(request_document(planned)))
+            comma = ","
+        sys.stdout.write(f'],"refusals":{dumps(changes.refused)},"notes":{dumps(notes)}}}\n')
+        return
+    async for planned in changes.planned():
+        write_request(planned)
+    _lines(changes.refused)
+    say_notes(notes)
+    options.say("not sent (--dry-run)")
+
+
+async def _review(options: Options, changes: ChangeSet) -> None:
+    """Show what will be done, and ask for consent on a terminal."""
+    if options.yes or not attended():
+        return
+    for (name, kind), count in sorted(changes.file.kinds.items()):
+        say(f"{plain(name)}: {count:,} {kind}{'s' if count > 1 else ''}")
+    for left in changes.refused[:10]:
+        say(f"not sent: line {left.line}: {left.reason}")
+    if (remainder := len(changes.refused) - 10) > 0:
+        say(f"not sent: {remainder:,} more lines; --dry-run shows all")
+    say_notes(list(changes.notes.values()))
+    count = changes.file.lines - len(changes.refused)
+    await options.agree(f"Apply {count:,} change{'' if count == 1 else 's'}?", instead="--yes")
+
+
+def _tell(options: Options, session: Session, report: ChangeReport) -> None:
+    if options.json:
+        return write_json(report)
+    counts = [(status, count) for status, count in report.counts.items() if count or status not in _RARE]
+    text = " · ".join(f"{status} {count:,}" for status, count in counts)
+    if len(report.left) == 1 and not options.quiet:
+        [left] = report.left
+        text += f"      (line {left.line} {left.status}: {plain(left.reason)})"
+    else:
+        _lines(report.left)
+    options.say(text)
+    say_notes(report.notes)
+    if report.undo is not None:
+        options.say(f"to take it back: dragoman apply {plain(session.name)} {plain(report.undo)}")
+    return None
+
+
+def _lines(left: list[LineOutcome]) -> None:
+    if left:
+        rows = [
+            [f"line {outcome.line}", plain(outcome.id or "-"), outcome.status, plain(outcome.reason)]
+            for outcome in left
+        ]
+        write_table([], rows)

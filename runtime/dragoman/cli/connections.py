@@ -7,14 +7,23 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .common_arguments import CONNECTION
-from .global_options import Command, Group
+from .global_options import CONNECTION, Command, Group
 from .opening import opens, tell_warnings
-from .option_values import take_pairs
+from .option_values import (
+    DIRECT,
+    PIN,
+    SIGN_IN_AT,
+    UNPIN,
+    agreed_of,
+    check_pin_options,
+    entered_via,
+    kept_pins,
+    pins_of,
+    take_pairs,
+    via_options,
+)
 from .output import plain, say, show_size
-from .pin_options import PIN, SIGN_IN_AT, UNPIN, agreed_of, check_pin_options, kept_pins, pins_of
 from .streams import attended
-from .via_options import DIRECT, entered_via, via_options
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from .command_files import command_file
-from .common_arguments import CONNECTION
 from .curl import AS_CURL, write_curl
 from .errors import FAILED
 from .expanded_rows import write_rows
-from .global_options import Command
+from .global_options import CONNECTION, Command
 from .opening import opens
 from .output import (
     SEPARATED,

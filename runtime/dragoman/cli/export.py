@@ -12,9 +12,8 @@ import click
 
 from .advice import command
 from .command_files import command_file
-from .common_arguments import CONNECTION, OBJECT
 from .export_parts import export_in_parts, in_parts
-from .global_options import Command
+from .global_options import CONNECTION, OBJECT, Command
 from .opening import opens
 from .option_values import parse_time
 from .output import plain_lines, say, say_notes, write_json

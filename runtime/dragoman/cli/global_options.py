@@ -1,15 +1,19 @@
-"""Commands and groups that accept the global options at any position."""
+"""Commands and groups that accept the global options at any position, and arguments that many commands share."""
 
 from __future__ import annotations
 
 import re
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from .command_files import CommandFile, check_apart, note_files
+from .options import Options
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def _globals(*, hidden: bool) -> list[click.Option]:
@@ -110,3 +114,27 @@ class Group(click.Group):
         super().__init__(*args, **{**attrs, "help": attrs.get("help") or _help_of(attrs.get("callback"))})
         self.params += _globals(hidden=hide_globals)
         _name_files(self.params)
+
+
+def complete_connection(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Return the saved connections that begin with what was typed."""
+    from dragoman.settings import read_toml
+
+    saved = read_toml((context.obj or Options()).paths().connections)
+    names = sorted(name for name, values in saved.items() if isinstance(values, dict) and name.isprintable())
+    return [name for name in names if name.startswith(incomplete)]
+
+
+def completed(what: str) -> Callable[[click.Context, click.Parameter, str], Any]:
+    """Return the completion of `word_completion` that is called `complete_…`; it is imported when it is needed."""
+
+    def complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> Any:
+        from . import word_completion
+
+        return getattr(word_completion, f"complete_{what}")(context, parameter, incomplete)
+
+    return complete
+
+
+CONNECTION = click.argument("connection", metavar="NAME", shell_complete=complete_connection)
+OBJECT = click.argument("object", metavar="OBJECT", shell_complete=completed("object"))

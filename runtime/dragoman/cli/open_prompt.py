@@ -18,9 +18,8 @@ from dragoman.near_names import did_you_mean, near_names
 from . import app
 from .advice import ELSEWHERE, inside
 from .advice import LINES as COMMANDS
-from .common_arguments import CONNECTION
 from .errors import USAGE
-from .global_options import Command
+from .global_options import CONNECTION, Command
 from .line_words import is_console, split_words
 from .opening import tell_warnings, warm_runtime
 from .output import plain, say
@@ -177,8 +176,7 @@ class _Shell:
 
     def _offers(self) -> Callable[[str, int], Iterator[LineOffer]]:
         from .known_names import KnownNames
-        from .line_completion import offers
-        from .live_names import LiveNames
+        from .line_completion import LiveNames, offers
 
         names = LiveNames(self._session, self._portal, kept=KnownNames(self._runtime.paths))
         options = replace(self._options, names=names)

@@ -1,12 +1,15 @@
-"""The opening of a command's connection."""
+"""The opening of a command's connection, and what to say about names that it does not have."""
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+import shlex
+from contextlib import ExitStack, asynccontextmanager
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from dragoman.near_names import did_you_mean, near_names
 
 from . import output
 
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     from .options import Options
 
     Work = Callable[..., Coroutine[Any, Any, int | None]]
+    from collections.abc import AsyncIterator, Iterable
 
 
 def opens(work: Work) -> Callable[..., Coroutine[Any, Any, int | None]]:
@@ -57,7 +61,6 @@ async def _with_session(
 
 
 async def _suggesting(options: Options, session: Session, work: Work, arguments: dict[str, Any]) -> int | None:
-    from .near_misses import suggesting_names
 
     place = arguments["choice"].texts.object if "choice" in arguments else arguments.get("object", "")
     async with suggesting_names(session, place):
@@ -68,3 +71,40 @@ def tell_warnings(session: Session) -> None:
     """Show the warnings about a newly opened connection, once."""
     for warning in session.warnings:
         output.say(f"warning: {warning}")  # even with --quiet: a sandbox that is off must be visible
+
+
+@asynccontextmanager
+async def suggesting_names(session: Session, object: str) -> AsyncIterator[None]:
+    """Add similar names to an error about an unknown column or object; an empty object names none."""
+    from dragoman_api.errors import DragomanError, ObjectNotFoundError
+
+    try:
+        yield
+    except DragomanError as error:
+        name = object and str(error.details.get("column") or (object if isinstance(error, ObjectNotFoundError) else ""))
+        if name:
+            names = await _known_names(session, object, objects=isinstance(error, ObjectNotFoundError))
+            if name not in names:
+                suggestion = did_you_mean(near_names(name, names))
+                error.message = error.message.removesuffix(suggestion) + suggestion  # some errors say it themselves
+                look = ["objects"] if isinstance(error, ObjectNotFoundError) else ["describe", object]
+                error.advise(shlex.join(["dragoman", look[0], session.name, *look[1:]]))
+        raise
+
+
+async def near_columns(session: Session, object: str, names: Iterable[str]) -> list[str]:
+    """Return a line for each name that is not a column of an object but resembles one."""
+    columns = await _known_names(session, object, objects=False)
+    suggestions = {name: near_names(name, columns) for name in names if name not in columns}
+    return [f"{name}: did you mean {' or '.join(near)}?" for name, near in suggestions.items() if near]
+
+
+async def _known_names(session: Session, object: str, *, objects: bool) -> list[str]:
+    from dragoman_api.errors import DragomanError
+
+    try:
+        if objects:
+            return [node.name for node in await session.objects()]
+        return [column.name for column in (await session.describe(object)).columns]
+    except DragomanError:  # report the first error
+        return []

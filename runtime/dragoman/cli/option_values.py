@@ -1,4 +1,4 @@
-"""Parsing of command-line words that click does not parse."""
+"""Values of options that take more than a text: pairs, routes to a server, pinned certificates."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec.structs import replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from dragoman.connections.saved_connections import SavedConnection
+    from dragoman.sandbox.reach.route import Route
     from dragoman_api.changes import Values
     from dragoman_api.columns import Column
 
@@ -19,6 +22,22 @@ _TEXTS = ("text", "timestamp", "date", "time", "binary")
 
 _JSON = ("json", "range", "geo", "other")
 """Kinds of columns whose values are JSON."""
+DIRECT = click.option("--direct", is_flag=True, help="Reach the host without the saved proxy or tunnel.")
+VIA = ("proxy", "proxy_user", "proxy_password", "ssh", "ssh_identity")
+PIN = click.option(
+    "--pin-certificate",
+    "pins",
+    metavar="FINGERPRINT",
+    multiple=True,
+    help="Trust the server's certificate with this SHA-256 fingerprint, and no other. Repeatable.",
+)
+SIGN_IN_AT = click.option(
+    "--sign-in-at", metavar="HOST:PORT", help="Agree to the token endpoint there, a second server that is reached."
+)
+UNPIN = click.option("--unpin", is_flag=True, help="Forget the pinned certificates.")
+
+_ELSEWHERE = frozenset({"host", "port", "hosts", "cloud_id", "ca_file"})
+"""Fields that say which servers there are, or how they are trusted: a new value ends what was pinned before."""
 
 
 def parse_time(text: str | None, *, option: str) -> int | None:
@@ -103,3 +122,115 @@ def _value(text: str, *, column: str, must: bool, definition: Column | None) -> 
         return text
     value = value_of(spelled)
     return Decimal(spelled.decode()) if definition.kind == "decimal" and type(value) in (int, float) else value
+
+
+def via_options(command: Callable[..., object]) -> Callable[..., object]:
+    """Add the options to a command."""
+    for option in (
+        click.option("--ssh-identity", metavar="PATH", help="The private key file for it."),
+        click.option("--ssh", metavar="HOST", help="Reach the host through SSH to this machine: [USER@]HOST[:PORT]."),
+        click.option(
+            "--proxy-password", metavar="REFERENCE", help="A reference to that user's password, such as env:NAME."
+        ),
+        click.option("--proxy-user", metavar="NAME", help="The user name for the proxy."),
+        click.option("--proxy", metavar="URL", help="Reach the host through this HTTP proxy: http://HOST:PORT."),
+    ):
+        command = option(command)
+    return command
+
+
+def entered_via(given: dict[str, str | bool | None], *, before: Route | None) -> Route | None:
+    """Return what was entered, with what was saved for options that were left out.
+
+    Raises:
+        ConfigurationError: It cannot be used, or the password is not a reference.
+    """
+    from dragoman_api.errors import ConfigurationError
+
+    option_texts = {name: str(given[name]) for name in VIA if given.get(name) is not None}
+    kinds = {name.partition("_")[0] for name in option_texts} | ({"direct"} if given.get("direct") else set())
+    if len(kinds) > 1:
+        raise ConfigurationError(f"{' and '.join(f'--{kind}' for kind in sorted(kinds))} exclude each other")
+    if "direct" in kinds:
+        return None
+    if "proxy" in kinds:
+        return _proxy(option_texts, before)
+    return _tunnel(option_texts, before) if "ssh" in kinds else before
+
+
+def _proxy(option_texts: dict[str, str], before: Route | None) -> Route:
+    from msgspec.structs import replace
+
+    from dragoman.sandbox.reach.route import HttpProxy, parse_proxy
+    from dragoman.secret_references import typed
+    from dragoman_api.errors import ConfigurationError
+
+    text = option_texts.get("proxy_password")
+    password = typed(text) if text else None
+    if text and password is None:
+        reason = "--proxy-password is a literal secret, which would stay in the shell's history"
+        hint = "--proxy-password env:NAME (or file:PATH, command:…, keyring:SERVICE/USER)"
+        raise ConfigurationError(f"{reason}; use a reference instead", hint=hint)
+    via = parse_proxy(option_texts["proxy"]) if "proxy" in option_texts else before
+    if not isinstance(via, HttpProxy):
+        raise ConfigurationError(f"{_option(option_texts)} needs a proxy", hint="--proxy http://HOST:PORT")
+    # Credentials are those of one proxy: another one does not get them.
+    credentials = before if isinstance(before, HttpProxy) and before.address == via.address else via
+    user = option_texts.get("proxy_user", credentials.user)
+    return replace(via, user=user, password=credentials.password if text is None else password)
+
+
+def _tunnel(option_texts: dict[str, str], before: Route | None) -> Route:
+    from msgspec.structs import replace
+
+    from dragoman.sandbox.reach.route import SshTunnel, parse_ssh
+    from dragoman.secret_references import entered_path
+    from dragoman_api.errors import ConfigurationError
+
+    identity = entered_path(option_texts["ssh_identity"]) if option_texts.get("ssh_identity") else None
+    if "ssh" in option_texts:
+        return parse_ssh(option_texts["ssh"], identity=identity)
+    if not isinstance(before, SshTunnel):
+        raise ConfigurationError(f"{_option(option_texts)} needs an SSH host", hint="--ssh USER@HOST")
+    return replace(before, identity=identity)
+
+
+def _option(option_texts: dict[str, str]) -> str:
+    return f"--{next(iter(option_texts)).replace('_', '-')}"
+
+
+def kept_pins(saved: SavedConnection, before: SavedConnection, *, unpin: bool, given: set[str]) -> SavedConnection:
+    """Return an edited connection with the pins that still hold.
+
+    Args:
+        saved: The connection as it was edited.
+        before: The connection before.
+        unpin: A person wants no pins.
+        given: The fields that were entered.
+    """
+    changed = any(saved.values.get(name) != before.values.get(name) for name in given & _ELSEWHERE)
+    return replace(saved, pinned={} if unpin or changed else before.pinned)
+
+
+def pins_of(saved: SavedConnection) -> dict[str, str]:
+    """Return the fingerprints of pinned certificates by host and port."""
+    from base64 import b64decode
+
+    from dragoman_api.tls import fingerprint
+
+    return {server: fingerprint(b64decode(pin)) for server, pin in saved.pinned.items()}
+
+
+def agreed_of(saved: SavedConnection) -> dict[str, object]:
+    """Return pins and the agreed token endpoint as members of a document; empty for none."""
+    agreed = {"sign_in_at": saved.sign_in_at} if saved.sign_in_at else {}
+    return {**({"pinned": pins_of(saved)} if saved.pinned else {}), **agreed}
+
+
+def check_pin_options(pins: tuple[str, ...], *, no_connect: bool) -> None:
+    """Refuse options that exclude each other. Raises ConfigurationError."""
+    from dragoman_api.errors import ConfigurationError
+
+    if pins and no_connect:
+        reason = "--pin-certificate asks the server for its certificate, and --no-connect forbids that"
+        raise ConfigurationError(reason, hint="leave out --no-connect")

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 from . import output
-from .command_files import CommandFile
-from .python_files import load_automation
+from .command_files import CommandFile, load_automation
 from .streams import aside, attended, reserve_stdout, write_events
 
 if TYPE_CHECKING:

@@ -1,15 +1,13 @@
-"""The progress of installations and exports, from events: live on a terminal, one line elsewhere.
-
-If stdout is a pipe, its reader may write to the same terminal. A line that changes with the events then takes the
-place of the bar, which is drawn ten times a second.
-"""
+"""The progress of work on stderr: a line that moves, or a bar per export."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 import sys
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -17,13 +15,16 @@ import msgspec
 from dragoman_api import events
 
 from .output import plain, show_count, show_rows
-from .status_line import StatusLine
 
 if TYPE_CHECKING:
+    from typing import Self
+
     from rich.progress import Progress as Bar
 
 _PATIENCE = 1.0
 """Seconds after which a line of progress stands beside what the reader of a pipe writes."""
+_PAUSE = 0.1
+"""Seconds between two texts."""
 
 
 class _Task(msgspec.Struct):
@@ -153,3 +154,50 @@ def _piped() -> bool:
         return stat.S_ISFIFO(os.fstat(sys.stdout.fileno()).st_mode)
     except (OSError, ValueError):  # it is closed, or has no descriptor
         return False
+
+
+class StatusLine:
+    """A line on stderr that each text replaces, if stderr is a terminal that shows lines; a context clears it.
+
+    Args:
+        quiet: Show nothing.
+        patience: Seconds before the first text.
+    """
+
+    def __init__(self, *, quiet: bool = False, patience: float = 0.0) -> None:
+        self._live = sys.stderr.isatty() and not quiet
+        self._next = time.monotonic() + patience
+        self._shown = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.clear()
+
+    def show(self, text: str) -> None:
+        """Show a text, unless the last one is too new to be replaced."""
+        if not self._live or time.monotonic() < self._next or _taken():
+            return
+        self._next = time.monotonic() + _PAUSE
+        self._write(text[: shutil.get_terminal_size().columns - 1])
+        self._shown = True
+
+    def clear(self) -> None:
+        """Remove the line."""
+        if self._shown:
+            self._shown = False
+            self._write("")
+
+    def _write(self, text: str) -> None:
+        sys.stderr.write(f"\r\x1b[K{text}")
+        sys.stderr.flush()
+
+
+def _taken() -> bool:
+    """Return whether another program reads single keys from the terminal, as a pager does, and so draws on it."""
+    import termios
+
+    with suppress(OSError, ValueError, termios.error):  # it is closed, or has no descriptor
+        return not termios.tcgetattr(sys.stderr.fileno())[3] & termios.ICANON
+    return False

@@ -9,8 +9,7 @@ import click
 from msgspec import structs
 
 from . import output
-from .common_arguments import CONNECTION, OBJECT
-from .global_options import Command, Group
+from .global_options import CONNECTION, OBJECT, Command, Group
 from .read_options import OPTIONS, Choice, choosing
 
 if TYPE_CHECKING:

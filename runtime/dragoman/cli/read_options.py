@@ -10,7 +10,7 @@ from click.core import ParameterSource
 from msgspec import structs
 
 from . import output
-from .common_arguments import completed
+from .global_options import completed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping

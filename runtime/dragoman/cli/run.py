@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 import click
 
 from . import signals
-from .command_files import command_file
+from .command_files import command_file, load_file, script_fault
 from .errors import FAILED, OK
 from .global_options import Command
 from .option_values import parse_time
-from .python_files import load_file, script_fault
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from . import output
-from .common_arguments import CONNECTION, OBJECT, completed
-from .global_options import Command
+from .global_options import CONNECTION, OBJECT, Command, completed
 from .opening import opens
 from .queries import queried
 from .read_options import FILTER, TIME, Choice, choosing

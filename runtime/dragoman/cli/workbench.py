@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .common_arguments import complete_connection
-from .global_options import Command
+from .global_options import Command, complete_connection
 from .output import say
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ async def workbench(
     """Serve grid, console and marketplace to a browser on this machine, until it is interrupted."""
     import anyio.to_thread
 
-    from .python_files import load_automation
+    from .command_files import load_automation
 
     serving = _serving()
     place: Any
