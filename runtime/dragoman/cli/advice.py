@@ -10,8 +10,6 @@ import shlex
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from dragoman.remedies import field_words
-from dragoman_api.remedies import ABOUT_PLUGINS, RemedyKind
 from dragoman_api.wording import shell_line
 
 if TYPE_CHECKING:
@@ -129,6 +127,9 @@ def command_words(remedy: Remedy) -> list[str]:
     >>> command_words(Remedy("filter-rows", arguments))
     ['dragoman', 'page', 'shop', '--filter', 'sku = "A 17"', '--', '-a b']
     """
+    from dragoman.remedies import field_words
+    from dragoman_api.remedies import ABOUT_PLUGINS, RemedyKind
+
     if remedy.fault or not ("connection" in remedy.arguments or remedy.kind in ABOUT_PLUGINS):
         return []
     arguments = {name: value if isinstance(value, bool) else str(value) for name, value in remedy.arguments.items()}
@@ -175,18 +176,18 @@ def _line(command: str, names: list[str], options: list[str]) -> list[str]:
 
 # For each kind: the command, its names, and its options with their values.
 _COMMANDS: dict[str, tuple[str, str, str]] = {
-    RemedyKind.PIN_CERTIFICATE: ("connections edit", "connection", "--pin-certificate=fingerprint"),
-    RemedyKind.UNPIN_CERTIFICATE: ("connections edit", "connection", "--unpin"),
-    RemedyKind.TEST_CONNECTION: ("connections test", "connection", ""),
-    RemedyKind.SIGN_IN: ("connections edit", "connection", "--sign-in-at=server"),
-    RemedyKind.LIST_OBJECTS: ("objects", "connection", ""),
-    RemedyKind.DESCRIBE_OBJECT: ("describe", "connection object", ""),
-    RemedyKind.RAISE_SETTING: ("console", "connection request", ""),
-    RemedyKind.SEND_REQUEST: ("console", "connection request", ""),
-    RemedyKind.INSTALL: ("plugins install", "plugin", "--version=version"),
-    RemedyKind.UPDATE: ("plugins update", "plugin", ""),
-    RemedyKind.REPAIR: ("plugins repair", "plugin", ""),
-    RemedyKind.ENABLE: ("plugins enable", "plugin", ""),
+    "pin-certificate": ("connections edit", "connection", "--pin-certificate=fingerprint"),
+    "unpin-certificate": ("connections edit", "connection", "--unpin"),
+    "test-connection": ("connections test", "connection", ""),
+    "sign-in": ("connections edit", "connection", "--sign-in-at=server"),
+    "list-objects": ("objects", "connection", ""),
+    "describe-object": ("describe", "connection object", ""),
+    "raise-setting": ("console", "connection request", ""),
+    "send-request": ("console", "connection request", ""),
+    "install": ("plugins install", "plugin", "--version=version"),
+    "update": ("plugins update", "plugin", ""),
+    "repair": ("plugins repair", "plugin", ""),
+    "enable": ("plugins enable", "plugin", ""),
 }
 
 

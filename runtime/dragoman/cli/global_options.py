@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .command_files import CommandFile, check_apart, note_files
-from .options import Options
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -119,6 +118,8 @@ class Group(click.Group):
 def complete_connection(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     """Return the saved connections that begin with what was typed."""
     from dragoman.settings import read_toml
+
+    from .options import Options
 
     saved = read_toml((context.obj or Options()).paths().connections)
     names = sorted(name for name, values in saved.items() if isinstance(values, dict) and name.isprintable())

@@ -61,7 +61,6 @@ async def _with_session(
 
 
 async def _suggesting(options: Options, session: Session, work: Work, arguments: dict[str, Any]) -> int | None:
-
     place = arguments["choice"].texts.object if "choice" in arguments else arguments.get("object", "")
     async with suggesting_names(session, place):
         return await work(options, session, **arguments)
