@@ -16,7 +16,7 @@ from dragoman import FileFormat, Filter, RawQuery, RowKey, Session, Sort
 from dragoman.cli.export import export
 from dragoman.cli.grid import cell, count, page
 from dragoman.cli.options import Options
-from dragoman.cli.read_options import Choice
+from dragoman.cli.read_options import RowChoice
 from dragoman.cli.summarize import summarize
 from dragoman.sessions.saved_queries import MAX_FILE
 from dragoman.sessions.selection_codec import SelectionTexts
@@ -152,7 +152,7 @@ def test_what_the_command_line_names_replaces_that_of_the_query_and_filters_are_
     )  # fmt: skip
 
     def over(**fields):
-        return Choice(SelectionTexts(object="@some", **fields), frozenset(fields)).over(query).texts
+        return RowChoice(SelectionTexts(object="@some", **fields), frozenset(fields)).over(query).texts
 
     assert over() == query
     assert over(filters=["b"], raw=["c"]) == replace(query, filters=["a", "b"], raw=["r", "c"])

@@ -18,7 +18,7 @@ from .opening import opens
 from .option_values import parse_time
 from .output import plain_lines, say, say_notes, write_json
 from .queries import queried
-from .read_options import ESCAPE, FILTER, LISTS, TIME, Choice, choosing, parse_lists
+from .read_options import ESCAPE, FILTER, LISTS, TIME, RowChoice, choosing, parse_lists
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -73,7 +73,7 @@ def _beside(file: Path) -> tuple[Path, ...]:
 @queried
 @opens
 async def export(
-    options: Options, session: Session, *, choice: Choice, output: str | None, format: str | None,
+    options: Options, session: Session, *, choice: RowChoice, output: str | None, format: str | None,
     compress: str | None, lists: str | None, resume: bool, keep_alive: str | None, no_manifest: bool, strict: bool,
     parts: int | None, cluster: str | None, workers: int | None, insecure_cluster: bool, max_requests: int | None,
 ) -> None:  # fmt: skip

@@ -15,7 +15,7 @@ from .expanded_rows import write_rows
 from .global_options import CONNECTION, OBJECT, Command, completed
 from .opening import opens
 from .queries import SAVE_AS, queried, with_defaults
-from .read_options import FILTER, OPTIONS, REVISION, TIME, Choice, choosing, formatted, time_words, viewed
+from .read_options import FILTER, OPTIONS, REVISION, TIME, RowChoice, choosing, formatted, time_words, viewed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 @viewed
 @opens
 async def page(
-    options: Options, session: Session, *, choice: Choice, limit: int, offset: int, cursor: str | None, last: bool,
+    options: Options, session: Session, *, choice: RowChoice, limit: int, offset: int, cursor: str | None, last: bool,
     explain: bool, no_total: bool, as_curl: bool, format: str,
 ) -> None:  # fmt: skip
     """Show a page of rows."""
@@ -131,7 +131,7 @@ def _explain(rows: Sequence[Filter | RawQuery], compiled: CompiledFilter) -> Non
 @AS_CURL
 @queried
 @opens
-async def count(options: Options, session: Session, *, choice: Choice, as_curl: bool) -> None:
+async def count(options: Options, session: Session, *, choice: RowChoice, as_curl: bool) -> None:
     """Count rows exactly."""
     from .curl import write_curl
 

@@ -17,7 +17,7 @@ from .global_options import CONNECTION, OBJECT, Command, complete_connection
 from .opening import opens, suggesting_names, tell_warnings, warm_runtime
 from .output import dumps, plain, request_document, say, say_notes, show_rows, write_json, write_request
 from .progress import StatusLine
-from .read_options import FILTER, TENANT, Choice, choosing
+from .read_options import FILTER, TENANT, RowChoice, choosing
 from .streams import attended
 
 if TYPE_CHECKING:
@@ -220,8 +220,8 @@ def copy(options: Options, /, **arguments: Any) -> Coroutine[Any, Any, int | Non
 
 
 async def _copy(
-    options: Options, *, source: str, choice: Choice, target: str, to: str, on_conflict: str, renamed: dict[str, str],
-    batch: int, to_tenant: str | None, create: bool,
+    options: Options, *, source: str, choice: RowChoice, target: str, to: str, on_conflict: str,
+    renamed: dict[str, str], batch: int, to_tenant: str | None, create: bool,
 ) -> int | None:  # fmt: skip
     from dragoman.imports import Load, LoadOptions, make_pipe
     from dragoman.imports import copy as copy_rows

@@ -10,7 +10,7 @@ from msgspec import structs
 
 from . import output
 from .global_options import CONNECTION, OBJECT, Command, Group
-from .read_options import OPTIONS, Choice, choosing
+from .read_options import OPTIONS, RowChoice, choosing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -29,7 +29,7 @@ def queried(work: Work) -> Callable[..., Coroutine[Any, Any, int | None]]:
     """Let a command with a `choice` take ``@NAME`` as its object; ``@@…`` is an object whose name begins with ``@``."""
 
     @wraps(work)
-    def run(*, connection: str, choice: Choice, save_as: str | None = None, **arguments: Any) -> Any:
+    def run(*, connection: str, choice: RowChoice, save_as: str | None = None, **arguments: Any) -> Any:
         options: Options = click.get_current_context().obj
         place = choice.texts.object
         if place.startswith("@@"):
@@ -65,7 +65,7 @@ async def _saving(
     return code
 
 
-async def with_defaults(options: Options, connection: str, choice: Choice) -> Choice:
+async def with_defaults(options: Options, connection: str, choice: RowChoice) -> RowChoice:
     """Return a choice with the default columns and sort of its object where it names none, and say so."""
     texts = choice.texts
     if "columns" in choice.explicit and texts.columns is None:  # all columns
@@ -94,7 +94,7 @@ def queries() -> None:
 @choosing(*OPTIONS)
 @click.option("--replace", "replaces", is_flag=True, help="Replace a query of that name.")
 @click.pass_obj
-def save(options: Options, /, *, connection: str, query: str, replaces: bool, choice: Choice) -> None:
+def save(options: Options, /, *, connection: str, query: str, replaces: bool, choice: RowChoice) -> None:
     """Save a query beside its connection; nothing is sent."""
     _queries(options, connection).save(query.removeprefix("@"), choice.texts, replace=replaces)
     options.result({"saved": query.removeprefix("@")}, f"saved as @{query.removeprefix('@')}")

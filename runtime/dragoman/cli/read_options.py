@@ -128,7 +128,7 @@ def viewed(function: F) -> F:
     return VERTICAL(WIDE(function))
 
 
-class Choice(NamedTuple):
+class RowChoice(NamedTuple):
     """The rows that the words of a command choose.
 
     Attributes:
@@ -140,7 +140,7 @@ class Choice(NamedTuple):
     explicit: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, fields: Mapping[str, Any], *, explicit: Collection[str]) -> Choice:
+    def of(cls, fields: Mapping[str, Any], *, explicit: Collection[str]) -> RowChoice:
         """Return the choice of the values of `OPTIONS`, and of the object."""
         from dragoman.sessions.selection_codec import SelectionTexts, parse_names
 
@@ -151,7 +151,7 @@ class Choice(NamedTuple):
         values["columns"] = None if columns in (None, ALL_COLUMNS) else parse_names(columns)
         return cls(SelectionTexts(**values), frozenset(explicit))
 
-    def over(self, query: SelectionTexts) -> Choice:
+    def over(self, query: SelectionTexts) -> RowChoice:
         """Return the choice over a saved query: filters are added to its own, everything else replaces its own."""
         texts, names = self.texts, set(self.explicit)
         if names & {*TIME}:
@@ -174,7 +174,7 @@ def choosing(*names: str) -> Callable[[F], F]:
             source = click.get_current_context().get_parameter_source
             explicit = [name for name in names if source(name) is not ParameterSource.DEFAULT]
             fields = {"object": object} | {name: parameters.pop(name) for name in names}
-            return function(*args, choice=Choice.of(fields, explicit=explicit), **parameters)
+            return function(*args, choice=RowChoice.of(fields, explicit=explicit), **parameters)
 
         for name in reversed(names):
             run = OPTIONS[name](run)

@@ -12,7 +12,7 @@ from . import output
 from .global_options import CONNECTION, OBJECT, Command, completed
 from .opening import opens
 from .queries import queried
-from .read_options import FILTER, TIME, Choice, choosing
+from .read_options import FILTER, TIME, RowChoice, choosing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,7 +39,7 @@ _BLOCKS = " ▏▎▍▌▋▊▉█"
 @queried
 @opens
 async def summarize(
-    options: Options, session: Session, *, choice: Choice, column: str, values: int, buckets: int
+    options: Options, session: Session, *, choice: RowChoice, column: str, values: int, buckets: int
 ) -> None:
     """Summarize a column: frequent values, rows without a value, extremes, and how numbers and dates are spread."""
     rows = choice.rows(session)
