@@ -559,4 +559,4 @@ def test_E43_the_grid_never_asks_for_sql() -> None:
 
     folder = Path(dragoman_elasticsearch.__file__).parent
     users = {path.name for path in folder.rglob("*.py") if "_sql" in path.read_text()}
-    assert users == {"read_or_write.py", "words.py"}  # of the console: which requests read, and which paths there are
+    assert users == {"http_requests.py", "text.py"}  # of the console: which requests read, and which paths there are
