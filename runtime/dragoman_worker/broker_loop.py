@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import array
 import asyncio
 import errno
+import io
 import ipaddress
 import os
 import socket
 from typing import TYPE_CHECKING, Any
 
-from . import socket_passing
 from .frames import FrameReader
 from .wire import BROKER_FRAME, BrokerReply, Families, Lookup, Open, Opened, Pipe, SocketRefused, decoder, pack
 
 if TYPE_CHECKING:
-    import io
     from collections.abc import Callable
 
 _MAX_NAMES = 256
 _CONNECT_ONLY = ("family", "proto", "flags", "local_addr", "happy_eyeballs_delay", "interleave", "all_errors")
+_CLOEXEC = getattr(socket, "MSG_CMSG_CLOEXEC", 0)  # some systems lack it
+_SPACE = socket.CMSG_SPACE(array.array("i").itemsize)
 
 
 class BrokerClient:
@@ -28,7 +30,7 @@ class BrokerClient:
         self._socket = sock
         self._replies = decoder(BrokerReply)
         self._frames = FrameReader(limit=BROKER_FRAME)
-        self._passed = socket_passing.PassedResources()
+        self._passed = PassedResources()
         self._waiting: dict[int, asyncio.Future[Any]] = {}
         self._pipes: dict[int, asyncio.Future[io.RawIOBase]] = {}
         self._last = 0
@@ -166,7 +168,7 @@ class BrokerLoop(asyncio.SelectorEventLoop):
             OSError: EACCES for an address that the connection does not permit, or the error of connecting.
         """
         real = await self._broker.open(self._names.get(address[0], address[0]), address[1], int(sock.family))
-        socket_passing.put_over(real, sock)
+        put_over(real, sock)
         sock.settimeout(0)
 
     async def create_connection(
@@ -201,3 +203,39 @@ class BrokerLoop(asyncio.SelectorEventLoop):
     create_server = _refuse
     subprocess_exec = _refuse
     subprocess_shell = _refuse
+
+
+class PassedResources:
+    """Receives messages and keeps the descriptors that came with the last one."""
+
+    def __init__(self) -> None:
+        self._descriptors: list[int] = []
+
+    def receive(self, sock: socket.socket, size: int) -> bytes:
+        """Read at most `size` bytes and the descriptors beside them. Raises BlockingIOError if none are there."""
+        data, ancillary, flags, _ = sock.recvmsg(size, _SPACE, _CLOEXEC)
+        for level, kind, content in ancillary:
+            if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
+                self._descriptors += array.array("i", content)
+        if flags & socket.MSG_CTRUNC:
+            os._exit(4)
+        return data
+
+    def take_socket(self) -> socket.socket:
+        """Return the received socket."""
+        return socket.socket(fileno=self._descriptors.pop())
+
+    def take_pipe(self) -> io.RawIOBase:
+        """Return the write end of the received pipe."""
+        return io.FileIO(self._descriptors.pop(), "w")
+
+    def clear(self) -> None:
+        """Close resources that were not taken."""
+        while self._descriptors:
+            os.close(self._descriptors.pop())
+
+
+def put_over(real: socket.socket, sock: socket.socket) -> None:
+    """Make `sock` the connection of `real`, of its family, and detach `real`."""
+    socket.close(sock.detach())
+    sock.__init__(fileno=real.detach())  # type: ignore[misc]

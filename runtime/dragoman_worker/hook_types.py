@@ -14,8 +14,6 @@ from dragoman_api.filters import CompiledFilter, FilterRequest
 from dragoman_api.grid import CellRequest, CountRequest, Page, PageRequest, PreviewRequest
 from dragoman_api.summaries import ColumnSummary, SummaryRequest
 
-from .deadlines import DEADLINES
-
 
 class HookType(NamedTuple):
     """A hook on the wire.
@@ -23,7 +21,7 @@ class HookType(NamedTuple):
     Attributes:
         request: The type of its one argument, or None if it takes none.
         result: The type of its result, or None if it returns nothing.
-        seconds: The deadline. For a stream, the longest time between two parts.
+        seconds: The deadline, after which the host gives up on the call; for a stream, the longest time between parts.
         stream: Whether it yields parts.
     """
 
@@ -35,30 +33,25 @@ class HookType(NamedTuple):
 
 EXPORT = "export_rows"
 
-_TYPES: dict[str, tuple[Any, Any]] = {
-    "connect": (None, Server | None),  # the profile is handed over before the first call
-    "ping": (None, Health | None),
-    "close": (None, None),
-    "list_objects": (ObjectsRequest, ObjectList | None),
-    "describe_object": (str, Description | None),
-    "compile_filter": (FilterRequest, CompiledFilter | None),
-    "fetch_page": (PageRequest, Page | None),
-    "fetch_cell": (CellRequest, Cell),
-    "count_rows": (CountRequest, int | None),
-    "summarize_column": (SummaryRequest, ColumnSummary | None),
-    "preview_read": (PreviewRequest, list[HttpRequest] | None),
-    "plan_change": (PlanRequest, Plan | None),
-    "apply_change": (Plan, list[Outcome] | None),
-    "parse_console": (ConsoleText, list[ConsoleRequest] | None),
-    "execute_console": (ConsoleRequest, Answer | None),
-    "complete_console": (CompletionRequest, Completion | None),
-    EXPORT: (ExportRequest, None),
-    "split_export": (SplitRequest, ExportSplit | None),
-    "hold_snapshot": (SnapshotHold, bool | None),
-}
-"""The types of each hook's request and result."""
-
 HOOKS: dict[str, HookType] = {
-    name: HookType(request, result, DEADLINES[name], stream=name == EXPORT)
-    for name, (request, result) in _TYPES.items()
+    "connect": HookType(None, Server | None, 60.0),  # the profile is handed over before the first call
+    "ping": HookType(None, Health | None, 15.0),
+    "close": HookType(None, None, 5.0),
+    "list_objects": HookType(ObjectsRequest, ObjectList | None, 60.0),
+    "describe_object": HookType(str, Description | None, 60.0),
+    "compile_filter": HookType(FilterRequest, CompiledFilter | None, 10.0),
+    "fetch_page": HookType(PageRequest, Page | None, 120.0),
+    "fetch_cell": HookType(CellRequest, Cell, 120.0),
+    "count_rows": HookType(CountRequest, int | None, 120.0),
+    "summarize_column": HookType(SummaryRequest, ColumnSummary | None, 120.0),
+    "preview_read": HookType(PreviewRequest, list[HttpRequest] | None, 60.0),
+    "plan_change": HookType(PlanRequest, Plan | None, 120.0),
+    "apply_change": HookType(Plan, list[Outcome] | None, 600.0),
+    "parse_console": HookType(ConsoleText, list[ConsoleRequest] | None, 30.0),
+    "execute_console": HookType(ConsoleRequest, Answer | None, 600.0),
+    "complete_console": HookType(CompletionRequest, Completion | None, 15.0),
+    EXPORT: HookType(ExportRequest, None, 120.0, stream=True),
+    "split_export": HookType(SplitRequest, ExportSplit | None, 120.0),
+    "hold_snapshot": HookType(SnapshotHold, bool | None, 60.0),
 }
+"""Each hook by its name."""

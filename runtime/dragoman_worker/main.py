@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import sys
+from importlib.machinery import PathFinder
+
+TYPE_CHECKING = False  # without typing, which the host imports later
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
 
 BOOT = """import sys; sys.path.append(sys.argv[4]); from dragoman_worker.main import main; main()"""
 """The program text of the child.
 
-Its arguments: the control and broker descriptors (see `socket_passing`), the host's pid, and the directory that holds
+Its arguments: the control and broker descriptors, the host's pid, and the directory that holds
 this package. The first frame of the control socket says, as JSON, what the child may import of the host's environment.
 """
 
@@ -24,15 +31,18 @@ def main() -> None:
     import asyncio  # noqa: F401 - the host needs the time that this takes to find what the child may import
     import json
     import os
+    import socket
     import ssl  # noqa: F401 - as above
 
-    from . import frames, import_finder, socket_passing
+    from . import frames
 
-    control, broker = socket_passing.first_two(sys.argv[1:])
+    control, broker = (socket.socket(fileno=int(text)) for text in sys.argv[1:3])
+    for sock in (control, broker):
+        sock.set_inheritable(False)
     host_imports = frames.receive(control, limit=frames.FROM_HOST)
     if host_imports is None:
         os._exit(0)
-    import_finder.install(json.loads(host_imports), bootstrap=sys.argv[4])
+    install_finder(json.loads(host_imports), bootstrap=sys.argv[4])
     sys.dont_write_bytecode = False  # from here on, imported code is as trusted as the host itself
     from .late_tls import late_certificates
 
@@ -43,3 +53,40 @@ def main() -> None:
     gc.set_threshold(20_000, 20, 20)  # a page or a batch has thousands of values that are in no cycle
     gc.enable()
     service.run(control, broker)
+
+
+class HostImportFinder:
+    """Finds a fixed set of top-level modules, each in the directory where the host has it."""
+
+    def __init__(self, host_imports: Mapping[str, str]) -> None:
+        """Set the modules that may be found.
+
+        Args:
+            host_imports: The directory of each top-level module, by import name.
+        """
+        self._host_imports = {
+            name: where for name, where in host_imports.items() if name not in sys.stdlib_module_names
+        }
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Find a top-level module among the host's imports. Python finds submodules through their package."""
+        if path is not None or (where := self._host_imports.get(fullname)) is None:
+            return None
+        return PathFinder.find_spec(fullname, [where], target)
+
+
+def install_finder(host_imports: Mapping[str, str], *, bootstrap: str) -> None:
+    """On the import path, replace the host's environment with the given imports.
+
+    They precede the path, so a module of a driver cannot replace one of the same name.
+
+    Args:
+        host_imports: The directory of each top-level module, by import name.
+        bootstrap: The directory that holds this package.
+    """
+    sys.path.remove(bootstrap)
+    sys.path_importer_cache.pop(bootstrap, None)
+    before = sys.meta_path.index(PathFinder)
+    sys.meta_path.insert(before, HostImportFinder(host_imports))

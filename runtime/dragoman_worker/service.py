@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import os
 import sys
+import traceback
 from contextlib import aclosing
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -15,32 +18,40 @@ from msgspec import Raw, msgpack
 from msgspec.structs import replace
 
 from dragoman_api.connections import Health, Profile, Server
-from dragoman_api.errors import DriverFaultError, UnsupportedOperationError
+from dragoman_api.errors import ConfigurationError, DragomanError, DriverFaultError, UnsupportedOperationError
 from dragoman_api.hookspecs import PROJECT, DriverSpec, hookimpl
 from dragoman_api.http import CALL_ENDS, Http
+from dragoman_api.wording import failure
 
 from . import values, wire
 from .broker_loop import BrokerClient, BrokerLoop
 from .channel import Channel
-from .driver_loader import check_hooks, load_driver
 from .frames import FROM_HOST, receive
-from .hook_types import HOOKS
+from .hook_types import EXPORT, HOOKS
 from .lockdown.confine import Confinement
 from .oversized_results import within_budget
-from .sandbox_hints import describe
 from .wire import Cancel, Chunk, Config, Credit, Failure, HookCall, Learned, Ready, Result, Secret
 
 if TYPE_CHECKING:
     import io
     import socket
-    from collections.abc import Awaitable, Generator
+    from collections.abc import Awaitable, Generator, Iterable
 
     from dragoman_api.exports import ExportPart
 
     from .wire import Message
 
-
 _SHARE = 0.9  # of a call's deadline; in the rest, what failed is reported before the host gives up
+_LACKS = {
+    "temporary directory": "a driver cannot write files: keep the data in memory (io.BytesIO)",
+    "getpwuid": "a driver's process knows no users: take the name from the profile",
+    "username": "a driver's process knows no users: take the name from the profile",
+    "home directory": "a driver has no home directory: ask for a file in the form, with the permission fs:read=FIELD",
+    # A resolver's error numbers are negative.
+    "[Errno -": "the host resolves names: use the Http that connect receives, or asyncio's own streams",
+}
+"""Hints for what libraries lack in the sandbox, by words of their errors."""
+_FAULT_TEXT = 500  # characters of a foreign exception that leave the process
 
 
 def run(control: socket.socket, broker: socket.socket) -> None:
@@ -242,3 +253,45 @@ async def _write(pipe: io.RawIOBase, data: memoryview) -> None:
             await anyio.wait_writable(pipe)
         else:
             data = data[written:]
+
+
+def load_driver(name: str, trees: Iterable[str]) -> object:
+    """Import a driver and make its one instance. Its module may raise anything.
+
+    Args:
+        name: The driver as `module:attribute`.
+        trees: The folders of its wheels.
+    """
+    sys.path.extend(trees)  # at its end: a tree's `http.py` cannot shadow the standard library's
+    module, _, attribute = name.partition(":")
+    return getattr(import_module(module), attribute)()
+
+
+def check_hooks(driver: object, hooks: Iterable[str], *, name: str) -> None:
+    """Check that a driver's hooks are coroutine functions, and `export_rows` an async generator.
+
+    Raises:
+        ConfigurationError: A hook has another shape.
+    """
+    for hook in hooks:
+        has_shape = inspect.isasyncgenfunction if hook == EXPORT else inspect.iscoroutinefunction
+        if not has_shape(getattr(driver, hook)):
+            shape = "an async generator" if hook == EXPORT else "async def"
+            raise ConfigurationError(f"{name}.{hook} must be {shape}, as its specification is")
+
+
+def describe(error: BaseException, what: str) -> DragomanError:
+    """Return the error for a driver's exception; print the traceback of one that is not a DragomanError.
+
+    Args:
+        error: The exception.
+        what: The clause that the message begins with.
+    """
+    if isinstance(error, DragomanError):
+        return error
+    traceback.print_exception(error)  # into the log, whose last lines the host shows
+    reason = failure(error)[:_FAULT_TEXT]
+    lacks = [hint for words, hint in _LACKS.items() if words in reason]
+    if isinstance(error, PermissionError):
+        lacks.append("in the sandbox a driver may only read its own files and reach its server")
+    return DriverFaultError(f"{what}: {reason}", hint=lacks[0] if lacks else "")

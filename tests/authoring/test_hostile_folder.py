@@ -186,7 +186,7 @@ def test_a_vast_pyproject_or_a_deep_one_is_told(tree):
 
 
 def test_a_link_out_of_the_folder_is_not_linked(tree, key, home):
-    from dragoman.authoring.link import link
+    from dragoman.authoring.check import link
 
     leads_out(tree, key, "dragoman_orbit/data.txt")
     with pytest.raises(WheelRejectedError, match="link out of the project"):

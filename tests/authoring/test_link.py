@@ -12,7 +12,7 @@ from authoring.conftest import serving
 
 import wheelhouse
 from dragoman import Runtime, SavedConnection
-from dragoman.authoring.link import link
+from dragoman.authoring.check import link
 from dragoman_api.errors import DriverFaultError, PluginNotFoundError, RegistryError, WheelRejectedError
 from dragoman_registry.client.store import Store
 

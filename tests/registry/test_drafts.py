@@ -10,7 +10,6 @@ import pytest
 
 from dragoman.sandbox.reach.address_history import AddressHistory
 from dragoman.settings import change_file
-from dragoman_registry.client.garbage import collect
 from dragoman_registry.client.store import Store
 from dragoman_registry.ip_addresses import Nearness
 
@@ -66,13 +65,13 @@ def planted(store: Store) -> tuple[set[Path], set[Path]]:
 
 def test_they_are_collected_with_what_nobody_uses(store: Store):
     dead, others = planted(store)
-    assert {one.path for one in collect(store, dry_run=True)} == dead
+    assert {one.path for one in store.collect(dry_run=True)} == dead
     assert all(path.exists() for path in dead)
-    found = collect(store)
+    found = store.collect()
     assert {(one.path, one.size, one.plugin) for one in found} == {(path, 4, "") for path in dead}
     assert not [path for path in dead if path.exists()]
     assert all(path.exists() for path in others)
-    assert collect(store) == []
+    assert store.collect() == []
     assert store.note("a") == 1
 
 
@@ -84,7 +83,7 @@ def test_each_change_removes_those_of_the_state(store: Store):
 
 
 def test_nothing_is_collected_where_there_is_nothing(tmp_path: Path):
-    assert collect(Store(tmp_path / "none")) == []
+    assert Store(tmp_path / "none").collect() == []
     assert not (tmp_path / "none").exists()
 
 

@@ -1,4 +1,4 @@
-"""`state.db` and its tables: created complete under a temporary name, and upgraded when opened."""
+"""`state.db` and its tables: created complete under a temporary name."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
     from dragoman_api.errors import DragomanError
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 1
 SCHEMA = """
 CREATE TABLE generations (
     id INTEGER PRIMARY KEY AUTOINCREMENT, plugin TEXT NOT NULL, project TEXT NOT NULL, version TEXT NOT NULL,
     registry TEXT NOT NULL, file TEXT NOT NULL, sha256 TEXT NOT NULL, manifest BLOB NOT NULL, trees BLOB NOT NULL,
     locked BLOB NOT NULL, trusted INTEGER NOT NULL, api TEXT NOT NULL, installed_at REAL NOT NULL,
-    turn INTEGER NOT NULL, origin BLOB NOT NULL DEFAULT '{}'
+    turn INTEGER NOT NULL, origin BLOB NOT NULL
 );
 CREATE TABLE plugins (
     plugin TEXT PRIMARY KEY, active INTEGER REFERENCES generations (id), disabled INTEGER NOT NULL DEFAULT 0, pin TEXT
@@ -33,12 +33,6 @@ CREATE TABLE plugins (
 CREATE TABLE types (type TEXT PRIMARY KEY, plugin TEXT NOT NULL REFERENCES plugins (plugin));
 CREATE TABLE notes (key TEXT PRIMARY KEY, value BLOB NOT NULL);
 """
-SECOND = """
-ALTER TABLE generations ADD COLUMN origin BLOB NOT NULL DEFAULT '{}';
-CREATE TABLE notes (key TEXT PRIMARY KEY, value BLOB NOT NULL);
-"""
-"""Upgrades version 1 of the schema to version 2."""
-
 
 UNREADABLE = (TypeError, ValueError, RecursionError)
 """Exceptions that a malformed row raises."""
@@ -128,19 +122,11 @@ class Database:
         return database
 
     def _check_version(self, database: sqlite3.Connection) -> None:
-        def read() -> int:
-            return int(database.execute("PRAGMA user_version").fetchone()[0])
-
-        if (version := read()) == 1:
-            database.execute("BEGIN IMMEDIATE")
-            if read() == 1:  # no other process upgraded it first
-                for statement in (*SECOND.split(";"), f"PRAGMA user_version = {SCHEMA_VERSION}"):
-                    database.execute(statement)
-            database.execute("COMMIT")
-        elif version > SCHEMA_VERSION:
+        version = int(database.execute("PRAGMA user_version").fetchone()[0])
+        if version > SCHEMA_VERSION:
             message = f"{self.file} was written by a newer dragoman (its version is {version}, not {SCHEMA_VERSION})"
             raise RegistryError(message, code="state-newer", hint="python -m pip install --upgrade dragoman")
-        elif version != SCHEMA_VERSION:
+        if version != SCHEMA_VERSION:
             raise sqlite3.DatabaseError(f"its version is {version}; this program reads {SCHEMA_VERSION}")
 
     def _create(self) -> None:

@@ -6,6 +6,8 @@ import os
 import sqlite3
 import time
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -22,7 +24,6 @@ from .trees import Trees
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
 
     from dragoman_registry.index.catalog import Release
     from dragoman_registry.validation import Fault
@@ -36,6 +37,27 @@ COLUMNS = (
 SELECT = f"SELECT {COLUMNS} FROM generations g JOIN plugins p ON p.plugin = g.plugin"  # noqa: S608 - constants
 
 ACTIVE_LOCK = "SELECT g.locked FROM generations g JOIN plugins p ON p.active = g.id WHERE p.plugin = ?"
+
+
+KEPT = 2
+"""Generations of a plugin that are kept without a pin: the active one and the previous one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collected:
+    """One tree, or one draft of a file, that was removed or, in a dry run, would be.
+
+    Attributes:
+        plugin: The plugin it belonged to; empty if no generation names it.
+        version: The version it belonged to; likewise.
+        path: Its path.
+        size: Its size in bytes.
+    """
+
+    plugin: str
+    version: str
+    path: Path
+    size: int
 
 
 class Store:
@@ -210,20 +232,66 @@ class Store:
                 database.execute(f"DELETE FROM {table} WHERE plugin = ?", (before.plugin,))  # noqa: S608 - three constants
         return before
 
-    def by_last_use(self) -> list[Generation]:
-        """List all generations, the most recently activated first."""
-        return self._select("1 ORDER BY g.turn DESC")
-
     def drop(self, generation: Generation) -> None:
         """Delete a generation unless it is active; its trees stay until they are collected. Raises as `activate`."""
         with self._writing(generation.plugin) as database:
             unused = "id = ? AND id NOT IN (SELECT active FROM plugins WHERE active IS NOT NULL)"
             database.execute(f"DELETE FROM generations WHERE {unused}", (generation.id,))  # noqa: S608 - a constant
 
-    def trees_in_use(self, *, without: Sequence[Generation] = ()) -> set[str]:
+    def collect(self, *, dry_run: bool = False) -> list[Collected]:
+        """Remove spent generations, trees that no other generation uses, and drafts that killed processes left.
+
+        Active, previous and pinned generations stay, and so do trees that a living process runs from. Wait for running
+        installations to end.
+
+        Raises:
+            InstallError: The disk fails; data in use is unchanged.
+            RegistryError: The state database is damaged.
+        """
+        trees = self.trees
+        try:
+            collected = self._collect_drafts(dry_run=dry_run)
+            if not trees.folder.is_dir():
+                return collected
+            with locked(trees.folder):
+                spent = [
+                    generation
+                    for generation in self._spent()
+                    if not any(trees.leased(tree.name) for tree in generation.trees)
+                ]
+                owners = {
+                    tree.name: (generation.plugin, generation.version)
+                    for generation in spent
+                    for tree in generation.trees
+                }
+                for generation in spent if not dry_run else ():
+                    self.drop(generation)
+                needed = self._trees_in_use(without=spent)
+                for digest in trees.digests():
+                    if digest in needed or trees.leased(digest):
+                        continue
+                    plugin, version = owners.get(digest, ("", ""))
+                    path, size = trees.path(digest), trees.size(digest)
+                    if dry_run or trees.discard(digest):
+                        collected.append(Collected(plugin=plugin, version=version, path=path, size=size))
+                return collected
+        except OSError as error:
+            reason = f"{error.strerror or error}: {error.filename or trees.folder}"
+            raise InstallError(f"{trees.folder} cannot be cleaned up: {reason}", hint="dragoman doctor") from error
+
+    def _spent(self) -> list[Generation]:
+        """List the generations that can be collected: not active, not the previous one, not pinned."""
+        spent, counts = [], dict[str, int]()
+        for generation in self._select("1 ORDER BY g.turn DESC"):
+            counts[generation.plugin] = counts.get(generation.plugin, 0) + 1
+            if counts[generation.plugin] > KEPT and generation.version != generation.pin:
+                spent.append(generation)
+        return spent
+
+    def _trees_in_use(self, *, without: Sequence[Generation]) -> set[str]:
         """Return the digests of the trees of all generations except those in `without`.
 
-        Generations that cannot be read count too: `repair` may need their trees. Raises as `active`.
+        Generations that cannot be read count too: `repair` may need their trees.
         """
         left_out = {generation.id for generation in without}
         with self._database.reading() as database:
@@ -233,14 +301,17 @@ class Store:
             ]
         return {digest for trees in digest_lists for digest in trees}
 
-    def collect_drafts(self, *, dry_run: bool = False) -> list[tuple[Path, int]]:
-        """Remove drafts of the state's files that killed processes left; list each with its size. Raises OSError."""
+    def _collect_drafts(self, *, dry_run: bool) -> list[Collected]:
+        """Remove the drafts of the state's files that killed processes left."""
         if not find_drafts(*self._files):
             return []
         with locked(self.root / ".state.lock"):
-            drafts = [(draft, draft.stat().st_size) for draft in find_drafts(*self._files)]
-            for draft, _ in drafts if not dry_run else ():
-                draft.unlink()
+            drafts = [
+                Collected(plugin="", version="", path=draft, size=draft.stat().st_size)
+                for draft in find_drafts(*self._files)
+            ]
+            for draft in drafts if not dry_run else ():
+                draft.path.unlink()
         return drafts
 
     def restore(self) -> tuple[Path, bool] | None:

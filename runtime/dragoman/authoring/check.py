@@ -1,4 +1,4 @@
-"""Checks of a driver that need no server: its wheel, its manifest, its behaviour in the sandbox."""
+"""Checks of a driver that need no server, and developer mode, which runs it from its working tree."""
 
 from __future__ import annotations
 
@@ -23,8 +23,11 @@ from dragoman.sandbox.host_imports import find_host_imports
 from dragoman.sandbox.launch import configure, granted
 from dragoman_api.errors import DragomanError
 from dragoman_api.forms import FieldKind
+from dragoman_registry.client.installer import unpack
 from dragoman_registry.validation import Fault, Unreadable, decode
 from dragoman_worker import access_recorder
+
+from .wheel_build import Built, built
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,9 +36,9 @@ if TYPE_CHECKING:
     from anyio.streams.stapled import MultiListener
 
     from dragoman.sandbox.levels import Policy
+    from dragoman_registry.client.generation import Generation
+    from dragoman_registry.client.store import Store
     from dragoman_registry.wheels.manifest import Manifest
-
-    from .wheel_build import Built
 
 IMPORT_SECONDS = 0.3
 """Maximum CPU time of a driver's import at each opening of a connection, beyond the host's own imports."""
@@ -203,9 +206,48 @@ def _undeclared(notes: list[Note], launch: Launch, manifest: Manifest) -> list[s
             return False
         return any(os.path.commonpath((os.path.realpath(subject), root)) == root for root in roots)
 
-    def told(stage: str, kind: str, subject: str, where: str) -> str:
+    def sentence(stage: str, kind: str, subject: str, where: str) -> str:
         behind = f" ({where[:SHOWN]})" if where else ""
         tried = f"it tried to {_VERBS.get(kind, 'do')} {subject[:SHOWN]!r}"
         return f"During {stage[:SHOWN]}, {tried}, which is not granted{behind}."
 
-    return [told(*note) for note in notes if not allowed(note[1], note[2])]
+    return [sentence(*note) for note in notes if not allowed(note[1], note[2])]
+
+
+def link(path: Path, *, store: Store, wheels: Path | None = None, policy: Policy = "auto") -> Generation:
+    """Run a driver from its working tree, from the next opening until `Store.unlink`. Blocks.
+
+    Each opening imports the current code. The manifest is the one at linking time, so a changed one must be linked and
+    checked again.
+
+    Args:
+        path: The working tree.
+        store: The store of the home in which it is linked.
+        wheels: The folder of its dependencies' wheels; None for its own folder ``wheels``.
+        policy: The sandbox policy.
+
+    Raises:
+        WheelRejectedError: Its wheel would have faults.
+        ConfigurationError: It cannot be built.
+        SandboxError: It cannot be imported, or its hooks differ from its manifest.
+    """
+    with built(path, wheels=wheels) as build:
+        build.expect_sound()
+        manifest = build.report.manifest
+        assert manifest is not None
+        trees = _import_folders(build, manifest, store)
+        launch = Launch(driver=manifest.entry, trees=trees, policy=policy, trusted=True)
+        anyio.run(smoke_test, granted(launch, manifest.permissions), manifest)
+        return store.links.add(manifest, version=build.wheel.name.split("-")[1], trees=trees)
+
+
+def _import_folders(build: Built, manifest: Manifest, store: Store) -> tuple[Path, ...]:
+    """List the folders to import from; unpack dependencies into the store, as for an installed driver."""
+    project, package = build.project.resolve(), manifest.entry.partition(":")[0].partition(".")[0]
+    root = project / "src" if (project / "src" / package).is_dir() else project
+    digests = []
+    for number, wheel in enumerate(build.fitting[1:]):
+        with store.trees.staging() as staging:
+            unpack(wheel, staging / f"tree-{number}")
+            digests.append(store.trees.keep(staging / f"tree-{number}"))
+    return (root, *map(store.trees.path, digests))

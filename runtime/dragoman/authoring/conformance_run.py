@@ -9,25 +9,32 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import anyio
 import msgspec
 
 from dragoman.folders import scratch_folder
 from dragoman.installed_versions import installed_version
+from dragoman.sandbox.driver_process import DriverProxy, Launch, Worker
+from dragoman.sandbox.launch import granted
 from dragoman.sandbox.levels import enforce
 from dragoman.sandbox.machine_level import measured_level
+from dragoman.secret_references import regular_file
 from dragoman_api.errors import ConfigurationError
 from dragoman_api.wording import shell_word
 from dragoman_registry.files import write
 from dragoman_worker.hook_types import HOOKS
 
-from .sandboxed_driver import OPENER, VARIABLE
-
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import AsyncIterator, Mapping
 
     from dragoman.sandbox.levels import Policy
+    from dragoman.secret_references import NamedFile
+    from dragoman_api.connections import Profile
+    from dragoman_api.forms import FieldValue
 
     from .wheel_build import Built
 
@@ -37,6 +44,9 @@ TEST_SECONDS = 1_800
 _NO_TESTS = 5
 """The exit code of pytest if it found no test."""
 _DERIVE = "subclass dragoman_api.testing.DriverConformance in tests/test_conformance.py"
+OPENER = f"{__name__}:opened"
+VARIABLE = "DRAGOMAN_DRIVER_TEST"
+"""The variable that tells the tests, as JSON, how to open drivers and where to note the result."""
 
 
 class Conformance(msgspec.Struct, kw_only=True):
@@ -201,3 +211,47 @@ def _not_run(project: Path, output: str, status: int) -> ConfigurationError:
     else:
         hint = "correct that list" if last.startswith("ERROR: --live ") else "python -m pytest"
     return ConfigurationError(f"the tests of {project} could not be run: {last}", hint=hint, code="tests-not-run")
+
+
+@asynccontextmanager
+async def opened(driver: type, profile: Profile) -> AsyncIterator[DriverProxy]:
+    """Start a driver in its sandbox, connect it, and yield its proxy.
+
+    Args:
+        driver: The class; only its name is used here.
+        profile: The connection, secrets included.
+    """
+    settings = json.loads(os.environ[VARIABLE])
+    denied: list[str] = []
+    field_values = {**profile.options, "client_certificate": profile.client_certificate}
+    files = await anyio.to_thread.run_sync(_named_files, field_values)
+    launch = Launch(
+        driver=f"{driver.__module__}:{driver.__qualname__}",
+        trees=tuple(map(Path, settings["trees"])),
+        approved=tuple(profile.reach),
+        profile=profile,
+        files=tuple(file for key, file in files.items() if key == "client_certificate"),
+        policy=settings["policy"],
+        trusted=True,
+    )
+    launch = granted(launch, settings["permissions"], files=files)
+    async with Worker(launch, on_denied=lambda host, port: denied.append(f"{host}:{port or '…'}")) as worker:
+        proxy = DriverProxy(worker)
+        try:
+            await proxy.connect()
+            yield proxy
+            if "close" in worker.hooks:
+                await proxy.close()
+        finally:
+            with Path(settings["notes"]).open("a", encoding="utf-8") as file:  # noqa: ASYNC230 - one line, in tests
+                file.write(json.dumps({"sandbox": str(worker.report), "denied": denied}) + "\n")
+
+
+def _named_files(field_values: Mapping[str, FieldValue]) -> dict[str, NamedFile]:
+    """List the files that a profile names."""
+    files = {}
+    for key, value in field_values.items():
+        if isinstance(value, str) and value:
+            with suppress(ConfigurationError):
+                files[key] = regular_file(value, where=key)
+    return files

@@ -184,7 +184,7 @@ def _may(options: Options, hook: str, subject: str) -> None:
 @click.pass_obj
 def link(options: Options, path: Path, wheels: Path | None) -> None:
     """Run the driver from its folder, in the sandbox, until it is unlinked (developer mode)."""
-    from dragoman.authoring.link import link as run
+    from dragoman.authoring.check import link as run
     from dragoman_registry.client.store import Store
 
     _may(options, "install_plugin", str(path))

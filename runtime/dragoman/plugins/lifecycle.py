@@ -31,9 +31,8 @@ if TYPE_CHECKING:
     from dragoman.hook_manager import Hooks
     from dragoman_api.events import Event
     from dragoman_api.forms import FormField
-    from dragoman_registry.client.garbage import Collected
     from dragoman_registry.client.lockfile import Locked
-    from dragoman_registry.client.store import Store
+    from dragoman_registry.client.store import Collected, Store
     from dragoman_registry.validation import Fault
 
     from .combined_catalog import Offer
@@ -446,11 +445,9 @@ class Plugins:
 
     async def collect(self, *, dry_run: bool = False) -> list[Collected]:
         """Remove generations neither running nor kept for rollback; `dry_run` only lists them. Raises RegistryError."""
-        from dragoman_registry.client.garbage import collect
-
         if not dry_run:
             await self._ask(None, hook="remove_plugin")
-        garbage = await anyio.to_thread.run_sync(partial(collect, self._store, dry_run=dry_run))
+        garbage = await anyio.to_thread.run_sync(partial(self._store.collect, dry_run=dry_run))
         for generation in garbage if not dry_run else ():
             self._emit(
                 events.PluginCollected(plugin=generation.plugin, version=generation.version, bytes=generation.size)

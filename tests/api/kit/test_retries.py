@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from dragoman_api import ConnectionFailedError, HttpRequest, QueryError
 from dragoman_api.kit import retries
 from dragoman_api.kit.retries import Patience, jittered, send
-from dragoman_worker.deadlines import DEADLINES
+from dragoman_worker.hook_types import HOOKS
 
 if TYPE_CHECKING:
     from dragoman_api import Http
@@ -143,8 +143,8 @@ def test_the_requests_of_an_operation_share_its_time(asks: list[float], slow: fl
 def test_a_busy_server_gets_an_error_before_the_host_ends_the_call() -> None:
     """A page and its like may follow one another; the rest of the deadline is for the requests themselves."""
     reading = {"connect", "list_objects", "describe_object", "fetch_page", "fetch_cell", "count_rows", "plan_change"}
-    assert all(DEADLINES[hook] >= 2 * retries.BUDGET for hook in reading)
-    assert DEADLINES["ping"] >= 2 * retries.PING_BUDGET
+    assert all(HOOKS[hook].seconds >= 2 * retries.BUDGET for hook in reading)
+    assert HOOKS["ping"].seconds >= 2 * retries.PING_BUDGET
 
 
 @given(st.floats(0, 1_000))

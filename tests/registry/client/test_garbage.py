@@ -16,7 +16,6 @@ import pytest
 
 import wheelhouse
 from dragoman_api.errors import PluginNotFoundError, RegistryError
-from dragoman_registry.client.garbage import collect
 from dragoman_registry.client.trees import leasing
 from installing import Place, passes
 
@@ -47,23 +46,23 @@ def test_only_what_nobody_goes_back_to_is_collected(place: Place):
     oldest = place.store.generations("demo")[-1]
     size = sum(path.stat().st_size for path in oldest.trees[0].rglob("*") if path.is_file())
     for dry_run in (True, False):
-        [one] = collect(place.store, dry_run=dry_run)
+        [one] = place.store.collect(dry_run=dry_run)
         assert (one.plugin, one.version, one.path, one.size) == ("demo", "1.0.0", oldest.trees[0], size)
         assert oldest.trees[0].exists() is dry_run
         assert versions(place) == (["3.0.0", "2.0.0", "1.0.0"] if dry_run else ["3.0.0", "2.0.0"])
-    assert collect(place.store) == []
+    assert place.store.collect() == []
     assert place.leftovers() == []
     assert place.store.rollback("demo").version == "2.0.0"
 
 
 def test_a_pinned_generation_stays(place: Place):
     place.store.set_pin("demo", version="1.0.0")
-    assert collect(place.store) == []
+    assert place.store.collect() == []
 
 
 def test_the_trees_of_a_removed_driver_are_collected(place: Place):
     place.store.remove("demo")
-    assert len(collect(place.store)) == 3
+    assert len(place.store.collect()) == 3
     assert place.store.trees.digests() == []
 
 
@@ -76,7 +75,7 @@ def test_a_tree_that_two_drivers_share_stays_with_the_other(tmp_path: Path):
     one, two = place.install("one"), place.install("two")
     assert one.trees[1] == two.trees[1]
     place.store.remove("one")
-    assert [entry.path for entry in collect(place.store)] == [one.trees[0]]
+    assert [entry.path for entry in place.store.collect()] == [one.trees[0]]
     assert place.store.verify(two) == []
 
 
@@ -85,7 +84,7 @@ def test_an_abandoned_tree_is_collected(place: Place):
     with place.store.trees.staging() as staging:
         (staging / "new").mkdir()
         digest = place.store.trees.keep(staging / "new")
-    assert digest in [one.path.name for one in collect(place.store)]
+    assert digest in [one.path.name for one in place.store.collect()]
 
 
 HOLDER = """
@@ -105,16 +104,16 @@ def test_a_leased_tree_stays_until_its_holder_ends_also_by_a_crash(place: Place)
         try:
             assert holder.stdout is not None
             assert holder.stdout.readline() == "held\n"
-            assert collect(place.store) == collect(place.store, dry_run=True) == []
+            assert place.store.collect() == place.store.collect(dry_run=True) == []
             assert versions(place)[-1] == "1.0.0"
         finally:
             holder.kill()
-    assert [one.version for one in collect(place.store)] == ["1.0.0"]
+    assert [one.version for one in place.store.collect()] == ["1.0.0"]
 
 
 def test_a_lease_on_what_was_collected_is_refused_and_creates_nothing(place: Place):
     trees = place.store.generations("demo")[-1].trees
-    collect(place.store)
+    place.store.collect()
     with pytest.raises(RegistryError) as caught, leasing(trees):
         pass
     assert caught.value.code == "integrity-failed"
@@ -125,7 +124,7 @@ def test_a_lease_on_what_was_collected_is_refused_and_creates_nothing(place: Pla
 def test_what_was_collected_meanwhile_is_not_gone_back_to(place: Place, monkeypatch: pytest.MonkeyPatch):
     oldest = place.store.generations("demo")[-1]
     monkeypatch.setattr(place.store, "verify", lambda generation: [])
-    collect(place.store)
+    place.store.collect()
     with pytest.raises(PluginNotFoundError, match=r"1\.0\.0"):
         place.store.reactivate(oldest)
     assert place.store.active("demo").version == "3.0.0"
@@ -137,7 +136,7 @@ def test_a_sweep_during_an_installation_waits_for_it(place: Place, tmp_path: Pat
     swept: list[str] = []
 
     def sweep() -> None:
-        swept.extend(one.version for one in collect(place.store))
+        swept.extend(one.version for one in place.store.collect())
 
     async def meanwhile(trees: tuple[Path, ...], manifest: Manifest) -> None:
         thread.start()
@@ -157,11 +156,10 @@ def test_a_sweep_during_an_installation_waits_for_it(place: Place, tmp_path: Pat
 RACE = """
 import sys
 from pathlib import Path
-from dragoman_registry.client.garbage import collect
 from dragoman_registry.client.store import Store
 store = Store(Path(sys.argv[1]))
 while not Path(sys.argv[2]).exists():
-    collect(store)
+    store.collect()
 """
 
 
@@ -186,16 +184,16 @@ def test_installers_and_sweepers_never_take_anything_from_each_other(place: Plac
 
 def test_killed_while_collecting_leaves_what_is_in_use_and_the_rest_for_the_next(place: Place):
     code = (
-        "import os, sys, shutil; from pathlib import Path; from dragoman_registry.client import garbage, trees\n"
+        "import os, sys, shutil; from pathlib import Path; from dragoman_registry.client import trees\n"
         "trees.remove_tree = lambda root: os._exit(9)\n"
-        "from dragoman_registry.client.store import Store; garbage.collect(Store(Path(sys.argv[1])))"
+        "from dragoman_registry.client.store import Store; Store(Path(sys.argv[1])).collect()"
     )
     done = subprocess.run([sys.executable, "-c", code, place.root / "home"], check=False, timeout=50)
     assert done.returncode == 9
     assert versions(place) == ["3.0.0", "2.0.0"]
     assert all(place.store.verify(one) == [] for one in place.store.generations("demo"))
     assert len(place.leftovers()) == 1
-    collect(place.store)
+    place.store.collect()
     with place.store.trees.staging():
         pass
     assert place.leftovers() == []
@@ -203,7 +201,7 @@ def test_killed_while_collecting_leaves_what_is_in_use_and_the_rest_for_the_next
 
 def test_a_place_without_anything_is_not_touched(tmp_path: Path):
     place = Place(tmp_path)
-    assert collect(place.store) == []
+    assert place.store.collect() == []
     assert not (tmp_path / "home").exists()
 
 
@@ -213,9 +211,9 @@ def test_a_home_that_cannot_be_written_is_named(shared_path: Path):
     for version in VERSIONS:
         place.install(pinned=version)
     code = (
-        "import os, sys, urllib.parse; from pathlib import Path; from dragoman_registry.client.garbage import collect\n"
+        "import os, sys, urllib.parse; from pathlib import Path\n"
         "from dragoman_registry.client.store import Store; os.setuid(65534)\n"
-        "try: collect(Store(Path(sys.argv[1])))\n"
+        "try: Store(Path(sys.argv[1])).collect()\n"
         "except Exception as error: print(type(error).__name__, error.code)"
     )
     done = subprocess.run(

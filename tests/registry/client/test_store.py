@@ -18,7 +18,6 @@ import pytest
 import wheelhouse
 from dragoman_api.errors import ConfigurationError, InstallError, PluginNotFoundError, RegistryError
 from dragoman_registry.client import lockfile
-from dragoman_registry.client.generation import Origin
 from dragoman_registry.client.store import Store
 from dragoman_registry.client.trees import Trees
 from dragoman_registry.names import LISTING
@@ -464,16 +463,6 @@ def test_where_a_driver_is_installed_nothing_slow_is_imported(place: Place):
     place.install()
     done = python(QUICK, place.root / "home")
     assert done.stdout == "[]\n", done.stderr
-
-
-def test_a_state_of_the_first_version_is_brought_up_to_date(place: Place):
-    place.install()
-    file = place.root / "home/state.db"
-    with closing(sqlite3.connect(file)) as database:
-        database.executescript("ALTER TABLE generations DROP COLUMN origin; DROP TABLE notes; PRAGMA user_version = 1;")
-    assert place.store.active("demo").origin == Origin()
-    place.store.change_note("x", lambda _: {"a": [1]})
-    assert place.store.note("x") == {"a": [1]}
 
 
 def test_a_state_of_a_newer_version_is_refused_and_left_alone(place: Place):
