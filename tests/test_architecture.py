@@ -431,7 +431,6 @@ STREAM = "a stream that is open already"
 WRITES = {  # modules that write files besides `change`, and why two processes lose nothing there
     "dragoman/authoring/closed_set.py": AUTHOR,
     "dragoman/authoring/conformance_run.py": AUTHOR,
-    "dragoman/authoring/sandboxed_driver.py": AUTHOR,
     "dragoman/authoring/scaffold.py": AUTHOR,
     "dragoman/automations/audit.py": APPENDED,
     "dragoman/changes/undo.py": OWN,
