@@ -35,6 +35,7 @@ from .sandbox.reach.ssh_tunnel import find_ssh
 from .sandbox.stages import stage
 from .secret_references import Reference, regular_file
 from .sessions.live_driver import LiveDriver
+from .sessions.saved_queries import SavedQueries
 from .sessions.session import Session
 from .sessions.untrusted_certificates import check_pins
 from .settings import change_file, find_paths, read_settings
@@ -132,6 +133,10 @@ class Runtime:
             surface=surface,
             cache=self.paths.cache,
         )
+
+    def queries(self, connection: str) -> SavedQueries:
+        """Return the saved queries of a connection, and those that a team shares: rows to read again by a name."""
+        return SavedQueries(self.connections, connection, folder=self.settings.queries)
 
     def masked(self, text: str) -> str:
         """Return a text without the secrets of opened connections, and without values that are named like secrets."""

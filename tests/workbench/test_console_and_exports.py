@@ -275,18 +275,20 @@ async def test_no_text_that_is_kept_holds_the_connections_own_secret(shop_home, 
     fields["password"] = {"kind": "secret", "value": secret}
     basic = base64.b64encode(f"elastic:{secret}".encode()).decode()
     text = f'POST /books/_search\n{{"query":{{"term":{{"title":"{secret}"}}}},"ext":"{basic}"}}'
-    kept = {"name": "mine", "filters": [{"column": "title", "op": "=", "value": secret}, {"values": [basic]}]}
+    rows = {"connection": "guarded", "object": "books", "filters": [{"column": "title", "op": "=", "value": secret}]}
     async with signed_in(shop_home) as tab:
         await tab("connections/save", name="guarded", type="elasticsearch", fields=fields)
         await tab("open", connection="guarded")
         await tab("console/execute", connection="guarded", text=text)
         await tab("preferences/set", key="console/guarded", value=json.dumps(text))
-        await tab("preferences/set", key="filters/guarded/books", value=json.dumps([kept]))
+        failure = await tab.failure("queries/save", connection="guarded", name="mine", rows=rows)
+        assert failure["code"] == "secret-in-query"
         [entry] = (await tab("console/history", connection="guarded"))["entries"]
         values = (await tab("preferences"))["values"]
         assert entry["text"].startswith("POST /books/_search")
-        assert json.loads(values["filters/guarded/books"])[0]["name"] == "mine"
+        assert values["console/guarded"]
     files = [path.read_text() for path in (shop_home / "state" / "workbench").rglob("*") if path.is_file()]
+    files.append((shop_home / "config" / "connections.toml").read_text())
     assert not [word for text in files for word in (secret, basic) if word in text]
 
 
@@ -484,7 +486,7 @@ async def test_preferences_survive_a_restart(shop_home):
         assert failure["code"] == "bad-request"
     async with signed_in(shop_home) as tab:
         assert (await tab("preferences", prefix="grid/"))["values"] == {"grid/shop/orders": '{"hidden":["a"]}'}
-        assert (await tab("preferences", prefix="filters/"))["values"] == {}
+        assert (await tab("preferences", prefix="console/"))["values"] == {}
 
 
 async def test_a_damaged_file_of_preferences_is_replaced(shop_home):

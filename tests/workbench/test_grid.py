@@ -11,12 +11,13 @@ from types import SimpleNamespace
 import anyio
 import msgspec
 import pytest
+from anyio.to_thread import run_sync
 from hypothesis import given
 from hypothesis import strategies as st
 
 import dragoman
 from browsing import Asked, Recorder
-from dragoman import Page, RowKey
+from dragoman import Page, RowKey, Runtime
 from dragoman_api.cells import CutBytes, CutJson, CutText, Json
 from dragoman_api.columns import Column, Note, Operator
 from dragoman_api.errors import ConfigurationError
@@ -36,6 +37,7 @@ from dragoman_workbench.messages import (
     PageAnswer,
     PageAsked,
     Row,
+    RowsAsked,
     SortKey,
     Summarized,
     SummaryAsked,
@@ -397,7 +399,7 @@ LISTED = {"parent": "sales", "contains": "ord", "cursor": "next", "limit": 7}
 )
 async def test_every_part_of_a_request_reaches_the_session(route, request_, asked):
     with pytest.raises(Asked) as caught:
-        await GridRoom(Recorder()).routes[route](request_)
+        await GridRoom(Recorder(), None).routes[route](request_)
     assert caught.value.args == asked
 
 
@@ -449,3 +451,49 @@ async def test_the_rows_of_the_page_as_a_command_and_as_python(shop_tab):
     assert f"session.rows('orders', {filters}).page()" in explained["python"]
     rows[0]["value"] = "1\0"  # no argument of a command can hold it
     assert (await shop_tab.failure("explain", connection="shop", object="orders", filters=rows))["code"]
+
+
+SAVED = {
+    "connection": "shop",
+    "object": "orders",
+    "filters": [
+        {"column": "total", "op": "between", "values": ["1", "2,5"], "group": "g", "case": False},
+        {"column": "note", "op": "null"},
+        {"value": "status:open"},
+    ],
+    "match": "any",
+    "sort": [{"column": "total", "descending": True}],
+    "columns": ["_id", "total"],
+    "span": {"since": "-1h", "until": "now"},
+    "now": "2026-12-31T12:00:00+00:00",
+    "residual": 50,
+}
+
+
+async def test_what_the_page_saves_the_shell_runs_and_the_other_way_round(shop_tab, shop_home):
+    assert (await shop_tab("queries", connection="shop"))["queries"] == []
+    await shop_tab("queries/save", connection="shop", name="mine", rows=SAVED)
+    queries = (await run_sync(Runtime, shop_home)).queries("shop")
+    texts = await run_sync(queries.get, "mine")
+    assert (texts.filters, texts.raw) == (['total between 1,"2,5" @g -case', "note null"], ["status:open"])
+    await run_sync(queries.save, "typed", texts)
+    assert await run_sync(queries.get, "typed") == texts
+    listed = (await shop_tab("queries", connection="shop"))["queries"]
+    assert [(query["name"], query["shared"]) for query in listed] == [("mine", False), ("typed", False)]
+    for query in listed:
+        assert msgspec.convert(query["rows"], RowsAsked) == msgspec.convert(SAVED, RowsAsked)
+    assert set(SAVED) | {"tenant", "revision"} == set(RowsAsked.__struct_fields__)
+
+
+async def test_a_name_is_taken_once_unless_it_is_replaced_and_what_is_removed_is_gone(shop_tab):
+    rows = {"connection": "shop", "object": "orders"}
+    await shop_tab("queries/save", connection="shop", name="mine", rows=rows)
+    failure = await shop_tab.failure("queries/save", connection="shop", name="mine", rows=rows)
+    assert "has a query called 'mine' already" in failure["message"]
+    await shop_tab("queries/save", connection="shop", name="mine", rows=rows | {"object": "books"}, replace=True)
+    [query] = (await shop_tab("queries", connection="shop"))["queries"]
+    assert query["rows"]["object"] == "books"
+    failure = await shop_tab.failure("queries/save", connection="shop", name="a b", rows=rows)
+    assert "cannot name a query" in failure["message"]
+    await shop_tab("queries/remove", connection="shop", name="mine")
+    assert (await shop_tab("queries", connection="shop"))["queries"] == []

@@ -922,7 +922,7 @@ export interface PlannedStep {
   readonly statement: string;
 }
 
-/** What the page remembers on this machine: saved filters, columns of a grid; JSON texts by key, never secrets. */
+/** What the page remembers on this machine: drafts, columns of a grid; JSON texts by key, never secrets. */
 export interface Preferences {
   readonly values: Readonly<Record<string, string>>;
 }
@@ -930,6 +930,12 @@ export interface Preferences {
 /** What the page remembers, by keys that begin with this text (``grid/shop/orders``). */
 export interface PreferencesAsked {
   readonly prefix?: string;
+}
+
+/** Remove a query of the connection itself. */
+export interface QueryNamed {
+  readonly connection: string;
+  readonly name: string;
 }
 
 /**
@@ -1000,6 +1006,35 @@ export interface RowAsked {
 }
 
 /**
+ * The rows of an object that a grid shows.
+ *
+ * Attributes:
+ *     filters: Rows of the filter.
+ *     match: ``all`` or ``any``.
+ *     sort: The most significant key first.
+ *     columns: The columns to return; None for all.
+ *     span: None for the object's default window.
+ *     tenant: None for an object without tenants.
+ *     revision: `PageAnswer.revision` of an earlier page, to read the rows as they were then.
+ *     now: `PageAnswer.now` of an earlier page: the instant that relative times count from; None for the current one.
+ *     residual: Let the driver itself run filter rows and sorts of a page that the server cannot, over so many rows;
+ *         None forbids it.
+ */
+export interface RowsAsked {
+  readonly connection: string;
+  readonly object: string;
+  readonly filters?: readonly FilterRow[];
+  readonly match?: "all" | "any";
+  readonly sort?: readonly SortKey[];
+  readonly columns?: readonly string[] | null;
+  readonly span?: TimeSpan | null;
+  readonly tenant?: string | null;
+  readonly revision?: string;
+  readonly now?: string | null;
+  readonly residual?: number | null;
+}
+
+/**
  * Save a connection; `replace` is the name of the one that is edited, empty for a new one.
  *
  * Attributes:
@@ -1014,6 +1049,34 @@ export interface SaveConnection {
   readonly replace?: string;
   readonly accept_address?: boolean;
   readonly revision?: string;
+}
+
+/** Save rows under a name; `replace` puts them in place of a query of that name. */
+export interface SaveQuery {
+  readonly connection: string;
+  readonly name: string;
+  readonly rows: RowsAsked;
+  readonly replace?: boolean;
+}
+
+/** The saved queries of a connection, and those that cannot be used, by name with the reason. */
+export interface SavedQueries {
+  readonly queries: readonly SavedQuery[];
+  readonly unusable: Readonly<Record<string, string>>;
+}
+
+/**
+ * Rows that are kept under a name, beside their connection or in a folder that a team shares.
+ *
+ * Attributes:
+ *     name: ``@NAME`` on the command line.
+ *     shared: It is of a team's folder, which the page does not write.
+ *     rows: The rows.
+ */
+export interface SavedQuery {
+  readonly name: string;
+  readonly shared: boolean;
+  readonly rows: RowsAsked;
 }
 
 /**
@@ -1295,6 +1358,9 @@ export interface Routes {
   "cell": [CellAsked, CellAnswer];
   "summarize": [SummaryAsked, Summarized];
   "explain": [ExplainAsked, Explained];
+  "queries": [OnConnection, SavedQueries];
+  "queries/save": [SaveQuery, Done];
+  "queries/remove": [QueryNamed, Done];
   "changes/plan": [PlanAsked, Planned];
   "changes/apply": [ApplyAsked, Applied];
   "changes/row": [RowAsked, RowAnswer];

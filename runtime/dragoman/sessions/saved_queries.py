@@ -13,6 +13,7 @@ from dragoman.settings import parse_toml
 from dragoman_api.errors import ConfigurationError
 
 from .selection_codec import SelectionTexts
+from .selections import RowSelection
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -81,15 +82,16 @@ class SavedQueries:
                 hidden[query] = error
         return queries, hidden
 
-    def save(self, query: str, content: SelectionTexts, *, replace: bool = False) -> None:
-        """Save a query beside the connection.
+    def save(self, query: str, content: SelectionTexts | RowSelection, *, replace: bool = False) -> None:
+        """Save a query beside the connection: a selection, such as `Rows.selection`, or its texts as they were typed.
 
         Raises:
             ConfigurationError: The query cannot be read or is too long, its name cannot be used or is taken, or
                 `connections.toml` cannot be written.
         """
-        content.read()
-        table = msgspec.to_builtins(content)
+        texts = SelectionTexts.of(content) if isinstance(content, RowSelection) else content
+        texts.read()
+        table = msgspec.to_builtins(texts)
         _query(table, where="the query cannot be saved")
         if not NAME.fullmatch(query):
             hint = "use letters, digits, dots, hyphens and underscores, 64 at most"

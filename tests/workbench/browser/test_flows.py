@@ -262,22 +262,38 @@ def test_E36_a_raw_filter_row_is_offered_typed_and_sent(orders: Page) -> None:
     assert orders.get_by_label("Operator of row 1").count() == 0
 
 
-def test_a_filter_is_saved_by_name_used_and_forgotten(orders: Page) -> None:
+def test_rows_are_saved_by_name_used_and_forgotten(orders: Page) -> None:
     orders.get_by_role("button", name="Filter", exact=True).click()
     fill_in_row(orders, 1, "total", ">=", "100")
     saved = orders.get_by_role("button", name="Saved", exact=True)
     saved.click()
-    orders.get_by_role("menuitem", name="Save").click()
-    Hands(orders).write(orders.get_by_role("dialog").get_by_role("textbox"), "large ones")
-    with orders.expect_response("**/api/preferences/set"):
-        orders.get_by_role("dialog").get_by_role("button", name="Save").click()
+    orders.get_by_role("menuitem", name="Save these rows").click()
+    dialog = orders.get_by_role("dialog")
+    Hands(orders).write(dialog.get_by_role("textbox"), "large ones")
+    assert dialog.get_by_role("alert").inner_text() == "A name has letters, digits, dots, hyphens and underscores."
+    assert dialog.get_by_role("button", name="Save").is_disabled()
+    for _ in range(len(" ones")):
+        orders.keyboard.press("Backspace")
+    assert dialog.get_by_text("dragoman page shop @large").is_visible()
+    with orders.expect_response("**/api/queries/save") as kept:
+        dialog.get_by_role("button", name="Save").click()
+    assert kept.value.ok
     orders.reload()
     orders.locator(".cell.digits").first.wait_for()
     orders.get_by_role("button", name="Filter", exact=True).click()
     saved.click()
     with orders.expect_response("**/api/page") as answered:
-        orders.get_by_role("menuitem", name="large ones", exact=True).click()
+        orders.get_by_role("menuitem", name="large", exact=True).click()
     assert 0 < answered.value.json()["total"] < 12_003
+    assert orders.get_by_label("Value of row 1").input_value() == "100"
+    saved.click()
+    orders.get_by_role("menuitem", name="Forget a query").click()
+    with orders.expect_response("**/api/queries/remove"):
+        orders.get_by_role("menuitem", name="large", exact=True).click()
+    with orders.expect_response("**/api/queries/save"):
+        orders.get_by_role("button", name="Undo").click()
+    saved.click()
+    orders.get_by_role("menuitem", name="large", exact=True).wait_for()
 
 
 def test_typing_over_a_selection_in_the_console_breaks_no_policy(page: Page) -> None:

@@ -160,14 +160,21 @@ def test_filters_what_explains_them_and_their_names(bad: Page) -> None:
     Hands(bad).paste_into(bad.get_by_label("Value of row 1"), corpus.TEXTS[0])
     bad.locator(".meaning .badge").first.wait_for()
     unharmed(bad)
-    for name in (corpus.TEXTS[0], corpus.TEXTS[4]):
-        bad.get_by_role("button", name="Saved", exact=True).click()
-        bad.get_by_role("menuitem", name="Save this filter").click()
-        Hands(bad).paste_into(bad.get_by_role("dialog").get_by_role("textbox"), name)
-        with bad.expect_response("**/api/preferences/set"):
-            bad.get_by_role("dialog").get_by_role("button", name="Save").click()
     bad.get_by_role("button", name="Saved", exact=True).click()
-    bad.get_by_role("menuitem", name=corpus.TEXTS[4]).wait_for()
+    bad.get_by_role("menuitem", name="Save these rows").click()
+    dialog = bad.get_by_role("dialog")
+    for name in (corpus.TEXTS[0], corpus.TEXTS[4]):
+        Hands(bad).paste_into(dialog.get_by_role("textbox"), name)
+        dialog.get_by_role("alert").wait_for()
+        assert dialog.get_by_role("button", name="Save").is_disabled()
+        unharmed(bad)
+        bad.keyboard.press("Control+a")
+        bad.keyboard.press("Delete")
+    Hands(bad).write(dialog.get_by_role("textbox"), "hostile")
+    with bad.expect_response("**/api/queries/save"):
+        dialog.get_by_role("button", name="Save").click()
+    bad.get_by_role("button", name="Saved", exact=True).click()
+    bad.get_by_role("menuitem", name="hostile").wait_for()
     unharmed(bad)
     bad.keyboard.press("Escape")
     Hands(bad).write(bad.get_by_label("Value of row 1"), "fail")

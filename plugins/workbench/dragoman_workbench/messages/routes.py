@@ -39,8 +39,11 @@ from .rows import (
     PageAsked,
     PlanAsked,
     Planned,
+    QueryNamed,
     RowAnswer,
     RowAsked,
+    SavedQueries,
+    SaveQuery,
 )
 from .summaries import Summarized, SummaryAsked
 from .work import (
@@ -88,7 +91,7 @@ class PreferencesAsked(Request, frozen=True, kw_only=True):
 
 
 class Preferences(Message, frozen=True, kw_only=True):
-    """What the page remembers on this machine: saved filters, columns of a grid; JSON texts by key, never secrets."""
+    """What the page remembers on this machine: drafts, columns of a grid; JSON texts by key, never secrets."""
 
     values: dict[str, str]
 
@@ -168,6 +171,9 @@ ROUTES: dict[str, tuple[type[Request], type[Message]]] = {
     "cell": (CellAsked, CellAnswer),
     "summarize": (SummaryAsked, Summarized),  # aborting the fetch ends it
     "explain": (ExplainAsked, Explained),
+    "queries": (OnConnection, SavedQueries),
+    "queries/save": (SaveQuery, Done),
+    "queries/remove": (QueryNamed, Done),
     "changes/plan": (PlanAsked, Planned),
     "changes/apply": (ApplyAsked, Applied),
     "changes/row": (RowAsked, RowAnswer),

@@ -77,6 +77,46 @@ class RowsAsked(Request, frozen=True, kw_only=True):
     residual: Annotated[int, Meta(ge=1, le=10_000)] | None = None
 
 
+QueryName = Annotated[str, Meta(min_length=1, max_length=64)]
+
+
+class SavedQuery(Message, frozen=True, kw_only=True):
+    """Rows that are kept under a name, beside their connection or in a folder that a team shares.
+
+    Attributes:
+        name: ``@NAME`` on the command line.
+        shared: It is of a team's folder, which the page does not write.
+        rows: The rows.
+    """
+
+    name: str
+    shared: bool
+    rows: RowsAsked
+
+
+class SavedQueries(Message, frozen=True, kw_only=True):
+    """The saved queries of a connection, and those that cannot be used, by name with the reason."""
+
+    queries: list[SavedQuery]
+    unusable: dict[str, str]
+
+
+class SaveQuery(Request, frozen=True, kw_only=True):
+    """Save rows under a name; `replace` puts them in place of a query of that name."""
+
+    connection: Name
+    name: QueryName
+    rows: RowsAsked
+    replace: bool = False
+
+
+class QueryNamed(Request, frozen=True, kw_only=True):
+    """Remove a query of the connection itself."""
+
+    connection: Name
+    name: QueryName
+
+
 class PageAsked(RowsAsked, frozen=True, kw_only=True):
     """One page of rows: by `cursor`, else by `offset`.
 

@@ -84,7 +84,7 @@ def make_routes(
     rooms: tuple[Any, ...] = (
         front,
         ConnectionRoom(runtime, connections, rules),
-        GridRoom(connections),
+        GridRoom(connections, runtime),
         ChangeRoom(connections, downloads),
         ConsoleRoom(connections, remembered),
         exports,

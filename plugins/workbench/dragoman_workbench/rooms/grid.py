@@ -1,36 +1,54 @@
-"""The sidebar and the grid: objects, columns, pages, counts, cells, and what a filter sends."""
+"""The sidebar and the grid: objects, columns, pages, counts, cells, what a filter sends, and saved queries."""
 
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING
+
+import msgspec
+from anyio.to_thread import run_sync
+from msgspec.structs import asdict
 
 from dragoman import Filter, RawQuery, Sort, Span
 from dragoman_api.columns import LISTS, VALUELESS, Operator
 from dragoman_api.errors import ConfigurationError
-from dragoman_api.wording import shell_line
+from dragoman_api.wording import as_typed, shell_line
 from dragoman_workbench.cells import answer_page, answer_summary, read_key, shown
-from dragoman_workbench.messages import CellAnswer, Counted, Described, Explained, Objects
+from dragoman_workbench.messages import (
+    CellAnswer,
+    Counted,
+    Described,
+    Done,
+    Explained,
+    FilterRow,
+    Objects,
+    RowsAsked,
+    SavedQueries,
+    SavedQuery,
+    SortKey,
+    TimeSpan,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
     from typing import Any
 
-    from dragoman import Rows, Session
+    from dragoman import Rows, Runtime, Session
     from dragoman_workbench.messages import (
         CellAsked,
         CountAsked,
         DescriptionAsked,
         ExplainAsked,
-        FilterRow,
         Message,
         ObjectsAsked,
+        OnConnection,
         PageAnswer,
         PageAsked,
-        RowsAsked,
+        QueryNamed,
+        SaveQuery,
         Summarized,
         SummaryAsked,
-        TimeSpan,
     )
     from dragoman_workbench.open_connections import OpenConnections
 
@@ -82,11 +100,37 @@ def rows_of(session: Session, view: RowsAsked) -> Rows:
     )
 
 
-class GridRoom:
-    """Routes that read from open connections."""
+def view_of(connection: str, selection: Any) -> RowsAsked:
+    """Return the message that chooses the rows of a selection."""
+    span = None if selection.span == Span() else TimeSpan(**asdict(selection.span))
+    return RowsAsked(
+        connection=connection,
+        object=selection.object,
+        filters=[_row(row) for row in selection.filters],
+        match=selection.match,
+        sort=[SortKey(column=key.column, descending=key.descending) for key in selection.sort],
+        columns=None if selection.columns is None else [*selection.columns],
+        span=span,
+        tenant=selection.tenant,
+        revision=selection.revision,
+        now=None if selection.now is None else selection.now.isoformat(),
+        residual=selection.residual,
+    )
 
-    def __init__(self, connections: OpenConnections) -> None:
-        self._open = connections
+
+def _row(row: Filter | RawQuery) -> FilterRow:
+    if isinstance(row, RawQuery):
+        return FilterRow(value=row.text)
+    values = [as_typed(value) for value in row.value] if isinstance(row.value, list) else []
+    value = None if row.value is None or isinstance(row.value, list) else as_typed(row.value)
+    return FilterRow(column=row.column, op=str(row.op), value=value, values=values, group=row.group, case=row.case)
+
+
+class GridRoom:
+    """Routes that read from open connections, and keep what rows a person reads again."""
+
+    def __init__(self, connections: OpenConnections, runtime: Runtime) -> None:
+        self._open, self._runtime = connections, runtime
 
     @property
     def routes(self) -> Mapping[str, Callable[[Any], Awaitable[Message]]]:
@@ -99,6 +143,9 @@ class GridRoom:
             "cell": self.cell,
             "summarize": self.summarize,
             "explain": self.explain,
+            "queries": self.queries,
+            "queries/save": self.save_query,
+            "queries/remove": self.remove_query,
         }
 
     async def objects(self, request: ObjectsAsked) -> Objects:
@@ -161,3 +208,34 @@ class GridRoom:
         words = rows.command()
         command = "" if any("\0" in word for word in words) else shell_line(words)  # no argument can hold that
         return Explained(rows=explained, command=command, python=rows.script())
+
+    async def queries(self, request: OnConnection) -> SavedQueries:
+        """List the saved queries of a connection."""
+        name = request.connection
+        texts, hidden = await run_sync(self._runtime.queries(name).all)
+        queries = []
+        for query, (place, content) in texts.items():
+            try:
+                rows = view_of(name, content.read())
+            except ConfigurationError as error:
+                hidden[query] = error
+            else:
+                queries.append(SavedQuery(name=query, shared=place != name, rows=rows))
+        return SavedQueries(queries=queries, unusable={query: error.message for query, error in hidden.items()})
+
+    async def save_query(self, request: SaveQuery) -> Done:
+        """Save rows under a name."""
+        session = await self._open.session(request.connection)
+        selection = rows_of(session, request.rows).selection
+        text = msgspec.json.encode(selection).decode()
+        if self._runtime.masked(text) != text:
+            hint = "save the query without it, and add the filter when you use the query"
+            raise ConfigurationError("the query holds a secret of a connection", hint=hint, code="secret-in-query")
+        save = partial(self._runtime.queries(request.connection).save, replace=request.replace)
+        await run_sync(save, request.name, selection)
+        return Done()
+
+    async def remove_query(self, request: QueryNamed) -> Done:
+        """Remove a query of a connection."""
+        await run_sync(self._runtime.queries(request.connection).remove, request.name)
+        return Done()

@@ -2,9 +2,8 @@
 
 import { useEffect, useId, useState } from "preact/hooks";
 import type { FilterDraft, GridController } from "../grid/controller.ts";
-import type { Query } from "../grid/query.ts";
-import type { Column, Explained, FilterRow, Opened } from "../messages.ts";
-import { read, remember, store } from "../shell/preferences.ts";
+import { EVERYTHING, type Query, queryOf } from "../grid/query.ts";
+import type { Column, Explained, FilterRow, Opened, RowsAsked, SavedQuery } from "../messages.ts";
 import { remedy } from "../shell/store.ts";
 import { Badge, Button, CopyCommand, ErrorBox, asFailure } from "../ui/controls.tsx";
 import { Dialog } from "../ui/dialog.tsx";
@@ -13,11 +12,8 @@ import { copyText, toast } from "../ui/toasts.tsx";
 import { type Failure, call } from "../wire/client.ts";
 import { type Filled, complete, filled, inputs, joinList, splitList, withOperator } from "./filter_rows.ts";
 
-interface Kept {
-  readonly name: string;
-  readonly filters: readonly FilterRow[];
-  readonly match: "all" | "any";
-}
+/** How a query can be named: `@NAME` is one word in a terminal. */
+const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
 
 export function FilterEditor({ grid, open, close }: { grid: GridController; open: Opened; close: () => void }) {
   const query = grid.query.value;
@@ -35,9 +31,10 @@ export function FilterEditor({ grid, open, close }: { grid: GridController; open
   const explanation = useExplanation(grid, rows, match);
   const change = (at: number, row: FilterRow) => setRows(rows.map((one, index) => (index === at ? row : one)));
   const ask = (part: Partial<Query>) => grid.ask({ ...grid.query.peek(), ...part });
-  const use = (one: Kept) => {
-    write({ rows: one.filters, match: one.match });
-    ask({ filters: one.filters, match: one.match });
+  const use = ({ rows }: SavedQuery) => {
+    const saved = queryOf(rows);
+    write({ rows: saved.filters.length ? saved.filters : [fresh(filterable)], match: saved.match ?? "all" });
+    grid.ask(saved);
   };
   const apply = () => half || ask({ filters: rows.filter(complete), match });
   const clear = () => {
@@ -48,7 +45,8 @@ export function FilterEditor({ grid, open, close }: { grid: GridController; open
       ask({ filters: before.rows.filter(complete), match: before.match });
     };
     if (rows.some(complete)) toast("The filter is cleared.", "plain", { label: "Undo", run: back });
-    ask({ filters: [], match: "all" });
+    const { filters, columns, residual, revision, now } = EVERYTHING;
+    ask({ filters, match: "all", columns, residual, revision, now }); // what only a saved query sets ends, too
   };
   return (
     <>
@@ -82,14 +80,14 @@ export function FilterEditor({ grid, open, close }: { grid: GridController; open
           </select>
         </label>
         <span class="grow" />
-        <Button label="Saved" tone="quiet" onClick={(event) => void saved(event, grid, rows, () => setNaming(true), use)} />
+        <Button label="Saved" tone="quiet" onClick={(event) => void saved(event, grid, () => setNaming(true), use)} />
         {explanation.explained && <Equivalent explained={explanation.explained} />}
         <Button label="Clear" onClick={clear} />
         <Button label="Apply" tone="primary" submit disabled={half} onClick={() => {}} />
       </div>
       {explanation.failure && explanation.failure.row === null && <ErrorBox error={explanation.failure} />}
     </form>
-    {naming && <NameFilter grid={grid} rows={rows} match={match} close={() => setNaming(false)} />}
+    {naming && <NameQuery grid={grid} filters={rows.filter(complete)} match={match} close={() => setNaming(false)} />}
     </>
   );
 }
@@ -108,7 +106,7 @@ interface Explanation {
 
 /** Ask what would be sent, a moment after the last change. */
 function useExplanation(grid: GridController, rows: readonly FilterRow[], match: "all" | "any"): Explanation {
-  const { sort, span, tenant } = grid.query.value;
+  const query = grid.query.value;
   const [found, setFound] = useState<Explanation>({ explained: null, failure: null, numbers: [] });
   useEffect(() => {
     const numbers = rows.flatMap((row, at) => (complete(row) ? [at] : []));
@@ -117,7 +115,7 @@ function useExplanation(grid: GridController, rows: readonly FilterRow[], match:
     const filters = numbers.map((at) => rows[at]);
     const timer = setTimeout(async () => {
       try {
-        const asked = { connection, object, filters, match, sort, span, tenant };
+        const asked = { connection, object, ...query, filters, match };
         setFound({ explained: await call("explain", asked, stop.signal), failure: null, numbers });
       } catch (error) {
         if (!stop.signal.aborted) setFound({ explained: null, failure: asFailure(error), numbers });
@@ -127,7 +125,7 @@ function useExplanation(grid: GridController, rows: readonly FilterRow[], match:
       clearTimeout(timer);
       stop.abort();
     };
-  }, [JSON.stringify([rows, sort, span, tenant]), match]);
+  }, [JSON.stringify([rows, query]), match]);
   return found;
 }
 
@@ -291,79 +289,98 @@ function Equivalent({ explained }: { explained: Explained }) {
   );
 }
 
-const keyOf = ({ connection, object }: GridController) => `filters/${connection}/${object}`;
-
-/** The filters that are saved for this object; null if they cannot be read, which is said. */
-async function keptFilters(grid: GridController): Promise<readonly Kept[] | null> {
+/** The queries that are saved for this object; null if they cannot be read, which is said. */
+async function savedQueries({ connection, object }: GridController): Promise<readonly SavedQuery[] | null> {
   try {
-    return (await read<readonly Kept[]>(keyOf(grid))) ?? [];
+    const { queries } = await call("queries", { connection });
+    return queries.filter(({ rows }) => rows.object === object);
   } catch (error) {
     toast(asFailure(error).message, "bad");
     return null;
   }
 }
 
-/** Open the menu of the filters that are saved for this object. */
-async function saved(
-  event: MouseEvent,
-  grid: GridController,
-  rows: readonly FilterRow[],
-  name: () => void,
-  use: (one: Kept) => void,
-): Promise<void> {
+/** Open the menu of the queries that are saved for this object. */
+async function saved(event: MouseEvent, grid: GridController, name: () => void, use: (query: SavedQuery) => void): Promise<void> {
   const anchor = (event.currentTarget as Element).getBoundingClientRect();
-  const kept = await keptFilters(grid);
-  if (!kept) return;
-  const forget = () => {
-    remember(keyOf(grid), null);
-    toast("The saved filters are forgotten.", "plain", { label: "Undo", run: () => remember(keyOf(grid), kept) });
-  };
+  const queries = await savedQueries(grid);
+  if (!queries) return;
+  const own = queries.filter(({ shared }) => !shared);
+  const choose = () =>
+    openMenu("Forget a query", own.map((query) => ({ label: query.name, run: () => void forget(grid, query) })), anchor);
   openMenu(
-    "Saved filters",
+    "Saved queries",
     [
-      { label: "Save this filter", icon: "add", disabled: !rows.some(complete), run: name },
+      { label: "Save these rows", icon: "add", run: name },
       "line",
-      ...kept.map((one) => ({ label: one.name, icon: "filter" as const, run: () => use(one) })),
-      ...(kept.length ? [{ label: "Forget all", icon: "remove" as const, run: forget }] : []),
+      ...queries.map((query) => ({ label: query.name, icon: "filter" as const, run: () => use(query) })),
+      ...(own.length ? [{ label: "Forget a query …", icon: "remove" as const, run: choose }] : []),
     ],
     anchor,
   );
 }
 
-function NameFilter({ grid, rows, match, close }: {
+async function forget({ connection }: GridController, { name, rows }: SavedQuery): Promise<void> {
+  const again = () => void saving(call("queries/save", { connection, name, rows }));
+  if (await saving(call("queries/remove", { connection, name }))) {
+    toast(`The query ${name} is forgotten.`, "plain", { label: "Undo", run: again });
+  }
+}
+
+/** Whether a change of the saved queries succeeded; a failure is said. */
+async function saving(change: Promise<unknown>): Promise<boolean> {
+  try {
+    await change;
+    return true;
+  } catch (error) {
+    toast(asFailure(error).message, "bad");
+    return false;
+  }
+}
+
+function NameQuery({ grid, filters, match, close }: {
   grid: GridController;
-  rows: readonly FilterRow[];
+  filters: readonly FilterRow[];
   match: "all" | "any";
   close: () => void;
 }) {
   const [name, setName] = useState("");
-  const keep = async () => {
-    const kept = await keptFilters(grid);
-    if (!kept) return;
-    const filters = rows.filter(complete);
-    try {
-      await store(keyOf(grid), [...kept.filter((one) => one.name !== name), { name, filters, match }]);
-      toast(`The filter ${name} is saved.`, "good");
-      close();
-    } catch (error) {
-      toast(asFailure(error).message, "bad");
-    }
+  const [taken, setTaken] = useState<ReadonlySet<string>>(new Set());
+  const { connection, object } = grid;
+  useEffect(() => {
+    call("queries", { connection }).then(
+      ({ queries }) => setTaken(new Set(queries.flatMap((query) => (query.shared ? [] : [query.name])))),
+      () => {}, // saving says what is wrong
+    );
+  }, [connection]);
+  const replace = taken.has(name);
+  const named = NAME.test(name);
+  const save = async () => {
+    const rows: RowsAsked = { connection, object, ...grid.query.peek(), filters, match };
+    if (!(await saving(call("queries/save", { connection, name, rows, replace })))) return;
+    toast(`The query ${name} is saved.`, "good");
+    close();
   };
   return (
     <Dialog
-      title="Save this filter"
+      title="Save these rows"
       onClose={close}
       footer={
         <>
           <Button label="Cancel" onClick={close} />
-          <Button label="Save" tone="primary" disabled={!name.trim()} onClick={() => void keep()} />
+          <Button label={replace ? "Replace" : "Save"} tone="primary" disabled={!named} onClick={() => void save()} />
         </>
       }
     >
       <label class="field">
         <span>Name</span>
-        <input value={name} maxLength={80} autocomplete="off" onInput={(event) => setName(event.currentTarget.value)} />
+        <input value={name} maxLength={64} autocomplete="off" onInput={(event) => setName(event.currentTarget.value)} />
       </label>
+      {name && !named ? (
+        <p class="field-error" role="alert">A name has letters, digits, dots, hyphens and underscores.</p>
+      ) : (
+        <p class="muted">In a terminal: dragoman page {connection} @{name || "NAME"}</p>
+      )}
     </Dialog>
   );
 }

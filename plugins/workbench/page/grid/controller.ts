@@ -193,7 +193,7 @@ export class GridController {
   }
 
   #newRows(ahead = (_: AbortSignal): Promise<PageAnswer> | null => null): RowBlocks {
-    [this.#asked, this.#span, this.#now] = [this.query.peek(), null, null];
+    [this.#asked, this.#span, this.#now] = [this.query.peek(), null, this.query.peek().now ?? null];
     const rows: RowBlocks = new RowBlocks(
       (order, signal) => (order.offset ? null : ahead(signal)) ?? call("page", { ...this.shown, ...order }, signal),
       {

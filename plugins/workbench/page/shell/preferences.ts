@@ -3,7 +3,7 @@
 import { call } from "../wire/client.ts";
 
 /** Read what is kept under a key; null if there is nothing. Raises Failure if that cannot be known. */
-export async function read<T>(key: string): Promise<T | null> {
+async function read<T>(key: string): Promise<T | null> {
   const { values } = await call("preferences", { prefix: key });
   const kept = values[key];
   return kept === undefined ? null : (JSON.parse(kept) as T);
@@ -19,7 +19,7 @@ export async function recall<T>(key: string): Promise<T | null> {
 }
 
 /** Keep a value under a key now; null forgets it. Raises Failure if it is not kept. */
-export async function store(key: string, value: unknown): Promise<void> {
+async function store(key: string, value: unknown): Promise<void> {
   clearTimeout(waiting.get(key)?.timer);
   waiting.delete(key);
   await call("preferences/set", { key, value: value === null ? null : JSON.stringify(value) });
