@@ -932,6 +932,12 @@ export interface PreferencesAsked {
   readonly prefix?: string;
 }
 
+/** The saved queries of a connection, and those that cannot be used, by name with the reason. */
+export interface QueryList {
+  readonly queries: readonly SavedQuery[];
+  readonly unusable: Readonly<Record<string, string>>;
+}
+
 /** Remove a query of the connection itself. */
 export interface QueryNamed {
   readonly connection: string;
@@ -1057,12 +1063,6 @@ export interface SaveQuery {
   readonly name: string;
   readonly rows: RowsAsked;
   readonly replace?: boolean;
-}
-
-/** The saved queries of a connection, and those that cannot be used, by name with the reason. */
-export interface SavedQueries {
-  readonly queries: readonly SavedQuery[];
-  readonly unusable: Readonly<Record<string, string>>;
 }
 
 /**
@@ -1358,7 +1358,7 @@ export interface Routes {
   "cell": [CellAsked, CellAnswer];
   "summarize": [SummaryAsked, Summarized];
   "explain": [ExplainAsked, Explained];
-  "queries": [OnConnection, SavedQueries];
+  "queries": [OnConnection, QueryList];
   "queries/save": [SaveQuery, Done];
   "queries/remove": [QueryNamed, Done];
   "changes/plan": [PlanAsked, Planned];

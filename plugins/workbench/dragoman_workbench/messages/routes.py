@@ -39,10 +39,10 @@ from .rows import (
     PageAsked,
     PlanAsked,
     Planned,
+    QueryList,
     QueryNamed,
     RowAnswer,
     RowAsked,
-    SavedQueries,
     SaveQuery,
 )
 from .summaries import Summarized, SummaryAsked
@@ -171,7 +171,7 @@ ROUTES: dict[str, tuple[type[Request], type[Message]]] = {
     "cell": (CellAsked, CellAnswer),
     "summarize": (SummaryAsked, Summarized),  # aborting the fetch ends it
     "explain": (ExplainAsked, Explained),
-    "queries": (OnConnection, SavedQueries),
+    "queries": (OnConnection, QueryList),
     "queries/save": (SaveQuery, Done),
     "queries/remove": (QueryNamed, Done),
     "changes/plan": (PlanAsked, Planned),

@@ -94,7 +94,7 @@ class SavedQuery(Message, frozen=True, kw_only=True):
     rows: RowsAsked
 
 
-class SavedQueries(Message, frozen=True, kw_only=True):
+class QueryList(Message, frozen=True, kw_only=True):
     """The saved queries of a connection, and those that cannot be used, by name with the reason."""
 
     queries: list[SavedQuery]

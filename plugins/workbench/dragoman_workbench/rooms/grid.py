@@ -23,8 +23,8 @@ from dragoman_workbench.messages import (
     Explained,
     FilterRow,
     Objects,
+    QueryList,
     RowsAsked,
-    SavedQueries,
     SavedQuery,
     SortKey,
     TimeSpan,
@@ -209,7 +209,7 @@ class GridRoom:
         command = "" if any("\0" in word for word in words) else shell_line(words)  # no argument can hold that
         return Explained(rows=explained, command=command, python=rows.script())
 
-    async def queries(self, request: OnConnection) -> SavedQueries:
+    async def queries(self, request: OnConnection) -> QueryList:
         """List the saved queries of a connection."""
         name = request.connection
         texts, hidden = await run_sync(self._runtime.queries(name).all)
@@ -221,7 +221,7 @@ class GridRoom:
                 hidden[query] = error
             else:
                 queries.append(SavedQuery(name=query, shared=place != name, rows=rows))
-        return SavedQueries(queries=queries, unusable={query: error.message for query, error in hidden.items()})
+        return QueryList(queries=queries, unusable={query: error.message for query, error in hidden.items()})
 
     async def save_query(self, request: SaveQuery) -> Done:
         """Save rows under a name."""
