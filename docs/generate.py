@@ -70,7 +70,10 @@ PYTHON = (
     ("dragoman.connections.saved_connections", "SavedConnection"),
     ("dragoman.secret_references", "Reference"),
     ("dragoman.plugins", "Registries"),
+    ("dragoman.extending", "Split"),
+    ("dragoman.extending", "PartResult"),
 )
+DASK = ("export", "PartsResult", "on_cluster", "unfinished", "abandon", "cluster", "read", "close")
 RULES = re.compile(r"(?<![A-Za-z0-9])([EPW])(\d+)(?:(?:-| to )\1(\d+))?(?![A-Za-z0-9])")  # one, or a range
 BLOCK = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
@@ -109,6 +112,17 @@ def python() -> Iterator[str]:
             yield from ("", f"## {name}", "", called(thing, name), "", *prose(thing.__doc__))
         else:
             yield from described(thing, name)
+
+
+def dask() -> Iterator[str]:
+    """Write the functions and classes of `dragoman_dask`."""
+    package = importlib.import_module("dragoman_dask")
+    for name in DASK:
+        thing = getattr(package, name)
+        if inspect.isfunction(thing):
+            yield from ("", f"### dragoman_dask.{name}", "", called(thing, name), "", *prose(thing.__doc__))
+        else:
+            yield from describe_class(f"dragoman_dask.{name}", thing)
 
 
 def described(kind: type, name: str) -> Iterator[str]:
@@ -376,7 +390,7 @@ def linked(path: Path) -> str:
 WRITERS = {
     writer.__name__: writer
     for writer in (
-        *(python, hooks, models, manifest, events, errors, remedies, settings),
+        *(python, dask, hooks, models, manifest, events, errors, remedies, settings),
         *(commands, checks, lines, attacks, parsers, rules),
     )
 }

@@ -29,6 +29,7 @@ PACKAGES = {
         "dragoman_api": "plugins/api",
         "dragoman_elasticsearch": "plugins/elasticsearch",
         "dragoman_weaviate": "plugins/weaviate",
+        "dragoman_dask": "plugins/dask",
         "dragoman_workbench": "plugins/workbench",
     }.items()
 }
@@ -95,7 +96,7 @@ def test_no_driver_can_be_imported_beside_the_host(tmp_path):
     drivers = [
         path.name
         for path in (ROOT / "plugins").glob("*/dragoman_*")
-        if path.name not in ("dragoman_api", "dragoman_workbench")
+        if path.name not in ("dragoman_api", "dragoman_dask", "dragoman_workbench")
     ]
     program = f"from importlib.util import find_spec; print([name for name in {drivers} if find_spec(name)])"
     done = subprocess.run(
@@ -257,7 +258,7 @@ def test_a_driver_writes_no_command():
 def test_every_folder_for_temporary_files_is_a_private_one():
     """Files without a name, and folders beside their target, need none."""
     found = set()
-    for package in (HOST, "dragoman_registry", "dragoman_worker", WORKBENCH, "dragoman_api"):
+    for package in (HOST, "dragoman_registry", "dragoman_worker", "dragoman_dask", WORKBENCH, "dragoman_api"):
         for path in modules(package):
             for node in ast.walk(tree_of(path)):
                 name = ast.unparse(node.func).rpartition(".")[2] if isinstance(node, ast.Call) else ""
@@ -338,7 +339,7 @@ def test_every_driver_asks_for_one_range_of_the_api():
     major = current.partition(".")[0]
     for path in (ROOT / "plugins").glob("*/pyproject.toml"):
         project = tomllib.loads(path.read_text(encoding="utf-8"))["project"]
-        if project["name"] not in ("dragoman-api", "dragoman-workbench"):
+        if project["name"] not in ("dragoman-api", "dragoman-dask", "dragoman-workbench"):
             assert project["dependencies"] == [f"dragoman-api~={major}.0"]
             [manifest] = path.parent.glob("*/driver.json")
             assert json.loads(manifest.read_text(encoding="utf-8"))["host_api"] == f"~={major}.0"
@@ -440,7 +441,6 @@ WRITES = {  # modules that write files besides `change`, and why two processes l
     "dragoman/cli/line_history.py": "below the lock of `change`, since a line is appended",
     "dragoman/cli/streams.py": STREAM,
     "dragoman/exports/parquet.py": TARGET,
-    "dragoman/exports/parts/folder.py": "its claim, taken with O_EXCL, says who writes",
     "dragoman/exports/targets.py": TARGET,
     "dragoman/imports/copies.py": STREAM,
     "dragoman/imports/ledgers.py": TARGET,
@@ -462,6 +462,7 @@ WRITES = {  # modules that write files besides `change`, and why two processes l
     "dragoman_registry/trust/tuf_client.py": "below its own lock, which it holds while it verifies",
     "dragoman_registry/trust/tuf_repository.py": REGISTRY,
     "dragoman_worker/lockdown/selftest.py": "it expects to be refused",
+    "dragoman_dask/folder_target.py": "its claim, taken with O_EXCL, says who writes",
     "dragoman_workbench/entry_file.py": OWN,
 }
 
@@ -495,7 +496,7 @@ def writes(call: ast.Call, imported: set[str]) -> bool:
 
 def test_what_two_processes_may_change_is_changed_under_one_lock():
     """Small state has one writer: `dragoman_registry.files.change`; another module that writes says why it may."""
-    packages = ("dragoman", "dragoman_registry", "dragoman_worker", "dragoman_workbench")
+    packages = ("dragoman", "dragoman_registry", "dragoman_worker", "dragoman_dask", "dragoman_workbench")
     found = {
         str(path.relative_to(PACKAGES[package].parent)): calls
         for package in packages
@@ -509,7 +510,7 @@ def test_what_two_processes_may_change_is_changed_under_one_lock():
 def packages_of(*files: str) -> set[str]:
     """The names of all packages that requirements files bring, with what those need, as they are installed here."""
     lines = [line for file in files for line in (ROOT / file).read_text(encoding="utf-8").splitlines()]
-    projects = {".": "dragoman", "./plugins/api": "dragoman-api", "./plugins/workbench": "dragoman-workbench"}
+    projects = {".": "dragoman"} | {f"./plugins/{name}": f"dragoman-{name}" for name in ("api", "dask", "workbench")}
     editable = [re.fullmatch(r"-e ([^[]+)(.*)", line) for line in lines]
     wanted = [Requirement(projects[match[1]] + match[2]) for match in editable if match]
     wanted += [Requirement(line.partition("#")[0]) for line in lines if re.match("[a-z]", line)]

@@ -49,6 +49,7 @@ LIMITS = {
     "plugins/api": 14,
     "plugins/elasticsearch": 0,
     "plugins/weaviate": 0,
+    "plugins/dask": 0,
     "plugins/workbench": 4,
 }
 """How many bindings of each folder still have such a name. Whoever renames some writes the new count here."""

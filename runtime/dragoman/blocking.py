@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from dragoman_api.events import Event
 
     from .connections.curl_commands import CurlCommands
-    from .exports.parts.split import Split
+    from .exports.splits import Split
     from .imports.loads import LoadProgress
     from .imports.reports import LoadReport
     from .sessions.counts_and_streams import Batches, RowStream
@@ -297,6 +297,11 @@ class BlockingRows(_Blocking[Rows]):
         return self._wrapped.script()
 
     @property
+    def connection(self) -> str:
+        """The name of the connection."""
+        return self._wrapped.connection
+
+    @property
     def home(self) -> Path | None:
         """The home of the connection, as `connect` took it."""
         return self._loop.home
@@ -345,7 +350,6 @@ class BlockingRows(_Blocking[Rows]):
     split = _waiting(Rows.split)
     part = _waiting(Rows.part)
     hold = _waiting(Rows.hold)
-    export_parts = _waiting(Rows.export_parts)
     table = _waiting(Rows.table)
     stream = _wrapping(Rows.stream, BlockingRowStream)
     batches = _wrapping(Rows.batches, BlockingBatches)

@@ -32,9 +32,9 @@ ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT / "tests/support")]
 
 from dragoman import Runtime, SavedConnection
-from dragoman.dask import on_cluster
-from dragoman.dask.clusters import client_of
-from dragoman.exports.parts.targets import parts_target
+from dragoman_dask import on_cluster
+from dragoman_dask.clusters import client_of
+from dragoman_dask.exports import parts_target
 from paged_server import PagedServer
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import ast
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-INSTALLED = ("runtime", "registry", "plugins/api", "plugins/workbench")
+INSTALLED = ("runtime", "registry", "plugins/api", "plugins/dask", "plugins/workbench")
 """Folders of the packages that the environment has; pytest itself adds the drivers' folders."""
 SOURCES = (*INSTALLED, "plugins/elasticsearch", "plugins/weaviate")
 
@@ -138,7 +138,7 @@ _REGISTRY = {
     "wheels.packaging_parsers": "wheels",
 }
 _EXPORTS = "runtime/test_exports.py runtime/test_exports_values.py runtime/test_exports_resumed.py"
-_PARTS = "runtime/test_parts_coordinator.py runtime/test_parts_targets.py"
+_PARTS = "runtime/parts"
 _TABLES = "runtime/test_tables.py runtime/test_tables_values.py"
 _LOADS = "runtime/test_loads.py runtime/test_import_files.py drivers/elasticsearch/importing/test_loads.py"
 _HOST = {
@@ -170,12 +170,7 @@ _HOST = {
     "exports.formats": _EXPORTS,
     "exports.json_array": "runtime/test_exports.py runtime/test_exports_resumed.py",
     "exports.part_checks": "runtime/test_exports_checked.py",
-    "exports.parts.coordinator": _PARTS,
-    "exports.parts.folder": _PARTS,
-    "exports.parts.split": f"{_PARTS} {_TABLES}",
-    "exports.parts.store": _PARTS,
-    "exports.parts.target": _PARTS,
-    "exports.stores": "runtime/test_stores.py runtime/test_exports_to_a_store.py",
+    "exports.splits": f"{_PARTS} {_TABLES}",
     "exports.tables.batches": _TABLES,
     "exports.tables.rows": _TABLES,
     "exports.targets": _EXPORTS,
@@ -216,6 +211,19 @@ _HOST = {
     "settings": "runtime/test_guards.py runtime/test_settings.py",
     "sessions.unknown_outcomes": "runtime/test_unknown_outcomes.py",
     "sessions.whole_reads": "runtime/test_session_in_process.py",
+}
+_DASK = {
+    "clusters": _PARTS,
+    "coordinator": _PARTS,
+    "exports": f"{_PARTS} runtime/parts/test_stores.py",
+    "folder_target": _PARTS,
+    "pace": "system/test_back_pressure.py runtime/parts/test_dask_tasks.py",
+    "reading": _PARTS,
+    "runner": _PARTS,
+    "store_target": _PARTS,
+    "stores": "runtime/parts/test_stores.py runtime/parts/test_exports_to_a_store.py",
+    "target": _PARTS,
+    "workers": _PARTS,
 }
 _WORKBENCH = {
     "access": "test_entering.py test_attacked.py",
@@ -292,6 +300,7 @@ HOLDING = _widened(
         **_under("dragoman_api.kit", "api/kit/", _KIT, *STORIES, *STRUCTURE),
         **_under("dragoman_registry", "registry/", _REGISTRY, *STORIES, *STRUCTURE),
         **_under("dragoman", "", _HOST, *STORIES, *STRUCTURE),
+        **_under("dragoman_dask", "", _DASK, *STORIES, *STRUCTURE),
         **_under("dragoman_workbench", "workbench/", _WORKBENCH, *STORIES, *STRUCTURE),
     }
 )

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.dask import clusters
 from dragoman.folders import scratch_folder
 from dragoman_api.errors import ConfigurationError
+from dragoman_dask import clusters
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def test_a_local_cluster_is_told_to_spill_into_a_scratch_folder(tmp_path):
 CLUSTER = """
 import json, os, sys
 from pathlib import Path
-from dragoman.dask import cluster
+from dragoman_dask import cluster
 
 def seen(dask_worker):
     import dask, tempfile

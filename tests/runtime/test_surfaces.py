@@ -11,6 +11,7 @@ import anyio
 import pytest
 from jsonschema import Draft202012Validator
 
+import dragoman_dask
 import wheelhouse
 from dragoman.connections.saved_connections import SavedConnection
 from dragoman.plugins import Plugins
@@ -85,13 +86,13 @@ SESSION = {
     "batches": ("export_rows", lambda session, _: every(session.rows("books").batches())),
     "table": ("export_rows", lambda session, _: session.rows("books").table()),
     "split": ("split_export", lambda session, _: session.rows("books").split(parts=2)),
+    "split for an export": (
+        "split_export",
+        lambda session, folder: dragoman_dask.export(session.rows("books"), folder / "d", parts=2),
+    ),
     "part": ("export_rows", lambda session, folder: one_part(session, folder / "part.ndjson")),
     "part_batches": ("export_rows", lambda session, _: part_read(session)),
     "hold": ("hold_snapshot", lambda session, _: held(session)),
-    "export_parts": (
-        "split_export",
-        lambda session, folder: session.rows("books").export_parts(to=folder / "d", parts=2),
-    ),
     "export": ("export_rows", lambda session, folder: session.rows("books").export(to=folder / "books.ndjson")),
 }
 RUNTIME = {  # in this order, for each leaves behind what the next one needs

@@ -10,9 +10,9 @@ import pytest
 from anyio.to_thread import run_sync
 
 from buckets import Bucket, keys, s3fs
-from dragoman.exports.parts.store import PartsStore
-from dragoman.exports.stores import StoreFolder
 from dragoman_api.errors import ExportError
+from dragoman_dask.store_target import PartsStore
+from dragoman_dask.stores import StoreFolder
 
 pytestmark = pytest.mark.timeout(120)
 ROOMY, FULL = pytest.mark.live("s3"), pytest.mark.live("s3-full")

@@ -6,7 +6,7 @@ import hashlib
 from datetime import UTC, datetime
 
 from dragoman.exports import FileFormat
-from dragoman.exports.parts.split import ExportOrigin, PartResult, Split
+from dragoman.exports.splits import ExportOrigin, PartResult, Split
 from dragoman_api.columns import Note
 from dragoman_api.exports import ExportForm, ExportRequest
 from dragoman_api.filters import CompiledFilter, Explanation, TimeRange

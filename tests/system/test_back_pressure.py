@@ -11,9 +11,9 @@ import pytest
 from anyio.from_thread import start_blocking_portal
 
 from dask_processes import until
-from dragoman.exports.parts import pace as pacing
-from dragoman.exports.parts.pace import Pace
 from dragoman_api.exports import ExportPart
+from dragoman_dask import pace as pacing
+from dragoman_dask.pace import Pace
 from paged_server import PagedServer
 
 WORKERS = 3

@@ -13,12 +13,12 @@ import pytest
 from aiohttp import web
 from anyio.from_thread import start_blocking_portal
 
-import dragoman.dask
+import dragoman_dask
 from clusters import send
 from dask_processes import encryption, scheduler, until, worker
 from dragoman import Filter, connect
-from dragoman.dask import reading, workers
 from dragoman_api.errors import ConfigurationError, ExportError, QueryError
+from dragoman_dask import reading, workers
 from fakes.elasticsearch import FakeElasticsearch
 from fakes.weaviate import FakeWeaviate
 from stranger import stranger
@@ -57,7 +57,7 @@ def read(connection, name, *, home=None, parts, insecure=False, strict=False, ke
     """Make a dataframe of rows of a connection, which closes before anything is computed."""
     with connect(connection, home=home) as session:
         rows = session.rows(name, **choice)
-        return dragoman.dask.read(rows, parts=parts, insecure=insecure, strict=strict, keep_alive=keep_alive)
+        return dragoman_dask.read(rows, parts=parts, insecure=insecure, strict=strict, keep_alive=keep_alive)
 
 
 def by_id(table):
@@ -118,12 +118,12 @@ def test_the_parts_are_of_one_snapshot_that_lives_with_the_dataframes(home, serv
 
 def test_a_snapshot_that_ended_says_what_to_do(home, server):
     frame = read("shop", "orders", parts=2, home=home, keep_alive=90)
-    dragoman.dask.close(frame.assign(more=1)[["total"]])
+    dragoman_dask.close(frame.assign(more=1)[["total"]])
     assert not server.cluster.contexts
     with pytest.raises(ExportError, match="no longer holds the snapshot of 'orders'") as caught:
         frame.compute()
     assert caught.value.code == "snapshot-lost"
-    assert "dragoman.dask.read again" in caught.value.hint
+    assert "dragoman_dask.read again" in caught.value.hint
     assert "90 seconds" in caught.value.hint
 
 
@@ -168,7 +168,7 @@ def test_what_does_not_fit_stands_beside_it_or_is_refused(home, server):
 
 
 def test_workers_of_a_local_cluster_read_the_parts(elsewhere, server, whole):
-    with dragoman.dask.cluster(workers=2) as client:
+    with dragoman_dask.cluster(workers=2) as client:
         assert client.scheduler.address.startswith("tls://127.0.0.1:")
         kept = read("shop", "orders", parts=6).persist()
         gc.collect()
@@ -193,7 +193,7 @@ def test_an_encrypted_cluster_of_others_and_a_worker_that_lacks_the_connection(h
     tls = encryption(tmp_path)
     with scheduler(tmp_path, tls) as (address, _), settings(tls):
         assert address.startswith("tls://")
-        with worker(address, home, tmp_path / "w1", tls), dragoman.dask.cluster(address):
+        with worker(address, home, tmp_path / "w1", tls), dragoman_dask.cluster(address):
             assert len(read("shop", "orders", parts=3, home=home)) == ROWS
             server.cluster.contexts.clear()
             (tmp_path / "empty").mkdir()
@@ -206,9 +206,9 @@ def test_an_encrypted_cluster_of_others_and_a_worker_that_lacks_the_connection(h
 
 def test_an_open_client_without_encryption_needs_insisting(home, server, tmp_path):
     with scheduler(tmp_path) as (address, _), worker(address, home, tmp_path / "w"):
-        with pytest.raises(ConfigurationError, match="not the address of an encrypted"), dragoman.dask.cluster(address):
+        with pytest.raises(ConfigurationError, match="not the address of an encrypted"), dragoman_dask.cluster(address):
             pass
-        with dragoman.dask.cluster(address, insecure=True):
+        with dragoman_dask.cluster(address, insecure=True):
             with pytest.raises(ConfigurationError, match="not the address of an encrypted"):
                 read("shop", "orders", parts=3, home=home)
             assert not server.cluster.contexts
@@ -226,7 +226,7 @@ def test_a_server_without_snapshots_is_warned_about(tmp_path):
             with pytest.warns(UserWarning, match="Note: "):
                 frame = read("notes", "Note", parts=2, home=shell.home)
             assert len(frame) == 0
-            dragoman.dask.close(frame)
+            dragoman_dask.close(frame)
             workers.stop("notes", str(shell.home))
 
 

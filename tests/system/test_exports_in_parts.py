@@ -17,8 +17,8 @@ from anyio.from_thread import start_blocking_portal
 from docs.demo import sample_cluster
 
 from dask_processes import scheduler, until, worker
-from dragoman.dask.clusters import check_address
 from dragoman_api.errors import ConfigurationError
+from dragoman_dask.clusters import check_address
 from fakes.elasticsearch import FakeElasticsearch
 from stranger import connected, stranger
 
@@ -176,7 +176,7 @@ def test_bad_input_is_refused_before_anything_is_written(shell, server, words, c
 LOOK = """
 import asyncio, json, sys, urllib.error, urllib.request
 import psutil
-from dragoman.dask.clusters import client_of
+from dragoman_dask.clusters import client_of
 from dragoman_api.errors import ConfigurationError
 
 def get(url):

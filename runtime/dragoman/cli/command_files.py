@@ -1,4 +1,4 @@
-"""Files that one command line names, each distinct from the events file and the standard streams; code of `--use`."""
+"""Files that one command line names, each distinct from the events file and the standard streams; code of others."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import stat
 import sys
 from contextlib import redirect_stdout, suppress
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, Protocol
 
@@ -213,3 +214,24 @@ def script_fault(file: Path, error: BaseException) -> str:
             line = trace.tb_lineno
         trace = trace.tb_next
     return f"{file}{f':{line}' if line else ''}: {failure(error)}"
+
+
+def load_distribution(module: str, *, reason: str, install: str) -> Any:
+    """Import a module of a distribution beside the host, which only the commands that need it know.
+
+    Args:
+        module: The module's dotted name.
+        reason: What a person reads if it is missing.
+        install: The command that installs it.
+
+    Raises:
+        ConfigurationError: The distribution is not installed (code ``extra-missing``).
+    """
+    from dragoman_api.errors import ConfigurationError
+
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] != module.partition(".")[0]:
+            raise
+        raise ConfigurationError(reason, hint=install, code="extra-missing") from error

@@ -1,4 +1,4 @@
-"""Exports in parts: what `export --parts` does."""
+"""Exports in parts: what `export --parts` does, by a wheel of its own."""
 
 from __future__ import annotations
 
@@ -15,11 +15,13 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
     from dragoman.exports import FileFormat
-    from dragoman.exports.parts.coordinator import Runner
     from dragoman.sessions.rows import Rows
     from dragoman.sessions.session import Session
 
     from .options import Options
+
+PACKAGE = "dragoman_dask"
+"""A wheel of its own, which only exports in parts need and nothing else imports."""
 
 _FINAL = (
     "export-running", "limit-exceeded", "parts-differ", "context-lost", "resume-refused", "snapshot-lost",
@@ -57,34 +59,38 @@ async def export_in_parts(
         raise click.UsageError("an export in parts needs a folder or a URL: -o FOLDER")
     if not manifest:
         raise click.UsageError("an export in parts always has a manifest: omit --no-manifest")
-    from dragoman.sessions.rows import AT_ONCE
-
-    runner: Runner | None = None
+    dask, runner = _distribution(), None
     if cluster is not None:
-        from dragoman.dask import on_cluster
-
         home = Path(options.home) if options.home else None
-        runner = on_cluster(cluster, workers=workers, insecure=insecure_cluster, home=home, max_requests=max_requests)
+        runner = dask.on_cluster(
+            cluster, workers=workers, insecure=insecure_cluster, home=home, max_requests=max_requests
+        )
     elif workers is not None or insecure_cluster:
         raise click.UsageError("--workers and --insecure-cluster belong to --cluster")
-    async with _unfinished(options, session, output):
-        result = await rows.export_parts(
-            output, parts=parts, format=file_format, keep_alive=keep_alive, resume=resume,
-            at_once=max_requests or AT_ONCE, runner=runner,
+    async with _unfinished(options, session, output, dask):
+        result = await dask.export(
+            rows, output, parts=parts, format=file_format, keep_alive=keep_alive, resume=resume,
+            at_once=max_requests, runner=runner,
         )  # fmt: skip
     say_notes(result.notes)
     if options.json:
         write_json(result)
 
 
+def _distribution() -> Any:
+    """Return the package that exports in parts. Raises ConfigurationError if its wheel is not installed."""
+    from .command_files import load_distribution
+
+    reason = "exports in parts, into stores and on clusters need dragoman-dask, which is not installed"
+    return load_distribution(PACKAGE, reason=reason, install="pip install dragoman-dask")
+
+
 @asynccontextmanager
-async def _unfinished(options: Options, session: Session, target: str) -> AsyncIterator[None]:
+async def _unfinished(options: Options, session: Session, target: str, dask: Any) -> AsyncIterator[None]:
     """Name the command that continues a failed export, and clean up after an interrupted one."""
     import anyio
 
     from dragoman.exports import is_url
-    from dragoman.exports.parts.targets import unfinished
-    from dragoman.sessions.split_exports import abandon
     from dragoman_api.errors import DragomanError
 
     folder = None if is_url(target) else anyio.Path(target)
@@ -94,15 +100,15 @@ async def _unfinished(options: Options, session: Session, target: str) -> AsyncI
     except anyio.get_cancelled_exc_class():
         # The driver ended with the command, so another one frees what the server holds.
         with anyio.move_on_after(_CLEANUP_SECONDS, shield=True), suppress(DragomanError):
-            if await anyio.to_thread.run_sync(unfinished, target):
+            if await anyio.to_thread.run_sync(dask.unfinished, target):
                 async with options.runtime(asks=False) as runtime, runtime.open(session.name) as another:
-                    await abandon(target, lambda split: another.rows(split.request.object).hold(split, seconds=0))
+                    await dask.abandon(target, another)
             if folder is not None and is_new:
                 with suppress(OSError):  # it is not empty
                     await folder.rmdir()
         raise
     except DragomanError as error:
-        if error.code not in _FINAL and await anyio.to_thread.run_sync(unfinished, target):
+        if error.code not in _FINAL and await anyio.to_thread.run_sync(dask.unfinished, target):
             words = ["dragoman", *options.words, *(["--resume"] if "--resume" not in options.words else [])]
             error.advise(shlex.join(words))
         raise

@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import sys
 from contextlib import asynccontextmanager
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -72,17 +71,15 @@ async def workbench(
 
 def _serving() -> Any:
     """Return what serves the workbench. Raises ConfigurationError if its wheel is not installed."""
-    from dragoman_api.errors import ConfigurationError
     from dragoman_worker.late_tls import late_certificates
 
-    try:
-        with late_certificates():  # aiohttp would load them at once, and nothing here speaks TLS
-            return import_module(f"{PACKAGE}.serving").serving
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] != PACKAGE:
-            raise
-        hint = "pip install 'dragoman[workbench]'"
-        raise ConfigurationError("the workbench is not installed", hint=hint, code="extra-missing") from error
+    from .command_files import load_distribution
+
+    with late_certificates():  # aiohttp would load them at once, and nothing here speaks TLS
+        module = load_distribution(
+            f"{PACKAGE}.serving", reason="the workbench is not installed", install="pip install 'dragoman[workbench]'"
+        )
+    return module.serving
 
 
 def _open(file: Path) -> bool:

@@ -11,8 +11,7 @@ if TYPE_CHECKING:
     from .export import Export, ExportSource
     from .formats import COMPRESSIONS, FORMATS, FileFormat, choose, choose_columns, need
     from .results import ExportResult
-    from .stores import is_url
-    from .targets import files_beside
+    from .targets import files_beside, is_url
     from .values import read_row
 
 _HOME = {
@@ -26,7 +25,7 @@ _HOME = {
     "choose": "formats",
     "choose_columns": "formats",
     "files_beside": "targets",
-    "is_url": "stores",
+    "is_url": "targets",
     "need": "formats",
     "read_row": "values",
     "unfinished": "checkpoints",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import re
 import stat
 from contextlib import contextmanager, suppress
 from datetime import datetime
@@ -27,6 +28,13 @@ if TYPE_CHECKING:
     from .results import ExportResult
 
 PIECE = 1 << 20
+
+_PROTOCOL = re.compile(r"[a-z][a-z0-9+.-]+(::[^/]+)?://", re.IGNORECASE)
+
+
+def is_url(to: str) -> bool:
+    """Return whether a target is a URL, even one that no store takes, and not a path."""
+    return _PROTOCOL.match(to) is not None
 
 
 def unwritable(name: str, error: OSError) -> ExportError:

@@ -30,9 +30,7 @@ if TYPE_CHECKING:
     from pyarrow import Table
 
     from dragoman.exports import ExportResult, FileFormat
-    from dragoman.exports.parts.coordinator import Runner
-    from dragoman.exports.parts.pace import Pace
-    from dragoman.exports.parts.split import PartResult, PartsResult, Split
+    from dragoman.exports.splits import Pacing, PartResult, Split
     from dragoman_api.cells import Cell
     from dragoman_api.changes import HttpRequest
     from dragoman_api.events import Event
@@ -41,9 +39,6 @@ if TYPE_CHECKING:
     from dragoman_api.summaries import ColumnSummary
 
     from .split_exports import SplitExports
-
-AT_ONCE = 4
-"""The default number of parts that one process exports at the same time."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -75,6 +70,11 @@ class Rows:
     def script(self) -> str:
         """Return a Python script that prints these rows."""
         return script(self.selection, self._reads.driver.info.name)
+
+    @property
+    def connection(self) -> str:
+        """The name of the connection."""
+        return self._reads.driver.info.name
 
     def __aiter__(self) -> RowStream:
         return self.stream()
@@ -427,7 +427,7 @@ class Rows:
         *,
         number: int,
         to: Path | str,
-        pace: Pace | None = None,
+        pace: Pacing | None = None,
         confirm: Callable[[], object] | None = None,
         emit: Callable[[Event], None] | None = None,
     ) -> PartResult:
@@ -438,8 +438,7 @@ class Rows:
         Args:
             split: The result of `Rows.split`, perhaps in another process.
             number: The part's number, from 0.
-            to: The path of the file, or a URL that fsspec knows, such as ``s3://bucket/orders/…``; `Split.file` is the
-                usual name of the file.
+            to: The path of the file; `Split.file` is its usual name.
             pace: Shared by all parts of this process, which slow down together while the server is busy; None for no
                 pace.
             confirm: Called in a thread before the complete file appears; it prevents that by raising an error.
@@ -452,10 +451,10 @@ class Rows:
             QueryError: The server no longer holds the snapshot (``context-lost``).
         """
         return await self._parts_of(split).part(
-            split, number, to=to, emit=emit or self._reads.emit, pace=pace, confirm=confirm or (lambda: None)
+            split, number, to=Path(to), emit=emit or self._reads.emit, pace=pace, confirm=confirm or (lambda: None)
         )
 
-    def part_batches(self, split: Split, *, number: int, pace: Pace | None = None) -> Batches:
+    def part_batches(self, split: Split, *, number: int, pace: Pacing | None = None) -> Batches:
         """Iterate over the rows of one part of a split as `pyarrow.RecordBatch`; there is at least one.
 
         Of the choice of rows, only the object matters. See `Rows.batches` for the types, the column ``_misfits``, and a
@@ -513,58 +512,3 @@ class Rows:
             reason = f"the split is of {split.request.object!r}, not of {name!r}"
             raise ConfigurationError(reason, hint="use rows of its object: session.rows(split.request.object)")
         return SplitExports(self._reads)
-
-    async def export_parts(
-        self,
-        to: Path | str,
-        *,
-        parts: int,
-        format: FileFormat | str = "documents",  # noqa: A002 - the word that people know
-        keep_alive: int | None = None,
-        resume: bool = False,
-        at_once: int = AT_ONCE,
-        runner: Runner | None = None,
-    ) -> PartsResult:
-        """Export the rows in parts, each a file in one folder, which is complete once it holds a ``manifest.json``.
-
-        A part appears when it is complete. An export that is cancelled frees its snapshot and removes its parts; one
-        that failed can be continued while the server holds the snapshot.
-
-        Args:
-            to: A folder, or a URL that fsspec knows, such as ``s3://bucket/orders/``; it must be empty or missing. A
-                part for a URL is first written to a private file in the temporary folder. Credentials come from the
-                environment and from the configuration of the backend, such as `s3fs` or `gcsfs`.
-            parts: The wanted number of parts, 1 to 1,024; there are fewer if the object has fewer rows, or if the
-                server cannot split an export.
-            format: What each part is: the name of a format, or a `FileFormat`.
-            keep_alive: Seconds for which the server holds the snapshot without requests, at least 60; None for what
-                `config.toml` says.
-            resume: Export the missing parts of an export that failed. Relative times still count from the beginning of
-                its first run, unless the rows have a `now`.
-            at_once: The number of parts to export at the same time.
-            runner: Runs the parts elsewhere, such as that of `dragoman.dask`; None runs them in this process.
-
-        Returns:
-            The content of the manifest.
-
-        Raises:
-            ConfigurationError: The URL holds a password, or the package for it is missing.
-            ExportError: The target holds something else (``target-occupied``) or cannot be written, another export is
-                writing it (``export-running``), there is nothing to resume (``resume-refused``), the snapshot is gone
-                (``snapshot-lost``), or rows are missing (``parts-differ``).
-            DragomanError: The export cannot be split, or a part failed.
-        """
-        from .split_exports import export_parts
-
-        self._reads.driver.expect_open()
-        return await export_parts(
-            self._reads,
-            self.selection,
-            to=to,
-            file_format=format,
-            parts=parts,
-            keep_alive=keep_alive or self._reads.keep_alive,
-            resume=resume,
-            at_once=at_once,
-            runner=runner,
-        )

@@ -1,28 +1,20 @@
-"""Exports that are split into parts: the split, one part, the snapshot, and all parts in this process."""
+"""Exports that are split into parts: the split, one part, and the snapshot."""
 
 from __future__ import annotations
 
 import hashlib
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import anyio
 import msgspec
 from anyio.to_thread import run_sync
 
-from dragoman.background import background
 from dragoman.exports import Export, ExportSource, choose
-from dragoman.exports.failures import reporting
-from dragoman.exports.parts.coordinator import Coordinator
-from dragoman.exports.parts.pace import Pace
-from dragoman.exports.parts.split import ExportOrigin, PartResult, Split
-from dragoman.exports.parts.targets import parts_target
-from dragoman.exports.uploads import local_file
+from dragoman.exports.splits import ExportOrigin, PartResult, Split
 from dragoman.exports.values import RowKeys
-from dragoman_api.errors import ConfigurationError, DragomanError, DriverFaultError, ExportError
-from dragoman_api.events import ExportProgressed
+from dragoman_api.errors import ConfigurationError, DriverFaultError, ExportError
 from dragoman_api.exports import MAX_SHARES, SnapshotHold, SplitRequest
 from dragoman_api.hookspecs import DriverSpec
 
@@ -30,16 +22,13 @@ from .prepared_reads import until_unchanged
 from .whole_reads import lists_of, plan_read, requested_batches
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+    from collections.abc import AsyncGenerator, Callable, Sequence
 
-    from anyio.streams.memory import MemoryObjectSendStream
     from pyarrow import RecordBatch
 
     from dragoman.exports import FileFormat
     from dragoman.exports.export import Parts
-    from dragoman.exports.parts.coordinator import Runner
-    from dragoman.exports.parts.split import PartsResult
-    from dragoman.exports.parts.target import PartsTarget
+    from dragoman.exports.splits import Pacing
     from dragoman_api.columns import Note
     from dragoman_api.events import Event
 
@@ -182,12 +171,12 @@ class SplitExports:
         split: Split,
         number: int,
         *,
-        to: Path | str,
+        to: Path,
         emit: Callable[[Event], None],
-        pace: Pace | None,
+        pace: Pacing | None,
         confirm: Callable[[], object] = lambda: None,
     ) -> PartResult:
-        """Export one part to a file, or to a URL; the file appears only when it is complete."""
+        """Export one part to a file, which appears only when it is complete."""
         await self._know(split, number)
         source = ExportSource(
             connection=split.origin.connection,
@@ -196,18 +185,17 @@ class SplitExports:
             plugin=split.origin.plugin,
             version=split.origin.version,
         )
-        async with local_file(to, confirm=confirm) as (file, ready):
-            export = Export(source, to=file, file_format=split.format, resume=False, emit=emit)
-            with export.reporting():
-                request = split.of_part(number)
-                table: dict[str, Any] = {"columns": split.table, "described": split.described, "whole": split.whole}
-                result = await export.run(request, **table, manifest=False, parts=self._at(pace), confirm=ready)
-            earlier_notes = {(note.code, note.reason) for note in split.notes}
-            earlier_notes |= {(note.code, note.reason) for note in export.left_out.notes()}
-            notes = [note for note in result.notes if (note.code, note.reason) not in earlier_notes]
-            _check_rows(split, number, notes)
+        export = Export(source, to=to, file_format=split.format, resume=False, emit=emit)
+        with export.reporting():
+            request = split.of_part(number)
+            table: dict[str, Any] = {"columns": split.table, "described": split.described, "whole": split.whole}
+            result = await export.run(request, **table, manifest=False, parts=self._at(pace), confirm=confirm)
+        earlier_notes = {(note.code, note.reason) for note in split.notes}
+        earlier_notes |= {(note.code, note.reason) for note in export.left_out.notes()}
+        notes = [note for note in result.notes if (note.code, note.reason) not in earlier_notes]
+        _check_rows(split, number, notes)
         return PartResult(
-            file=file.name,
+            file=to.name,
             rows=result.rows,
             bytes=result.bytes,
             sha256=result.sha256,
@@ -215,12 +203,12 @@ class SplitExports:
             left_out=export.left_out,
         )
 
-    def _at(self, pace: Pace | None) -> Parts:
+    def _at(self, pace: Pacing | None) -> Parts:
         """Return the function that streams the parts of a request, at the pace if there is one."""
         return (lambda request: pace.parts(self._calls.parts(request))) if pace else self._calls.parts
 
     async def batches(
-        self, split: Split, number: int, notes: list[Note], *, pace: Pace | None
+        self, split: Split, number: int, notes: list[Note], *, pace: Pacing | None
     ) -> AsyncGenerator[RecordBatch, None]:
         """Yield the rows of one part as record batches, and add the notes on them to the list."""
         if not split.format.typed:
@@ -243,97 +231,8 @@ class SplitExports:
         request = SnapshotHold(snapshot=split.snapshot, seconds=seconds)
         return await self._calls.run(DriverSpec.hold_snapshot, request, object=split.request.object)
 
-    def here(self, at_once: int) -> Runner:
-        """Return a runner that exports parts in this process, at most `at_once` at the same time."""
-
-        @asynccontextmanager
-        async def run(
-            split: Split, numbers: Sequence[int], target: PartsTarget, progressed: Callable[[int, int, int], None]
-        ) -> AsyncIterator[AsyncIterator[tuple[int, PartResult]]]:
-            give, take = anyio.create_memory_object_stream[tuple[int, PartResult] | DragomanError](len(numbers))
-            waiting, pace = list(reversed(numbers)), Pace()
-
-            async def work(give: MemoryObjectSendStream[tuple[int, PartResult] | DragomanError]) -> None:
-                with give:
-                    while waiting:
-                        number = waiting.pop()
-
-                        def show(event: Event, number: int = number) -> None:
-                            if isinstance(event, ExportProgressed):
-                                progressed(number, event.rows, event.bytes)
-
-                        try:
-                            file = target.file(split.file(number))
-                            part = await self.part(split, number, to=file, emit=show, pace=pace)
-                        except DragomanError as error:
-                            waiting.clear()
-                            await give.send(error)
-                            return
-                        await give.send((number, part))
-
-            async with background() as tasks, take:
-                with give:
-                    for _ in range(min(at_once, len(numbers))):
-                        tasks.start_soon(work, give.clone())
-                yield _results(take)
-
-        return run
-
 
 def _check_rows(split: Split, number: int, notes: Sequence[Note]) -> None:
     """Raise ExportError if a part of a snapshot has more or fewer rows than the server counted."""
     if split.snapshot and (reason := next((note.reason for note in notes if note.code == "rows-differ"), "")):
         raise ExportError(f"part {number:,}: {reason}", code="parts-differ")
-
-
-async def _results(
-    take: AsyncIterator[tuple[int, PartResult] | DragomanError],
-) -> AsyncIterator[tuple[int, PartResult]]:
-    async for outcome in take:
-        if isinstance(outcome, DragomanError):
-            raise outcome
-        yield outcome
-
-
-async def abandon(to: Path | str, free: Callable[[Split], Awaitable[object]]) -> None:
-    """Free the snapshot of an unfinished export and remove its parts, when its process has to stop.
-
-    Raises:
-        DragomanError: The target cannot be read, or the server did not answer.
-    """
-    target = await run_sync(parts_target, to)
-    split = await run_sync(lambda: target.open(resume=True))
-    try:
-        if split is not None and split.snapshot:
-            await free(split)
-            await run_sync(target.discard, split)
-    finally:
-        await run_sync(target.leave)
-
-
-async def export_parts(
-    reads: Preparation,
-    selection: RowSelection,
-    *,
-    to: Path | str,
-    file_format: FileFormat | str,
-    parts: int,
-    keep_alive: int,
-    resume: bool,
-    at_once: int,
-    runner: Runner | None,
-) -> PartsResult:
-    """Export in parts into a folder or a store, or continue the unfinished export there."""
-    exports = SplitExports(reads)
-    target = await run_sync(parts_target, to)
-    with reporting(reads.emit, connection=exports.origin().connection, object=selection.object, target=target.name):
-        unfinished = await run_sync(lambda: target.open(resume=resume))
-        try:
-            split = await exports.split_or_continue(
-                unfinished, selection, file_format=file_format, parts=parts, keep_alive=keep_alive
-            )
-            coordinator = Coordinator(target, hold=exports.hold, emit=reads.emit)
-            return await coordinator.run(split, runner or exports.here(at_once), resumed=resume)
-        finally:
-            with anyio.CancelScope(shield=True):
-                await run_sync(target.leave)

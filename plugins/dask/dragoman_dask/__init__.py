@@ -1,4 +1,4 @@
-"""Exports and dataframes on a Dask cluster, whose workers read the parts of one split. Needs ``dragoman[dask]``.
+"""Exports in parts, here or on a Dask cluster, into a folder or an object store, and dataframes of Dask.
 
 A script that starts a local cluster needs ``if __name__ == "__main__":``, as every script that starts processes does.
 """
@@ -10,12 +10,23 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .clusters import cluster
+    from .exports import abandon, export, unfinished
     from .reading import close, read
+    from .results import PartsResult
     from .runner import on_cluster
 
-_HOME = {"close": "reading", "cluster": "clusters", "on_cluster": "runner", "read": "reading"}
+_HOME = {
+    "PartsResult": "results",
+    "abandon": "exports",
+    "close": "reading",
+    "cluster": "clusters",
+    "export": "exports",
+    "on_cluster": "runner",
+    "read": "reading",
+    "unfinished": "exports",
+}
 
-__all__ = ["close", "cluster", "on_cluster", "read"]
+__all__ = ["PartsResult", "abandon", "close", "cluster", "export", "on_cluster", "read", "unfinished"]
 
 
 def __getattr__(name: str) -> object:

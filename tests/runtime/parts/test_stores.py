@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import anyio
@@ -11,9 +10,11 @@ import pytest
 from anyio.to_thread import run_sync
 from fsspec.implementations.memory import MemoryFile, MemoryFileSystem
 
-from dragoman.exports.stores import PIECE, StoreFolder, is_url, parse_target
-from dragoman.exports.uploads import local_file
+from dragoman.extending import is_url
 from dragoman_api.errors import ConfigurationError, ExportError
+from dragoman_dask import stores
+from dragoman_dask.exports import local_file
+from dragoman_dask.stores import PIECE, StoreFolder, parse_target
 
 
 class Recording(MemoryFileSystem):
@@ -151,10 +152,9 @@ def test_an_empty_file_is_a_file_also_for_a_store_that_replaces_files(old):
     assert old.size("a") == 0
 
 
-def test_the_package_for_stores_is_named_where_it_is_missing(monkeypatch):
-    monkeypatch.setitem(sys.modules, "fsspec.core", None)
-    with pytest.raises(ConfigurationError, match="recording:// needs the package fsspec"):
-        parse_target("recording://d")
+def test_the_error_for_a_missing_backend_names_what_to_install():
+    assert stores._missing("s3", "s3fs").hint == "pip install 'dragoman-dask[s3]'"
+    assert stores._missing("gs", "gcsfs").hint == "pip install gcsfs"
 
 
 def test_a_path_that_was_a_url_is_refused(tmp_path):

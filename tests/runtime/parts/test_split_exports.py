@@ -15,11 +15,12 @@ import msgspec
 import pyarrow as pa
 import pytest
 
-import dragoman.dask
+import dragoman
+import dragoman_dask
 from dragoman import FileFormat, Filter
-from dragoman.exports.parts.folder import PartsFolder
-from dragoman.exports.parts.split import Split
+from dragoman.exports.splits import Split
 from dragoman_api.errors import ConfigurationError, ExportError, QueryError
+from dragoman_dask.folder_target import PartsFolder
 from dragoman_registry import files
 from memory_in_parts import CODE, fill
 from slow_cases import mostly_slow
@@ -56,7 +57,7 @@ async def test_the_parts_are_the_whole_and_the_manifest_describes_them(open_memo
     async with open_memory() as runtime, runtime.open("memory") as session:
         whole = tmp_path / "whole.ndjson"
         await session.rows("books").export(to=whole)
-        result = await session.rows("books").export_parts(to=tmp_path / "books", parts=5)
+        result = await dragoman_dask.export(session.rows("books"), to=tmp_path / "books", parts=5)
     folder = tmp_path / "books"
     assert names(folder) == ["manifest.json", *(f"part-{number:05}.ndjson" for number in range(5))]
     assert lines(folder) == sorted(whole.read_bytes().splitlines())
@@ -81,8 +82,8 @@ async def test_the_parts_are_the_whole_and_the_manifest_describes_them(open_memo
 async def test_a_repetition_has_the_same_bytes(open_memory, tmp_path, kind, compress):
     async with open_memory() as runtime, runtime.open("memory") as session:
         for name in ("a", "b"):
-            await session.rows("books").export_parts(
-                to=tmp_path / name, parts=3, format=FileFormat(kind, compression=compress)
+            await dragoman_dask.export(
+                session.rows("books"), to=tmp_path / name, parts=3, format=FileFormat(kind, compression=compress)
             )
     digests = [[part["sha256"] for part in manifest(tmp_path / name)["parts"]] for name in ("a", "b")]
     assert digests[0] == digests[1]
@@ -102,7 +103,7 @@ async def test_no_more_parts_are_under_way_than_wanted(open_memory, tmp_path, at
         await fill(session, 60)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(look)
-            await session.rows("scratch").export_parts(to=tmp_path / "d", parts=40, at_once=at_once)
+            await dragoman_dask.export(session.rows("scratch"), to=tmp_path / "d", parts=40, at_once=at_once)
             tasks.cancel_scope.cancel()
     assert 1 <= max(seen) <= at_once
     assert manifest(tmp_path / "d")["rows"] == 60
@@ -110,8 +111,11 @@ async def test_no_more_parts_are_under_way_than_wanted(open_memory, tmp_path, at
 
 async def test_files_are_named_after_format_and_compression(open_memory, tmp_path):
     async with open_memory() as runtime, runtime.open("memory") as session:
-        await session.rows("books", columns=["id"]).export_parts(
-            to=tmp_path / "d", parts=2, format=FileFormat("csv", compression="gzip")
+        await dragoman_dask.export(
+            session.rows("books", columns=["id"]),
+            to=tmp_path / "d",
+            parts=2,
+            format=FileFormat("csv", compression="gzip"),
         )
     assert names(tmp_path / "d") == ["manifest.json", "part-00000.csv.gz", "part-00001.csv.gz"]
     assert gzip.decompress((tmp_path / "d" / "part-00001.csv.gz").read_bytes()).splitlines()[0] == b"id"
@@ -140,7 +144,7 @@ async def test_parts_are_of_one_snapshot_and_go_by_the_filter(open_memory, tmp_p
 async def test_there_are_no_more_parts_than_rows(open_memory, tmp_path, rows):
     async with open_memory() as runtime, runtime.open("memory") as session:
         await fill(session, rows)
-        result = await session.rows("scratch").export_parts(to=tmp_path / "d", parts=100)
+        result = await dragoman_dask.export(session.rows("scratch"), to=tmp_path / "d", parts=100)
     assert (len(result.parts), result.rows) == (max(rows, 1), rows)
 
 
@@ -149,7 +153,7 @@ async def test_a_failed_export_continues_with_the_missing_parts_only(open_memory
     async with open_memory() as runtime, runtime.open("memory") as session:
         await fill(session, 12)
         with pytest.raises(QueryError, match="a shard failed") as caught:
-            await session.rows("scratch").export_parts(to=folder, parts=4, at_once=1)
+            await dragoman_dask.export(session.rows("scratch"), to=folder, parts=4, at_once=1)
         assert "resume=True" in caught.value.hint
         failed = runtime.seen[-1]
         assert (failed.name, failed.code, failed.object, failed.target) == (
@@ -160,8 +164,8 @@ async def test_a_failed_export_continues_with_the_missing_parts_only(open_memory
         (folder / "part-00001.ndjson").write_bytes(b"damaged")
         await fill(session, 3)  # the snapshot does not hold these
         with pytest.raises(ExportError, match="another number of parts"):
-            await session.rows("scratch").export_parts(to=folder, parts=3, resume=True)
-        result = await session.rows("scratch").export_parts(to=folder, parts=4, resume=True)
+            await dragoman_dask.export(session.rows("scratch"), to=folder, parts=3, resume=True)
+        result = await dragoman_dask.export(session.rows("scratch"), to=folder, parts=4, resume=True)
     assert result.rows == 12
     assert names(folder)[0] == "manifest.json"
     after = {path.name: path.stat().st_mtime_ns for path in folder.glob("part-*")}
@@ -179,7 +183,7 @@ async def test_the_plan_of_another_user_is_not_continued(open_memory, tmp_path):
     os.chown(folder / ".export.json", 65534, -1)
     async with open_memory() as runtime, runtime.open("memory") as session:
         with pytest.raises(ExportError, match="belongs to another user") as caught:
-            await session.rows("books").export_parts(to=folder, parts=2, resume=True)
+            await dragoman_dask.export(session.rows("books"), to=folder, parts=2, resume=True)
     assert caught.value.code == "resume-refused"
     assert [path.name for path in folder.iterdir()] == [".export.json"]
 
@@ -212,7 +216,7 @@ async def test_a_part_read_as_batches_must_have_the_counted_rows(open_memory):
 
 
 def test_a_dataframe_of_dask_takes_what_a_table_takes():
-    table, frame = (inspect.signature(each).parameters for each in (dragoman.Rows.table, dragoman.dask.read))
+    table, frame = (inspect.signature(each).parameters for each in (dragoman.Rows.table, dragoman_dask.read))
     assert {*table} - {*frame} == {"self"}
     assert {*frame} - {*table} == {"rows", "parts", "insecure", "keep_alive"}
 
@@ -230,7 +234,7 @@ async def test_an_export_that_fails_before_its_first_part_leaves_nothing(open_me
             yield
 
         with pytest.raises(ConfigurationError):
-            await session.rows("books").export_parts(to=tmp_path / "d", parts=2, runner=fail)
+            await dragoman_dask.export(session.rows("books"), to=tmp_path / "d", parts=2, runner=fail)
         assert not (tmp_path / "d").exists()
         assert not await session.rows("books").hold(splits[0], seconds=60)
 
@@ -242,10 +246,10 @@ async def test_a_full_disk_frees_the_snapshot(open_memory, tmp_path, monkeypatch
         splits.append(split)
         raise ExportError("No space left on device")
 
-    monkeypatch.setattr("dragoman.exports.parts.folder.PartsFolder.begin", full)
+    monkeypatch.setattr("dragoman_dask.folder_target.PartsFolder.begin", full)
     async with open_memory() as runtime, runtime.open("memory") as session:
         with pytest.raises(ExportError, match="No space left"):
-            await session.rows("books").export_parts(to=tmp_path / "d", parts=2)
+            await dragoman_dask.export(session.rows("books"), to=tmp_path / "d", parts=2)
         assert not (tmp_path / "d").exists()
         assert not await session.rows("books").hold(splits[0], seconds=60)
 
@@ -257,7 +261,7 @@ async def test_a_folder_without_the_right_to_write_is_refused(open_memory, tmp_p
     async with open_memory() as runtime, runtime.open("memory") as session:
         for to in (tmp_path / "d", tmp_path / "d" / "deeper"):
             with pytest.raises(ExportError, match="cannot be written: Permission denied") as caught:
-                await session.rows("books").export_parts(to=to, parts=2)
+                await dragoman_dask.export(session.rows("books"), to=to, parts=2)
             assert caught.value.hint == "choose a folder that you can write to"
     assert list((tmp_path / "d").iterdir()) == []
 
@@ -267,18 +271,18 @@ async def test_an_export_cannot_continue_without_its_snapshot(open_memory, tmp_p
     async with open_memory() as runtime, runtime.open("memory") as session:
         await fill(session, 12)
         with pytest.raises(QueryError):
-            await session.rows("scratch").export_parts(to=folder, parts=4, at_once=1)
+            await dragoman_dask.export(session.rows("scratch"), to=folder, parts=4, at_once=1)
         split = msgspec.json.decode((folder / ".export.json").read_bytes(), type=Split)
         await session.rows("scratch").hold(split, seconds=0)
         with pytest.raises(ExportError, match="no longer holds the snapshot") as caught:
-            await session.rows("scratch").export_parts(to=folder, parts=4, resume=True)
+            await dragoman_dask.export(session.rows("scratch"), to=folder, parts=4, resume=True)
     assert caught.value.code == "snapshot-lost"
     assert "manifest.json" not in names(folder)
 
 
 @pytest.mark.slow
 async def test_a_lost_snapshot_ends_an_export_that_waits(open_memory, tmp_path, monkeypatch):
-    monkeypatch.setattr("dragoman.exports.parts.coordinator.RENEWALS", 600)
+    monkeypatch.setattr("dragoman_dask.coordinator.RENEWALS", 600)
     async with open_memory() as runtime, runtime.open("memory") as session:
         await fill(session, 90)
         whole = tmp_path / "d"
@@ -292,7 +296,7 @@ async def test_a_lost_snapshot_ends_an_export_that_waits(open_memory, tmp_path, 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(lose)
             with pytest.raises((ExportError, QueryError)) as caught:
-                await session.rows("scratch").export_parts(to=whole, parts=90, at_once=1, keep_alive=60)
+                await dragoman_dask.export(session.rows("scratch"), to=whole, parts=90, at_once=1, keep_alive=60)
     assert caught.value.code in ("snapshot-lost", "context-lost")
 
 
@@ -305,7 +309,7 @@ async def test_a_cancelled_export_frees_its_snapshot_and_removes_its_parts(open_
         runtime.add_sink(lambda event: done.set() if getattr(event, "rows", 0) >= 60 else None)
 
         async def export():
-            await session.rows("scratch").export_parts(to=folder, parts=95, at_once=1)
+            await dragoman_dask.export(session.rows("scratch"), to=folder, parts=95, at_once=1)
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(export)
@@ -319,7 +323,7 @@ async def test_a_cancelled_export_frees_its_snapshot_and_removes_its_parts(open_
 @pytest.mark.slow
 async def test_an_export_without_a_snapshot_says_so_in_the_manifest(open_memory, tmp_path):
     async with open_memory(NO_SNAPSHOT) as runtime, runtime.open("memory") as session:
-        await session.rows("books").export_parts(to=tmp_path / "d", parts=2)
+        await dragoman_dask.export(session.rows("books"), to=tmp_path / "d", parts=2)
     told = manifest(tmp_path / "d")
     assert told["snapshot"] is False
     assert [note["code"] for note in told["notes"]] == ["no-snapshot", "rows-differ"]
@@ -330,7 +334,7 @@ async def test_rows_that_are_missing_from_a_snapshot_are_an_error(open_memory, t
     code = NO_SNAPSHOT.replace('snapshot="", ', "")
     async with open_memory(code) as runtime, runtime.open("memory") as session:
         with pytest.raises(ExportError, match="24 rows were counted beforehand, but 23 arrived") as caught:
-            await session.rows("books").export_parts(to=tmp_path / "d", parts=2)
+            await dragoman_dask.export(session.rows("books"), to=tmp_path / "d", parts=2)
     assert caught.value.code == "parts-differ"
     assert "manifest.json" not in names(tmp_path / "d")
 
@@ -339,24 +343,24 @@ async def test_a_folder_that_holds_anything_else_is_refused(open_memory, tmp_pat
     folder = tmp_path / "d"
     async with open_memory() as runtime, runtime.open("memory") as session:
         with pytest.raises(ExportError, match="holds no unfinished export"):
-            await session.rows("books").export_parts(to=folder, parts=2, resume=True)
+            await dragoman_dask.export(session.rows("books"), to=folder, parts=2, resume=True)
         assert not folder.exists()
-        await session.rows("books").export_parts(to=folder, parts=2)
+        await dragoman_dask.export(session.rows("books"), to=folder, parts=2)
         before = {path.name: path.read_bytes() for path in folder.iterdir()}
         with pytest.raises(ExportError, match="holds a complete export") as caught:
-            await session.rows("books").export_parts(to=folder, parts=3)
+            await dragoman_dask.export(session.rows("books"), to=folder, parts=3)
         assert caught.value.code == "target-occupied"
         with pytest.raises(ExportError, match="is complete"):
-            await session.rows("books").export_parts(to=folder, parts=2, resume=True)
+            await dragoman_dask.export(session.rows("books"), to=folder, parts=2, resume=True)
         assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
         (tmp_path / "e").mkdir()
         (tmp_path / "e" / "mine.txt").write_text("mine")
         with pytest.raises(ExportError, match=r"holds 'mine.txt'"):
-            await session.rows("books").export_parts(to=tmp_path / "e", parts=3)
+            await dragoman_dask.export(session.rows("books"), to=tmp_path / "e", parts=3)
         with pytest.raises(ExportError, match="is not a folder"):
-            await session.rows("books").export_parts(to=tmp_path / "e" / "mine.txt", parts=3)
+            await dragoman_dask.export(session.rows("books"), to=tmp_path / "e" / "mine.txt", parts=3)
         with pytest.raises(ConfigurationError, match="1 to 1,024 parts, not 0"):
-            await session.rows("books").export_parts(to=tmp_path / "f", parts=0)
+            await dragoman_dask.export(session.rows("books"), to=tmp_path / "f", parts=0)
         assert not (tmp_path / "f").exists()
 
 
@@ -367,7 +371,7 @@ async def test_two_exports_do_not_write_one_folder(open_memory, tmp_path):
 
         async def export():
             try:
-                results.append(await session.rows("books").export_parts(to=tmp_path / "d", parts=6, at_once=1))
+                results.append(await dragoman_dask.export(session.rows("books"), to=tmp_path / "d", parts=6, at_once=1))
             except ExportError as error:
                 results.append(error)
 
@@ -407,7 +411,7 @@ async def test_what_is_recorded_goes_through_no_link(open_memory, tmp_path, monk
     monkeypatch.setattr(PartsFolder, "begin", lay)
     async with open_memory() as runtime, runtime.open("memory") as session:
         with pytest.raises(ExportError, match="cannot be written"):
-            await session.rows("books").export_parts(to=tmp_path / "d", parts=2)
+            await dragoman_dask.export(session.rows("books"), to=tmp_path / "d", parts=2)
     assert (tmp_path / "other").read_bytes() == b"other"
 
 

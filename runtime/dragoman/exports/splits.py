@@ -1,18 +1,28 @@
-"""A split export as plain data, from which a process with the same connection can export any part."""
+"""A split export as plain data, from which a process with the same connection can read any part."""
 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import msgspec
 
-from dragoman.exports.formats import COMPRESSED, ENDINGS, FileFormat
 from dragoman_api.columns import Column, Note
-from dragoman_api.errors import ConfigurationError
+from dragoman_api.errors import ConfigurationError, ExportError
 from dragoman_api.exports import ExportRequest
 from dragoman_api.filters import Explanation
 from dragoman_api.kit.left_out import LeftOut
+
+from .driver_notes import add_notes
+from .formats import COMPRESSED, ENDINGS, FileFormat
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+    from contextlib import AbstractAsyncContextManager
+
+    from pyarrow import Schema
+
+    from dragoman_api.exports import ExportPart
 
 _MEMBERS = {name: ending for ending, name in reversed(ENDINGS.items())} | {"rows": ".ndjson", "bulk": ".ndjson"}
 _OUTER = {compression: ending for ending, compression in COMPRESSED.items()}
@@ -112,9 +122,39 @@ class Split(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         outer = "" if name == "parquet" or not compression else _OUTER[compression]
         return f"part-{number:05}{_MEMBERS[name]}{outer}"
 
+    def schema(self) -> Schema:
+        """Return the columns and types of the batches of each part, for a split with `table`."""
+        from .tables import TableReader
+
+        return TableReader(self.table, described=self.described).schema
+
     def of_part(self, number: int) -> ExportRequest:
         """Return the request for the rows of a part."""
         return msgspec.structs.replace(self.request, share=self.shares[number])
+
+    def result_notes(self, parts: Sequence[PartResult], *, host_notes: Sequence[Note] = ()) -> list[Note]:
+        """Return the notes on a whole export of which these are the parts.
+
+        Args:
+            parts: All parts, in the order of their numbers.
+            host_notes: Further notes on the export, beside the driver's.
+
+        Raises:
+            ExportError: The parts of a snapshot have more or fewer rows than the server counted (``parts-differ``).
+        """
+        rows = sum(part.rows for part in parts)
+        notes = [*self.notes, *host_notes]
+        host_note_count, left_out = len(notes), LeftOut()
+        for part in parts:
+            add_notes(notes, part.notes, rows=rows, known=host_note_count)
+            left_out.merge(part.left_out)
+        notes += left_out.notes()
+        if self.total is not None and rows != self.total:
+            reason = f"{self.total:,} rows were counted beforehand, but {rows:,} arrived"
+            if self.snapshot:
+                raise ExportError(reason, hint="remove the folder and export again", code="parts-differ")
+            notes.append(Note(code="rows-differ", reason=reason))
+        return notes
 
     def identity(self) -> dict[str, Any]:
         """Return the properties that two runs must share to be one export, by the word for each in messages."""
@@ -137,6 +177,15 @@ class Split(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         }
 
 
+class Pacing(Protocol):
+    """How fast the parts of a split are read: one that reads several can slow all of them down."""
+
+    def parts(
+        self, stream: AbstractAsyncContextManager[AsyncIterator[ExportPart]]
+    ) -> AbstractAsyncContextManager[AsyncIterator[ExportPart]]:
+        """Stream what the driver sends at this pace; `ExportPart.turned_away` says that the server is busy."""
+
+
 class PartResult(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One part that is complete under its name.
 
@@ -155,55 +204,3 @@ class PartResult(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     sha256: str
     notes: list[Note] = []
     left_out: LeftOut = msgspec.field(default_factory=LeftOut)
-
-
-class PartsResult(msgspec.Struct, frozen=True, kw_only=True):
-    """A complete export in parts, as the manifest in its folder describes it.
-
-    Attributes:
-        target: The path or the URL of the folder.
-        connection: The connection's name.
-        object: The exported object.
-        tenant: The tenant whose rows were exported; None for an object without tenants.
-        revision: The revision that the rows were read at; empty if the caller named none.
-        time: The span of time that the rows lie in: ``column``, ``since`` and ``until``; None for all rows.
-        filter: How each filter row was applied.
-        format: ``documents``, ``rows``, ``json``, ``csv``, ``tsv``, ``bulk``, ``arrow`` or ``parquet``.
-        compression: ``gzip``, ``bzip2``, ``zstd`` or None.
-        columns: A table's columns in order; for other formats the requested ones, None for all.
-        rows: The number of rows in all parts.
-        total: The number of rows that the server counted at the start; None if it did not.
-        snapshot: Whether all parts are of one snapshot of the server.
-        bytes: The size of all parts.
-        parts: The parts, in the order of their numbers.
-        server: The server's product and version.
-        driver: The plugin's id and version.
-        dragoman: The version of dragoman that coordinated the export.
-        started: When the first run began: ISO 8601, in UTC.
-        finished: When the export was complete: ISO 8601, in UTC.
-        seconds: The duration of the last run.
-        notes: Notes for the user.
-    """
-
-    target: str
-    connection: str
-    object: str
-    tenant: str | None
-    revision: str
-    time: dict[str, str | None] | None
-    filter: list[Explanation]
-    format: str
-    compression: str | None
-    columns: list[str] | None
-    rows: int
-    total: int | None
-    snapshot: bool
-    bytes: int
-    parts: list[PartResult]
-    server: str
-    driver: str
-    dragoman: str
-    started: str
-    finished: str
-    seconds: float
-    notes: list[Note] = []

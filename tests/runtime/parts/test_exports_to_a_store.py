@@ -13,11 +13,12 @@ import pytest
 from anyio.to_thread import run_sync as in_thread
 from fsspec.implementations.memory import MemoryFileSystem
 
+import dragoman_dask
 from dragoman import FileFormat
-from dragoman.exports.parts import store
-from dragoman.exports.parts.targets import parts_target
-from dragoman.exports.stores import StoreFolder, parse_target
 from dragoman_api.errors import ConfigurationError, ExportError, QueryError
+from dragoman_dask import store_target as store
+from dragoman_dask.exports import export_part, parts_target
+from dragoman_dask.stores import StoreFolder, parse_target
 from memory_in_parts import fill
 
 
@@ -90,7 +91,9 @@ async def test_a_store_gets_the_bytes_that_a_folder_gets(open_memory, tmp_path, 
         pytest.skip("the other two show it")
     async with open_memory() as runtime, runtime.open("memory") as session:
         for to in (tmp_path / "d", "memory://d/", "memory://e", f"file://{tmp_path}/f"):
-            await session.rows("books").export_parts(to=to, parts=3, format=FileFormat(kind, compression=compress))
+            await dragoman_dask.export(
+                session.rows("books"), to=to, parts=3, format=FileFormat(kind, compression=compress)
+            )
     files = {path.name: path.read_bytes() for path in (tmp_path / "d").glob("part-*")}
     assert len(files) == 3
     for place in ("/d", "/e"):
@@ -108,8 +111,10 @@ async def test_nothing_private_is_left_on_this_machine(open_memory, tmp_path, mo
     async with open_memory() as runtime, runtime.open("memory") as session:
         await fill(session, 12)
         with pytest.raises(QueryError):
-            await session.rows("scratch").export_parts(to="memory://e", parts=4, at_once=1)
-        await session.rows("books").export_parts(to="memory://d", parts=3, format=FileFormat("csv", compression="gzip"))
+            await dragoman_dask.export(session.rows("scratch"), to="memory://e", parts=4, at_once=1)
+        await dragoman_dask.export(
+            session.rows("books"), to="memory://d", parts=3, format=FileFormat("csv", compression="gzip")
+        )
         assert gzip.decompress(read("/d/part-00000.csv.gz")).startswith(b"id")
     assert list((tmp_path / "tmp").iterdir()) == []
 
@@ -121,20 +126,20 @@ async def test_a_failed_export_continues_with_the_missing_parts_only(open_memory
     async with open_memory() as runtime, runtime.open("memory") as session:
         await fill(session, 12)
         with pytest.raises(QueryError, match="a shard failed"):
-            await session.rows("scratch").export_parts(to="memory://d", parts=4, at_once=1)
+            await dragoman_dask.export(session.rows("scratch"), to="memory://d", parts=4, at_once=1)
         assert names() == [".export.done", ".export.json", "part-00000.ndjson", "part-00001.ndjson"]
         first = read("/d/part-00000.ndjson")
         MemoryFileSystem().pipe_file("/d/part-00001.ndjson", b"damaged")
         await fill(session, 3)  # the snapshot does not hold these
         with pytest.raises(ExportError, match="another number of parts"):
-            await session.rows("scratch").export_parts(to="memory://d", parts=3, resume=True)
+            await dragoman_dask.export(session.rows("scratch"), to="memory://d", parts=3, resume=True)
         with pytest.raises(ExportError, match="holds an unfinished export"):
-            await session.rows("scratch").export_parts(to="memory://d", parts=4)
+            await dragoman_dask.export(session.rows("scratch"), to="memory://d", parts=4)
         put.clear()
-        result = await session.rows("scratch").export_parts(to="memory://d", parts=4, resume=True)
+        result = await dragoman_dask.export(session.rows("scratch"), to="memory://d", parts=4, resume=True)
         assert sorted(put) == [f"part-0000{number}.ndjson" for number in (1, 2, 3)]
         with pytest.raises(ExportError, match="is complete"):
-            await session.rows("scratch").export_parts(to="memory://d", parts=4, resume=True)
+            await dragoman_dask.export(session.rows("scratch"), to="memory://d", parts=4, resume=True)
     assert result.rows == 12
     assert read("/d/part-00000.ndjson") == first
     assert names() == ["manifest.json", *(f"part-0000{number}.ndjson" for number in range(4))]
@@ -143,18 +148,18 @@ async def test_a_failed_export_continues_with_the_missing_parts_only(open_memory
 async def test_a_target_that_holds_anything_is_refused_unchanged(open_memory):
     async with open_memory() as runtime, runtime.open("memory") as session:
         with pytest.raises(ExportError, match="holds no unfinished export"):
-            await session.rows("books").export_parts(to="memory://d", parts=2, resume=True)
-        await session.rows("books").export_parts(to="memory://d", parts=2)
+            await dragoman_dask.export(session.rows("books"), to="memory://d", parts=2, resume=True)
+        await dragoman_dask.export(session.rows("books"), to="memory://d", parts=2)
         before = {name: read(f"/d/{name}") for name in names()}
         with pytest.raises(ExportError, match="holds a complete export") as caught:
-            await session.rows("books").export_parts(to="memory://d", parts=3)
+            await dragoman_dask.export(session.rows("books"), to="memory://d", parts=3)
         assert caught.value.code == "target-occupied"
         assert {name: read(f"/d/{name}") for name in names()} == before
         MemoryFileSystem().pipe_file("/e/mine", b"mine")
         with pytest.raises(ExportError, match="holds 'mine'"):
-            await session.rows("books").export_parts(to="memory://e", parts=2)
+            await dragoman_dask.export(session.rows("books"), to="memory://e", parts=2)
         with pytest.raises(ExportError, match="is a file"):
-            await session.rows("books").export_parts(to="memory://e/mine", parts=2)
+            await dragoman_dask.export(session.rows("books"), to="memory://e/mine", parts=2)
     assert names("/e") == ["mine"]
 
 
@@ -214,7 +219,7 @@ def test_of_two_claims_at_the_same_moment_one_is_granted_where_the_store_can_ref
 @pytest.mark.parametrize("kind", ["forgetful", "old"])
 async def test_a_store_that_cannot_refuse_a_claim_is_told_in_the_manifest(open_memory, kind):
     async with open_memory() as runtime, runtime.open("memory") as session:
-        result = await session.rows("books").export_parts(to=f"{kind}://d", parts=2)
+        result = await dragoman_dask.export(session.rows("books"), to=f"{kind}://d", parts=2)
     assert [note.code for note in result.notes] == ["target-not-claimed"]
     assert names(kind=Forgetful) == ["manifest.json", "part-00000.ndjson", "part-00001.ndjson"]
 
@@ -222,7 +227,7 @@ async def test_a_store_that_cannot_refuse_a_claim_is_told_in_the_manifest(open_m
 async def test_a_store_that_lets_nobody_write_is_named_without_its_secrets(open_memory):
     async with open_memory() as runtime, runtime.open("memory") as session:
         with pytest.raises(ExportError, match="closed://d cannot be read or written: 403 for") as caught:
-            await session.rows("books").export_parts(to="closed://d", parts=2)
+            await dragoman_dask.export(session.rows("books"), to="closed://d", parts=2)
     assert not [word for word in ("hidden", "word@", "who") if word in str(caught.value)]
     assert "credentials come from the environment" in caught.value.hint
 
@@ -274,7 +279,7 @@ def test_a_part_that_cannot_be_uploaded_whole_leaves_nothing(tmp_path):
 async def test_a_url_that_cannot_be_a_target_is_refused(open_memory, url, said):
     async with open_memory() as runtime, runtime.open("memory") as session:
         with pytest.raises(ConfigurationError, match=said) as caught:
-            await session.rows("books").export_parts(to=url, parts=2)
+            await dragoman_dask.export(session.rows("books"), to=url, parts=2)
     assert "secret" not in str(caught.value)
     if url.startswith("gs"):
         assert caught.value.hint == "pip install gcsfs"
@@ -324,16 +329,15 @@ async def test_a_worker_that_an_ended_export_left_behind_replaces_no_part(open_m
         lost = await in_thread(parts_target, to)
         await in_thread(partial(lost.open, resume=False))
         confirm = partial((await in_thread(parts_target, to)).confirm, lost.claim)
-        worker = partial(
-            session.rows(split.request.object).part, split, number=0, to=lost.file(split.file(0)), confirm=confirm
-        )
+        rows = session.rows("scratch")
+        worker = partial(export_part, rows, split, 0, to=lost.file(split.file(0)), confirm=confirm)
         await worker()
         await in_thread(lost.discard, split)
         await in_thread(lost.leave)
         with pytest.raises(ExportError, match=r"no longer needs this part|cannot be written"):  # the folder is gone
             await worker()
         await fill(session, 3)
-        result = await session.rows("scratch").export_parts(to=to, parts=1)
+        result = await dragoman_dask.export(session.rows("scratch"), to=to, parts=1)
         with pytest.raises(ExportError, match="no longer needs this part"):
             await worker()
         assert result.rows == 9
@@ -364,11 +368,11 @@ def test_a_long_error_of_a_store_is_cut_before_it_is_read_and_shows_no_secret(mo
 
 
 async def test_the_memory_of_one_process_is_no_target_of_a_cluster(open_memory):
-    from dragoman.dask import on_cluster
+    from dragoman_dask import on_cluster
 
     async with open_memory() as runtime, runtime.open("memory") as session:
         with pytest.raises(ConfigurationError, match="is the memory of one process"):
-            await session.rows("books").export_parts(to="memory://d", parts=2, runner=on_cluster("local"))
+            await dragoman_dask.export(session.rows("books"), to="memory://d", parts=2, runner=on_cluster("local"))
     assert names() == []
 
 

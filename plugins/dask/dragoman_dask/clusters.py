@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from dragoman.folders import scratch_folder
+from dragoman.extending import scratch_folder
 from dragoman_api.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -29,12 +29,8 @@ def check_address(address: str, *, insecure: bool) -> None:
     """Refuse an address that is not encrypted, unless insisted on.
 
     Raises:
-        ConfigurationError: Others on the way could read the rows and run code on the workers, or Dask is missing.
+        ConfigurationError: Others on the way could read the rows and run code on the workers.
     """
-    from importlib.util import find_spec
-
-    if find_spec("distributed") is None:
-        raise ConfigurationError("this needs the package distributed", hint="pip install 'dragoman[dask]'")
     if address == LOCAL or address.startswith("tls://"):
         return
     if not insecure or "://" not in address:

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from dragoman.exports.targets import unwritable
+from dragoman.extending import files, unwritable
 from dragoman_api.errors import ExportError
-from dragoman_registry import files
 
 from .target import DONE, MANIFEST, MOST, OWN, PLAN, PROBE, PartsTarget
 
@@ -21,7 +20,9 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import BinaryIO
 
-    from .split import PartResult, PartsResult, Split
+    from dragoman.extending import PartResult, Split
+
+    from .results import PartsResult
 
 _LOCK = f"{OWN}lock"
 _CLAIM = 32  # characters of a claim

@@ -14,19 +14,20 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from dragoman.exports.stores import stop_if_cancelled
+from dragoman.extending import PartResult
 from dragoman_api.columns import Note
 from dragoman_api.errors import DragomanError, ExportError
 
-from .split import PartResult
+from .stores import stop_if_cancelled
 from .target import DONE, MANIFEST, MOST, OWN, PLAN, PROBE, PartsTarget
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from dragoman.exports.stores import StoreFolder
+    from dragoman.extending import Split
 
-    from .split import PartsResult, Split
+    from .results import PartsResult
+    from .stores import StoreFolder
 
 _CLAIM = f"{OWN}claim-"
 """The beginning of a claim's name. Claims are numbered: the next number takes over from a process that died."""

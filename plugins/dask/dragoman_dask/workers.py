@@ -9,15 +9,16 @@ import threading
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from dragoman.blocking import BlockingSession, connect
-from dragoman.exports.parts.pace import Pace
-from dragoman.exports.parts.split import PartResult, Split
-from dragoman.exports.parts.targets import parts_target
+from dragoman import BlockingSession, connect
+from dragoman.extending import PartResult, Split
 from dragoman_api.errors import DragomanError
+
+from . import exports
+from .pace import Pace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -115,7 +116,7 @@ def compare(plan: bytes, home: str, target: str = "", claim: str = "") -> bytes:
         with lend(split.origin.connection, home) as (session, _):
             session.rows(split.request.object).check_origin(split)
         if target:
-            parts_target(target).probe(claim)
+            exports.parts_target(target).probe(claim)
     except DragomanError as error:
         return _failed(error)
     return msgspec.json.encode(TaskEnd())
@@ -126,10 +127,10 @@ def export_part(plan: bytes, target: str, file: str, claim: str, home: str) -> b
     split = msgspec.json.decode(plan, type=Split)
     try:
         with lend(split.origin.connection, home) as (session, pace):
-            place = parts_target(target)
-            confirm = partial(place.confirm, claim)
+            place = exports.parts_target(target)
+            options: dict[str, Any] = {"to": place.file(file), "confirm": partial(place.confirm, claim)}
             rows = session.rows(split.request.object)
-            part = rows.part(split, number=0, to=place.file(file), pace=pace, confirm=confirm)
+            part = rows.run(lambda rows: exports.export_part(rows, split, 0, pace=pace, **options))
     except DragomanError as error:
         return _failed(error)
     return msgspec.json.encode(TaskEnd(part=part))

@@ -14,11 +14,11 @@ import msgspec
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
-from dragoman.exports.parts import store
-from dragoman.exports.parts.target import DONE, MANIFEST, PLAN, PROBE
-from dragoman.exports.parts.targets import parts_target, unfinished
-from dragoman.exports.stores import StoreFolder
 from dragoman_api.errors import ExportError
+from dragoman_dask import store_target as store
+from dragoman_dask.exports import parts_target, unfinished
+from dragoman_dask.stores import StoreFolder
+from dragoman_dask.target import DONE, MANIFEST, PLAN, PROBE
 from dragoman_registry import files
 from splits import ROW, SPLIT, part
 

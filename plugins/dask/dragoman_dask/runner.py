@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
     from pathlib import Path
 
-    from dragoman.exports.parts.coordinator import Runner
-    from dragoman.exports.parts.split import PartResult, Split
-    from dragoman.exports.parts.target import PartsTarget
+    from dragoman.extending import PartResult, Split
+
+    from .coordinator import Runner
+    from .target import PartsTarget
 
 STOP_SECONDS = 10
 """How long the workers may take to end their tasks after a cancellation."""
@@ -37,7 +38,7 @@ def on_cluster(
     home: Path | None = None,
     max_requests: int | None = None,
 ) -> Runner:
-    """Return a runner of parts for `Rows.export_parts`, on a Dask cluster.
+    """Return a runner of parts for `export`, on a Dask cluster.
 
     Before any part starts, every worker opens the connection of the same name from its own home, and compares server,
     hosts and driver with those of this process, and writes to the target: all must have it under the same path or URL.
@@ -50,7 +51,7 @@ def on_cluster(
         max_requests: The maximum number of parts under way on all workers, each of which has one request under way.
 
     Raises:
-        ConfigurationError: The address is refused, or ``dragoman[dask]`` is not installed.
+        ConfigurationError: The address is refused.
     """
     check_address(address, insecure=insecure)
     of_workers = str(home) if home is not None and address == LOCAL else ""

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from dragoman.extending import PartResult, Split
 from dragoman_api.errors import ExportError
 from dragoman_api.json_text import decode
-
-from .split import PartResult, Split
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
     from dragoman_api.columns import Note
 
-    from .split import PartsResult
+    from .results import PartsResult
 
 MANIFEST = "manifest.json"
 """The name of the manifest; its presence means that every part is complete."""

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from dragoman.exports import FileFormat, need
+from dragoman import FileFormat
+from dragoman.extending import Split
 from dragoman_api.errors import DragomanError, ExportError
 
 from . import workers as tasks
@@ -24,8 +25,7 @@ if TYPE_CHECKING:
 
     from dask.dataframe import DataFrame
 
-    from dragoman.blocking import BlockingRows
-    from dragoman.exports.parts.split import Split
+    from dragoman.extending import BlockingRows
 
 RENEWALS = 3
 """How often a snapshot is renewed within the time that the server keeps it."""
@@ -100,15 +100,13 @@ class PartReader:
                 raise
             raise ExportError(
                 f"the server no longer holds the snapshot of {self.plan.request.object!r} of this dataframe",
-                hint="call dragoman.dask.read again, and keep the dataframe until everything is computed; "
+                hint="call dragoman_dask.read again, and keep the dataframe until everything is computed; "
                 f"keep_alive holds a snapshot without a dataframe, here for {self.plan.request.keep_alive} seconds",
                 code="snapshot-lost",
             ) from error
 
 
 def _reader(plan: bytes) -> PartReader:
-    from dragoman.exports.parts.split import Split
-
     return PartReader(msgspec.json.decode(plan, type=Split))
 
 
@@ -145,12 +143,9 @@ def read(
         The dataframe. Notes on the rows, such as that there is no snapshot, come as warnings of Python.
 
     Raises:
-        ConfigurationError: ``dragoman[dask]`` is not installed, the client is refused, or a worker lacks the connection
-            or differs (``worker-differs``).
+        ConfigurationError: The client is refused, or a worker lacks the connection or differs (``worker-differs``).
         DragomanError: The rows cannot be split.
     """
-    for module in ("distributed", "pandas", "pyarrow"):
-        need(module, extra="dask")
     client = _client()
     if client is not None and not (address := client.scheduler.address).startswith("inproc://"):
         check_address(address, insecure=insecure)
@@ -199,9 +194,7 @@ def _client() -> Any:
 def _dataframe(reader: PartReader, shares: Sequence[str]) -> DataFrame:
     from dask.dataframe import from_map
 
-    from dragoman.exports.tables import TableReader
-
     plan = reader.plan
-    meta = tasks.dataframe(TableReader(plan.table, described=plan.described).schema.empty_table())
+    meta = tasks.dataframe(plan.schema().empty_table())
     token = f"dragoman-{plan.origin.connection}-{secrets.token_hex(8)}"
     return from_map(reader, shares, meta=meta, label=token, enforce_metadata=False)

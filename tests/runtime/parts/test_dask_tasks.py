@@ -14,10 +14,10 @@ import pytest
 from anyio.to_thread import run_sync
 from distributed import Client
 
-from dragoman.dask import clusters, on_cluster, reading, runner, workers
-from dragoman.exports.parts.pace import Pace
-from dragoman.exports.parts.targets import parts_target
 from dragoman_api.errors import ConfigurationError, ConnectionFailedError, ExportError
+from dragoman_dask import clusters, on_cluster, reading, runner, workers
+from dragoman_dask.exports import parts_target
+from dragoman_dask.pace import Pace
 from splits import SPLIT, part
 
 
@@ -73,13 +73,6 @@ async def opened(folder):
     target = parts_target(folder)
     await run_sync(lambda: target.open(resume=False))
     return target
-
-
-def test_a_package_that_is_missing_is_named(monkeypatch):
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(ConfigurationError, match="needs the package distributed") as caught:
-        clusters.check_address("local", insecure=False)
-    assert caught.value.hint == "pip install 'dragoman[dask]'"
 
 
 def test_an_address_where_no_scheduler_answers_is_told(monkeypatch):

@@ -14,12 +14,12 @@ import pytest
 from anyio.to_thread import run_sync
 
 from dragoman import FileFormat
-from dragoman.exports.parts import coordinator
-from dragoman.exports.parts.coordinator import Coordinator
-from dragoman.exports.parts.folder import PartsFolder
-from dragoman.exports.parts.split import Split
+from dragoman.exports.splits import Split
 from dragoman_api.columns import Note
 from dragoman_api.errors import ConfigurationError, ConnectionFailedError, ExportError, QueryError
+from dragoman_dask import coordinator
+from dragoman_dask.coordinator import Coordinator
+from dragoman_dask.folder_target import PartsFolder
 from splits import ORIGIN, REQUEST, ROW, SPLIT, part
 
 

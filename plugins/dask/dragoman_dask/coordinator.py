@@ -5,29 +5,26 @@ from __future__ import annotations
 import time
 from contextlib import suppress
 from datetime import UTC, datetime
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Protocol
 
 import anyio
 import msgspec
 from anyio.to_thread import run_sync
 
-from dragoman.background import background
-from dragoman.exports.driver_notes import add_notes
-from dragoman.installed_versions import installed_version
+from dragoman.extending import background
 from dragoman_api import events
-from dragoman_api.columns import Note
 from dragoman_api.errors import DragomanError, ExportError
-from dragoman_api.kit.left_out import LeftOut
 
-from .split import PartsResult
+from .results import PartsResult
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
     from contextlib import AbstractAsyncContextManager
 
+    from dragoman.extending import PartResult, Split
     from dragoman_api.events import Event
 
-    from .split import PartResult, Split
     from .target import PartsTarget
 
 FREE_SECONDS = 5
@@ -173,18 +170,7 @@ class Coordinator:
         return False
 
     def _result(self, split: Split, parts: list[PartResult]) -> PartsResult:
-        request, rows = split.request, sum(part.rows for part in parts)
-        notes = [*split.notes, *self._target.notes]
-        host_note_count, left_out = len(notes), LeftOut()
-        for part in parts:
-            add_notes(notes, part.notes, rows=rows, known=host_note_count)
-            left_out.merge(part.left_out)
-        notes += left_out.notes()
-        if split.total is not None and rows != split.total:
-            reason = f"{split.total:,} rows were counted beforehand, but {rows:,} arrived"
-            if split.snapshot:
-                raise ExportError(reason, hint="remove the folder and export again", code="parts-differ")
-            notes.append(Note(code="rows-differ", reason=reason))
+        request = split.request
         return PartsResult(
             target=self._target.name,
             connection=split.origin.connection,
@@ -196,16 +182,16 @@ class Coordinator:
             format=split.format.format,
             compression=split.format.compression,
             columns=request.columns,
-            rows=rows,
+            rows=sum(part.rows for part in parts),
             total=split.total,
             snapshot=bool(split.snapshot),
             bytes=sum(part.bytes for part in parts),
             parts=parts,
             server=split.origin.server,
             driver=f"{split.origin.plugin} {split.origin.version}",
-            dragoman=installed_version("dragoman"),
+            dragoman=version("dragoman"),
             started=split.started,
             finished=datetime.now(UTC).isoformat(timespec="seconds"),
             seconds=time.perf_counter() - self._began,
-            notes=notes,
+            notes=split.result_notes(parts, host_notes=self._target.notes),
         )

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import anyio.from_thread
 
+from dragoman.extending import is_url
 from dragoman_api.errors import ConfigurationError, DragomanError, ExportError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-_PROTOCOL = re.compile(r"[a-z][a-z0-9+.-]+(::[^/]+)?://", re.IGNORECASE)
 _BROKEN = re.compile(r"[a-z][a-z0-9+.-]+:", re.IGNORECASE)  # what is left of a URL's beginning in a path
 _DRIVE = re.compile(r"/[a-z]:/", re.IGNORECASE)
 _QUERY = re.compile(r"(\w://[^\s?\"']*)\?[^\s\"']*")  # it may be a signature
@@ -34,11 +34,6 @@ _HINT = (
     "check the address, that the store is there, and that you can write to it; "
     "credentials come from the environment and the configuration of the backend"
 )
-
-
-def is_url(to: str) -> bool:
-    """Return whether a target is a URL, even one that is refused later, and not a path."""
-    return _PROTOCOL.match(to) is not None
 
 
 def parse_target(to: Path | str) -> Path | StoreFolder:
@@ -85,10 +80,8 @@ class StoreFolder:
             ConfigurationError: The protocol is unknown, or its backend is not installed.
         """
         self.protocol, self.url = protocol, f"{protocol}://{path}"
-        try:
-            from fsspec.core import url_to_fs
-        except ImportError as error:
-            raise _missing(protocol, "fsspec") from error
+        from fsspec.core import url_to_fs
+
         try:
             self._files, self._root = url_to_fs(self.url)
         except ImportError as error:
@@ -284,7 +277,7 @@ class StoreFolder:
 
 
 def _missing(protocol: str, package: str) -> ConfigurationError:
-    requirement = "'dragoman[s3]'" if protocol in ("s3", "s3a") else package
+    requirement = "'dragoman-dask[s3]'" if protocol in ("s3", "s3a") else package
     return ConfigurationError(f"{protocol}:// needs the package {package}", hint=f"pip install {requirement}")
 
 

@@ -1,0 +1,24 @@
+"""What a distribution beside the host builds on, apart from the names of `dragoman` itself, such as dragoman-dask."""
+
+from __future__ import annotations
+
+from dragoman_registry import files
+
+from .background import background
+from .blocking import BlockingRows
+from .exports.failures import reporting
+from .exports.splits import PartResult, Split
+from .exports.targets import is_url, unwritable
+from .folders import scratch_folder
+
+__all__ = [
+    "BlockingRows",
+    "PartResult",
+    "Split",
+    "background",
+    "files",
+    "is_url",
+    "reporting",
+    "scratch_folder",
+    "unwritable",
+]
