@@ -36,14 +36,14 @@ def lines(*sources, **outer):
     return b"".join(json.dumps(row).encode() + b"\n" for row in rows)
 
 
-def by_csv(data, columns=COLUMNS):
-    keys = RowKeys(columns)
+def by_csv(data, columns=COLUMNS, server_members=()):
+    keys = RowKeys(columns, server_members=server_members)
     Csv(columns, keys=keys).convert(data)
     return keys.left_out
 
 
-def by_table(data, columns=COLUMNS):
-    keys = RowKeys(columns)
+def by_table(data, columns=COLUMNS, server_members=()):
+    keys = RowKeys(columns, server_members=server_members)
     reader = TableReader(columns, described=columns, keys=keys)
     half = data.find(b"\n", len(data) // 2) + 1
     for block in (data[:half], data[half:]):
@@ -110,6 +110,12 @@ def test_many_rows_that_hold_more_than_columns_show_are_counted_one_by_one(read,
 @pytest.mark.parametrize("read", [by_csv, by_table])
 def test_members_beside_the_document_are_counted_too(read):
     assert read(lines({"a": 1}, {"a": 2}, _routing="r")).names == {KEYS: {"_routing": 2}}
+
+
+@pytest.mark.parametrize("read", [by_csv, by_table])
+def test_members_that_the_server_adds_to_every_row_are_not_counted(read):
+    data = lines({"a": 1}, {"a": 2, "created": 3}, created=1, kind="t", _routing="r")
+    assert read(data, server_members=["created", "kind"]).names == {KEYS: {"_routing": 2, "created": 1}}
 
 
 @pytest.mark.parametrize("read", [by_csv, by_table])

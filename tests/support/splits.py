@@ -36,6 +36,7 @@ SPLIT = Split(
     table=[],
     described=[],
     whole=False,
+    server_members=[],
     now=datetime(2026, 11, 23, tzinfo=UTC),
     started="2026-11-23T12:00:00+00:00",
 )

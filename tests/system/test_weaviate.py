@@ -8,6 +8,7 @@ from uuid import UUID
 
 import pytest
 
+import dragoman_dask
 from dragoman import Delete, Filter, Insert, Reference, Runtime, SavedConnection, Sort, Update
 from dragoman.changes import ChangeSet
 from dragoman_api.errors import AuthenticationError, FilterNotSupportedError
@@ -72,7 +73,12 @@ async def test_opening_installs_the_driver_and_the_grid_works(runtime, fake, tmp
         assert [column.name for column in answer.page.columns] == ["uuid", "title"]
         result = await session.rows("Book").export(to=tmp_path / "books.ndjson")
         assert (result.rows, len((tmp_path / "books.ndjson").read_bytes().splitlines())) == (5, 5)
-        await session.rows("Book").export(to=tmp_path / "books.csv", format="csv")
+        tables = [await session.rows("Book").export(to=tmp_path / f"books.{form}") for form in ("csv", "parquet")]
+        tables.append(await dragoman_dask.export(session.rows("Book"), to=tmp_path / "parts", parts=2, format="csv"))
+        batches = session.rows("Book").batches()
+        assert sum([batch.num_rows async for batch in batches]) == 5
+        for notes in (batches.notes, *(table.notes for table in tables)):
+            assert "keys-left-out" not in [note.code for note in notes], notes  # what the server adds is no loss
         assert (tmp_path / "books.csv").read_text().splitlines()[0].startswith("uuid,title,pages")
 
 

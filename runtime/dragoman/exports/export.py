@@ -148,6 +148,7 @@ class Export:
         columns: Sequence[Column],
         described: Sequence[Column] = (),
         whole: bool = False,
+        server_members: Sequence[str] = (),
         manifest: bool,
         parts: Parts,
         notes: Sequence[Note] = (),
@@ -160,6 +161,7 @@ class Export:
             columns: The columns of a table, in order; empty for other formats.
             described: All columns of the object, which say what objects in arrays hold; empty for those of the table.
             whole: The table has all columns of the object, so that fields without a column are counted.
+            server_members: Members that the server adds to every row, which are not counted.
             manifest: Write a manifest beside the file.
             parts: Streams the parts of a request.
             notes: Notes on the request, for the manifest.
@@ -171,7 +173,7 @@ class Export:
         """
         self._request_notes = list(notes)
         self._width = len(columns)
-        self._keys = RowKeys(described or columns) if whole else None
+        self._keys = RowKeys(described or columns, server_members=server_members) if whole else None
         self._converter = self._make_converter(columns, described or columns)
         body = request.filter.body if request.filter else None
         traits: dict[str, Any] = {

@@ -91,6 +91,7 @@ class Split(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         table: The columns of a table, in order; empty for other formats.
         described: All columns of the object, for a table; empty for other formats.
         whole: The table shows all of these columns, so that fields without a column are counted.
+        server_members: Members that the server adds to every row, which are not counted.
         now: The instant that relative times count from.
         started: When the export began: ISO 8601, in UTC.
     """
@@ -108,6 +109,7 @@ class Split(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     table: list[Column]
     described: list[Column]
     whole: bool
+    server_members: list[str]
     now: datetime
     started: str
 

@@ -12,7 +12,7 @@ from dragoman_api.errors import ExportError
 from dragoman_api.kit.left_out import KEYS, VALUES, LeftOut, ShownKeys, joined
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from dragoman_api import Column
 
@@ -45,13 +45,14 @@ class RowKeys:
         left_out: The counts so far.
     """
 
-    def __init__(self, columns: Sequence[Column]) -> None:
+    def __init__(self, columns: Sequence[Column], *, server_members: Iterable[str] = ()) -> None:
         """Note the keys that the columns show.
 
         Args:
             columns: All columns of the object.
+            server_members: Members that the server adds to every row, so that no row loses a value without them.
         """
-        names: dict[tuple[str, ...], set[str]] = {(): set()}
+        names: dict[tuple[str, ...], set[str]] = {(): {*server_members}}
         for column in columns:
             for end in range(len(column.path)):
                 names.setdefault(column.path[:end], set()).add(column.path[end])

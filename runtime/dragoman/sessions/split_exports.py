@@ -151,6 +151,7 @@ class SplitExports:
             table=read.table,
             described=read.described,
             whole=read.whole,
+            server_members=read.server_members,
             now=selection.now,
             started=datetime.now(UTC).isoformat(timespec="seconds"),
         )
@@ -189,6 +190,7 @@ class SplitExports:
         with export.reporting():
             request = split.of_part(number)
             table: dict[str, Any] = {"columns": split.table, "described": split.described, "whole": split.whole}
+            table["server_members"] = split.server_members
             result = await export.run(request, **table, manifest=False, parts=self._at(pace), confirm=confirm)
         earlier_notes = {(note.code, note.reason) for note in split.notes}
         earlier_notes |= {(note.code, note.reason) for note in export.left_out.notes()}
@@ -217,7 +219,7 @@ class SplitExports:
         await self._know(split, number)
         from dragoman.exports.tables import TableReader
 
-        keys = RowKeys(split.described) if split.whole else None
+        keys = RowKeys(split.described, server_members=split.server_members) if split.whole else None
         reader = TableReader(split.table, described=split.described, strict=split.format.strict, keys=keys)
         async with aclosing(requested_batches(self._at(pace), split.of_part(number), reader, notes)) as batches:
             async for batch in batches:

@@ -59,6 +59,7 @@ class WholeRead(msgspec.Struct, frozen=True, kw_only=True):
         table: The columns of a table, in order; empty for other formats.
         described: All columns of the object, for a table; empty for other formats.
         whole: The table shows all of these columns, so that fields without a column are counted.
+        server_members: Members that the server adds to every row, which are not counted.
         notes: Notes on the columns and on the order.
     """
 
@@ -67,6 +68,7 @@ class WholeRead(msgspec.Struct, frozen=True, kw_only=True):
     table: list[Column]
     described: list[Column]
     whole: bool
+    server_members: list[str]
     notes: list[Note]
 
 
@@ -115,6 +117,7 @@ async def plan_read(
         table=table,
         described=description.columns if description else [],
         whole=tabular and columns is None,
+        server_members=[*description.server_members, description.object_member] if description else [],
         notes=notes,
     )
 
@@ -253,7 +256,7 @@ async def read_batches(
 
     read = await plan_read(reads, selection.of_server(), file_format=file_format)
     notes += [*read.prepared.notes, *read.notes]
-    keys = RowKeys(read.described) if read.whole else None
+    keys = RowKeys(read.described, server_members=read.server_members) if read.whole else None
     reader = TableReader(read.table, described=read.described, strict=file_format.strict, keys=keys)
     async with aclosing(requested_batches(reads.calls.parts, read.request, reader, notes)) as batches:
         async for batch in batches:
@@ -346,6 +349,7 @@ async def run_export(
             columns=read.table,
             described=read.described,
             whole=read.whole,
+            server_members=read.server_members,
             manifest=manifest,
             parts=reads.calls.parts,
             notes=[*read.prepared.times, *read.notes],
