@@ -19,6 +19,7 @@ from api.loopback import Reply, http, serving, serving_tls_in_a_thread, tls_with
 from dragoman_api.connections import Profile, Secrets, SslMode
 from dragoman_api.errors import ConfigurationError, ConnectionFailedError, QueryError
 from dragoman_api.http import Http
+from dragoman_api.remedies import Remedy, RemedyKind
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -119,7 +120,8 @@ async def test_E14_W7_a_pinned_certificate_needs_no_authority(certs, mode, certi
 async def test_no_other_certificate_than_the_pinned_one_is_accepted(certs, mode, shown):
     """Neither one of a trusted authority, nor one that the pinned certificate has signed."""
     chained(certs.folder, "child", signer="self")
-    with pytest.raises(ConnectionFailedError, match="not the pinned one, whose SHA-256 fingerprint is") as caught:
+    reason = "not the pinned one, whose SHA-256 fingerprint is ([0-9A-F]{2}:){31}[0-9A-F]{2}"
+    with pytest.raises(ConnectionFailedError, match=reason) as caught:
         await pinned(certs, shown, "self", mode, ca_pem=certs.text("ca"))
     assert caught.value.details == {"sent": False, "certificate": "untrusted"}
 
@@ -130,6 +132,13 @@ async def test_a_pin_is_no_way_around_the_name_or_the_dates(certs):
         await pinned(certs, "misnamed", "misnamed", SslMode.VERIFY_IDENTITY)
     with pytest.raises(ConnectionFailedError, match="expired"):
         await pinned(certs, "expired", "expired", SslMode.VERIFY_CA)
+
+
+async def test_a_pin_that_is_no_certificate_can_be_removed():
+    pins = {"localhost:9": b64encode(b"no certificate").decode()}
+    with pytest.raises(ConfigurationError, match="cannot be read") as caught:
+        Http(profile(9, SslMode.VERIFY_CA, pinned=pins))
+    assert caught.value.remedies == (Remedy(RemedyKind.UNPIN_CERTIFICATE),)
 
 
 async def test_a_pin_of_another_server_is_none_of_this_one(certs):

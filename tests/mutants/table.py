@@ -19,7 +19,7 @@ _ELASTICSEARCH = {
     "connect": "test_connect.py test_strange_answers.py test_error_answers.py",
     "console.aggregations": "console/test_aggregations.py",
     "console.answers": "console",
-    "driver": "grid exporting writing test_changed_objects.py test_strange_answers.py",
+    "driver": "grid exporting writing test_changed_objects.py test_strange_answers.py test_connect.py",
     "error_answers": "test_connect.py test_strange_answers.py test_error_answers.py console writing",
     "exporting.export": "exporting",
     "exporting.shares": "exporting",
@@ -87,7 +87,7 @@ _API = {
     "json_text": "test_json_text.py",
     "masking": "test_masking.py",
     "notebook_html": "test_notebook_html.py",
-    "replies": "test_replies.py",
+    "replies": "test_replies.py test_http_settings.py",
     "tls": "test_http_tls.py test_http_tls_attacks.py",
 }
 _KIT = {

@@ -46,7 +46,7 @@ def place(text: str, position: int | None = None) -> ConsolePlace:
 def test_what_the_cursor_stands_in(text, where, typed, keys):
     found = place(text)
     assert (found.where, found.typed, found.keys) == (where, typed, keys)
-    assert text[found.start :] == typed
+    assert (found.start, found.end) == (len(text) - len(typed), len(text))
 
 
 def test_the_word_goes_on_behind_the_cursor_and_the_request_is_the_one_around_it():

@@ -276,6 +276,11 @@ def test_what_a_person_meant_is_said_where_the_text_is_no_request(text: str, rea
         reader.values()
 
 
+def test_three_double_quotes_mean_nothing_where_there_are_no_literals() -> None:
+    with pytest.raises(ConsoleSyntaxError, match="the body is not valid JSON"):
+        read('GET /a {"x": """"y""""}', literals=False)
+
+
 @pytest.mark.parametrize("text", ["GET /a true", "GET /a null # c", 'GET /a """text"""', "GET /a 5", "GET /a # my a"])
 def test_a_body_on_the_line_of_its_path_is_no_part_of_the_path(text: str) -> None:
     reader = ConsoleReader(text, comments=("#",), literals=True)

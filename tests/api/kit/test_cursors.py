@@ -205,6 +205,12 @@ def test_a_packed_position_that_unfolds_without_end_is_refused(monkeypatch: pyte
         unseal(text, QUERY, str)
 
 
+def test_a_position_that_says_it_is_packed_and_is_not_is_refused() -> None:
+    sealed = bytes([len(QUERY)]) + b"".join(cursors._digests(QUERY).values()) + b"\1not packed"
+    with pytest.raises(QueryError, match="does not hold a position of this query"):
+        unseal(cursors._write(cursors._checksum(sealed) + sealed), QUERY, str)
+
+
 def test_a_position_needs_few_characters() -> None:
     assert re.fullmatch(r"1[\w-]{80,100}", seal(QUERY, "00000000-0000-4000-8000-000000000001"), re.ASCII)
 

@@ -102,6 +102,8 @@ def test_a_time_range_begins_with_its_first_instant_and_ends_before_its_last(sin
     time = TimeRange(column="at", since=since, until=until)
     assert within(time, "2026-11-23T14:00:00+02:00") is lies
     assert within(time, None) is False
+    with pytest.raises(ValueError, match="''"):
+        within(time, "")
 
 
 def test_letter_case_counts_as_the_row_says():

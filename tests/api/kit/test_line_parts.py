@@ -59,6 +59,7 @@ def test_lines_that_are_short_go_together() -> None:
         ([("a", "b"), ("a",)], [1, Json('{"c": 1.10}')], b'{"a":{"c":1.10,"b":1}}'),
         ([("a", "b"), ("a",)], [1, Json('[{"b": 2}]')], b'{"a":[{"b": 2}]}'),
         ([("a",), ("a",)], [MISSING, 2], b'{"a":2}'),
+        ([("a",), ("a",)], [2, MISSING], b'{"a":2}'),
     ],
 )
 def test_a_row_is_a_line_with_each_value_at_its_path(paths: list[tuple[str, ...]], values: list[object], line: bytes):
@@ -67,7 +68,13 @@ def test_a_row_is_a_line_with_each_value_at_its_path(paths: list[tuple[str, ...]
 
 @pytest.mark.parametrize(
     ("paths", "values"),
-    [([("a",), ("a",)], [1, 2]), ([("a",), ("a", "b")], ["text", 1]), ([("a",)], []), ([("a",)], [1, 2])],
+    [
+        ([("a",), ("a",)], [1, 2]),
+        ([("a",), ("a",), ("b",), ("b",)], [1, 1, 1, 2]),
+        ([("a",), ("a", "b")], ["text", 1]),
+        ([("a",)], []),
+        ([("a",)], [1, 2]),
+    ],
 )
 def test_values_that_have_no_room_beside_each_other_make_no_line(paths: list[tuple[str, ...]], values: list[object]):
     with pytest.raises(ValueError, match="value"):

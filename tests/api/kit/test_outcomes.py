@@ -104,10 +104,10 @@ def test_a_change_of_which_nothing_is_told_is_in_doubt() -> None:
     plan = Plan(planned=[PlannedRequest(request=request, changes=[2]), PlannedRequest(request=request, changes=[0, 1])])
     outcomes = Outcomes()
     outcomes.tell([0], outcome(APPLIED))
-    assert [(each.change, each.status) for each in outcomes.of_plan(plan)] == [
-        (2, UNKNOWN),
-        (0, APPLIED),
-        (1, UNKNOWN),
+    assert [(each.change, each.status, bool(each.reason)) for each in outcomes.of_plan(plan)] == [
+        (2, UNKNOWN, True),
+        (0, APPLIED, False),
+        (1, UNKNOWN, True),
     ]
 
 

@@ -220,6 +220,12 @@ def test_a_plan_accounts_for_each_change_exactly_once(sent: list[int]) -> None:
         draft.plan()
 
 
+def test_a_plan_has_the_changes_that_take_it_back() -> None:
+    draft = PlanDraft([Insert("t", {}, "1")])
+    draft.send(REQUEST, 0)
+    assert draft.plan((Delete(PLAIN),)).undo == [Delete(PLAIN)]
+
+
 def test_a_change_cannot_be_both_sent_and_refused() -> None:
     draft = PlanDraft([Drop("a")])
     draft.send(REQUEST, 0)

@@ -69,6 +69,7 @@ class Server:
         await anyio.sleep(self.slow)
         if self.answer is not None:
             return self.answer
+        assert request.content_type == "application/x-www-form-urlencoded"
         form = parse_qs(await request.text())
         assert form == {"grant_type": ["client_credentials"], "scope": ["read"]}
         wanted = b64encode(f"ada%40home:{quote_plus(SECRET)}".encode()).decode()

@@ -24,7 +24,7 @@ from dragoman_api.testing.target import hooks_of
 from dragoman_elasticsearch import objects
 from dragoman_elasticsearch.columns import grid_columns as view_module
 from dragoman_elasticsearch.columns import mapping
-from dragoman_elasticsearch.columns.field_types import Field, family_of
+from dragoman_elasticsearch.columns.field_types import Family, Field, Gap, family_of
 
 if TYPE_CHECKING:
     from dragoman_elasticsearch.columns.grid_columns import View
@@ -102,6 +102,12 @@ def test_the_kind_of_a_column_says_what_the_servers_types_hold(types: list[str],
     """Indices behind one name may map a field to several types of one family."""
     family = family_of(types[0])
     assert view_module.column(Field(name="a", types=tuple(types), family=family, field="a")).kind == kind
+
+
+@pytest.mark.parametrize(("gaps", "known"), [((), True), (("dynamic",), True), (("dynamic", "hidden"), False)])
+def test_the_formats_of_a_date_are_known_unless_a_mapping_is_hidden(gaps: tuple[str, ...], known: bool) -> None:
+    field = Field(name="d", types=("date",), family=Family.DATE, field="d", gaps=tuple(Gap(name, ()) for name in gaps))
+    assert field.formats_known is known
 
 
 def test_E19_objects_are_flattened_and_columns_sorted_without_regard_to_case() -> None:

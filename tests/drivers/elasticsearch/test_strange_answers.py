@@ -424,6 +424,11 @@ def test_only_comments_are_blanked(rows: list[tuple[dict[str, object], str, bool
     assert found.certain
 
 
+def test_a_field_named_as_the_document_begins_no_other_row() -> None:
+    text = b'{"hits":{"hits":[{"_source":{"_source":/* c */{"a":1}}},{"_source":/* c */{"a":1}}]}}'
+    assert uncommented(text).rows == {0, 1}
+
+
 def test_blanks_in_a_reason_cost_no_more_than_their_length() -> None:
     began = time.process_time()
     body = {"error": {"type": "x", "reason": f"a{' ' * 100_000}b Was expecting one of: c"}, "status": 400}

@@ -48,6 +48,7 @@ JSON = "application/json"
         ("POST /_msearch\n{}\n{\"query\": {\n}}", ("POST", "/_msearch", '{}\n{"query":{}}\n', NDJSON)),
         ("POST /a/_doc\n{\"a\":1}\n{\"b\":2}", ("POST", "/a/_doc", '{"a":1}\n{"b":2}\n', NDJSON)),
         ("HEAD /a", ("HEAD", "/a", None, JSON)),
+        ("POST /_bulk", ("POST", "/_bulk", None, JSON)),
     ],
 )  # fmt: skip
 def test_E26_any_method_any_path_and_an_optional_body(text: str, request_: tuple[str, str, str | None, str]) -> None:

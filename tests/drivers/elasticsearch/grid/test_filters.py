@@ -546,6 +546,7 @@ def test_days_go_as_they_are_and_so_do_numbers_in_fields_of_seconds() -> None:
         Filter("_id", "contains", "x"),
         Filter("_id", ">", "x"),
         Filter("_id", "null"),
+        Filter("_index", "null"),
         Filter("_index", "=", "log-*"),
         Filter("_score", ">", 1),
         Filter("fl.a", "contains", "x"),

@@ -961,6 +961,14 @@ def test_a_page_that_the_server_repeats_is_refused(size: int) -> None:
         answers.run(walk.fetch(size, size, {}))
 
 
+def test_each_document_of_a_walk_that_was_rewritten_has_its_note() -> None:
+    hit = '{{"_index":"x","_id":"{0}","_source":{{{1}}},"sort":[{0},{0}]}}'
+    rows = [hit.format(at, comment) for at, comment in enumerate(("/* c */", "", "/* c */"))]
+    walk = deep_pages.PointInTimePager("x", Raw(b"{}"), [{"n": {"order": "asc"}}], 10, "p", pit="1", total=3)
+    Answers(reply(f'{{"hits":{{"hits":[{",".join(rows)}]}}}}')).run(walk.fetch(0, 3, {}))
+    assert {*walk.odd} == {("x", "0"), ("x", "2")}
+
+
 def test_bookmarks_of_an_expired_context_are_void() -> None:
     """Sort values mean nothing in another point in time, whose shards hold their documents in other places."""
     lost = {"type": "search_context_missing_exception", "reason": "No search context found for id [5]"}

@@ -26,6 +26,7 @@ from dragoman_api import (
     RowKey,
     Update,
 )
+from dragoman_api.kit import retries
 from dragoman_elasticsearch.writing import requests
 from dragoman_elasticsearch.writing.apply import Sender
 from dragoman_elasticsearch.writing.requests import planned_requests
@@ -561,6 +562,21 @@ def test_a_whole_request_that_was_turned_away_is_sent_again() -> None:
     again = Answers(items({**DONE, "_id": "a", "status": 200}, {**DONE, "_id": "b", "status": 200}))
     assert not again.run(sending.send())
     assert {each.status for each in sending.outcomes} == {APPLIED}
+
+
+async def test_rows_that_stay_turned_away_are_sent_after_growing_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses = list[float]()
+    monkeypatch.setattr(retries, "jittered", lambda pause: pauses.append(pause) or 0.0)
+    async with on_fake("8.19.21") as es:
+        assert es.fake is not None
+        name = await es.index(PROPERTIES, DOCUMENTS)
+        plan = await es.plan(*(Update(RowKey(name, key), {"price": 9}) for key in "01"))
+        es.fake.misbehave("answer", status=429, body=BUSY, on=f"/{name}/_bulk")
+        es.fake.requests.clear()
+        done = await es.driver.apply_change(plan)
+        assert [each.status for each in done] == [FAILED] * 2
+        assert sum("_bulk" in request.path for request in es.fake.requests) == 5
+    assert pauses == [0.2, 0.6, 1.8, 5.4]
 
 
 def test_an_answer_about_other_rows_leaves_all_unknown() -> None:
