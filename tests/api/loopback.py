@@ -30,11 +30,10 @@ class Request:
 
 @dataclass(frozen=True)
 class Reply:
-    """Bytes to write, what happens then (keep, close, reset or hang), and bytes that follow without being asked for."""
+    """Bytes to write, and what happens then: keep, close, reset or hang."""
 
     data: bytes
     then: str = "keep"
-    late: bytes = b""
 
 
 NO_HTTP = Reply(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n", "close")
@@ -48,6 +47,7 @@ class Loopback:
     port: int = 0
     connections: int = 0
     requests: list[Request] = field(default_factory=list)
+    writers: list[asyncio.StreamWriter] = field(default_factory=list)
 
 
 def http(body: bytes | str = b"{}", *, status: int = 200, headers: str = "", then: str = "keep") -> Reply:
@@ -62,11 +62,10 @@ async def serving(
 ) -> AsyncIterator[Loopback]:
     """Serve requests by a function until the block ends."""
     seen = Loopback()
-    writers: list[asyncio.StreamWriter] = []
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         seen.connections += 1
-        writers.append(writer)
+        seen.writers.append(writer)
         number = seen.connections
         try:
             while (request := await _read(reader, number)) is not None:
@@ -74,10 +73,6 @@ async def serving(
                 answer = reply(request) if request.line else NO_HTTP
                 writer.write(answer.data)
                 await writer.drain()
-                if answer.late:
-                    await asyncio.sleep(0.05)  # the answer is read by then
-                    writer.write(answer.late)
-                    await writer.drain()
                 if answer.then == "reset":
                     writer.transport.abort()
                 if answer.then == "hang":
@@ -95,7 +90,7 @@ async def serving(
         yield seen
     finally:
         server.close()
-        for writer in writers:
+        for writer in seen.writers:
             writer.close()
         await asyncio.sleep(0.01 if tls else 0)  # transports of TLS end a turn later
 

@@ -1,4 +1,4 @@
-"""Changes: which values they take, whatever becomes of them."""
+"""Changes: which values and ids they take, whatever becomes of them."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ from decimal import Decimal
 from enum import StrEnum
 from uuid import uuid4
 
+import msgspec
 import pytest
 
-from dragoman_api import Insert, RowKey, Update
-from dragoman_api.cells import MISSING, CutBytes, CutJson, CutText, Json
+from dragoman_api import HttpRequest, Insert, RowKey, Update
+from dragoman_api.cells import MISSING, CutBytes, CutJson, CutText, Json, as_bytes
+from dragoman_api.changes import Plan, PlannedRequest
+from dragoman_api.grid import check_id
 
 
 class Colour(StrEnum):
@@ -50,3 +53,71 @@ def test_a_value_that_can_be_stored_nowhere_is_refused_before_it_travels(value, 
     for make in (lambda: Insert("o", {"y": 1, "x": value}), lambda: Update(RowKey("o", "1"), {"y": 1, "x": value})):
         with pytest.raises(ValueError, match=f"x: .*{reason}"):
             make()
+
+
+@pytest.mark.parametrize("value", [None, 1, "?", "AP8", Json('"AP8="'), ["AP8="]])
+def test_nothing_but_bytes_and_base64_text_is_the_value_of_a_binary_column(value):
+    with pytest.raises(ValueError, match="base64"):
+        as_bytes(value)
+
+
+@pytest.mark.parametrize("row", [None, 1, True, 1.5, [], [None], [True], [1.5], [["a"]], [2**64], ["a"] * 33, {}])
+def test_nothing_but_a_text_bytes_and_a_list_of_such_parts_is_an_id(row):
+    """Of a driver, a person or a script: the struct refuses it when it is made and when it is read."""
+    with pytest.raises(ValueError, match="an id is"):
+        check_id(row)
+    with pytest.raises(ValueError, match="an id is"):
+        RowKey("o", row)
+    if row != [2**64]:  # msgpack has no such integer
+        with pytest.raises(msgspec.ValidationError):
+            msgspec.msgpack.decode(msgspec.msgpack.encode({"object": "o", "id": row}), type=RowKey)
+
+
+@pytest.mark.parametrize(
+    ("values", "given", "row"),
+    [
+        ({"a": "x", "b": 1}, None, ["x", 1]),
+        ({"a": "x", "b": b"y"}, ["x", b"y"], ["x", b"y"]),
+        ({"c": 1}, ["x", 1], ["x", 1]),
+        ({"c": 1}, None, None),
+        ({"a": None, "b": None}, None, None),
+    ],
+)
+def test_an_insert_may_name_its_key_by_columns(values, given, row):
+    change = Insert("o", {**values, "c": 2}, given).with_key("a", "b")
+    assert (change.id, change.values) == (row, {"c": 2})
+
+
+@pytest.mark.parametrize(
+    ("values", "given"), [({"a": "x"}, None), ({"a": "x", "b": 1}, ["x", 2]), ({"a": 1, "b": 2}, "x")]
+)
+def test_an_insert_that_names_its_key_in_part_or_twice_is_refused(values, given):
+    with pytest.raises(ValueError, match=r"key|id"):
+        Insert("o", values, given).with_key("a", "b")
+
+
+def test_an_empty_id_names_a_row_as_any_other():
+    with pytest.raises(ValueError, match="the row's id is '', but its columns a say 'x'"):
+        Insert("o", {"a": "x"}, "").with_key("a")
+    assert Insert("o", {"a": ""}, "").with_key("a").id == ""
+
+
+@pytest.mark.parametrize(("part", "said"), [(1 << 64, "65 bits"), (-(1 << 63) - 1, "64 bits"), (True, "boolean")])
+def test_a_part_of_a_key_that_cannot_be_one_is_named_by_its_column(part, said):
+    with pytest.raises(ValueError, match=f"^b is .*{said}"):
+        Insert("o", {"a": "x", "b": part}).with_key("a", "b")
+
+
+def test_a_part_of_a_key_with_thousands_of_digits_is_not_printed():
+    with pytest.raises(ValueError, match=r"^b is an integer of 16610 bits"):
+        Insert("o", {"a": "x", "b": 10**5_000}).with_key("a", "b")
+
+
+def test_the_only_column_of_a_key_may_hold_any_integer():
+    assert Insert("o", {"a": 1 << 64}).with_key("a").id == "18446744073709551616"
+
+
+def test_a_plan_shows_all_of_its_requests_in_their_order():
+    requests = [HttpRequest("PUT", f"/{number}") for number in range(3)]
+    planned = [PlannedRequest(request=request, changes=[at]) for at, request in enumerate(requests)]
+    assert Plan(planned=planned).requests == requests

@@ -7,6 +7,7 @@ import pytest
 from dragoman_api import ExportRequest, Filter, FilterRequest, QueryError
 from dragoman_api.columns import ColumnKind
 from dragoman_api.connections import Profile
+from dragoman_api.exports import SplitRequest
 from dragoman_api.testing import DriverConformance, MemoryDriver, Target
 from dragoman_api.testing.memory_server import MemoryServer
 
@@ -53,6 +54,16 @@ async def test_a_checkpoint_of_another_export_is_refused() -> None:
         with pytest.raises(QueryError) as caught:
             await anext(driver.export_rows(request))
         assert caught.value.code == "export-not-resumable"
+
+
+def test_neither_a_share_nor_the_rest_of_an_export_is_split_or_continued() -> None:
+    """An empty text, too, is a share or a checkpoint of a driver's own."""
+    for share, checkpoint in (("1 of 2", "5"), ("", "5"), ("1 of 2", "")):
+        with pytest.raises(ValueError, match="so it has no checkpoint"):
+            ExportRequest(object="books", share=share, checkpoint=checkpoint)
+    for part in ({"share": "1 of 2"}, {"share": ""}, {"checkpoint": "5"}, {"checkpoint": ""}):
+        with pytest.raises(ValueError, match="a whole export is split"):
+            SplitRequest(export=ExportRequest(object="books", **part), shares=2)
 
 
 class TestMemoryDriver(DriverConformance):

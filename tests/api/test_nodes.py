@@ -15,6 +15,7 @@ from dragoman_api import _nodes
 from dragoman_api.connections import AuthScheme, Profile, Secrets
 from dragoman_api.errors import AuthenticationError, ConfigurationError, ConnectionFailedError
 from dragoman_api.http import CALL_ENDS, Http
+from dragoman_api.remedies import Remedy
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -162,6 +163,18 @@ async def test_the_error_tells_the_fault_of_each_node():
             await client.request("PUT", "/")
     assert caught.value.message.count("nothing listens there") == 3
     assert caught.value.details["sent"] is False
+
+
+def test_the_error_of_several_nodes_has_the_details_of_all_and_the_first_advice():
+    remedy = Remedy("edit-field", {"field": "ssl_mode", "value": "required"})
+    errors = [
+        ConnectionFailedError("a: nothing listens there", details={"sent": False}),
+        ConnectionFailedError("b: it stopped", remedies=[remedy], details={"certificate": "untrusted"}),
+        ConnectionFailedError("c: it hangs", hint="wait", details={"sent": False, "waited": 3}),
+    ]
+    error = _nodes.told(errors)
+    assert error.details == {"sent": True, "certificate": "untrusted", "waited": 3}
+    assert (error.hint, error.remedies) == ("", (remedy,))
 
 
 async def test_503_of_every_node_is_an_answer_so_that_the_caller_can_wait():

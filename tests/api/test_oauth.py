@@ -142,6 +142,7 @@ async def test_a_wrong_secret_is_told_once_and_never_shown(endpoint: TokenEndpoi
         ((200, b'{"access_token": "t0ken-here", "token_type": "mac"}', {}), "not of type Bearer"),
         ((200, b'{"token_type": "Bearer"}', {}), "no access_token that a header can carry"),
         ((200, b'{"access_token": "t0ken\\r\\nX: y", "token_type": "Bearer"}', {}), "no access_token that a header"),
+        ((200, '{"access_token": "t0kén", "token_type": "Bearer"}'.encode(), {}), "no access_token that a header"),
         ((200, b" " * 2**19, {}), "longer than"),
     ],
 )

@@ -16,6 +16,7 @@ import pytest
 import dragoman_api
 from dragoman_api import errors
 from dragoman_api.hookspecs import PROJECT, AutomationSpec, DriverSpec
+from dragoman_api.remedies import Remedy
 
 MODULES = [
     importlib.import_module(each.name)
@@ -132,9 +133,17 @@ def test_codes_are_unique_and_in_kebab_case():
 
 @pytest.mark.parametrize("kind", kinds(), ids=lambda kind: kind.__name__)
 def test_an_error_survives_its_code(kind):
-    error = kind("it broke", hint="mend it", details={"column": "price"})
-    again = errors.from_code(error.code, error.message, hint=error.hint, details=error.details)
+    remedies = [
+        Remedy("edit-field", {"field": "host", "value": "a"}),
+        Remedy("edit-field", {"field": "port", "value": 1}),
+    ]
+    error = kind("it broke", hint="mend it", remedies=remedies, details={"column": "price"})
+    again = errors.from_code(error.code, error.message, hint=error.hint, remedies=error.remedies, details=error.details)
     assert type(again) is kind
+    assert [(part["kind"], part["arguments"]["field"]) for part in again.to_dict()["remedies"]] == [
+        ("edit-field", "host"),
+        ("edit-field", "port"),
+    ]
     assert again.to_dict() == error.to_dict()
     assert str(again) == error.message
 

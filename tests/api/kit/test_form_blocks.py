@@ -121,6 +121,13 @@ def test_a_field_is_shown_for_exactly_the_methods_that_need_it(methods):
         assert shown == {"auth_method", *(field.name for field in method.fields)}
 
 
+def test_a_field_is_shown_only_where_all_of_its_conditions_hold():
+    field = FormField(name="a", label="A", visible_if={"b": ("1", "2"), "c": ("3",)})
+    shown = [field.visible({"b": first, "c": second}) for first in "12" for second in "34"]
+    assert shown == [True, False, True, False]
+    assert not field.visible({"b": "0", "c": "3"})
+
+
 @pytest.mark.parametrize("mode", SslMode)
 def test_a_file_is_asked_for_only_under_a_mode_that_uses_it(mode):
     shown = {field.name for field in blocks.tls().fields if field.visible({"ssl_mode": mode.value})}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import pytest
 
 from dragoman_api.columns import Column, ColumnKind
@@ -26,7 +28,8 @@ def test_numbers_are_counted_ordered_and_spread():
 def test_only_buckets_of_whole_numbers_begin_at_whole_numbers():
     for kind in (ColumnKind.INTEGER, ColumnKind.UNSIGNED):
         assert [each.lower for each in summarized(kind, [0, 1], buckets=10).buckets] == [0, 1]
-    assert summarized(ColumnKind.FLOAT, [0.0, 1.0], buckets=10).buckets[1].lower == 0.2
+    for kind, one in ((ColumnKind.FLOAT, 1.0), (ColumnKind.DECIMAL, Decimal("1.0"))):
+        assert summarized(kind, [one - one, one], buckets=10).buckets[1].lower == 0.2
 
 
 @pytest.mark.parametrize("cells", [[], [None, None]])
