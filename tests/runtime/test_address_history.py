@@ -24,6 +24,7 @@ def test_what_is_noted_is_told_of_its_connection_alone_and_added_to_what_was_the
     AddressHistory(file).note("shop", {"a.example": PUBLIC, "b.example": LOOPBACK})
     AddressHistory(file).note("other", {"c.example": PRIVATE})
     AddressHistory(file).note("shop", {"b.example": PRIVATE, "d.example": PUBLIC})
+    AddressHistory(file).note("shop", {})
     assert AddressHistory(file).of("shop") == {"a.example": PUBLIC, "b.example": PRIVATE, "d.example": PUBLIC}
     assert AddressHistory(file).of("other") == {"c.example": PRIVATE}
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
@@ -50,7 +51,15 @@ def test_a_draft_of_a_killed_process_is_swept(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["{", "[]", '{"shop":{"a":1}}', '{"shop":{"a":"public"},"other":{"b":"near"}}', '{"shop":{"a":""}}']
+    "text",
+    [
+        "{",
+        "[]",
+        '{"shop":{"a":1}}',
+        '{"shop":{"a":"public"},"other":{"b":"near"}}',
+        '{"shop":{"a":""}}',
+        '{"shop":{"a":"public","b":"near"}}',
+    ],
 )
 def test_a_damaged_file_is_an_error_that_says_what_to_do_and_is_left_as_it_is(tmp_path: Path, text: str) -> None:
     (file := tmp_path / "reached.json").write_text(text)

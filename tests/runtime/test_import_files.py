@@ -420,6 +420,7 @@ def test_a_value_of_parquet_that_no_change_can_hold_is_a_fault_of_its_row_and_no
         (pa.array([[1, 2], None, [3, 4]], pa.list_(pa.int64(), 2)), ["[1,2]", None, "[3,4]"]),
         (pa.array([["a", None], None, []], pa.list_(pa.string())), ['["a",null]', None, "[]"]),
         (pa.array([{"a": 1, "b": None}, None]), ['{"a":1}', None]),
+        (pa.array([[{"a": 1}, {"a": 2}], []]), ['[{"a":1},{"a":2}]', "[]"]),
         (pa.array([1_500, -1], pa.timestamp("ms")), ["1970-01-01T00:00:01.5Z", "1969-12-31T23:59:59.999Z"]),
         (pa.array([10_000_020, None], pa.timestamp("us")), ["1970-01-01T00:00:10.00002Z", None]),
         (pa.array([1, 10**9], pa.timestamp("ns")), ["1970-01-01T00:00:00.000000001Z", "1970-01-01T00:00:01Z"]),

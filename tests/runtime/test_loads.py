@@ -393,6 +393,21 @@ async def test_before_a_request_is_sent_the_disk_has_all_that_is_needed_after_it
     assert names == ["f.ndjson.rejected.ndjson", ".import", "undo", "request"]
 
 
+async def test_a_batch_ends_where_all_values_of_its_rows_are_many_bytes(tmp_path, monkeypatch):
+    monkeypatch.setattr("dragoman.imports.batches.BATCH_BYTES", 5_000)
+    (file := tmp_path / "a.csv").write_text("n,sku\n" + "".join(f"{at},{'x' * 2_000}\n" for at in range(7)))
+    table = Table(file)
+    report = await table.load()
+    assert (report.counts["applied"], [len(request) for request in table.requests]) == (7, [3, 3, 1])
+
+
+async def test_a_row_of_a_table_without_an_id_gets_one_from_the_server(tmp_path):
+    (file := tmp_path / "a.csv").write_text("id,n\na,1\n,2\nb,3\n")
+    table = Table(file)
+    report = await table.load()
+    assert (report.counts["applied"], table.rows) == (3, {"a": 1, "made-1": 2, "b": 3})
+
+
 @pytest.mark.parametrize("batch", [0, 5_001])
 async def test_a_batch_has_one_to_five_thousand_rows(tmp_path, batch):
     table = Table(written_file(tmp_path, [("a", 0)]))

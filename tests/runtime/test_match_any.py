@@ -18,8 +18,8 @@ def column(name, **reasons):
 
 
 def test_only_a_reason_against_any_excludes_a_column():
-    columns = [column("host", any="a tag"), column("load", sort="no index"), column("time")]
-    assert excluded(Description(object="cpu", columns=columns)) == {"host": "a tag"}
+    columns = [column("host", any="a tag"), column("load", sort="no index"), column("rack", any="another tag")]
+    assert excluded(Description(object="cpu", columns=columns)) == {"host": "a tag", "rack": "another tag"}
 
 
 @pytest.mark.parametrize(

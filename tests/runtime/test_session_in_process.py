@@ -191,7 +191,8 @@ async def test_a_page_is_asked_for_as_the_caller_says():
 
 
 async def test_a_page_has_the_notes_of_all_who_took_part_in_their_order():
-    place = Place()
+    place = Place("time-range")
+    place.driver.time = TimeColumn(column="stock", window=60)
     approximate = Explanation(row=0, clause="x", exact=False, approximations=["nearly", "so"])
     place.driver.answers["compile_filter"] = CompiledFilter(object="books", body="{}", rows=[approximate])
     page = await MemoryDriver().fetch_page(await a_page_request())
@@ -200,19 +201,19 @@ async def test_a_page_has_the_notes_of_all_who_took_part_in_their_order():
     await place.session.describe("books")
     page = await place.session.rows("books", filters=[Filter("stock", "=", 1)]).page()
     assert [(note.code, note.reason) for note in page.notes] == [
-        ("object-changed", "it changed"), ("filter-approximate", "filter row 1 (x): nearly; so"),
-        ("mine", "the driver's"),
+        ("object-changed", "it changed"), ("time-window", page.notes[1].reason),
+        ("filter-approximate", "filter row 1 (x): nearly; so"), ("mine", "the driver's"),
     ]  # fmt: skip
     [event] = place.named("page.fetched")
     assert (event.connection, event.object, event.rows) == ("shop", "books", len(page.cells))
-    assert event.notes == ["object-changed", "filter-approximate", "mine"]
+    assert event.notes == ["object-changed", "time-window", "filter-approximate", "mine"]
     rows = [
         replace(approximate, approximations=[], unlikely=["hardly"]),
         replace(approximate, row=1, unlikely=["hardly"]),
     ]
     place.driver.answers["compile_filter"] = CompiledFilter(object="books", body="{}", rows=rows)
     page = await place.session.rows("books", filters=[Filter("stock", "=", 1), Filter("stock", "=", 2)]).page()
-    assert [note.reason for note in page.notes] == ["filter row 2 (x): nearly; so", "the driver's"]
+    assert [note.reason for note in page.notes[1:]] == ["filter row 2 (x): nearly; so", "the driver's"]
     assert 0 <= event.seconds < 60
 
 
@@ -347,13 +348,15 @@ async def test_counts_cells_and_rows_carry_the_tenant_and_revision_that_were_ask
     assert await place.session.rows(KEY.object, revision="9").cell(KEY, "title")
     request = place.driver.requests[-1]
     assert (request.key, request.column, request.revision) == (KEY, "title", "9")
-    async with aclosing(place.session.rows("books", tenant="acme", revision="9", columns=["title"]).stream()) as rows:
+    selection = {"tenant": "acme", "revision": "9", "columns": ["title"], "sort": [Sort("title")]}
+    async with aclosing(place.session.rows("books", **selection).stream()) as rows:
         assert [row["title"] async for row in rows]
     request = place.driver.requests[-1]
     assert (request.object, request.tenant, request.revision, request.form, request.columns, request.keep_alive) == (
         "books", "acme", "9", "documents", ["title"], 0,
     )  # fmt: skip
-    assert [note.reason for note in rows.notes] == ["1", "2", "3", "4", "5"]
+    assert [note.code for note in rows.notes][:1] == ["sort-unused"]
+    assert [note.reason for note in rows.notes][1:] == ["1", "2", "3", "4", "5"]
     with pytest.raises(ConfigurationError, match=r"form is 'tea'; it can be documents, rows, bulk"):
         await anext(place.session.rows("books").stream(form="tea"))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 import tomllib
 from typing import TYPE_CHECKING
 
@@ -9,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.settings import parse_toml, read_toml
+from dragoman.settings import RegistryEntry, change_registries, find_paths, parse_toml, read_toml
 from dragoman_api.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -45,3 +47,13 @@ KEYS = st.lists(st.sampled_from(["a", '"b c"', "'d.e'", '"\\""', "1-2"]), min_si
 def test_what_people_write_is_read_as_ever(key: str, value: str):
     text = f"{key} = {value}\n"
     assert parse_toml(text) == tomllib.loads(text)
+
+
+def test_settings_hold_no_secret_and_others_may_read_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("DRAGOMAN_HOME", str(tmp_path))
+    umask = os.umask(0o022)
+    try:
+        change_registries(find_paths(), lambda _: [RegistryEntry("r", "/r")])
+    finally:
+        os.umask(umask)
+    assert stat.S_IMODE(find_paths().settings.stat().st_mode) == 0o644

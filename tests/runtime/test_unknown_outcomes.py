@@ -6,11 +6,12 @@ import pytest
 
 import wheelhouse
 from dragoman import Insert
-from dragoman.sessions.unknown_outcomes import reason_of, unknown
+from dragoman.sessions.unknown_outcomes import reason_of, tell_unknown, unknown
 from dragoman_api import hookimpl
+from dragoman_api.calls import Call
 from dragoman_api.changes import HttpRequest
 from dragoman_api.console import ConsoleRequest
-from dragoman_api.errors import DragomanError, Refused
+from dragoman_api.errors import AccessDeniedError, AuthenticationError, DragomanError, Refused
 from dragoman_worker.hook_types import HOOKS
 
 CODE = """
@@ -139,3 +140,11 @@ async def test_a_change_whose_answer_is_lost_is_said_to_be_unknown(open_losing, 
         assert error.hint == "check the result before sending it again"
         plan = await session.plan(Insert("books", {"title": "unreached"}))
         assert "outcome" not in (await failure(session.apply(plan))).details
+
+
+@pytest.mark.parametrize("error", [AccessDeniedError("read only"), AuthenticationError("expired")], ids=str)
+def test_a_refusal_answers_for_the_only_request_and_leaves_the_outcome_of_several_unknown(error):
+    refusal = HttpRequest(method="POST", path="/")
+    for requests, outcome in (((refusal,), None), ((refusal, refusal), "unknown")):
+        tell_unknown(error, Call(hook="apply_change", writes=True, requests=requests))
+        assert error.details.get("outcome") == outcome

@@ -56,9 +56,10 @@ def test_no_name_around_the_approved_one_is_reached(host: str):
 
 
 def test_hosts_and_ports_of_several_endpoints_are_not_mixed():
-    reach = resolver((("a.example", 1), ("b.example", 2)), (("c.example", 3),))
-    pairs = [(host, port) for host in "abc" for port in (1, 2, 3)]
-    assert [pair for pair in pairs if reach.allows(f"{pair[0]}.example", pair[1])] == [("a", 1), ("b", 2), ("c", 3)]
+    endpoints = [("a", 1), ("b", 2), ("c", 3), ("d", 4)]
+    own, further = [(f"{host}.example", port) for host, port in endpoints[:2]], [("c.example", 3), ("d.example", 4)]
+    pairs = [(host, port) for host in "abcd" for port in (1, 2, 3, 4)]
+    assert [pair for pair in pairs if resolver(own, further).allows(f"{pair[0]}.example", pair[1])] == endpoints
 
 
 def answering(monkeypatch: pytest.MonkeyPatch, *addresses: str) -> list[str]:
@@ -155,7 +156,7 @@ async def test_a_name_that_no_lookup_can_spell_is_a_failed_lookup():
 class Desk:
     """A broker and the child's end of its socket."""
 
-    def __init__(self, reach: AddressResolver) -> None:
+    def __init__(self, reach: AddressResolver, **options: Any) -> None:
         self.denied: list[tuple[str, int | None]] = []
         self.faults: list[str] = []
         self.nearer: list[tuple[str, int | None]] = []
@@ -164,6 +165,7 @@ class Desk:
         self.broker = Broker(
             self.host, reach, on_denied=lambda host, port: self.denied.append((host, port)),
             on_nearer=lambda error, port: self.nearer.append((error.host, port)), on_fault=self.faults.append,
+            **options,
         )  # fmt: skip
 
 
@@ -176,8 +178,10 @@ def test_grants_add_to_what_a_process_may_do_and_nothing_else():
     twice = granted(made, ["net:host=c.example:1"])
     assert twice.further == (*made.further, ("c.example", 1))
     assert granted(launch, ["fs:read=cert"], files={}) == launch
-    file: Any = json  # any object stands for a named file here: it is passed on as it is
-    assert granted(launch, ["fs:read=cert", "fs:read=other"], files={"cert": file}).files == (file,)
+    cert: Any = json  # any objects stand for named files here: they are passed on as they are
+    key: Any = os
+    permissions = ["fs:read=cert", "fs:read=other", "fs:read=key"]
+    assert granted(launch, permissions, files={"cert": cert, "key": key}).files == (cert, key)
 
 
 @pytest.mark.parametrize("host", ["*.db.example", "evil.db.example", "db.example.evil"])
@@ -207,9 +211,9 @@ async def test_a_name_around_the_approved_one_is_denied_before_any_lookup(host: 
 
 
 @asynccontextmanager
-async def served(reach: AddressResolver) -> AsyncIterator[Desk]:
+async def served(reach: AddressResolver, **options: Any) -> AsyncIterator[Desk]:
     """Serve a child that this test plays; afterwards the child is gone, and serving has ended by itself."""
-    desk = Desk(reach)
+    desk = Desk(reach, **options)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(desk.broker.serve)
         try:
@@ -250,6 +254,14 @@ async def test_a_lookup_tells_each_family_once_in_the_order_of_the_addresses(mon
         async with served(resolver()) as desk:
             desk.child.sendall(pack(Lookup(7, "db.example")))
             assert await answers(desk, 1) == {7: Families(7, families)}
+
+
+async def test_over_a_route_only_the_hosts_of_a_manifest_are_looked_up_here(monkeypatch: pytest.MonkeyPatch):
+    asked = answering(monkeypatch, "2001:db8::1")
+    async with served(resolver(OWN, (("cdn.example", 443),)), connector=object()) as desk:
+        desk.child.sendall(pack(Lookup(1, "db.example")) + pack(Lookup(2, "cdn.example")))
+        assert await answers(desk, 2) == {1: Families(1, (socket.AF_INET,)), 2: Families(2, (socket.AF_INET6,))}
+    assert asked == ["cdn.example"]
 
 
 @pytest.mark.parametrize("family", [0, socket.AF_INET, socket.AF_UNIX])

@@ -250,7 +250,7 @@ class RowPlaces:
 
     def _of_document(self, data: bytes, inner: dict[str, str], gathered: Gathered, additions: Members) -> bytes:
         """Move members of the document to their places, and others into it."""
-        outward = {old for old, new in inner.items() if new and self.places.find(new) is not None}
+        outward = {old for old, new in inner.items() if self.places.find(new) is not None}
         if not outward and not additions:
             return data
         members = object_of(data)

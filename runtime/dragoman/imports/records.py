@@ -143,7 +143,7 @@ def read_values(source: ImportSource | _Again) -> Iterator[Record]:
                 continue
             number += 1
             yield Record(number, data, fault)
-    if whole and _is_open(whole):
+    if _is_open(whole):
         lines, size = [whole], len(whole)
     elif whole:
         yield Record(number + 1, whole)

@@ -145,7 +145,7 @@ class _Node:
         """Take keys without a column, except those in arrays, whose objects do not stand for rows."""
         array |= self.array
         if not array:
-            self.learned = sorted(key for way, key in learned if way == self.way and key not in self.parts)
+            self.learned = sorted(key for way, key in learned if way == self.way)
         for part in self.parts.values():
             if isinstance(part, _Node):
                 part.learn(learned, array=array)

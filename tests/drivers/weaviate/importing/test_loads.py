@@ -146,6 +146,7 @@ class Rules:
             ("single", {"vectorWeights": None, "additional": {}}, {}, None),
             ("single", {"colour": "red"}, {}, "no place for its member 'colour'"),
             ("single", {"colour": "red"}, {"colour": ""}, None),
+            ("single", {"properties": {"n": 1, "b": 2, "c": 3}}, {"b": "", "c": ""}, None),
             ("single", {"properties": {"n": 1, "colour": "red"}}, {}, "no property colour"),
         ],
     )
