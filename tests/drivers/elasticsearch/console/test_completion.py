@@ -226,7 +226,7 @@ SEARCH = "GET /a/_search\n"
 )  # fmt: skip
 def test_each_place_offers_its_own_words(text: str, offered: set[str], others: set[str]) -> None:
     """And none of another place, however alike it looks."""
-    place = text.ask(CompletionRequest(text=text, position=len(text)))
+    place = ask(CompletionRequest(text=text, position=len(text)))
     found = place.complete(["a1", "b2"], view({"properties": PROPERTIES}))
     words = {each.text.strip('"') for each in found.suggestions}
     assert offered <= words
@@ -243,7 +243,7 @@ def test_each_place_offers_its_own_words(text: str, offered: set[str], others: s
     ],
 )  # fmt: skip
 def test_what_has_to_be_known_for_a_place_is_asked_for_and_no_more(text: str, target: str, *, names: bool) -> None:
-    place = text.ask(CompletionRequest(text=text, position=len(text)))
+    place = ask(CompletionRequest(text=text, position=len(text)))
     assert (place.target, place.names) == (target, names)
 
 
@@ -252,7 +252,7 @@ def test_what_has_to_be_known_for_a_place_is_asked_for_and_no_more(text: str, ta
     [("GET /", True), ("GET /ord", True), ("GET a,b", True), ("GET /orders/_se", False), ("GET /orders?", False)],
 )
 def test_names_are_wanted_only_where_one_may_stand(text: str, *, wanted: bool) -> None:
-    assert text.ask(CompletionRequest(text=text, position=len(text))).names is wanted
+    assert ask(CompletionRequest(text=text, position=len(text))).names is wanted
 
 
 def test_more_than_a_person_can_choose_from_is_said() -> None:
