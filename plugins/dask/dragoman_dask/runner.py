@@ -160,12 +160,14 @@ async def _done(future: Any) -> tasks.TaskEnd:
             or the scheduler is gone (``cluster-lost``).
     """
     from distributed.client import FutureCancelledError
+    from distributed.comm import CommClosedError
 
     try:
         return msgspec.json.decode(await future, type=tasks.TaskEnd)
     except DragomanError:
         raise
-    except FutureCancelledError as error:  # this process cancels a part only when it no longer waits for it
+    # This process cancels a part only if nobody waits for it; a result may be on its way when the scheduler dies.
+    except (FutureCancelledError, CommClosedError) as error:
         raise ExportError("the connection to the Dask scheduler was lost", code="cluster-lost") from error
     except Exception as error:
         reason = f"a worker could not run a part: {failure(error)}"

@@ -13,6 +13,7 @@ import msgspec
 import pytest
 from anyio.to_thread import run_sync
 from distributed import Client
+from distributed.comm import CommClosedError
 
 from dragoman_api.errors import ConfigurationError, ConnectionFailedError, ExportError
 from dragoman_dask import clusters, on_cluster, reading, runner, workers
@@ -224,6 +225,13 @@ async def test_a_worker_that_cannot_run_a_part_at_all_is_told(here):
         with pytest.raises(ExportError, match="connection to the Dask scheduler was lost") as caught:
             await runner._done(future)
         assert caught.value.code == "cluster-lost"
+
+    async def closed():
+        raise CommClosedError("in <TCP (closed)>")
+
+    with pytest.raises(ExportError, match="connection to the Dask scheduler was lost") as caught:
+        await runner._done(closed())
+    assert caught.value.code == "cluster-lost"
 
 
 async def test_a_request_that_a_server_turned_away_slows_every_worker(memory, here):
