@@ -394,6 +394,14 @@ def test_rows_that_fit_are_not_read_one_by_one(monkeypatch):
     assert asked == []
     found.read(rows(*[good] * 50, '{"a":{"b":"x"}}', *[good] * 50))
     assert len(asked) == 1
+    key, number = column("id", K.TEXT, path=("_id",)), column("n", K.INTEGER)
+    for members in (["class", "since"], ["class", "since", "_id"]):
+        asked.clear()
+        found = reader(key, number, keys=values_module.RowKeys([key, number], server_members=members))
+        line = b'{"_id":"1","class":"A","since":5,"_source":{"n":1,"since":6}}\n'
+        assert values(found.read(line * 100), 1) == [1] * 100
+        assert asked == []
+        assert ["since" in note.reason for note in found.notes] == [True]  # the one in the document
 
 
 # what a server can make it cost --------------------------------------------------------------------------------------

@@ -42,6 +42,7 @@ class RowKeys:
 
     Attributes:
         shown: The keys that columns show, by the members that lead to them.
+        server_members: Members that the server adds to every row, which are not counted.
         left_out: The counts so far.
     """
 
@@ -52,7 +53,8 @@ class RowKeys:
             columns: All columns of the object.
             server_members: Members that the server adds to every row, so that no row loses a value without them.
         """
-        names: dict[tuple[str, ...], set[str]] = {(): {*server_members}}
+        self.server_members = frozenset(server_members)
+        names: dict[tuple[str, ...], set[str]] = {(): {*self.server_members}}
         for column in columns:
             for end in range(len(column.path)):
                 names.setdefault(column.path[:end], set()).add(column.path[end])

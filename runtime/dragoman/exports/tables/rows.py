@@ -137,6 +137,10 @@ class _Node:
         for at, name in enumerate(self.learned):
             spelled[f"u{at}"] = name
             fields.append((f"u{at}", Raw, None))
+        if self.keys is not None and not self.way:
+            for at, name in enumerate(sorted(self.keys.server_members - {*self.parts, *self.refused})):
+                spelled[f"s{at}"] = name
+                fields.append((f"s{at}", Raw, None))
         return msgspec.defstruct(
             "Row", fields, rename=spelled, kw_only=True, gc=False, forbid_unknown_fields=self.keys is not None
         )
