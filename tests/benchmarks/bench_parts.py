@@ -17,6 +17,7 @@ import os
 import sys
 import tempfile
 import time
+from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -38,7 +39,10 @@ from dragoman_dask.exports import parts_target
 from paged_server import PagedServer
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
     from multiprocessing.connection import Connection
+
+    from dragoman_dask.target import PartsTarget
 
 INDEX = "dragoman-bench-parts"
 PARTS, PAGES, ROWS, SECONDS = 32, 5, 1_000, 0.2
@@ -54,6 +58,17 @@ def serve(told: Connection) -> None:
             await anyio.sleep_forever()
 
     asyncio.run(forever())
+
+
+@asynccontextmanager
+async def claimed(folder: Path) -> AsyncIterator[PartsTarget]:
+    """Claim a folder for an export, as its coordinator does; workers look for that."""
+    target = parts_target(folder)
+    await asyncio.to_thread(lambda: target.open(resume=False))
+    try:
+        yield target
+    finally:
+        await asyncio.to_thread(target.leave)
 
 
 def family(process: psutil.Process) -> tuple[int, float]:
@@ -97,7 +112,7 @@ async def measure(home: Path, workers: int, folder: Path) -> tuple[float, float,
         split = await session.rows("docs").split(parts=PARTS)
         runner = on_cluster("local", workers=workers, home=home)
         async with anyio.create_task_group() as tasks:
-            async with runner(split, range(PARTS), parts_target(folder), lambda *_: None) as parts:
+            async with claimed(folder) as target, runner(split, range(PARTS), target, lambda *_: None) as parts:
                 before, began = await asyncio.to_thread(look), time.perf_counter()
                 tasks.start_soon(watch)
                 rows = sum([part.rows async for _, part in parts])
@@ -129,7 +144,10 @@ async def on_a_server(url: str) -> None:
                             target.mkdir()
                             split = await session.rows(INDEX).split(parts=16)
                             runner = on_cluster("local", workers=workers, home=home)
-                            async with runner(split, range(16), parts_target(target), lambda *_: None) as parts:
+                            async with (
+                                claimed(target) as place,
+                                runner(split, range(16), place, lambda *_: None) as parts,
+                            ):
                                 began = time.perf_counter()
                                 assert sum([part.rows async for _, part in parts]) == rows
                                 seconds = time.perf_counter() - began
