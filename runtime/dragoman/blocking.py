@@ -289,11 +289,15 @@ class BlockingRows(_Blocking[Rows]):
         return self._wrapped.selection
 
     def command(self) -> list[str]:
-        """Return the words of the command that shows these rows; see `Rows.command`."""
+        """Return the words of the command that shows these rows, not quoted; `shlex.join` makes a line of them.
+
+        Raises:
+            ConfigurationError: A filter row has no spelling there, such as one with None in its list.
+        """
         return self._wrapped.command()
 
     def script(self) -> str:
-        """Return a Python script that prints these rows; see `Rows.script`."""
+        """Return a Python script that prints these rows."""
         return self._wrapped.script()
 
     @property

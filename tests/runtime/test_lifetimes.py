@@ -157,7 +157,7 @@ async def test_a_task_that_is_cancelled_does_not_end_what_it_opened(open_memory)
 
 ARGUMENTS = {
     "column": "title", "text": "GET /books", "plan": Plan(planned=[]), "parts": 2, "number": 0, "seconds": 60,
-    "key": RowKey(object="books", id="1"), "object": "books", "filters": [],
+    "key": RowKey(object="books", id="1"), "object": "books", "filters": [], "function": lambda rows: rows.count(),
 }  # fmt: skip
 
 
@@ -176,7 +176,7 @@ async def call(method, tmp_path, **further):
 
 def calls_of(kind):
     """List the public methods that reach the driver."""
-    plain = {"can", "close", "masked", "add_sink", "rows", "select"}
+    plain = {"can", "close", "masked", "add_sink", "rows", "select", "command", "script", "check_origin", "emit"}
     return [
         name
         for name, value in inspect.getmembers(kind, inspect.isfunction)

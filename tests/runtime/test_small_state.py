@@ -298,7 +298,7 @@ def test_a_file_system_without_locks_is_told_and_nothing_is_written(tmp_path, mo
     def refuse(*_: object, **__: object) -> bool:
         raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr(files, "acquire", refuse)
+    monkeypatch.setattr(files, "take_lock", refuse)
     before = len([*Path("/proc/self/fd").iterdir()])
     with pytest.raises(ConfigurationError, match="its file system cannot lock files") as caught:
         change_file(tmp_path / "state", lambda _: b"new")
@@ -313,7 +313,7 @@ def test_a_folder_that_cannot_be_written_is_told(tmp_path, monkeypatch, number):
         raise OSError(number, os.strerror(number))
 
     (tmp_path / "state").write_bytes(b"old")
-    monkeypatch.setattr(files, "open_file" if number != errno.ENOSPC else "open_new", refuse)
+    monkeypatch.setattr(files, "open_lock_file" if number != errno.ENOSPC else "open_new", refuse)
     with pytest.raises(ConfigurationError, match=rf"state cannot be written: {os.strerror(number)}"):
         change_file(tmp_path / "state", lambda _: b"new")
     assert (tmp_path / "state").read_bytes() == b"old"

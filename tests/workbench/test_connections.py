@@ -119,7 +119,7 @@ def test_every_route_that_writes_goes_on_without_the_browser():
         "connections/types", "console/complete", "console/history", "console/parse", "count", "describe", "enter",
         "explain", "exports", "exports/cancel", "leave", "objects", "open", "page", "ping", "plugins/browse",
         "plugins/install", "plugins/repair", "plugins/show", "plugins/update", "plugins/updates", "plugins/verify",
-        "preferences", "preferences/set", "questions/answer", "state", "summarize", "token", "unlock",
+        "preferences", "preferences/set", "queries", "questions/answer", "state", "summarize", "token", "unlock",
     }  # fmt: skip
 
 

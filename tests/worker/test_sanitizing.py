@@ -69,7 +69,8 @@ def test_a_drivers_error_does_not_take_a_code_of_the_hosts(code):
     assert error.message == f"the driver raised {code}, which only the host may raise: no"
 
 
-HOST = ("runtime/dragoman", "runtime/dragoman_worker", "registry", "plugins/workbench/dragoman_workbench")
+HOST = ("runtime/dragoman", "runtime/dragoman_worker", "registry", "plugins/workbench/dragoman_workbench",
+        "plugins/dask/dragoman_dask")  # fmt: skip
 NO_ERRORS = {"Note", "ConnectionWarned", "Fault", "load", "_text"}
 """Calls with a code that is none of an error: notes, events, and the faults of a wheel."""
 PASSED_ON = {  # expressions for a code that another part of the host, or the driver's own error, has chosen

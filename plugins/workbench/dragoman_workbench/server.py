@@ -60,7 +60,8 @@ HEADERS = {
 
 WRITES = {
     "changes/apply", "connections/remove", "connections/save", "console/execute", "exports/resume", "exports/start",
-    "plugins/disable", "plugins/enable", "plugins/pin", "plugins/remove", "plugins/rollback",
+    "plugins/disable", "plugins/enable", "plugins/pin", "plugins/remove", "plugins/rollback", "queries/remove",
+    "queries/save",
 }  # fmt: skip
 """Routes that go on when the browser aborts the request: half of a change helps no person."""
 

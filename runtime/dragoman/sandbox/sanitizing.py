@@ -63,6 +63,7 @@ RESERVED = frozenset(kind.code for kind in tree(DragomanError) if kind not in CR
     "path-refused", "plan-gone", "process-forked", "production-locked", "quarantined", "ready", "refuse",
     "registry-not-written", "registry-stale", "registry-unreachable", "repair", "repair-needed", "resume-refused",
     "rollback", "root-mismatch", "root-unknown", "runtime-closed", "sandbox-insufficient", "script-failed",
+    "secret-in-query",
     "server-busy", "server-ends", "sign-in-not-agreed", "snapshot-lost", "state-damaged", "state-newer",
     "state-unreadable", "stopped", "surface-excluded", "system", "table-without-types", "target-occupied", "terminated",
     "tests-not-run", "timed-out", "token-unknown", "too-large", "too-many", "trust-cache", "unknown-type", "unreadable",
