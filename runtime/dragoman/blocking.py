@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import threading
 import weakref
@@ -143,10 +144,11 @@ class LoopThread:
 class _Blocking(Generic[A]):
     """Something of an open connection, with methods that wait for those of its asynchronous counterpart."""
 
-    __slots__ = ("_loop", "_wrapped")
+    __slots__ = ("_loop", "_wrapped", "owner")
 
     def __init__(self, loop: LoopThread, wrapped: A) -> None:
         self._loop, self._wrapped = loop, wrapped
+        self.owner: object = None  # where it comes from, so that the connection stays open as long as it is used
 
 
 def _waiting(
@@ -169,7 +171,9 @@ def _wrapping(
 
     @wraps(method)
     def wrapping(self: _Blocking[A], /, *args: P.args, **kwargs: P.kwargs) -> S:
-        return counterpart(self._loop, method(self._wrapped, *args, **kwargs))
+        part: Any = counterpart(self._loop, method(self._wrapped, *args, **kwargs))
+        part.owner = self
+        return part  # type: ignore[no-any-return]
 
     wrapping.__qualname__ = f"Blocking{method.__qualname__}"
     wrapping.__doc__ = (method.__doc__ or "").replace("async with aclosing(", "with closing(")
@@ -185,6 +189,7 @@ class _BlockingStream(Generic[T]):
     def __init__(self, loop: LoopThread, items: Any) -> None:
         self.notes: list[Note] = items.notes
         self._loop = loop
+        self.owner: object = None
         self._reading, self._parts = loop.begin(partial(_read, items, self.most))
         self._ready: Iterator[T] = iter(())
         self._end = weakref.finalize(self, _cancel, loop, self._reading)
@@ -200,7 +205,8 @@ class _BlockingStream(Generic[T]):
                 raise StopIteration
             try:
                 self._ready = iter(self._loop.wait(self._parts.receive))
-            except (anyio.EndOfStream, anyio.ClosedResourceError):
+            except (anyio.EndOfStream, anyio.ClosedResourceError) as error:
+                error.__traceback__ = None  # a future that it refers to keeps it, and this frame keeps the connection
                 self._end.detach()
                 self._reading.result()  # raises what ended the reading too early
                 raise StopIteration from None
@@ -381,12 +387,13 @@ class BlockingSession(_Blocking[Session]):
         except BaseException:
             loop.stop()
             raise
-        self._end = weakref.finalize(self, _end, loop, opened)
+        self._end = weakref.finalize(self, _end_collected, loop, opened)
         self.name, self.type = self._wrapped.name, self._wrapped.type
 
     def close(self) -> None:
         """Close the connection and end its thread; a second call does nothing."""
-        self._end()
+        if (ending := self._end.detach()) is not None:
+            _end(*ending[2])
 
     def __enter__(self) -> Self:
         return self
@@ -494,10 +501,19 @@ class BlockingSession(_Blocking[Session]):
     select = _wrapping(Session.select, BlockingRows)
 
 
+def _end_collected(loop: LoopThread, opened: AbstractContextManager[Session]) -> None:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        _end(loop, opened)
+    else:  # the garbage collector came there, where nothing may wait for the end
+        Thread(target=_end, args=(loop, opened), name="dragoman-end").start()
+
+
 def _end(loop: LoopThread, opened: AbstractContextManager[Session]) -> None:
     if loop.pid != os.getpid():  # a fork's copy; the connection is the parent's
         return
-    if loop.is_current:  # the garbage collector came there, where nothing can wait for the end
+    if loop.is_current:  # a guard closes its own connection; nothing there can wait for the end
         Thread(target=_end, args=(loop, opened), name="dragoman-end").start()
         return
     loop.ending = True

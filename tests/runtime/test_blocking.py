@@ -262,6 +262,18 @@ def test_a_connection_that_is_no_longer_used_closes(connect):
     assert settled(before)
 
 
+def test_a_connection_stays_open_while_rows_or_streams_of_it_are_used(connect):
+    before = threading.active_count()
+    total = connect().rows("books").page(limit=1).total
+    lengths = [len([*connect().rows("books")]), len([*connect().rows("books").stream()])]
+    rows = connect().rows("books")
+    lengths.append(len([*rows]))
+    del rows
+    assert total == 23
+    assert lengths == [5_000] * 3
+    assert settled(before)
+
+
 @pytest.mark.slow
 def test_a_connection_that_the_collector_finds_in_its_own_loop_closes_too(connect):
     async def collect():
