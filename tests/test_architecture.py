@@ -463,7 +463,7 @@ WRITES = {  # modules that write files besides `change`, and why two processes l
     "dragoman_registry/trust/tuf_repository.py": REGISTRY,
     "dragoman_worker/lockdown/selftest.py": "it expects to be refused",
     "dragoman_dask/folder_target.py": "its claim, taken with O_EXCL, says who writes",
-    "dragoman_workbench/entry_file.py": OWN,
+    "dragoman_workbench/serving.py": OWN,
 }
 
 

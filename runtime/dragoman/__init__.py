@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from .questions import Question
     from .runtime import Runtime, open  # noqa: A004 - dragoman.open("shop")
     from .secret_references import Reference
-    from .sessions.counts_and_streams import Count
     from .sessions.rows import Rows
+    from .sessions.selections import Count
     from .sessions.session import Session
-    from .sessions.time_spans import Span
+    from .sessions.times import Span
 
 _ROOMS = {
     "dragoman_api.changes": "Delete Drop Insert Outcome Plan Update",
@@ -35,7 +35,7 @@ _ROOMS = {
     "dragoman.blocking": "BlockingSession connect",
     "dragoman.changes": "undo_lines",
     "dragoman.connections.saved_connections": "SavedConnection",
-    "dragoman.sessions.counts_and_streams": "Count",
+    "dragoman.sessions.selections": "Count",
     "dragoman.sessions.rows": "Rows",
     "dragoman.exports": "FileFormat",
     "dragoman.imports": "load",
@@ -44,7 +44,7 @@ _ROOMS = {
     "dragoman.questions": "Question",
     "dragoman.runtime": "Runtime open",
     "dragoman.sessions.session": "Session",
-    "dragoman.sessions.time_spans": "Span",
+    "dragoman.sessions.times": "Span",
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names.split()}
 

@@ -41,8 +41,7 @@ if TYPE_CHECKING:
     from .exports.splits import Split
     from .imports.loads import LoadProgress
     from .imports.reports import LoadReport
-    from .sessions.counts_and_streams import Batches, RowStream
-    from .sessions.selections import RowSelection
+    from .sessions.selections import Batches, RowSelection, RowStream
 
 A = TypeVar("A")
 P = ParamSpec("P")

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dragoman_registry import files
 
-from .background import background
 from .blocking import BlockingRows
-from .exports.failures import reporting
 from .exports.splits import PartResult, Split
-from .exports.targets import is_url, unwritable
+from .exports.targets import is_url, reporting, unwritable
 from .folders import scratch_folder
+from .lifetimes import background
 
 __all__ = [
     "BlockingRows",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import anyio
@@ -11,7 +12,7 @@ import anyio
 from dragoman_api.errors import ConfigurationError, DriverCrashedError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import AsyncIterator, Callable
 
     from anyio.abc import TaskGroup
 
@@ -166,3 +167,14 @@ class Lifetime:
             await asyncio.wait([self._task])
         if not self._task.cancelled() and (error := self._task.exception()) is not None:
             raise error
+
+
+@asynccontextmanager
+async def background() -> AsyncIterator[TaskGroup]:
+    """Run tasks beside a block and cancel them at its end; raise the block's own error without a group."""
+    tasks = await anyio.create_task_group().__aenter__()
+    try:
+        yield tasks
+    finally:
+        tasks.cancel_scope.cancel()
+        await tasks.__aexit__(None, None, None)

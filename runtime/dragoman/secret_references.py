@@ -17,7 +17,7 @@ import msgspec
 from dragoman_api.errors import ConfigurationError
 from dragoman_api.forms import FieldKind, FieldValue
 
-from .file_ownership import expect_own
+from .folders import expect_own
 from .settings import change_toml, read_toml
 
 if TYPE_CHECKING:

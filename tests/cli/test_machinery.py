@@ -12,8 +12,8 @@ import click
 import pytest
 from jsonschema import Draft202012Validator
 
+from dragoman.__main__ import OPENING, start_early
 from dragoman.cli import app
-from dragoman.cli.early_start import OPENING, start_early
 from dragoman.cli.errors import exit_code, report
 from dragoman_api.errors import DragomanError, from_code
 from slow_cases import mostly_slow
@@ -403,7 +403,7 @@ def test_nothing_is_started_early_for_nothing(words):
 def test_what_was_started_early_ends_with_a_command_that_fails(shop, tmp_path):
     """A usage error is found after the process was started: nothing of it may stay."""
     code = (
-        "import sys, dragoman.cli.early_start as early; from dragoman import __main__ as m; started = []\n"
+        "import sys, dragoman.__main__ as early; from dragoman import __main__ as m; started = []\n"
         "def kept(words, start=early.start_early): started.append(start(words)); return started[0]\n"
         "def discard(self, old=__import__('dragoman.sandbox.bare_process', fromlist=['']).Child.discard):\n"
         "    print('discarded', self.alive, file=sys.stderr); old(self)\n"
@@ -420,7 +420,7 @@ def test_what_was_started_early_ends_with_a_command_that_fails(shop, tmp_path):
 def test_what_comes_before_the_early_start_is_little(home):
     """Whatever the host imports before it starts the driver's process delays that process."""
     code = (
-        "import os, sys; from dragoman.cli.early_start import start_early; "
+        "import os, sys; from dragoman.__main__ import start_early; "
         "seen = set(); start = os.posix_spawn;"
         "os.posix_spawn = lambda *a, **b: (seen or seen.update(sys.modules), start(*a, **b))[1];"
         "start_early(['page', 'shop', 'books']).__exit__(None, None, None); print(*seen)"

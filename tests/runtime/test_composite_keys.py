@@ -10,7 +10,7 @@ import pytest
 
 from dragoman import Delete, Filter, Insert
 from dragoman.row_ids import spell_id
-from dragoman.sessions.time_spans import Span
+from dragoman.sessions.times import Span
 from dragoman_api.changes import OutcomeStatus
 from fakes.time_series import TimeSeries
 

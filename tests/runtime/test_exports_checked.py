@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from dragoman.exports import add_notes
-from dragoman.exports.driver_notes import NOTES
-from dragoman.exports.part_checks import _fault, counted
+from dragoman.exports.results import NOTES
+from dragoman.sessions.driver_calls import _fault, counted
 from dragoman_api.columns import Note
 from dragoman_api.errors import DriverFaultError
 from dragoman_api.exports import ExportForm, ExportPart, ExportRequest

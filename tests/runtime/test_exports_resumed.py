@@ -142,11 +142,11 @@ async def test_what_the_driver_noted_on_rows_is_kept_across_runs_and_bounded(tmp
     result = await line(tmp_path / "b.ndjson", resume=True)
     assert [note.reason for note in result.notes] == ["1.0", "2.0", "2.1", "3.0", "3.1", "3.2", "1.0", "2.0", "2.1"]
     assert json.loads((tmp_path / "b.ndjson.manifest.json").read_bytes())["notes"] == to_builtins(result.notes)
-    monkeypatch.setattr("dragoman.exports.driver_notes.NOTES", 4)
+    monkeypatch.setattr("dragoman.exports.results.NOTES", 4)
     result = await line(tmp_path / "c.ndjson")
     assert [note.reason for note in result.notes[:-1]] == ["1.0", "2.0", "2.1", "3.0"]
     assert (result.notes[-1].code, len(result.notes)) == ("notes-cut", 5)
-    monkeypatch.setattr("dragoman.exports.driver_notes.NOTES", 6)
+    monkeypatch.setattr("dragoman.exports.results.NOTES", 6)
     result = await line(tmp_path / "d.ndjson")
     assert [note.code for note in result.notes] == ["documents-rewritten"] * 6 + ["notes-cut"]
 
@@ -552,7 +552,7 @@ class Broken(MemoryDriver):
 @pytest.mark.parametrize("name", ["b.csv", "b.arrow"])
 async def test_a_part_that_breaks_in_its_last_block_is_read_again_whole(tmp_path, monkeypatch, name):
     """Its first rows are in the file when the export fails."""
-    monkeypatch.setattr("dragoman.exports.blocks.CELLS", 1)
+    monkeypatch.setattr("dragoman.exports.values.CELLS", 1)
     await Line()(tmp_path / f"whole.{name}")
     with pytest.raises(ExportError, match="cannot be read"):
         await Line(Broken(part_rows=5))(tmp_path / name)

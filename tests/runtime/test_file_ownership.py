@@ -12,7 +12,7 @@ import pytest
 import dragoman
 from dragoman.cli.command_files import load_file
 from dragoman.connections.saved_connections import Connections, SavedConnection
-from dragoman.file_ownership import find_exposure
+from dragoman.folders import find_exposure
 from dragoman.secret_references import Reference
 from dragoman.settings import RegistryEntry, change_registries, find_paths, read_settings
 from dragoman_api.errors import ConfigurationError

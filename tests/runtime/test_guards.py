@@ -11,8 +11,7 @@ import pytest
 
 from dragoman.automations import shipped
 from dragoman.automations.audit import WHOLE, Audit
-from dragoman.automations.cut_cell_edits import CutCells
-from dragoman.automations.read_only import ReadOnly
+from dragoman.automations.guards import CutCells, ReadOnly
 from dragoman.hook_manager import Hooks
 from dragoman.questions import Question
 from dragoman.row_ids import cell_command

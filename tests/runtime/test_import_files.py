@@ -18,13 +18,12 @@ from pyarrow import parquet
 
 from dragoman.imports import records, sources
 from dragoman.imports.checkpoints import LoadCheckpoint, Places, checkpoint_path, merged, ranges, read_checkpoint
-from dragoman.imports.formats import choose
 from dragoman.imports.ledgers import Ledger
 from dragoman.imports.parquet import ParquetRows
 from dragoman.imports.records import Record, read_array, read_pairs, read_values
 from dragoman.imports.reports import AppendedFile, Rejection, rejected_lines
 from dragoman.imports.separated import SeparatedRows
-from dragoman.imports.sources import ImportSource
+from dragoman.imports.sources import ImportSource, choose
 from dragoman.spellings import Quoted
 from dragoman_api.cells import Json
 from dragoman_api.errors import ConfigurationError

@@ -82,7 +82,7 @@ async def test_batches_come_while_the_rows_arrive(session):
 
 async def test_a_batch_has_no_more_cells_than_fit_the_memory_whatever_a_part_holds(session, monkeypatch):
     whole = await session.rows("books").table()
-    monkeypatch.setattr("dragoman.exports.blocks.CELLS", 2 * (whole.num_columns - 1) + 1)
+    monkeypatch.setattr("dragoman.exports.values.CELLS", 2 * (whole.num_columns - 1) + 1)
     async with aclosing(session.rows("books").batches()) as batches:
         found = [batch async for batch in batches]
     assert {batch.num_rows for batch in found} == {1, 2}

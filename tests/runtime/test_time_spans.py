@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 import wheelhouse
 from dragoman import Span
-from dragoman.sessions.instants import parse_instant
-from dragoman.sessions.time_spans import resolve, whole_now
+from dragoman.sessions.times import parse_instant, resolve, whole_now
 from dragoman_api.columns import TimeColumn
 from dragoman_api.errors import ConfigurationError, ExportError, QueryError, UnsupportedOperationError
 from dragoman_api.filters import TimeRange

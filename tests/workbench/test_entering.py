@@ -22,8 +22,7 @@ from dragoman_workbench.access import (
     TOKEN_SECONDS,
     Access,
 )
-from dragoman_workbench.entry_file import EntryFile
-from dragoman_workbench.serving import serving
+from dragoman_workbench.serving import EntryFile, serving
 
 
 class Clock:

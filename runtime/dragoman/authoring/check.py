@@ -15,9 +15,9 @@ import anyio.to_thread
 import msgspec
 from anyio.abc import SocketAttribute
 
-from dragoman.background import background
 from dragoman.connections.profiles import make_profile
 from dragoman.connections.saved_connections import SavedConnection
+from dragoman.lifetimes import background
 from dragoman.sandbox.driver_process import Launch, Worker, smoke_test
 from dragoman.sandbox.host_imports import find_host_imports
 from dragoman.sandbox.launch import configure, granted

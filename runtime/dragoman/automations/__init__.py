@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from .call_limits import Meter
-from .configured import named, shipped
+from .guards import named, shipped
 
 __all__ = ["Meter", "named", "shipped"]

@@ -124,7 +124,7 @@ def run(early: Spare | None = None) -> int:
 def _narrowed(umask: int) -> int:
     """Return the umask without rights of others to write: the host distrusts files that they can write."""
     if not umask & 0o020:
-        from dragoman.file_ownership import in_private_group
+        from dragoman.folders import in_private_group
 
         umask |= 0 if in_private_group() else 0o020
     return umask | 0o002

@@ -157,7 +157,7 @@ def load_file(path: str) -> ModuleType:
     from importlib.machinery import SourceFileLoader
     from importlib.util import module_from_spec, spec_from_file_location
 
-    from dragoman.file_ownership import expect_own, shared
+    from dragoman.folders import expect_own, shared
     from dragoman_api.errors import ConfigurationError
 
     file = Path(path)

@@ -51,7 +51,7 @@ async def page(
     from msgspec.structs import replace
 
     from dragoman.filter_notes import APPROXIMATE
-    from dragoman.sessions.time_spans import Span
+    from dragoman.sessions.times import Span
 
     from .curl import write_curl
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from dragoman.file_ownership import Exposure, expect_own, find_exposure
+from dragoman.folders import Exposure, expect_own, find_exposure
 from dragoman.near_names import did_you_mean, near_names
 from dragoman.sandbox.reach import route
 from dragoman.sandbox.reach.address_history import AddressHistory

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .checkpoints import unfinished
-    from .driver_notes import add_notes
     from .export import Export, ExportSource
     from .formats import COMPRESSIONS, FORMATS, FileFormat, choose, choose_columns, need
-    from .results import ExportResult
+    from .results import ExportResult, add_notes
     from .targets import files_beside, is_url
     from .values import read_row
 
@@ -21,7 +20,7 @@ _HOME = {
     "ExportResult": "results",
     "ExportSource": "export",
     "FileFormat": "formats",
-    "add_notes": "driver_notes",
+    "add_notes": "results",
     "choose": "formats",
     "choose_columns": "formats",
     "files_beside": "targets",

@@ -20,17 +20,13 @@ from dragoman_api.errors import DragomanError, ExportError
 from dragoman_api.exports import ExportPart
 from dragoman_api.kit.left_out import LeftOut
 
-from .blocks import blocks
 from .checkpoints import Checkpoint, checkpoint_due
-from .csv_lines import Csv
-from .driver_notes import add_notes
-from .failures import reporting
+from .csv_lines import Csv, JsonArray
 from .formats import SEPARATED, Compressor
-from .json_array import JsonArray
-from .results import ExportResult
+from .results import ExportResult, add_notes
 from .spreadsheet_formulas import formula_notes
-from .targets import FileTarget, StreamTarget
-from .values import UNREADABLE, RowKeys, unreadable
+from .targets import FileTarget, StreamTarget, reporting
+from .values import UNREADABLE, RowKeys, blocks, unreadable
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import msgspec
 
 from dragoman_api.columns import Note
 from dragoman_api.filters import Explanation
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+NOTES = 50
+"""Maximum number of a driver's notes per export; a final note says if there are more."""
 
 
 class ExportResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,3 +62,19 @@ class ExportResult(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
     resumed: int = 0
     notes: list[Note] = []
+
+
+def add_notes(kept: list[Note], notes: Sequence[Note], *, rows: int, known: int = 0) -> None:
+    """Add the notes on a part to those of the export, up to `NOTES` of the driver's.
+
+    Args:
+        kept: The notes so far, which this function extends.
+        notes: The notes on the part.
+        rows: The number of rows up to the end of the part.
+        known: The number of notes in `kept` that are not the driver's, and so do not count.
+    """
+    room = NOTES - (len(kept) - known)
+    kept += notes[: max(room, 0)]
+    if room >= 0 and len(notes) > room:
+        reason = f"the driver told more about rows after the first {rows:,}; these notes are left out"
+        kept.append(Note(code="notes-cut", reason=reason))

@@ -13,8 +13,8 @@ from dragoman_api.exports import ExportRequest
 from dragoman_api.filters import Explanation
 from dragoman_api.kit.left_out import LeftOut
 
-from .driver_notes import add_notes
 from .formats import COMPRESSED, ENDINGS, FileFormat
+from .results import add_notes
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence

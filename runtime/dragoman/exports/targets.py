@@ -14,15 +14,19 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import msgspec
 
-from dragoman_api.errors import ExportError
+from dragoman_api.errors import DragomanError, ExportError
+from dragoman_api.events import ExportFailed
+from dragoman_api.wording import failure
 from dragoman_registry import files
 from dragoman_registry.files import OPEN, PRIVATE
 
 from .checkpoints import checkpoint_path, read_checkpoint
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
+
+    from dragoman_api.events import Event
 
     from .checkpoints import Checkpoint
     from .results import ExportResult
@@ -328,3 +332,16 @@ def _set_mode(handle: int, mode: int) -> None:
     if stat.S_IMODE(os.fstat(handle).st_mode) != mode:
         with suppress(OSError):
             os.fchmod(handle, mode)
+
+
+@contextmanager
+def reporting(emit: Callable[[Event], None], *, connection: str, object: str, target: str) -> Iterator[None]:  # noqa: A002
+    """Emit `ExportFailed` for any error of the block, a cancellation too."""
+    try:
+        yield
+    except BaseException as error:
+        code, reason = "stopped", failure(error)
+        if isinstance(error, DragomanError):
+            code, reason = error.code, error.message
+        emit(ExportFailed(connection=connection, object=object, target=target, code=code, reason=reason))
+        raise

@@ -12,7 +12,7 @@ from dragoman_api.errors import ExportError
 from dragoman_api.kit.left_out import KEYS, VALUES, LeftOut, ShownKeys, joined
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from dragoman_api import Column
 
@@ -29,6 +29,8 @@ Opened = dict[tuple[int, str | int], _Inner]
 
 UNREADABLE = (ValueError, RecursionError, ArithmeticError)
 """The errors that reading a row may raise; its text comes from a driver."""
+CELLS = 1 << 22
+"""Maximum number of cells of a block: an empty row of three bytes has as many cells as the object has columns."""
 
 
 def unreadable(what: str, error: BaseException) -> ExportError:
@@ -293,3 +295,30 @@ def _open(holder: Any, key: str | int, opened: Opened) -> _Inner:
     inner = _members(value) if value[:1] == b"{" else _items(value) if value[:1] == b"[" else None
     opened[cache_key] = inner
     return inner
+
+
+def blocks(data: bytes, *, rows: int, columns: int) -> Iterator[bytes]:
+    r"""Yield the lines of a part in blocks; if one block is enough, without a copy.
+
+    Args:
+        data: Whole lines, one for each row.
+        rows: The number of lines.
+        columns: The number of columns that each row becomes; 0 if it stays as it is.
+
+    >>> list(blocks(b"{}\n" * 3, rows=3, columns=CELLS // 2))
+    [b'{}\n{}\n', b'{}\n']
+    """
+    block_rows = max(1, CELLS // max(columns, 1))
+    if rows <= block_rows:
+        yield data
+        return
+    start = 0
+    while start < len(data):
+        end = start
+        for _ in range(block_rows):
+            end = data.find(b"\n", end) + 1
+            if end in (0, len(data)):
+                end = len(data)
+                break
+        yield data[start:end]
+        start = end

@@ -2,9 +2,9 @@
 
 from .checkpoints import unfinished
 from .copies import copy, make_pipe
-from .formats import FORMATS
 from .loads import Load, LoadOptions, files_beside, load
 from .reports import LoadReport
+from .sources import FORMATS
 
 __all__ = [
     "FORMATS",

@@ -22,14 +22,13 @@ from dragoman_api.kit.left_out import columns_left_out
 from .batches import BatchReader
 from .checkpoints import checkpoint_path
 from .creations import SAMPLES, described, make_object, plan_object, sampled
-from .formats import choose, read_manifest
 from .inserts import DocumentInserts, FieldForm, FieldInserts, RowInserts, Wishes
 from .ledgers import Ledger, rejected_path
 from .parquet import ParquetRows
 from .records import read_array, read_pairs, read_values
 from .reports import LoadReport
 from .separated import SeparatedRows
-from .sources import ImportSource, digest_of
+from .sources import ImportSource, choose, digest_of, read_manifest
 from .writers import ON_CONFLICT, Writer
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 from msgspec import Raw
 
-from dragoman.background import background
+from dragoman.lifetimes import background
 from dragoman_api.errors import DeadlineExceededError, DriverCrashedError, DriverFaultError, QueryError, SandboxError
 from dragoman_api.hookspecs import DriverSpec, hookimpl
 from dragoman_api.masking import Mask

@@ -11,26 +11,17 @@ import msgspec
 from dragoman.filter_notes import filter_notes
 from dragoman_api import events
 from dragoman_api.columns import ColumnKind, Note, TimeColumn
-from dragoman_api.errors import (
-    DriverFaultError,
-    FilterNotSupportedError,
-    ObjectChangedError,
-    UnsupportedOperationError,
-)
-from dragoman_api.filters import CompiledFilter, FilterRequest, RawQuery, TimeRange
+from dragoman_api.errors import DriverFaultError, FilterNotSupportedError, ObjectChangedError, UnsupportedOperationError
+from dragoman_api.filters import CompiledFilter, Filter, FilterRequest, RawQuery, TimeRange
 from dragoman_api.hookspecs import DriverSpec
 
-from .instants import show_instant
-from .match_any import check_any, excluded
-from .relative_times import resolve_rows
-from .time_spans import resolve
+from .times import resolve, resolve_rows, show_instant
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from dragoman_api.columns import Description
     from dragoman_api.events import Event
-    from dragoman_api.filters import Filter
 
     from .driver_calls import Calls
     from .live_driver import LiveDriver
@@ -39,6 +30,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _CHANGES = 3  # times that a call is made again because its object changed
+ANY = "any"
+"""The key of `Column.reasons`, and the value of `FilterRequest.match`."""
 
 
 class Prepared(msgspec.Struct, frozen=True):
@@ -220,3 +213,30 @@ async def until_unchanged(call: Callable[[], Awaitable[T]]) -> tuple[T, list[Not
             if len(notes) == _CHANGES:
                 raise
             notes.append(Note(code=error.code, reason=error.message))
+
+
+def excluded(description: Description) -> dict[str, str]:
+    """Return the reason of each column that a filter cannot match with ``any``."""
+    return {column.name: column.reasons[ANY] for column in description.columns if ANY in column.reasons}
+
+
+def check_any(request: FilterRequest, reasons: Mapping[str, str]) -> None:
+    """Refuse a filter of several rows that matches ``any`` of them and names an excluded column.
+
+    Args:
+        request: The filter.
+        reasons: The reason of each excluded column, by name; from `excluded`.
+
+    Raises:
+        FilterNotSupportedError: The filter names an excluded column; the details hold row, column, operator and reason.
+    """
+    if request.match != ANY or len(request.rows) < 2:
+        return
+    for number, row in enumerate(request.rows):
+        if isinstance(row, Filter) and (reason := reasons.get(row.column)):
+            raise FilterNotSupportedError(
+                f"filter row {number + 1}: {row.column} does not combine with other rows by any: {reason}; "
+                "nothing was sent",
+                hint="match all rows, or filter by this column alone",
+                details={"row": number, "column": row.column, "operator": str(row.op), "reason": reason},
+            )

@@ -16,12 +16,10 @@ from dragoman_api.grid import MAX_ROWS, CellRequest, CountRequest, PageRequest, 
 from dragoman_api.hookspecs import DriverSpec
 from dragoman_api.summaries import SummaryRequest
 
-from .arguments import check_key
-from .counts_and_streams import Batches, Count, RowStream
+from .driver_calls import check_summary, within
 from .prepared_reads import Preparation, until_unchanged
-from .result_checks import check_summary, within
 from .selection_codec import SelectionTexts, call_arguments, script
-from .selections import RowSelection
+from .selections import Batches, Count, RowSelection, RowStream, check_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

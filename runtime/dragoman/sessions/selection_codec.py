@@ -21,10 +21,8 @@ from dragoman_api.filters import Filter, RawQuery
 from dragoman_api.grid import Sort
 from dragoman_api.wording import as_typed
 
-from .instants import show_instant
-from .relative_times import is_relative
 from .selections import RowSelection
-from .time_spans import Span, whole_now
+from .times import Span, is_relative, show_instant, whole_now
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,18 +1,32 @@
-"""The choice of rows that a read is about, as a plain value that is checked when it is built."""
+"""Which rows, as a plain value; and what reading them gives: a count, a stream of rows or batches."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar
 
 import msgspec
 
+from dragoman_api.changes import Delete, Drop, Insert, Update
 from dragoman_api.errors import ConfigurationError
 from dragoman_api.filters import Filter, RawQuery
-from dragoman_api.grid import MAX_ROWS, Sort
+from dragoman_api.grid import MAX_ROWS, RowKey, Sort
 from dragoman_api.wording import quoted
 
-from .time_spans import DEFAULT, Span, whole
+from .times import DEFAULT, Span, whole
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Iterable
+
+    from dragoman_api.columns import Note
+    from dragoman_api.filters import TimeRange
+
+_FILTER = 'Filter("total", ">=", 100), in a list'
+_SORT = 'Sort("total", descending=True), in a list'
+_KEY = "row.key of a row of a page"
+_CHANGE = 'Update(row.key, {"total": 12.5}), Insert(…), Delete(…) or Drop(…)'
+T = TypeVar("T")
 
 
 class RowSelection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -72,3 +86,95 @@ class RowSelection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     def listed_columns(self) -> list[str] | None:
         """The names of the columns as a list, as a request takes them; None for all."""
         return None if self.columns is None else list(self.columns)
+
+
+def check_filters(filters: Sequence[Any]) -> None:
+    """Raise ConfigurationError unless the argument is a sequence of filter rows."""
+    _check(filters, (Filter, RawQuery), expected="a filter row", hint=_FILTER)
+
+
+def check_sort(sort: Sequence[Any]) -> None:
+    """Raise ConfigurationError unless the argument is a sequence of sort keys."""
+    _check(sort, (Sort,), expected="a sort", hint=_SORT)
+
+
+def check_names(names: Any, *, name: str) -> None:
+    """Raise ConfigurationError unless the argument is a sequence of strings; `name` is its name in the message."""
+    if isinstance(names, str) or not isinstance(names, Sequence) or not all(isinstance(text, str) for text in names):
+        raise ConfigurationError(f"{name} is {quoted(names)}, which is not a list of texts", hint=f'{name}=["…"]')
+
+
+def check_key(key: Any) -> None:
+    """Raise ConfigurationError unless the argument is the key of a row; the id of the row alone is not."""
+    _check((key,), (RowKey,), expected="the key of a row", hint=_KEY)
+
+
+def check_changes(changes: Sequence[Any]) -> None:
+    """Raise ConfigurationError unless the arguments are changes, with keys where these are needed."""
+    _check(changes, (Insert, Update, Delete, Drop), expected="a change", hint=_CHANGE)
+    for change in changes:
+        if isinstance(change, Update | Delete):
+            check_key(change.key)
+
+
+def _check(arguments: Sequence[Any], kinds: tuple[type, ...], *, expected: str, hint: str) -> None:
+    if not isinstance(arguments, Sequence):  # one alone; or an iterator, which a check would use up
+        raise ConfigurationError(f"{quoted(arguments)} is not a list", hint=hint)
+    for argument in [arguments] if isinstance(arguments, str | bytes) else arguments:
+        if not isinstance(argument, kinds):
+            raise ConfigurationError(f"{quoted(argument)} is not {expected}", hint=hint)
+
+
+class Count(int):
+    """A number of rows.
+
+    Attributes:
+        notes: Remarks on the count: where the filter is approximate, a default time window, columns that changed during
+            the count.
+        time: The span of time that the counted rows lie in; None for all rows.
+    """
+
+    notes: list[Note]
+    time: TimeRange | None
+
+    def __new__(cls, number: int, notes: Iterable[Note] = (), *, time: TimeRange | None = None) -> Self:
+        """Build a count from its number, notes and span of time."""
+        count = super().__new__(cls, number)
+        count.notes, count.time = list(notes), time
+        return count
+
+
+class _Stream(Generic[T]):
+    """An async iterator that reads as it is consumed, and holds notes."""
+
+    def __init__(self, read: Callable[[list[Note]], AsyncGenerator[T, None]]) -> None:
+        """Prepare; `read` yields the items and adds notes to the list that it gets."""
+        self.notes: list[Note] = []
+        self._items = read(self.notes)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> T:
+        return await anext(self._items)
+
+    async def aclose(self) -> None:
+        """Release the server's resources."""
+        await self._items.aclose()
+
+
+class RowStream(_Stream[dict[str, Any]]):
+    """The rows of an object, an async iterator that reads them while they arrive.
+
+    Attributes:
+        notes: Remarks on the rows: some are there with the first row, all of them after the last one.
+    """
+
+
+class Batches(_Stream[Any]):
+    """The rows of an object as Arrow record batches, an async iterator that reads them while they arrive.
+
+    Attributes:
+        notes: Remarks on the rows: some are there with the first batch, all of them after the last one. The notes
+            ``values-misfit``, which count the values that do not fit their column's type, come after the last batch.
+    """

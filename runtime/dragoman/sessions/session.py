@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
+from dragoman.row_ids import spell_id
 from dragoman.settings import Limit
 from dragoman_api import events
-from dragoman_api.changes import Drop, Insert, OutcomeStatus, PlanRequest, object_of
+from dragoman_api.changes import Delete, Drop, Insert, Outcome, OutcomeStatus, PlanRequest, object_of
 from dragoman_api.columns import ObjectsRequest
 from dragoman_api.connections import Health
 from dragoman_api.console import CompletionRequest, ConsoleText
@@ -19,21 +20,18 @@ from dragoman_api.hookspecs import DriverSpec
 from dragoman_api.masking import Mask
 from dragoman_worker.oversized_results import MAX_ANSWERS
 
-from .arguments import check_changes, check_filters, check_names, check_sort
-from .change_events import event_of, total_of, untold
-from .driver_calls import Calls
+from .driver_calls import Calls, check_position, inside
 from .object_lists import matching, whole_level
 from .prepared_reads import Preparation
-from .result_checks import check_position, inside
 from .rows import Rows
-from .selections import RowSelection
-from .time_spans import DEFAULT, whole_now
+from .selections import RowSelection, check_changes, check_filters, check_names, check_sort
+from .times import DEFAULT, whole_now
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from dragoman.connections.curl_commands import CurlCommands
-    from dragoman_api.changes import Change, HttpRequest, NewObject, Outcome, Plan
+    from dragoman_api.changes import Change, HttpRequest, NewObject, Plan
     from dragoman_api.columns import Description, ObjectList
     from dragoman_api.connections import Server
     from dragoman_api.console import Answer, Completion, ConsoleRequest
@@ -42,7 +40,7 @@ if TYPE_CHECKING:
     from dragoman_api.grid import Sort
 
     from .live_driver import LiveDriver
-    from .time_spans import Span
+    from .times import Span
 
 
 class Session:
@@ -340,3 +338,32 @@ class Session:
             fields: dict[str, Any] = {"connection": self.name, "reason": health.reason, "code": health.code}
             self._emit(events.ConnectionHealthChanged(state=state, **fields))
         return health
+
+
+def event_of(outcome: Outcome, change: Change | None, *, connection: str) -> Event:
+    """Return the event that reports the outcome of a change."""
+    name = object_of(change) if change else ""
+    fields: dict[str, Any] = {"connection": connection, "object": name}
+    row = spell_id(outcome.id) if outcome.id else ""
+    if outcome.status is not OutcomeStatus.APPLIED:
+        return events.RowSkipped(**fields, id=row, status=outcome.status, reason=outcome.reason)
+    match change:
+        case Drop():
+            return events.ObjectDropped(**fields)
+        case Insert():
+            return events.RowInserted(**fields, id=row)
+        case Delete():
+            return events.RowDeleted(**fields, id=row)
+    return events.RowUpdated(**fields, id=row)
+
+
+def total_of(outcomes: Sequence[Outcome], *, object: str, connection: str) -> Event:  # noqa: A002 - the event's field
+    """Return the event that reports how many changes of one call were applied."""
+    applied = sum(outcome.status is OutcomeStatus.APPLIED for outcome in outcomes)
+    return events.RowsWritten(connection=connection, object=object, rows=applied)
+
+
+def untold(change: int) -> Outcome:
+    """Return the outcome of a change that the driver did not report."""
+    reason = "the driver reported no outcome for it"
+    return Outcome(change=change, status=OutcomeStatus.UNKNOWN, reason=reason)

@@ -12,9 +12,8 @@ from anyio.to_thread import run_sync
 from msgspec.structs import replace
 
 from dragoman.exports import FileFormat, add_notes, choose_columns, need, read_row
-from dragoman.exports.blocks import blocks
 from dragoman.exports.formats import column_notes
-from dragoman.exports.values import RowKeys
+from dragoman.exports.values import RowKeys, blocks
 from dragoman_api.columns import Column, Note
 from dragoman_api.errors import ConfigurationError, DragomanError
 from dragoman_api.exports import ExportForm, ExportRequest
@@ -35,11 +34,9 @@ if TYPE_CHECKING:
     from dragoman.exports.tables import TableReader
     from dragoman_api.columns import Description
 
-    from .counts_and_streams import Batches
     from .driver_calls import Calls
     from .prepared_reads import Preparation
-    from .selections import RowSelection
-
+    from .selections import Batches, RowSelection
 
 Lists = Sequence[str] | Mapping[str, str] | None
 """The names of the columns that are lists, or a mapping from them to what a list of one stands for; None to look."""

@@ -1,8 +1,4 @@
-"""Times as people write them in a filter row: ``today``, ``last 24h``, ``this month``.
-
-The host turns each into an instant, or into the period from one instant up to another, before a driver compiles the
-filter. All times of one call count from the same instant, and their days begin in the same time zone.
-"""
+"""Times of a selection: instants, the words for relative ones, and spans with their column."""
 
 from __future__ import annotations
 
@@ -10,16 +6,17 @@ import re
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from dragoman_api.columns import LISTS, Note
-from dragoman_api.errors import ConfigurationError
-from dragoman_api.filters import Filter
+import msgspec
 
-from .instants import parse_instant, show_instant, to_the_millisecond
+from dragoman_api.columns import LISTS, Note
+from dragoman_api.errors import ConfigurationError, UnsupportedOperationError
+from dragoman_api.filters import Filter, TimeRange
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
     from datetime import tzinfo
 
+    from dragoman_api.columns import TimeColumn
     from dragoman_api.filters import RawQuery
 
 FORMS = "now-1h, today, yesterday, tomorrow, this week, last month, next year, last 24h, next 7 days"
@@ -38,6 +35,99 @@ _LENGTHS = {**_SECONDS, "day": 86_400, "week": 604_800}
 _MONTHS = {"month": 1, "quarter": 3, "year": 12}
 _NOW = re.compile(r"now(?:([+-])([0-9]{1,9})([smhdw]))?")
 _PERIOD = re.compile(rf"(last|this|next) (?:([0-9]{{1,5}}) ?)?({'|'.join(sorted(_UNIT, key=len, reverse=True))})")
+_SECONDS_OF_LETTERS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+_RELATIVE = re.compile(r"(?:now)?-([0-9]{1,9})([smhdw])|now")
+_ISO = re.compile(
+    r"([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[T ]([0-9]{2}:[0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,9}))?)?"
+    r"(Z|[+-][0-9]{2}:[0-9]{2})?)?"
+)
+
+
+class Span(msgspec.Struct, frozen=True, kw_only=True):
+    """A span of time, as a caller gives it.
+
+    Attributes:
+        since: The first instant, ISO 8601 or relative to now (``-1h``, ``now-7d``); None for no lower bound.
+        until: The instant after the last one, in the same form.
+        all_time: Take all rows, even if the object has a default time window.
+    """
+
+    since: str | None = None
+    until: str | None = None
+    all_time: bool = False
+
+    @classmethod
+    def of(cls, time: TimeRange | None) -> Span:
+        """Return the span of a range with absolute instants, such as `Page.time`; all time if there is none."""
+        return cls(all_time=True) if time is None else cls(since=time.since, until=time.until)
+
+
+DEFAULT = Span()
+"""The default of the object's description: a time window before now, or all rows."""
+
+
+def resolve(
+    span: Span,
+    about: TimeColumn | None,
+    *,
+    object: str,  # noqa: A002
+    now: datetime | None = None,
+) -> tuple[TimeRange | None, list[Note]]:
+    """Return the range of time of a request, and a note if it is the object's default time window.
+
+    Args:
+        span: The span that the caller gave.
+        about: The object's time column; None if it has none, or the driver takes no ranges.
+        object: The object's name, for errors.
+        now: The instant that relative times count from; None for the current one.
+
+    Raises:
+        ConfigurationError: The span contradicts itself, or a bound is not an instant.
+        UnsupportedOperationError: The span has a bound, and there is no time column.
+    """
+    now = whole(now or datetime.now(UTC))
+    since, until = (None if text is None else parse_instant(text, now=now) for text in (span.since, span.until))
+    if since is None and until is None:
+        return (None, []) if span.all_time or about is None else _default(about, now)
+    if span.all_time:
+        raise ConfigurationError("a span of all time has neither since nor until")
+    if about is None:
+        reason = f"the rows of {object!r} cannot be chosen by time: the driver names no time column"
+        raise UnsupportedOperationError(reason, hint="use a filter on a column")
+    if since is not None and until is not None and _order(since) >= _order(until):
+        raise ConfigurationError(f"since {since} is not before until {until}")
+    return TimeRange(column=about.column, since=since, until=until), []
+
+
+def _default(time_column: TimeColumn, now: datetime) -> tuple[TimeRange | None, list[Note]]:
+    if time_column.window is None:
+        return None, []
+    since = show_instant(now - timedelta(seconds=time_column.window))
+    reason = f"only rows since {since} are read, the default for this object; ask for another time, or for all of it"
+    return TimeRange(column=time_column.column, since=since), [
+        Note(code="time-window", column=time_column.column, reason=reason)
+    ]
+
+
+def whole(now: datetime) -> datetime:
+    """Return the time in whole milliseconds: many time columns hold no more digits to compare with."""
+    return now.replace(microsecond=now.microsecond // 1_000 * 1_000)
+
+
+def whole_now(text: str | None) -> datetime:
+    """Read the instant that relative times count from, in whole milliseconds; None for the current one.
+
+    Raises:
+        ConfigurationError: The text is not an instant.
+    """
+    now = datetime.now(UTC)
+    return whole(now if text is None else datetime.fromisoformat(parse_instant(text, now=now)))
+
+
+def _order(instant: str) -> tuple[str, str]:
+    """Return a sort key for instants in UTC, whatever the number of digits of their fractions."""
+    whole, _, fraction = instant.removesuffix("Z").partition(".")
+    return whole, fraction.ljust(9, "0")
 
 
 def is_relative(text: str) -> bool:
@@ -222,3 +312,47 @@ def _resolved(row: Filter, meanings: list[str], *, now: datetime, zone: str) -> 
 
 def _each(value: object, resolve: Callable[[object], object]) -> object:
     return [resolve(element) for element in value] if isinstance(value, list) else resolve(value)
+
+
+def parse_instant(text: str, *, now: datetime) -> str:
+    """Return an instant as RFC 3339 text in UTC, with up to nine digits of the fraction of its second.
+
+    Args:
+        text: ``2026-11-23``, ``2026-11-23T12:00:00.5+01:00``, ``-1h``, ``now-1h`` or ``now``; UTC without an offset.
+            Units are s, m, h, d and w.
+        now: The current time, which relative instants count from.
+
+    Raises:
+        ConfigurationError: The text is not an instant.
+
+    >>> parse_instant("now-1h", now=datetime(2026, 11, 23, 12, tzinfo=UTC))
+    '2026-11-23T11:00:00Z'
+    """
+    try:
+        if relative := _RELATIVE.fullmatch(text):
+            seconds = int(relative[1]) * _SECONDS_OF_LETTERS[relative[2]] if relative[1] else 0
+            return show_instant(now - timedelta(seconds=seconds))
+        if iso := _ISO.fullmatch(text):
+            day, minute, second, fraction, offset = iso.groups()
+            whole = datetime.fromisoformat(f"{day}T{minute or '00:00'}:{second or '00'}{offset or 'Z'}")
+            return show_instant(whole, fraction=fraction or "")
+    except (ValueError, OverflowError):  # the 30th of February, or before the year 1
+        pass
+    hint = "write 2026-11-23T12:00:00Z, or relative to now: -1h, now-7d (s, m, h, d, w)"
+    raise ConfigurationError(f"{text[:100]!r} is not an instant", hint=hint)
+
+
+def show_instant(instant: datetime, *, fraction: str = "") -> str:
+    """Return an aware datetime as RFC 3339 text in UTC, with these digits as the fraction of its second."""
+    whole = instant.astimezone(UTC).replace(microsecond=0, tzinfo=None).isoformat()
+    digits = fraction or f"{instant.microsecond:06}".rstrip("0")
+    return f"{whole}.{digits}Z" if digits else f"{whole}Z"
+
+
+def to_the_millisecond(instant: str) -> str:
+    """Add milliseconds to a text of `show_instant` that has none, so that it cannot stand for a whole second.
+
+    >>> to_the_millisecond("2026-11-23T12:00:00Z")
+    '2026-11-23T12:00:00.000Z'
+    """
+    return instant if "." in instant else f"{instant.removesuffix('Z')}.000Z"

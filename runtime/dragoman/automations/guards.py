@@ -1,0 +1,177 @@
+"""The automations that run according to `config.toml`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+import anyio
+
+from dragoman.questions import Question, ask_consent
+from dragoman.row_ids import cell_command, spell_id
+from dragoman_api.cells import CELL_CUT, ELLIPSIS, is_cut
+from dragoman_api.changes import Drop, Insert, Update
+from dragoman_api.errors import ConfigurationError, Refused
+from dragoman_api.hookspecs import hookimpl
+from dragoman_api.wording import failure
+
+from .audit import Audit
+from .call_limits import Limits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from importlib.metadata import EntryPoint
+    from pathlib import Path
+
+    from dragoman.questions import Confirm
+    from dragoman.settings import Guards, Level
+    from dragoman_api.calls import Call
+    from dragoman_api.changes import HttpRequest
+    from dragoman_api.masking import Mask
+
+GROUP = "dragoman.automations"
+"""Entry points that `config.toml` may name; they never run only because they are installed."""
+SHOWN = 5
+"""Requests that a question shows; the rest are counted."""
+
+
+def shipped(guards: Guards, *, confirm: Confirm | None, log: Path, mask: Mask) -> list[object]:
+    """Make the built-in automations that the settings switch on for at least one connection.
+
+    Args:
+        guards: Their settings in `config.toml`.
+        confirm: Asks a person; None when unattended.
+        log: The file of the audit.
+        mask: Removes secrets from it.
+    """
+    automations: list[object] = []
+    if guards.any("read_only"):
+        automations.append(ReadOnly(lambda name: guards.of(name).read_only, confirm=confirm))
+    if guards.any("cut_cells"):
+        automations.append(CutCells(lambda name: guards.of(name).cut_cells))
+    if guards.any("limits"):
+        automations.append(Limits(lambda name: guards.of(name).limits))
+    if guards.any("audit"):
+        automations.append(Audit(log, lambda name: guards.of(name).audit, mask=mask))
+    return automations
+
+
+def named(names: Sequence[str]) -> list[object]:
+    """Load the entry points of these names.
+
+    Raises:
+        ConfigurationError: One is not installed, or cannot be loaded.
+    """
+    if not names:
+        return []
+    import importlib.metadata
+
+    entry_points = {entry.name: entry for entry in importlib.metadata.entry_points(group=GROUP)}
+    if missing := [name for name in names if name not in entry_points]:
+        hint = f"installed are: {', '.join(sorted(entry_points)) or 'none'}"
+        text = f"config.toml names automations that are not installed: {', '.join(missing)}"
+        raise ConfigurationError(text, hint=hint)
+    return [_load(entry_points[name]) for name in names]
+
+
+def _load(entry: EntryPoint) -> object:
+    try:
+        return entry.load()
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # the module may raise anything, an exit included
+        text = f"the automation {entry.name} of config.toml cannot be loaded from {entry.value}: {failure(error)}"
+        raise ConfigurationError(text, hint="correct it, or remove it from config.toml") from error
+
+
+class ReadOnly:
+    """Refuses writes or asks before them; console requests are writes if `parse_console` marks them."""
+
+    name: ClassVar = "read_only"
+    seconds: ClassVar = 600.0  # a person answers, and may read first
+
+    def __init__(self, level: Callable[[str], Level], *, confirm: Confirm | None) -> None:
+        self._level, self._confirmation = level, ConfirmWrites(confirm)
+
+    @hookimpl
+    async def before_call(self, call: Call) -> None:
+        if not call.writes or call.connection is None:
+            return
+        name = call.connection.name
+        level = self._level(name)
+        if level == "read-only":
+            hint = f'set read_only = "confirm-writes" below [guards.connections.{name}] in config.toml'
+            raise Refused(f"{name} is read-only", hint=hint)
+        drops = any(isinstance(change, Drop) for change in call.changes)
+        if level == "confirm-writes" or (level == "confirm-drops" and drops):
+            await self._confirmation.ask(call, name)
+
+
+class ConfirmWrites:
+    """Asks a person before a call is sent, one question at a time."""
+
+    def __init__(self, confirm: Confirm | None) -> None:
+        self._confirm = confirm
+        self._lock = anyio.Lock()  # one question at a time: calls that run side by side share one terminal
+
+    async def ask(self, call: Call, name: str) -> None:
+        """Ask whether the requests of a call may be sent.
+
+        Args:
+            call: The call.
+            name: The name of its connection.
+
+        Raises:
+            Refused: The person did not agree, or no person can be asked.
+        """
+        statements = call.statements or [""] * len(call.requests)
+        lines = [
+            _line(request, statement) for request, statement in zip(call.requests[:SHOWN], statements, strict=False)
+        ]
+        if (surplus := len(call.requests) - SHOWN) > 0:
+            lines.append(f"and {surplus:,} more")
+        if self._confirm is None:
+            raise Refused(f"cannot ask to confirm {lines[0]} on {name}: not a terminal", hint="add --yes")
+        text = f"Send {'this' if len(call.requests) == 1 else 'these'} to {name}?"
+        async with self._lock:
+            answer = await ask_consent(self._confirm, Question(about="change", text=text, details=tuple(lines)))
+        if not answer:
+            raise Refused("not confirmed")
+
+
+def _line(request: HttpRequest, statement: str) -> str:
+    line = f"{request.method} {request.path}"
+    return f"{line}   # {statement}" if statement else line
+
+
+class CutCells:
+    """Refuses a change that would store what a grid shows of a cut cell."""
+
+    name: ClassVar = "cut_cells"
+
+    def __init__(self, watches: Callable[[str], bool]) -> None:
+        self._watches = watches
+
+    @hookimpl
+    async def before_call(self, call: Call) -> None:
+        if call.hook != "plan_change" or call.connection is None or not self._watches(call.connection.name):
+            return
+        for change in call.changes:
+            if not isinstance(change, (Insert, Update)):
+                continue
+            for column, value in change.values.items():
+                if is_cut(value) or _looks_cut(value):
+                    key = change.key.id if isinstance(change, Update) else change.id
+                    row = spell_id(key) if key else "a new row"
+                    command = cell_command(call.connection.name, str(call.object), key or "ID", column)
+                    hint = f"fetch the whole value first, and edit that\n{command}"
+                    raise Refused(f"{column} of {row} is the beginning of a longer value", hint=hint)
+
+
+def _looks_cut(value: object) -> bool:
+    """Return whether a text is a grid's truncated display of a long array or object, pasted back."""
+    return (
+        isinstance(value, str)
+        and value.endswith(ELLIPSIS)
+        and len(value) == CELL_CUT + len(ELLIPSIS)
+        and value[0] in "[{"
+    )
