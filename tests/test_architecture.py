@@ -293,6 +293,53 @@ def test_few_modules_are_long():
     assert not long
 
 
+ALONE = {
+    "dragoman.__main__": "where the command begins",
+    "dragoman.cli.run": "a command, imported by its name",
+    "dragoman.cli.workbench": "a command, imported by its name",
+    "dragoman.imports.copies": "a load from another connection, which the package offers",
+    "dragoman.cli.export_parts": "knows dragoman_dask, which may be missing",
+    "dragoman.cli.line_prompt": "knows prompt_toolkit, which only a person's terminal needs",
+    "dragoman.exports.arrow_stream": "knows pyarrow, which only some formats need",
+    "dragoman.exports.parquet": "knows pyarrow, which only some formats need",
+    "dragoman.imports.creations": "beside loads, which is long",
+    "dragoman_api.testing.strategies": "knows hypothesis, for authors",
+    "dragoman_workbench.messages.summaries": "beside routes, for the page",
+    "dragoman_worker.access_recorder": "runs in a process of its own",
+    "dragoman_worker.lockdown.confine": "runs before anything else is imported",
+    "dragoman_worker.lockdown.selftest": "runs before anything else is imported",
+    "dragoman_worker.main": "where the driver's process begins",
+}
+"""Modules of under 120 lines that one other module imports, or none, and why each has a file of its own."""
+
+
+def test_a_small_module_has_two_readers_or_a_reason():
+    names = {module_name(path): path for package in PACKAGES for path in modules(package)}
+    readers: dict[str, set[str]] = {name: set() for name in names}
+    for name, path in names.items():
+        package = name if path.name == "__init__.py" else name.rpartition(".")[0]
+        for node in ast.walk(tree_of(path)):
+            if isinstance(node, ast.ImportFrom):
+                above = package.rsplit(".", node.level - 1)[0] if node.level > 1 else package
+                base = ".".join(filter(None, [above if node.level else "", node.module]))
+                for alias in node.names:
+                    module = f"{base}.{alias.name}" if f"{base}.{alias.name}" in names else base
+                    if module in readers and path.name != "__init__.py":
+                        readers[module].add(name)
+    small = {
+        name
+        for name, path in names.items()
+        if path.name != "__init__.py" and path.read_bytes().count(b"\n") < 120 and len(readers[name]) < 2
+    }
+    assert small == ALONE.keys()
+
+
+def module_name(path: Path) -> str:
+    """Return a module's dotted name."""
+    root = next(root for root in PACKAGES.values() if path.is_relative_to(root))
+    return ".".join([*path.relative_to(root.parent).with_suffix("").parts]).removesuffix(".__init__")
+
+
 def test_the_public_surface_stays_small():
     import dragoman
     import dragoman_api
