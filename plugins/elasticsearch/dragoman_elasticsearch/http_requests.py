@@ -102,8 +102,6 @@ def may_write(method: str, path: str, body: str = "") -> bool:
     >>> may_write("POST", "/books/_search"), may_write("POST", "/books/_doc/_search"), may_write("GET", "/books/_flush")
     (False, True, True)
     """
-    if method in ("PUT", "PATCH"):
-        return True
     parts = segments(path)
     if method in ("GET", "HEAD", "OPTIONS"):
         return not _ACTIONS.isdisjoint(parts)

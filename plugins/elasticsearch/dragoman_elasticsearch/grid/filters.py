@@ -306,7 +306,7 @@ def take_sample(view: View) -> Exchange[Sample | None]:
     hits = answer.hits.hits
     if not hits:
         return None
-    documents = [hit.source for hit in hits if hit.source is not None]
+    documents = [hit.source for hit in hits]
     return Sample(
         columns={field.name: stored for field in columns if (stored := _stored(documents, field)).rows},
         ignored={name: hit.id for hit in reversed(hits) for name in hit.ignored},
@@ -320,7 +320,7 @@ def _is_read(field: Field, view: View) -> bool:
     return not left_out and field.family in (Family.NUMBER, Family.BOOLEAN) and bool(_TYPES & {*field.types})
 
 
-def _stored(documents: Sequence[dict[str, Any]], field: Field) -> StoredValues:
+def _stored(documents: Sequence[dict[str, Any] | None], field: Field) -> StoredValues:
     path = field.field.split(".")
     value_lists = [values for document in documents if (values := [*values_at(document, path)])]
     return StoredValues(tuple(value for values in value_lists for value in values)[:_VALUES], len(value_lists))
