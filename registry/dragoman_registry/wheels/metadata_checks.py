@@ -290,7 +290,7 @@ def check_members(report: WheelReport, *, native: bool) -> None:
         if (_NATIVE.search(path) or name in machine_code) and not native:
             report.add("native-code", f"{name} is native code without the permission native-code.")
         top, _, rest = name.partition("/")
-        if folded(top).endswith(".data") and rest:
+        if folded(top).endswith(".data"):
             scheme, _, inner = rest.partition("/")
             if scheme == "scripts":
                 report.add("scripts", f"A driver may not install the command {inner}.")

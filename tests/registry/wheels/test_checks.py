@@ -270,6 +270,10 @@ def test_both_library_schemes_are_accepted(tmp_path: Path):
     assert codes(driver.write(tmp_path)) == set()
 
 
+def test_a_file_in_place_of_a_data_folder_is_refused(tmp_path: Path):
+    assert codes(wheelhouse.Driver(files={"other.data": b""}).write(tmp_path)) == {"data-scheme"}
+
+
 @pytest.mark.parametrize(
     ("name", "placed"),
     [
