@@ -266,6 +266,18 @@ def test_documents_that_are_not_on_one_line_are_kept_as_they_came(ends: str) -> 
     assert Answers(found(hit())).run(search.search("/books/_search", {"size": 1}, search.READ)).odd == b""
 
 
+def test_a_document_that_stays_bytes_keeps_its_zeros_as_they_are_written() -> None:
+    decoder = msgspec.json.Decoder(search.SearchAnswer[search.StoredHit])
+    lines = b'{"hits":{"hits":[{"_id":"1","_source":{"n":-0}}]}}'
+    answer = Answers(reply(lines)).run(search.search("/books/_search", {"size": 1}, decoder))
+    assert bytes(answer.hits.hits[0].source) == b'{"n":-0}'
+
+
+def test_a_row_is_guarded_by_both_numbers_or_not_at_all() -> None:
+    for hit_ in (search.Hit(seq_no=1), search.Hit(primary_term=1)):
+        assert hit_.key.guard == {}
+
+
 @pytest.mark.parametrize("total", [-1, 10**30, "1"])
 def test_a_count_that_is_none_is_refused(wording: Wording, total: Any) -> None:
     with pytest.raises(QueryError) as caught:

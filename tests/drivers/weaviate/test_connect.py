@@ -175,9 +175,11 @@ def test_a_missing_key_and_a_key_too_many_are_told_apart(wording: Wording):
     missing = AuthenticationError("anonymous access not enabled. Please authenticate through one of …")
     error = connect.credentials_rejected(missing, profile("http://h:8080"))
     wording(error.message, error.hint)
+    assert error.remedies[0].arguments == {"field": "auth_method", "value": "api-key"}
     extra = AuthenticationError("no authentication scheme is configured (API Key or OIDC), but an 'Authorization' …")
     error = connect.credentials_rejected(extra, profile("http://h:8080", **keyed("k")))
     wording(error.message, error.hint)
+    assert error.remedies[0].arguments == {"field": "auth_method", "value": "none"}
 
 
 @pytest.mark.parametrize("host", ["x.weaviate.cloud", "a.b.weaviate.network"])

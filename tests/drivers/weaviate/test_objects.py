@@ -121,6 +121,7 @@ def test_columns_are_the_properties_in_the_order_of_the_schema():
         "author": ("object", "json"),
     }
     assert [column.name for column in columns if column.repeated] == ["tags", "sizes"]
+    assert view({"digest": "blobHash"}).describe().columns[1].kind == "binary"
 
 
 def test_properties_that_are_called_like_our_columns_are_qualified():
@@ -152,6 +153,7 @@ def test_a_collection_with_tenants_says_so(wording):
     assert seen.tenant("ann") == "ann"
     with pytest.raises(QueryError) as caught:
         view().tenant("ann")
+    assert caught.value.code == "tenant-unknown"
     wording(caught.value.message)
 
 

@@ -286,6 +286,11 @@ def test_a_fault_of_any_tree_is_named(pair: Place):
         assert str(path) in [fault.where for fault in pair.store.verify(generation)]
 
 
+def test_no_tree_of_a_driver_in_use_is_collected(pair: Place):
+    assert len(pair.install("two").trees) == 2
+    assert pair.store.collect(dry_run=True) == []
+
+
 def test_the_generation_in_use_is_not_dropped(place: Place):
     place.install(pinned="1.0.0")
     place.install()

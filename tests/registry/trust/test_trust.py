@@ -34,7 +34,7 @@ from dragoman_registry.trust import Pinned
 from dragoman_registry.trust.keys import Keys, beside, new_key, own_key, read_private, read_public
 from dragoman_registry.trust.roles import publisher_of
 from dragoman_registry.trust.tuf_client import TufTrust
-from dragoman_registry.trust.tuf_repository import Repository, parse_metadata
+from dragoman_registry.trust.tuf_repository import Repository, parse_metadata, read_roots
 from forging import forge
 from trust_attacks import NOW, Case, driver
 
@@ -435,6 +435,13 @@ def test_the_first_root_met_is_kept(team: Path, tmp_path: Path):
     wheelhouse.registry(team, [wheelhouse.Driver().write(tmp_path / "w")])
     with pytest.raises(TrustError):
         client(team, tmp_path / "cache").types()
+
+
+def test_a_registry_that_does_not_begin_with_the_root_beside_its_keys_is_refused(team: Path, tmp_path: Path):
+    (tmp_path / "first.json").write_bytes(b"{}")
+    with pytest.raises(TrustError) as caught:
+        read_roots(team / "metadata", tmp_path / "first.json")
+    assert caught.value.code == "root-mismatch"
 
 
 def test_a_spoilt_cache_mends_itself(case: Case):

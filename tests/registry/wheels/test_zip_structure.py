@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import stat
 import struct
 import zipfile
 import zlib
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from dragoman_registry.wheels.archive import NotAWheel, ambiguities, find_directory
+from dragoman_registry.wheels.archive import NotAWheel, ambiguities, find_directory, is_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,6 +48,17 @@ def faults(data: bytes, folder: Path) -> list[str]:
     (path := folder / "x.zip").write_bytes(data)
     directory, found = find_directory(path)
     return [*found, *ambiguities(path, directory)]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "folder"),
+    [("x/", 0, True), ("x/", stat.S_IFDIR, True), ("x/", stat.S_IFLNK, False), ("x/", stat.S_IFREG, False),
+     ("x", 0, False), ("x", stat.S_IFDIR, False)],
+)  # fmt: skip
+def test_a_folder_is_one_by_its_name_and_by_its_kind_if_it_has_one(name: str, kind: int, folder: bool) -> None:
+    info = zipfile.ZipInfo(name)
+    info.external_attr = (kind | 0o755 if kind else 0) << 16
+    assert is_folder(info) is folder
 
 
 @pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])

@@ -231,6 +231,7 @@ class Rules:
         name = await es.index(properties, [{"k": "abcd", "b": ""}])
         left = await summarized(es, name, "k", values=0)
         assert (left.rows, left.values, left.minimum, left.maximum) == (1, [], None, None)
+        assert Figure.BUCKETS not in left.approximate  # a text has none
         if not left.missing:
             figures = (Figure.VALUES, Figure.DISTINCT, Figure.MINIMUM, Figure.MAXIMUM)
             assert all("longer than 3" in left.approximate[figure] for figure in figures)
@@ -393,6 +394,7 @@ def test_a_leaf_of_an_inner_array_is_counted_there_and_by_its_rows() -> None:
     elements = {"doc_count": 9, "distinct": {"value": 1}, "values": terms() | {"buckets": [bucket]}}
     summary, bodies = asked("n.in.k", found, figures(3, 1, elements=elements), extreme("a"), extreme("a"))
     assert shown(summary) == [("a", 2)]
+    assert [body["size"] for body in bodies] == [0, 1, 1]
     assert bodies[0]["aggs"]["elements"]["nested"] == {"path": "n.in"}
     assert "missing" in bodies[0]["aggs"]
     assert bodies[0]["aggs"]["elements"]["aggs"]["values"]["aggs"] == {"rows": {"reverse_nested": {}}}

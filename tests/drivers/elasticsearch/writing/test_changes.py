@@ -151,7 +151,7 @@ def test_ids_that_are_no_texts_are_refused_one_by_one() -> None:
         ("n", 5), ("fl", "x"), ("k", {"a": 1}), ("k", "a\ud800"), ("f", float("nan")), ("k", float("nan")),
         ("k", [1, [float("-inf")]]), ("k", Decimal("NaN")),
         ("fl", {"a": [float("nan")]}), ("k", Json("[1")), ("n", Json("[1]")), ("n", Json("5")), ("k", Json('{"a":1}')),
-        ("d", Json('"x"')), ("d", Json('["2024-01-05","x"]')), ("b", 1), ("ip", 5),
+        ("d", Json('"x"')), ("d", Json('["2024-01-05","x"]')), ("b", 1), ("ip", 5), ("ip", 0),
         ("n", Json('[{"a":1},5]')), ("n", '[5,{"a":1}]'), ("n", [{"a": 1}, "x"]),
         ("n", Json('[[{"a":1}],[{"a":1},5]]')),
         ("fl", {"a": 1, "b": float("nan")}), ("fl", Json("5")), ("i", [1, float("nan")]), ("d", ["2024-12-31", "soon"]),

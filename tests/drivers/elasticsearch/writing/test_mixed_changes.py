@@ -607,6 +607,7 @@ LOAD = [Insert("books", id="1", document="{}"), Insert("books", id="2", document
     [
         (LOAD[1], {}, True),
         (Insert("books", document="{}"), {}, True),
+        (Insert("books", id="2", document=""), {}, True),
         (Insert("books", id="1", document="{}", routing="r"), {}, True),
         (LOAD[1], {"bulk": False}, False),
         (LOAD[1], {"undo": True}, False),
@@ -615,6 +616,7 @@ LOAD = [Insert("books", id="1", document="{}"), Insert("books", id="2", document
         (Insert("books", {"n": 1}, id="2", document="{}"), {}, False),
         (Insert("books", id="2", document="{}", replace=True, guard={"seq_no": 1, "primary_term": 1}), {}, False),
         (Insert("books", id=b"2", document="{}"), {}, False),
+        (Insert("books", id=b"", document="{}"), {}, False),
         (Insert("books", id="1", document="{}"), {}, False),
         (Update(key("2"), {"n": 1}), {}, False),
         (Delete(key("2")), {}, False),
@@ -627,6 +629,13 @@ def test_only_new_documents_of_one_index_each_of_its_own_id_are_a_load(
     request = PlanRequest(**{"changes": [LOAD[0], second], "bulk": True} | more)
     assert planned_rows.is_load(request) is loads_
     assert not planned_rows.is_load(PlanRequest(changes=[], bulk=True))
+
+
+def test_a_row_whose_document_is_not_kept_is_overwritten_and_no_undo_deletes_it() -> None:
+    row = planned_rows.PlannedRow(index="books", id="1", before=b"", now=b"{}", whole=True)
+    assert row.settle(undo=True)
+    assert row.action == "index"
+    assert isinstance(row.undo, Insert)
 
 
 def test_each_row_of_a_load_is_written_as_it_says() -> None:

@@ -6,7 +6,7 @@ from drivers.weaviate.rig import OnFake, OnServer, Rig
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman_api.console import CompletionRequest
+from dragoman_api.console import MAX_SUGGESTIONS, CompletionRequest
 from dragoman_weaviate.console.text import complete
 
 CURSOR = "▮"
@@ -55,6 +55,19 @@ def test_every_argument_of_a_query_is_suggested() -> None:
         text = "{ Get { Book(" + name[:-1]
         found = complete(CompletionRequest(text=text, position=len(text)), SCHEMA)
         assert name in [each.text for each in found.suggestions]
+
+
+def test_a_line_of_an_open_query_continues_it() -> None:
+    text = "{\n  Get {\n    Bo"
+    completion = complete(CompletionRequest(text=text, position=len(text)), SCHEMA)
+    assert [suggestion.text for suggestion in completion.suggestions] == ["Book"]
+
+
+def test_more_collections_than_are_suggested_are_mentioned() -> None:
+    for count, more in ((MAX_SUGGESTIONS, False), (MAX_SUGGESTIONS + 1, True)):
+        schema: dict[str, list[tuple[str, str]]] = {f"Book{number}": [] for number in range(count)}
+        completion = complete(CompletionRequest(text="{ Get { Bo", position=10), schema)
+        assert (len(completion.suggestions), completion.more) == (MAX_SUGGESTIONS, more)
 
 
 def test_a_path_begins_with_one_slash_whether_or_not_it_is_typed() -> None:

@@ -99,6 +99,7 @@ def test_what_is_no_request_is_told_with_its_place(text, line, column):
     with pytest.raises(ConsoleSyntaxError) as caught:
         parse(text)
     assert (caught.value.details["line"], caught.value.details["column"]) == (line, column)
+    assert ("GraphQL only reads" in caught.value.message) is text.startswith(("mutation", "subscription"))
 
 
 # W2, W29, W30: GraphQL ------------------------------------------------------------------------------------------------

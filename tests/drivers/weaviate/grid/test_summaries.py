@@ -341,6 +341,9 @@ def test_an_answer_without_the_figures_of_a_property_has_none() -> None:
         answer = reply({"data": {"Aggregate": {"rows": [{"meta": {"count": 3}} | row]}}})
         found = aggregates.read(answer, wanted)
         assert (found.rows, found.figures is not None) == (3, figured)
+    hidden = aggregates.PropertyQuery(prop="meta")
+    answer = reply({"data": {"Aggregate": {"rows": [{"meta": {"count": 3}}]}}})  # the number of rows, not its figures
+    assert aggregates.read(answer, hidden) == aggregates.Aggregate(rows=3)
     with pytest.raises(QueryError, match="lacks the count"):
         aggregates.read(reply({"data": {"Aggregate": {"rows": []}}}), wanted)
 
