@@ -249,7 +249,6 @@ def test_every_fault_the_registry_knows_is_among_the_rules():
     found = set()
     for name in (
         "wheels/archive_checks",
-        "wheels/forbidden_members",
         "wheels/metadata_checks",
         "wheels/manifest_checks",
         "validation",

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FAST = (
-    "dragoman_elasticsearch.console.text",
     "dragoman_elasticsearch.http_requests",
     "dragoman_registry.client.lockfile",
     "dragoman_weaviate.console.text",

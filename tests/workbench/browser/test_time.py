@@ -136,7 +136,7 @@ def test_the_span_is_in_the_command_and_the_code_and_exports_what_is_shown(logs:
         logs.get_by_role("menuitem", name=f"Copy as {name}").click()
         logs.get_by_text("Copied the").first.wait_for()
         copied[name] = logs.evaluate("navigator.clipboard.readText()")
-    assert "--since -1h" in copied["command"]
+    assert "--since=-1h" in copied["command"]
     assert "span=Span(since='-1h'" in copied["Python"]
     logs.get_by_role("button", name="Export", exact=True).click()
     dialog = logs.get_by_role("dialog")
