@@ -58,7 +58,8 @@ def rows_of(page: Page, driver: str) -> int:
     connection, name, hidden = PLACES[driver]
     page.get_by_role("link", name=connection).first.click()
     page.locator(".facts").wait_for()
-    page.locator(".object", has_text=name).click()
+    with page.expect_response(lambda answer: answer.url.endswith("/preferences") and name in answer.request.post_data):
+        page.locator(".object", has_text=name).click()  # the columns are arranged as they were left
     page.locator('[role=row][aria-rowindex="2"] [role=gridcell]:not(.loading)').first.wait_for()
     head = page.locator("[role=columnheader]", has=page.locator(".head-name", has_text=re.compile(f"^{hidden}$")))
     if head.count():  # the arrangement is remembered
