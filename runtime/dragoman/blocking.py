@@ -143,11 +143,11 @@ class LoopThread:
 class _Blocking(Generic[A]):
     """Something of an open connection, with methods that wait for those of its asynchronous counterpart."""
 
-    __slots__ = ("_loop", "_wrapped", "owner")
+    __slots__ = ("_loop", "_owner", "_wrapped")
 
-    def __init__(self, loop: LoopThread, wrapped: A) -> None:
+    def __init__(self, loop: LoopThread, wrapped: A, *, owner: object = None) -> None:
         self._loop, self._wrapped = loop, wrapped
-        self.owner: object = None  # where it comes from, so that the connection stays open as long as it is used
+        self._owner = owner  # where it comes from, so that the connection stays open as long as it is used
 
 
 def _waiting(
@@ -164,15 +164,13 @@ def _waiting(
 
 
 def _wrapping(
-    method: Callable[Concatenate[A, P], T], counterpart: Callable[[LoopThread, T], S]
+    method: Callable[Concatenate[A, P], T], counterpart: Callable[..., S]
 ) -> Callable[Concatenate[_Blocking[A], P], S]:
     """Make the method that returns the blocking counterpart of what one returns at once, such as an iterator."""
 
     @wraps(method)
     def wrapping(self: _Blocking[A], /, *args: P.args, **kwargs: P.kwargs) -> S:
-        part: Any = counterpart(self._loop, method(self._wrapped, *args, **kwargs))
-        part.owner = self
-        return part  # type: ignore[no-any-return]
+        return counterpart(self._loop, method(self._wrapped, *args, **kwargs), owner=self)
 
     wrapping.__qualname__ = f"Blocking{method.__qualname__}"
     wrapping.__doc__ = (method.__doc__ or "").replace("async with aclosing(", "with closing(")
@@ -185,10 +183,9 @@ class _BlockingStream(Generic[T]):
     most = 1
     """The most items that cross the threads at once."""
 
-    def __init__(self, loop: LoopThread, items: Any) -> None:
+    def __init__(self, loop: LoopThread, items: Any, *, owner: object = None) -> None:
         self.notes: list[Note] = items.notes
-        self._loop = loop
-        self.owner: object = None
+        self._loop, self._owner = loop, owner
         self._reading, self._parts = loop.begin(partial(_read, items, self.most))
         self._ready: Iterator[T] = iter(())
         self._end = weakref.finalize(self, _cancel, loop, self._reading)
@@ -225,9 +222,9 @@ class BlockingRowStream(_BlockingStream[dict[str, Any]]):
 
     most = 1024
 
-    def __init__(self, loop: LoopThread, rows: RowStream) -> None:
+    def __init__(self, loop: LoopThread, rows: RowStream, *, owner: object = None) -> None:
         """Begin to read ahead in the loop's thread."""
-        super().__init__(loop, rows)
+        super().__init__(loop, rows, owner=owner)
 
 
 class BlockingBatches(_BlockingStream[Any]):
@@ -239,9 +236,9 @@ class BlockingBatches(_BlockingStream[Any]):
         notes: Remarks on the rows, as for an export; known from the first batch on, and complete after the last one.
     """
 
-    def __init__(self, loop: LoopThread, batches: Batches) -> None:
+    def __init__(self, loop: LoopThread, batches: Batches, *, owner: object = None) -> None:
         """Begin to read ahead in the loop's thread."""
-        super().__init__(loop, batches)
+        super().__init__(loop, batches, owner=owner)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Return what is left as an Arrow stream: a PyCapsule of the Arrow C stream interface.

@@ -65,7 +65,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members: dict[str, Any] = {}
     for name, value in pairs:
         if name in members:
-            raise ValueError(f"{name!r} occurs twice")
+            raise ValueError(f"{name[:80]!r} occurs twice")
         members[name] = value
     return members
 

@@ -115,7 +115,9 @@ class Remembered:
         def change(data: bytes) -> bytes:
             after = msgspec.json.encode(edit(_decoded(data[:MAX_FILE], kind)))
             if len(after) > MAX_FILE:
-                raise ConfigurationError(f"{name} would be larger than {MAX_FILE:,} bytes", hint=f"delete {name}")
+                raise ConfigurationError(
+                    f"{name} would be larger than {MAX_FILE:,} bytes", hint=f"delete {self._folder / name}"
+                )
             return after
 
         self._change_file(self._folder / name, edit=change)

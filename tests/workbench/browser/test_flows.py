@@ -296,6 +296,19 @@ def test_rows_are_saved_by_name_used_and_forgotten(orders: Page) -> None:
     orders.get_by_role("menuitem", name="large", exact=True).wait_for()
 
 
+def test_a_saved_query_that_cannot_be_used_says_why(orders: Page, home: Path) -> None:
+    file = home / "config/connections.toml"
+    before = file.read_text()
+    try:
+        file.write_text(f'{before}\n[shop.saved-queries.broken]\nobject = "orders"\nfilters = ["total"]\n')
+        orders.get_by_role("button", name="Filter", exact=True).click()
+        orders.get_by_role("button", name="Saved", exact=True).click()
+        orders.get_by_role("menuitem", name="broken cannot be used …").click()
+        orders.get_by_text("filter 'total' cannot be read").wait_for()
+    finally:
+        file.write_text(before)
+
+
 def test_typing_over_a_selection_in_the_console_breaks_no_policy(page: Page) -> None:
     """The browser's own editing would set style attributes, which the page's policy reports."""
     page.evaluate("location.hash = '#/connection/shop/console'")

@@ -3,7 +3,7 @@
 import { useEffect, useId, useState } from "preact/hooks";
 import type { FilterDraft, GridController } from "../grid/controller.ts";
 import { EVERYTHING, type Query, queryOf } from "../grid/query.ts";
-import type { Column, Explained, FilterRow, Opened, RowsAsked, SavedQuery } from "../messages.ts";
+import type { Column, Explained, FilterRow, Opened, QueryList, RowsAsked, SavedQuery } from "../messages.ts";
 import { remedy } from "../shell/store.ts";
 import { Badge, Button, CopyCommand, ErrorBox, asFailure } from "../ui/controls.tsx";
 import { Dialog } from "../ui/dialog.tsx";
@@ -279,7 +279,11 @@ function Equivalent({ explained }: { explained: Explained }) {
         openMenu(
           "As code",
           [
-            { label: "Copy as command", run: () => void copyText(explained.command, "Copied the command") },
+            {
+              label: "Copy as command",
+              disabled: !explained.command, // no command can hold a null character
+              run: () => void copyText(explained.command, "Copied the command"),
+            },
             { label: "Copy as Python", run: () => void copyText(explained.python, "Copied the Python code") },
           ],
           (event.currentTarget as Element).getBoundingClientRect(),
@@ -289,22 +293,22 @@ function Equivalent({ explained }: { explained: Explained }) {
   );
 }
 
-/** The queries that are saved for this object; null if they cannot be read, which is said. */
-async function savedQueries({ connection, object }: GridController): Promise<readonly SavedQuery[] | null> {
+/** The saved queries of the connection; null if they cannot be read, which is said. */
+async function savedQueries({ connection }: GridController): Promise<QueryList | null> {
   try {
-    const { queries } = await call("queries", { connection });
-    return queries.filter(({ rows }) => rows.object === object);
+    return await call("queries", { connection });
   } catch (error) {
     toast(asFailure(error).message, "bad");
     return null;
   }
 }
 
-/** Open the menu of the queries that are saved for this object. */
+/** Open the menu of the queries that are saved for this object, and of those that cannot be used, which say why. */
 async function saved(event: MouseEvent, grid: GridController, name: () => void, use: (query: SavedQuery) => void): Promise<void> {
   const anchor = (event.currentTarget as Element).getBoundingClientRect();
-  const queries = await savedQueries(grid);
-  if (!queries) return;
+  const list = await savedQueries(grid);
+  if (!list) return;
+  const queries = list.queries.filter(({ rows }) => rows.object === grid.object);
   const own = queries.filter(({ shared }) => !shared);
   const choose = () =>
     openMenu("Forget a query", own.map((query) => ({ label: query.name, run: () => void forget(grid, query) })), anchor);
@@ -314,6 +318,9 @@ async function saved(event: MouseEvent, grid: GridController, name: () => void, 
       { label: "Save these rows", icon: "add", run: name },
       "line",
       ...queries.map((query) => ({ label: query.name, icon: "filter" as const, run: () => use(query) })),
+      ...Object.entries(list.unusable).map(([query, reason]) => (
+        { label: `${query} cannot be used …`, run: () => toast(reason, "bad") }
+      )),
       ...(own.length ? [{ label: "Forget a query …", icon: "remove" as const, run: choose }] : []),
     ],
     anchor,
