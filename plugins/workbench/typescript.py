@@ -14,6 +14,8 @@ from typing import Any
 import msgspec
 
 from dragoman_workbench import messages
+from dragoman_workbench.messages.base import CellTag, Failed, Request
+from dragoman_workbench.messages.routes import ROUTES, ServerEvent
 
 TARGET = Path(__file__).parent / "page" / "messages.ts"
 HEAD = "// Made by plugins/workbench/typescript.py from dragoman_workbench/messages; change it there.\n"
@@ -22,14 +24,14 @@ HEAD = "// Made by plugins/workbench/typescript.py from dragoman_workbench/messa
 def render() -> str:
     """Return the text of `page/messages.ts`."""
     kinds = sorted(
-        {kind for pair in messages.ROUTES.values() for kind in pair} | {messages.ServerEvent, messages.Failed},
+        {kind for pair in ROUTES.values() for kind in pair} | {ServerEvent, Failed},
         key=lambda kind: kind.__name__,
     )
     _, components = msgspec.json.schema_components(kinds, ref_template="{name}")
     documents = {kind.__name__: inspect.getdoc(kind) or "" for kind in _structs()}
     parts = [HEAD, _comment(messages.__doc__ or "")]
     parts += [
-        "export type CellTag = " + _union(json.dumps(tag) for tag in messages.CellTag.__args__) + ";\n",
+        "export type CellTag = " + _union(json.dumps(tag) for tag in CellTag.__args__) + ";\n",
         "export type Tagged = readonly [CellTag, string];\n",
         "export type Cell = null | boolean | string | Tagged;\n",
     ]
@@ -37,7 +39,7 @@ def render() -> str:
         parts.append(_declaration(name, schema, documents.get(name, "")))
     routes = "".join(
         f"  {json.dumps(route)}: [{request.__name__}, {answer.__name__}];\n"
-        for route, (request, answer) in messages.ROUTES.items()
+        for route, (request, answer) in ROUTES.items()
     )
     parts.append(_comment("What each POST /api/NAME takes and answers.") + f"export interface Routes {{\n{routes}}}\n")
     return "\n".join(parts)
@@ -57,7 +59,7 @@ def _declaration(name: str, schema: dict[str, Any], document: str) -> str:
         return f"{_comment(document)}export type {name} = {_union(map(json.dumps, schema['enum']))};\n"
     required, lines, kinds = set(schema.get("required", ())), [], {kind.__name__: kind for kind in _structs()}
     # A member with a default may be left out by the page, and by a struct that omits its defaults.
-    sparse = issubclass(kinds[name], messages.Request) or kinds[name].__struct_config__.omit_defaults
+    sparse = issubclass(kinds[name], Request) or kinds[name].__struct_config__.omit_defaults
     for key, value in schema["properties"].items():
         optional = "?" if sparse and key not in required else ""
         lines.append(f"  readonly {key}{optional}: {_type(value)};\n")
@@ -110,7 +112,7 @@ def main() -> int:
     if "--check" in sys.argv[1:]:
         if TARGET.read_text(encoding="utf-8") == text:
             return 0
-        sys.stderr.write(f"{TARGET} is not what messages.py says; run: python {sys.argv[0]}\n")
+        sys.stderr.write(f"{TARGET} is not what dragoman_workbench/messages says; run: python {sys.argv[0]}\n")
         return 1
     TARGET.parent.mkdir(exist_ok=True)
     TARGET.write_text(text, encoding="utf-8")

@@ -13,7 +13,7 @@ from dragoman_api import events, tls
 from dragoman_api.errors import ConfigurationError, ConnectionFailedError, DragomanError, PermissionDeniedError
 from dragoman_registry.client.store import Store
 
-from .automations import named, shipped
+from .automations import ProductionLocks, named, shipped
 from .connections.form_values import check_values, to_save
 from .connections.profiles import make_profile, open_files
 from .connections.saved_connections import Connections
@@ -73,6 +73,7 @@ class Runtime:
         connections: Saved connections.
         registries: The sources of drivers.
         plugins: Offered and installed drivers.
+        locks: The locks of production connections, which hold for every surface but ``cli``.
     """
 
     def __init__(
@@ -104,7 +105,14 @@ class Runtime:
         self.registries = Registries(self.paths)
         self._bus = Bus()
         self._life = Lifetime("the runtime", error=runtime_closed)
-        guards = shipped(self.settings.guards, confirm=confirm, log=self.paths.state / AUDIT_LOG, mask=self._bus.mask)
+        self.locks = ProductionLocks()
+        guards = shipped(
+            self.settings.guards,
+            confirm=confirm,
+            locks=None if surface == "cli" else self.locks,
+            log=self.paths.state / AUDIT_LOG,
+            mask=self._bus.mask,
+        )
         automations = [*use, *named(self.settings.automations), *guards]
         self._hooks = Hooks(automations, emit=self._bus.emit)
         self._policy: Policy = sandbox or self.settings.sandbox

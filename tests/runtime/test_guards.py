@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import resource
 import sys
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from dragoman.automations import shipped
 from dragoman.automations.audit import WHOLE, Audit
-from dragoman.automations.guards import CutCells, ReadOnly
+from dragoman.automations.guards import LOCKED, CutCells, ProductionLocks, ReadOnly
 from dragoman.hook_manager import Hooks
 from dragoman.questions import Question
 from dragoman.row_ids import cell_command
@@ -59,6 +60,11 @@ class Person:
         return self.answer
 
 
+def guard(level: Level, confirm: Any) -> ReadOnly:
+    """Return the guard of connections with that level."""
+    return ReadOnly(Guards(read_only=level).of, confirm=confirm)
+
+
 # read-only and confirmed connections ----------------------------------------------------------------------------------
 
 
@@ -76,24 +82,24 @@ async def test_each_level_asks_about_or_refuses_what_it_says(
 ) -> None:
     for changes, expected in (((Delete(KEY),), written), ((Delete(KEY), Drop("books")), dropped)):
         person = Person(answer=True)
-        refused = await refusal(ReadOnly(lambda _: level, confirm=person), sending(*deleting(1), changes=changes))
+        refused = await refusal(guard(level, person), sending(*deleting(1), changes=changes))
         assert [*["asked" for _ in person.asked], *(["refused"] if refused else [])] == expected
 
 
 async def test_what_does_not_write_or_has_no_connection_is_never_asked_about() -> None:
     person = Person(answer=False)
-    guard = ReadOnly(lambda _: "read-only", confirm=person)
-    assert await refusal(guard, Call(hook="fetch_page", connection=SHOP)) is None
-    assert await refusal(guard, Call(hook="install_plugin", object="demo", writes=True)) is None
+    reads = guard("read-only", person)
+    assert await refusal(reads, Call(hook="fetch_page", connection=SHOP)) is None
+    assert await refusal(reads, Call(hook="install_plugin", object="demo", writes=True)) is None
     assert person.asked == []
 
 
 async def test_a_question_shows_five_requests_with_their_statements_and_counts_the_rest() -> None:
     person = Person(answer=True)
-    guard = ReadOnly(lambda _: "confirm-writes", confirm=person)
-    assert await refusal(guard, sending(*deleting(1), statements=("DROP ROW 0",))) is None
-    assert await refusal(guard, sending(*deleting(5))) is None
-    assert await refusal(guard, sending(*deleting(1_007), statements=("", "DROP ROW 1", *[""] * 1_005))) is None
+    asking = guard("confirm-writes", person)
+    assert await refusal(asking, sending(*deleting(1), statements=("DROP ROW 0",))) is None
+    assert await refusal(asking, sending(*deleting(5))) is None
+    assert await refusal(asking, sending(*deleting(1_007), statements=("", "DROP ROW 1", *[""] * 1_005))) is None
     one, five, many = person.asked
     assert one.text == "Send this to shop?"
     assert one.details == ("DELETE /books/0   # DROP ROW 0",)
@@ -105,16 +111,64 @@ async def test_a_question_shows_five_requests_with_their_statements_and_counts_t
 
 
 async def test_a_person_who_says_no_and_one_who_is_not_there_both_stop_a_write() -> None:
-    told = await refusal(ReadOnly(lambda _: "confirm-writes", confirm=Person(answer=False)), sending(*deleting(1)))
+    told = await refusal(guard("confirm-writes", Person(answer=False)), sending(*deleting(1)))
     assert told is not None
     assert told.message.startswith("read_only: not confirmed")
-    told = await refusal(ReadOnly(lambda _: "confirm-writes", confirm=None), sending(*deleting(2)))
+    told = await refusal(guard("confirm-writes", None), sending(*deleting(2)))
     assert told is not None
     assert "cannot ask to confirm DELETE /books/0 on shop: not a terminal" in told.message
     assert told.hint == "add --yes"
-    told = await refusal(ReadOnly(lambda _: "read-only", confirm=None), sending(*deleting(1)))
+    told = await refusal(guard("read-only", None), sending(*deleting(1)))
     assert told is not None
     assert "[guards.connections.shop]" in (told.hint or "")
+
+
+async def test_each_production_connection_has_a_lock_of_its_own_for_its_minutes() -> None:
+    clock = SimpleNamespace(now=1_000.0)
+    locks = ProductionLocks(clock=lambda: clock.now)
+    guards = Guards(connections={"shop": Guard(production=True), "books": Guard(production=True)})
+    read_only = ReadOnly(guards.of, confirm=None, locks=locks)
+
+    async def writes(name: str, *, writes: bool = True) -> bool:
+        connection = ConnectionInfo(name=name, type="elasticsearch", host="h", port=1) if name else None
+        try:
+            await read_only.before_call(Call(hook="apply_change", connection=connection, writes=writes))
+        except Refused as refusal:
+            return (refusal.code, refusal.details) != (LOCKED, {"connection": name})
+        return True
+
+    async def writable() -> list[str]:
+        return [name for name in ("shop", "books", "test", "") if await writes(name)]
+
+    assert await writable() == ["test", ""]
+    assert await writes("shop", writes=False)
+    locks.unlock("shop", minutes=5)
+    assert (locks.until("shop"), locks.until("books")) == (1_300.0, None)
+    clock.now += 299
+    assert await writable() == ["shop", "test", ""]
+    clock.now += 1
+    assert await writable() == ["test", ""]
+    locks.unlock("shop", minutes=1)
+    locks.unlock("books", minutes=1)
+    locks.unlock("shop", minutes=0)
+    assert await writable() == ["books", "test", ""]
+
+
+async def test_an_unlocked_production_connection_is_still_read_only_if_its_settings_say_so() -> None:
+    locks = ProductionLocks()
+    locks.unlock("shop", minutes=5)
+    levels: list[tuple[Level, list[str]]] = [("off", []), ("read-only", ["refused"])]
+    for level, refusals in levels:
+        read_only = ReadOnly(Guards(production=True, read_only=level).of, confirm=None, locks=locks)
+        error = await refusal(read_only, sending(*deleting(1)))
+        assert ([error.code] if error else []) == refusals
+
+
+def test_a_production_connection_is_locked_only_where_a_person_can_unlock_it(tmp_path: Path) -> None:
+    guards = Guards(cut_cells=False, connections={"shop": Guard(production=True)})
+    for locks, names in ((None, []), (ProductionLocks(), ["read_only"])):
+        automations: list[Any] = shipped(guards, confirm=None, locks=locks, log=tmp_path / "log", mask=Mask())
+        assert [automation.name for automation in automations] == names
 
 
 # cut cells ------------------------------------------------------------------------------------------------------------
@@ -123,9 +177,9 @@ CUT = CutText("Once...")
 
 
 async def cut(*changes: Any, hook: str = "plan_change", **more: Any) -> str:
-    guard = CutCells(lambda name: name == "shop")
+    cut_cells = CutCells(lambda name: name == "shop")
     given: dict[str, Any] = {"connection": SHOP, "object": "books"} | more
-    told = await refusal(guard, Call(hook=hook, changes=changes, **given))
+    told = await refusal(cut_cells, Call(hook=hook, changes=changes, **given))
     return told.message.removeprefix("cut_cells: ").removesuffix("; nothing was sent") if told else ""
 
 
@@ -205,7 +259,7 @@ def test_a_connection_switches_off_what_is_on_in_general_and_that_alone(name: st
     ],
 )
 def test_what_is_switched_on_for_some_connection_runs(guards: Guards, names: list[str], tmp_path: Path) -> None:
-    made: list[Any] = shipped(guards, confirm=None, log=tmp_path / "log", mask=Mask())
+    made: list[Any] = shipped(guards, confirm=None, locks=None, log=tmp_path / "log", mask=Mask())
     assert [each.name for each in made] == names
 
 
@@ -213,7 +267,7 @@ async def test_what_is_switched_on_for_one_connection_leaves_the_others_alone(tm
     own = Guard(read_only="read-only", cut_cells=True, limits=Limit(rows=5), audit=True)
     guards = Guards(cut_cells=False, connections={"shop": own})
     log = tmp_path / "log"
-    hooks = Hooks(shipped(guards, confirm=None, log=log, mask=Mask()), emit=lambda _: None)
+    hooks = Hooks(shipped(guards, confirm=None, locks=None, log=log, mask=Mask()), emit=lambda _: None)
     for name, refused in (("other", False), ("shop", True)):
         connection = ConnectionInfo(name=name, type="demo", host="h", port=1)
         for call in (

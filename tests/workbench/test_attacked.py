@@ -24,14 +24,12 @@ from dragoman_api.errors import (
     DriverFaultError,
     Refused,
 )
-from dragoman_workbench.access import FAILURES
-from dragoman_workbench.assets import find_assets
-from dragoman_workbench.door import BUSY_SECONDS, DESCRIPTORS, Door, raise_descriptors
+from dragoman_api.remedies import Remedy, RemedyKind
+from dragoman_workbench.access import BUSY_SECONDS, DESCRIPTORS, FAILURES, Door, raise_descriptors
 from dragoman_workbench.event_stream import BUFFER, MAX_TABS, EventStream, encode
 from dragoman_workbench.failures import CLOSED, failure_of
-from dragoman_workbench.messages import ROUTES, ServerEvent
-from dragoman_workbench.production import LOCKED
-from dragoman_workbench.server import HEADERS, MAX_BODY
+from dragoman_workbench.messages.routes import ROUTES, ServerEvent
+from dragoman_workbench.server import HEADERS, MAX_BODY, find_assets
 
 SECRET = "hunter2 of a server"
 FOREIGN_HOSTS = [
@@ -325,7 +323,7 @@ async def test_wrong_tokens_do_not_shut_out_the_right_one(tab, monkeypatch):
 @pytest.fixture
 def crowd(monkeypatch):
     """Let in few guests."""
-    monkeypatch.setattr("dragoman_workbench.door.MAX_GUESTS", 8)
+    monkeypatch.setattr("dragoman_workbench.access.MAX_GUESTS", 8)
 
 
 async def _crowd(stack, place, count):
@@ -355,8 +353,8 @@ async def test_connections_that_say_nothing_do_not_shut_out_a_tab(crowd, home):
 
 
 async def test_a_guest_has_a_few_seconds_and_a_tab_keeps_its_line(home, monkeypatch):
-    monkeypatch.setattr("dragoman_workbench.door.GUEST_SECONDS", 0.1)
-    monkeypatch.setattr("dragoman_workbench.door.LOOK_SECONDS", 0.05)
+    monkeypatch.setattr("dragoman_workbench.access.GUEST_SECONDS", 0.1)
+    monkeypatch.setattr("dragoman_workbench.access.LOOK_SECONDS", 0.05)
     async with signed_in(home) as tab, AsyncExitStack() as stack:
         [silent, slow] = await _crowd(stack, tab.place, 2)
         await slow.send(b"POST /api/state HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: ")
@@ -386,7 +384,7 @@ class Silent(asyncio.Protocol):
 def clock(monkeypatch):
     """Return the moments that the door reads; a test moves them on."""
     clock = SimpleNamespace(now=1_000.0)
-    monkeypatch.setattr("dragoman_workbench.door.time.monotonic", lambda: clock.now)
+    monkeypatch.setattr("dragoman_workbench.access.time.monotonic", lambda: clock.now)
     return clock
 
 
@@ -399,13 +397,13 @@ def connected(door):
 
 def show_out(door):
     """Look once who has been there for too long."""
-    naps = patch("dragoman_workbench.door.anyio.sleep", side_effect=[None, KeyboardInterrupt])
+    naps = patch("dragoman_workbench.access.anyio.sleep", side_effect=[None, KeyboardInterrupt])
     with naps, pytest.raises(KeyboardInterrupt):
         door.watch().send(None)
 
 
 def test_guests_take_at_most_a_quarter_of_the_descriptors(monkeypatch):
-    monkeypatch.setattr("dragoman_workbench.door.raise_descriptors", lambda: 16)
+    monkeypatch.setattr("dragoman_workbench.access.raise_descriptors", lambda: 16)
     door = Door()
     lines = [connected(door)[0] for _ in range(6)]
     assert [line.ended for line in lines] == [True, True, False, False, False, False]
@@ -469,21 +467,24 @@ def test_the_soft_limit_of_descriptors_is_raised_as_far_as_it_may_be():
     """Half of a default of 1,024 would be gone with a few drivers."""
     script = (
         "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (256, 4096));"
-        "from dragoman_workbench.door import raise_descriptors;"
+        "from dragoman_workbench.access import raise_descriptors;"
         "print(raise_descriptors(), resource.getrlimit(resource.RLIMIT_NOFILE))"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == "4096 (4096, 4096)\n"
 
 
-@pytest.mark.parametrize("code", [LOCKED, CLOSED])
+UNLOCK = Remedy(RemedyKind.UNLOCK, {"connection": "other"})
+
+
+@pytest.mark.parametrize("code", ["production-locked", CLOSED])
 def test_what_a_driver_names_unlocks_and_opens_nothing(code):
     """A driver's error is about the connection that was asked; its word for another one is only text."""
-    forged = DriverFaultError("no", code=code, details={"connection": "other"})
+    forged = DriverFaultError("no", code=code, remedies=[UNLOCK], details={"connection": "other"})
     shown = failure_of(forged, connection="mine").remedy
     assert shown is None or (code == CLOSED and shown.target == "mine")
     assert failure_of(forged).remedy is None
-    real = failure_of(Refused("locked", code=LOCKED, details={"connection": "other"}), connection="mine").remedy
+    real = failure_of(Refused("locked", remedies=[UNLOCK]), connection="mine").remedy
     assert (real.action, real.target) == ("unlock", "mine")
 
 

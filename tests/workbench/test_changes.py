@@ -11,8 +11,8 @@ from dragoman_api.changes import HttpRequest, OutcomeStatus, PlannedRequest
 from dragoman_api.columns import Note
 from dragoman_api.errors import ConfigurationError
 from dragoman_workbench.cells import key_text
-from dragoman_workbench.messages import ChangeEntry, OutcomeAnswer, PlanAsked, Planned, PlannedStep
-from dragoman_workbench.rooms.changes import ChangeRoom
+from dragoman_workbench.messages.rows import ChangeEntry, OutcomeAnswer, PlanAsked, Planned, PlannedStep
+from dragoman_workbench.routes.changes import ChangeRoutes
 
 KEY = RowKey("books", "t1", routing="north", guard={"if_seq_no": 7})
 WHOLE = {"id": "t2", "replace": True, "tenant": "north"}
@@ -30,7 +30,9 @@ DROP = ({"kind": "drop", "object": "books"}, Drop("books"))
 async def test_every_part_of_every_change_reaches_the_session(entries, undo):
     changes = [ChangeEntry(**entry) for entry, _ in entries]
     with pytest.raises(Asked) as caught:
-        await ChangeRoom(Recorder(), None).plan(PlanAsked(connection="shop", changes=changes, undo=undo, typed="books"))
+        await ChangeRoutes(Recorder(), None).plan(
+            PlanAsked(connection="shop", changes=changes, undo=undo, typed="books")
+        )
     assert caught.value.args == ("plan", tuple(change for _, change in entries), {"undo": undo and entries != [DROP]})
 
 
@@ -55,7 +57,7 @@ async def test_a_plan_reaches_the_tab_whole():
 
     change = ChangeEntry(**ENTRIES[3][0])
     for undo in (True, False):
-        planned = await ChangeRoom(Session(), None).plan(PlanAsked(connection="shop", changes=[change], undo=undo))
+        planned = await ChangeRoutes(Session(), None).plan(PlanAsked(connection="shop", changes=[change], undo=undo))
         assert planned == Planned(
             plan=planned.plan,
             steps=[
@@ -75,7 +77,7 @@ async def test_a_faulty_change_is_told_with_its_number():
     changes = [ChangeEntry(**entry) for entry, _ in ENTRIES]
     changes.append(ChangeEntry(kind="insert", object="books", values={"a": ("integer", "x")}))
     with pytest.raises(ConfigurationError) as caught:
-        await ChangeRoom(Recorder(), None).plan(PlanAsked(connection="shop", changes=changes))
+        await ChangeRoutes(Recorder(), None).plan(PlanAsked(connection="shop", changes=changes))
     assert caught.value.details == {"column": "a", "row": 4}
 
 
@@ -187,14 +189,14 @@ async def test_a_plan_belongs_to_its_connection_and_expires(shop_tab, made, monk
     change = {"kind": "delete", "key": made}
     plan = (await shop_tab("changes/plan", connection="shop", changes=[change]))["plan"]
     assert (await shop_tab.failure("changes/apply", connection="other", plan=plan))["code"] == "plan-gone"
-    monkeypatch.setattr("dragoman_workbench.rooms.changes.KEPT_SECONDS", -1)
+    monkeypatch.setattr("dragoman_workbench.routes.changes.KEPT_SECONDS", -1)
     plan = (await shop_tab("changes/plan", connection="shop", changes=[change]))["plan"]
     assert (await shop_tab.failure("changes/apply", connection="shop", plan=plan))["code"] == "plan-gone"
     assert (await now(shop_tab, made))["title"] == "Draft"
 
 
 async def test_plans_are_bounded_and_the_oldest_goes(shop_tab, made, monkeypatch):
-    monkeypatch.setattr("dragoman_workbench.rooms.changes.MAX_PLANS", 2)
+    monkeypatch.setattr("dragoman_workbench.routes.changes.MAX_PLANS", 2)
     changes = [{"kind": "update", "key": made, "values": {"title": title}} for title in ("First", "Second", "Third")]
     plans = [(await shop_tab("changes/plan", connection="shop", changes=[change]))["plan"] for change in changes]
     assert (await shop_tab.failure("changes/apply", connection="shop", plan=plans[0]))["code"] == "plan-gone"

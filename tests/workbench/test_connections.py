@@ -14,8 +14,9 @@ from dragoman.sandbox.reach.route import HttpProxy
 from dragoman_api.errors import ConfigurationError
 from dragoman_api.forms import FieldKind, FormField
 from dragoman_registry.ip_addresses import Nearness
-from dragoman_workbench.messages import ROUTES, FieldEntry
-from dragoman_workbench.rooms.connections import _field, _value
+from dragoman_workbench.messages.connections import FieldEntry
+from dragoman_workbench.messages.routes import ROUTES
+from dragoman_workbench.routes.connections import _field, _value
 from dragoman_workbench.server import WRITES
 
 SECRET = "correct-horse-battery"
@@ -340,7 +341,7 @@ async def test_a_faulty_entry_is_told_at_its_field(shop_home, sample_port):
 
 
 async def test_a_file_that_changed_meanwhile_is_noticed_and_kept(shop_home, sample_port, monkeypatch):
-    monkeypatch.setattr("dragoman_workbench.changed_files.LOOK_SECONDS", 0.05)
+    monkeypatch.setattr("dragoman_workbench.event_stream.LOOK_SECONDS", 0.05)
     async with signed_in(shop_home) as tab, anyio.create_task_group() as tasks:
         await tasks.start(tab.listen)
         with (shop_home / "config" / "connections.toml").open("a") as file:
@@ -354,7 +355,7 @@ async def test_a_file_that_changed_meanwhile_is_noticed_and_kept(shop_home, samp
 
 
 async def test_changed_settings_are_told_and_hold_from_the_next_start(shop_home, monkeypatch):
-    monkeypatch.setattr("dragoman_workbench.changed_files.LOOK_SECONDS", 0.05)
+    monkeypatch.setattr("dragoman_workbench.event_stream.LOOK_SECONDS", 0.05)
     async with signed_in(shop_home) as tab, anyio.create_task_group() as tasks:
         await tasks.start(tab.listen)
         assert (await tab("state"))["warnings"] == []

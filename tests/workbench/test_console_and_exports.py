@@ -22,13 +22,13 @@ from dragoman_api.columns import Column, Note
 from dragoman_api.console import AnswerKind, ConsoleRequest
 from dragoman_api.errors import DragomanError, Refused
 from dragoman_api.hookspecs import hookimpl
-from dragoman_workbench.door import Door
+from dragoman_workbench.access import Door
 from dragoman_workbench.downloads import Downloads
 from dragoman_workbench.event_stream import EventStream
-from dragoman_workbench.messages import ExecuteAsked, Export, ExportAsked
+from dragoman_workbench.messages.work import ExecuteAsked, ExportAsked, ExportJob
 from dragoman_workbench.remembered import Remembered
-from dragoman_workbench.rooms.console import ConsoleRoom
-from dragoman_workbench.rooms.exports import ExportRoom
+from dragoman_workbench.routes.console import ConsoleRoutes
+from dragoman_workbench.routes.exports import ExportRoutes
 from slow_cases import mostly_slow
 
 TEXT = "GET /_cat/indices\n\nGET /books/_count\n\nDELETE /books/_doc/none\n"
@@ -96,7 +96,7 @@ async def test_any_part_of_an_answer_that_failed_stops_a_run_and_every_part_is_s
             return answer if request is not requests[0] else TABLE
 
     asked = ExecuteAsked(connection="shop", text="", variables={"a": "b"}, stop_on_error=True, remember=False)
-    ran = await ConsoleRoom(Session(), None).execute(asked)
+    ran = await ConsoleRoutes(Session(), None).execute(asked)
     parts = [answer] if answer.next is None else [answer, answer.next]
     assert [told.line for told in ran.answers] == [1] + [3] * len(parts) + ([] if stops else [7] * len(parts))
     assert [unsent.line for unsent in ran.unsent] == ([7] if stops else [])
@@ -208,14 +208,14 @@ async def test_what_a_person_no_longer_waits_for_is_not_sent(shop_home, monkeypa
                 await anyio.sleep(0.2)
 
     started, ended = anyio.Event(), anyio.Event()
-    told = ConsoleRoom.execute
+    told = ConsoleRoutes.execute
 
     async def execute(self, asked):
         answer = await told(self, asked)
         ended.set()
         return answer
 
-    monkeypatch.setattr(ConsoleRoom, "execute", execute)
+    monkeypatch.setattr(ConsoleRoutes, "execute", execute)
     async with signed_in(shop_home, use=[Slow()]) as tab:
         await tab("open", connection="shop")
         async with anyio.create_task_group() as tasks:
@@ -387,10 +387,12 @@ class Failing:
 )  # fmt: skip
 async def test_an_export_that_failed_can_go_on_where_that_helps(error, to, rows, resumable):
     runtime = SimpleNamespace(add_sink=lambda _: None)
-    room = ExportRoom(runtime, Failing(error), stream=EventStream(), work=None, downloads=Downloads(None), folder=None)
+    room = ExportRoutes(
+        runtime, Failing(error), stream=EventStream(), work=None, downloads=Downloads(None), folder=None
+    )
     asked = {"connection": "shop", "object": "books", "file": "x", "to": to}
     for number in ("this", "other"):
-        room._exports[number] = Export(id=number, state="running", rows=rows, **asked)
+        room._exports[number] = ExportJob(id=number, state="running", rows=rows, **asked)
     await room._run("this", ExportAsked(**asked), "there", target_name="there")
     this, other = room.all
     assert (this.state, this.resumable, other.state) == ("failed", resumable, "running")
@@ -398,7 +400,7 @@ async def test_an_export_that_failed_can_go_on_where_that_helps(error, to, rows,
 
 
 async def test_exports_that_wait_or_run_are_bounded(shop_tab, monkeypatch):
-    monkeypatch.setattr("dragoman_workbench.rooms.exports.MAX_RUNNING", 2)
+    monkeypatch.setattr("dragoman_workbench.routes.exports.MAX_RUNNING", 2)
     asked = {"connection": "shop", "object": "books", "to": "download", "file": "x.ndjson"}
     exports = [await shop_tab("exports/start", **asked) for _ in range(2)]
     assert (await shop_tab.failure("exports/start", **asked))["code"] == "too-many"

@@ -24,27 +24,26 @@ from dragoman_api.errors import ConfigurationError
 from dragoman_api.filters import TimeRange
 from dragoman_api.summaries import Bucket, ColumnSummary, Figure, ValueCount
 from dragoman_workbench.cells import answer_page, answer_summary, entered, key_text, read_key, shown, spelled
-from dragoman_workbench.messages import (
+from dragoman_workbench.messages.connections import DescriptionAsked, ObjectsAsked
+from dragoman_workbench.messages.rows import (
     Bar,
     CellAsked,
     CountAsked,
-    DescriptionAsked,
     ExplainAsked,
-    ExportAsked,
     FilterRow,
     FrequentValue,
-    ObjectsAsked,
+    GridRow,
     PageAnswer,
     PageAsked,
-    Row,
     RowsAsked,
     SortKey,
     Summarized,
     SummaryAsked,
     TimeSpan,
 )
-from dragoman_workbench.rooms.exports import ExportRoom
-from dragoman_workbench.rooms.grid import GridRoom, filters_of
+from dragoman_workbench.messages.work import ExportAsked
+from dragoman_workbench.routes.exports import ExportRoutes
+from dragoman_workbench.routes.grid import GridRoutes, filters_of
 
 
 async def test_objects_are_listed_and_described(shop_tab):
@@ -278,10 +277,10 @@ def test_a_page_reaches_the_tab_whole():
         now="2026-12-31T12:00:00Z",
     )
     rows = [
-        Row(id="17", key=key_text(keys[0]), cells=[("integer", "1"), "a"]),
-        Row(id='["eu",17]', key=key_text(keys[1]), cells=[("integer", "2"), None]),
-        Row(id="", key=None, cells=[("missing", ""), "c"]),
-        Row(id=spelled(b""), key=None, cells=[("integer", "4"), ("cut-text", "d")]),
+        GridRow(id="17", key=key_text(keys[0]), cells=[("integer", "1"), "a"]),
+        GridRow(id='["eu",17]', key=key_text(keys[1]), cells=[("integer", "2"), None]),
+        GridRow(id="", key=None, cells=[("missing", ""), "c"]),
+        GridRow(id=spelled(b""), key=None, cells=[("integer", "4"), ("cut-text", "d")]),
     ]
     assert answer_page(page, seconds=0.25) == PageAnswer(
         columns=[TOTAL, TITLE],
@@ -399,7 +398,7 @@ LISTED = {"parent": "sales", "contains": "ord", "cursor": "next", "limit": 7}
 )
 async def test_every_part_of_a_request_reaches_the_session(route, request_, asked):
     with pytest.raises(Asked) as caught:
-        await GridRoom(Recorder(), None).routes[route](request_)
+        await GridRoutes(Recorder(), None).routes[route](request_)
     assert caught.value.args == asked
 
 
@@ -410,7 +409,7 @@ async def test_every_part_of_an_export_reaches_the_session(form, escape, resume)
     about_file = {"format": form, "escape_formulas": escape, "compress": "zstd"}
     request = ExportAsked(**SELECTION, to="folder", file="orders.csv", **about_file)
     runtime = SimpleNamespace(add_sink=lambda _: None)
-    room = ExportRoom(runtime, Recorder(), stream=None, work=None, downloads=None, folder=None)
+    room = ExportRoutes(runtime, Recorder(), stream=None, work=None, downloads=None, folder=None)
     with pytest.raises(Asked) as caught:
         await room._export("1", request, "there", resume=resume)
     file_format = dragoman.FileFormat(form, compression="zstd", escape=escape and form in ("csv", "tsv"))

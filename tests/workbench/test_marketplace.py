@@ -10,8 +10,9 @@ import pytest
 import wheelhouse
 from browsing import Asked, Recorder, signed_in
 from dragoman import Runtime, SavedConnection
-from dragoman_workbench.messages import BrowseAsked, DriverNamed, Empty
-from dragoman_workbench.rooms.marketplace import MarketplaceRoom
+from dragoman_workbench.messages.base import Empty
+from dragoman_workbench.messages.connections import BrowseAsked, DriverNamed
+from dragoman_workbench.routes.marketplace import MarketplaceRoutes
 
 
 @pytest.fixture
@@ -59,14 +60,14 @@ async def test_drivers_are_searched(tab):
     ],
 )
 async def test_every_part_of_a_request_reaches_the_drivers(route, request_, asked):
-    room = MarketplaceRoom(SimpleNamespace(plugins=Recorder(), add_sink=lambda _: None))
+    room = MarketplaceRoutes(SimpleNamespace(plugins=Recorder(), add_sink=lambda _: None))
     with pytest.raises(Asked) as caught:
         await room.routes[f"plugins/{route}"](request_)
     assert caught.value.args == asked
 
 
 async def test_a_list_names_how_many_drivers_it_leaves_out_and_a_check_every_fault(tab, monkeypatch):
-    monkeypatch.setattr("dragoman_workbench.rooms.marketplace.SHOWN", 1)
+    monkeypatch.setattr("dragoman_workbench.routes.marketplace.SHOWN", 1)
     browsed = await tab("plugins/browse")
     assert (len(browsed["drivers"]), browsed["more"]) == (1, 1)
 

@@ -13,15 +13,12 @@ from msgspec.structs import replace
 import wheelhouse
 from browsing import shop, signed_in, tab_of
 from dragoman import Question, Runtime, SavedConnection
-from dragoman_api.calls import Call, ConnectionInfo
-from dragoman_api.errors import ConfigurationError, Refused
+from dragoman_api.errors import ConfigurationError
 from dragoman_api.events import PluginEnabled, PluginInstalled, PluginRemoved, PluginRolledBack
 from dragoman_api.hookspecs import hookimpl
-from dragoman_workbench.consent import Questions
-from dragoman_workbench.event_stream import EventStream
-from dragoman_workbench.messages import Opened
+from dragoman_workbench.event_stream import EventStream, Questions
+from dragoman_workbench.messages.connections import OpenConnection
 from dragoman_workbench.open_connections import HOOKS, OpenConnections, _Connection
-from dragoman_workbench.production import LOCKED, ProductionLock
 from dragoman_workbench.surfaces import SurfaceRules, read_surface, surface
 from dragoman_worker import hook_types
 
@@ -155,7 +152,7 @@ async def test_a_production_connection_is_read_only_until_it_is_unlocked(shop_ho
         assert answer["error"]["remedy"]["action"] == "unlock"
         assert answer["error"]["details"]["connection"] == "shop"
         refusal = await tab.told("event", name="call.refused")
-        assert refusal["event"]["automation"] == "production_lock"
+        assert refusal["event"]["automation"] == "read_only"
         text = "DELETE /books/_doc/n1"
         told = await tab("console/execute", connection="shop", text=text)
         assert told["error"]["code"] == "production-locked"
@@ -170,35 +167,6 @@ async def test_a_production_connection_is_read_only_until_it_is_unlocked(shop_ho
         tasks.cancel_scope.cancel()
 
 
-async def test_each_production_connection_has_a_lock_of_its_own_for_its_minutes():
-    clock = SimpleNamespace(now=1_000.0)
-    lock = ProductionLock({"shop", "books"}.__contains__, clock=lambda: clock.now)
-
-    async def writes(name, *, writes=True):
-        connection = ConnectionInfo(name=name, type="elasticsearch", host="h", port=1) if name else None
-        try:
-            await lock.before_call(Call(hook="apply_change", connection=connection, writes=writes))
-        except Refused as refusal:
-            return (refusal.code, refusal.details) != (LOCKED, {"connection": name})
-        return True
-
-    async def writable():
-        return [name for name in ("shop", "books", "test", "") if await writes(name)]
-
-    assert await writable() == ["test", ""]
-    assert await writes("shop", writes=False)
-    lock.unlock("shop", minutes=5)
-    assert (lock.until("shop"), lock.until("books")) == (1_300.0, None)
-    clock.now += 299
-    assert await writable() == ["shop", "test", ""]
-    clock.now += 1
-    assert await writable() == ["test", ""]
-    lock.unlock("shop", minutes=1)
-    lock.unlock("books", minutes=1)
-    lock.unlock("shop", minutes=0)
-    assert await writable() == ["books", "test", ""]
-
-
 async def test_the_first_answer_to_each_question_counts_and_none_is_no(monkeypatch):
     questions, answers = Questions(EventStream()), {}
 
@@ -209,7 +177,7 @@ async def test_the_first_answer_to_each_question_counts_and_none_is_no(monkeypat
         for text in ("first", "second"):
             tasks.start_soon(ask, text)
         await anyio.wait_all_tasks_blocked()
-        monkeypatch.setattr("dragoman_workbench.consent.ANSWER_SECONDS", 0)
+        monkeypatch.setattr("dragoman_workbench.event_stream.ANSWER_SECONDS", 0)
         await ask("third")
         numbers = {question.text: question.id for question in questions.open}
         assert [question.details for question in questions.open] == [["DELETE /a", "DELETE /b"]] * 2
@@ -251,9 +219,9 @@ async def test_the_header_names_every_guard_and_hook_of_a_connection(shop_home):
 async def test_the_header_says_everything_of_an_open_connection():
     limit = SimpleNamespace(rows=None, bytes=None, seconds=None)
     guards = SimpleNamespace(read_only="read-only", limits=limit, audit=False, production=True)
-    runtime = SimpleNamespace(settings=SimpleNamespace(guards=SimpleNamespace(of={"shop": guards}.get)))
-    lock = SimpleNamespace(until={"shop": 2_000.0}.get)
-    connections = OpenConnections(runtime, stream=None, work=None, lock=lock)
+    settings = SimpleNamespace(guards=SimpleNamespace(of={"shop": guards}.get))
+    runtime = SimpleNamespace(settings=settings, locks=SimpleNamespace(until={"shop": 2_000.0}.get))
+    connections = OpenConnections(runtime, stream=None, work=None)
     hooks = {*hook_types.HOOKS} - {"complete_console", "close"}
     server = SimpleNamespace(product="Tea", version="8.1", notes=("old", "alone"))
     session = SimpleNamespace(
@@ -265,7 +233,7 @@ async def test_the_header_says_everything_of_an_open_connection():
     no_views = {"close", "connect", "hold_snapshot", "preview_read", "split_export"}
     opened = connections.about("shop")
     assert {*opened.hooks} == {*hook_types.HOOKS} - no_views - {"complete_console"}
-    assert replace(opened, hooks=[]) == Opened(
+    assert replace(opened, hooks=[]) == OpenConnection(
         connection="shop",
         type="tea",
         product="Tea",

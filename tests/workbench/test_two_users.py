@@ -13,7 +13,7 @@ import pytest
 from anyio.to_thread import run_sync
 
 from browsing import signed_in
-from dragoman_workbench.messages import ROUTES
+from dragoman_workbench.messages.routes import ROUTES
 
 OTHER = 65534
 pytestmark = [

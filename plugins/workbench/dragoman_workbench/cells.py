@@ -13,7 +13,7 @@ from dragoman_api.cells import MAX_DIGITS, CutBytes, CutJson, CutText, Json, as_
 from dragoman_api.errors import ConfigurationError
 from dragoman_api.json_text import decode
 
-from .messages import Bar, FrequentValue, PageAnswer, Row, Summarized
+from .messages.rows import Bar, FrequentValue, GridRow, PageAnswer, Summarized
 
 if TYPE_CHECKING:
     from dragoman import Page
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from dragoman_api import RowId
     from dragoman_api.summaries import ColumnSummary
 
-    from .messages import Cell
+    from .messages.base import Cell
 
 
 def shown(value: Value) -> Cell:
@@ -144,9 +144,9 @@ def answer_page(page: Page, *, seconds: float) -> PageAnswer:
     )
 
 
-def _row(key: RowKey | None, cells: list[Value]) -> Row:
+def _row(key: RowKey | None, cells: list[Value]) -> GridRow:
     has_id = key is not None and key.id not in ("", b"")
-    return Row(
+    return GridRow(
         id="" if key is None else spelled(key.id),
         key=key_text(key) if has_id and key is not None else None,
         cells=[*map(shown, cells)],

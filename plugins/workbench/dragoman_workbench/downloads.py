@@ -13,7 +13,7 @@ import anyio.from_thread
 import anyio.to_thread
 from aiohttp import web
 
-from .door import welcome
+from .access import welcome
 
 if TYPE_CHECKING:
     from dragoman_workbench.background_work import Work

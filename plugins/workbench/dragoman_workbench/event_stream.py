@@ -1,7 +1,8 @@
-"""The event stream that all tabs share: each message is encoded once, and a slow tab is told that it lost some."""
+"""What reaches every tab: events of the runtime, questions that wait for an answer, and files that changed."""
 
 from __future__ import annotations
 
+import secrets
 from collections import deque
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -9,17 +10,35 @@ from typing import TYPE_CHECKING
 import anyio
 import msgspec
 
-from .messages import ServerEvent
+from .messages.routes import OpenQuestion, ServerEvent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
+    from typing import Protocol
 
+    from dragoman import Question
     from dragoman_api.events import Event
+
+    class WatchedFiles(Protocol):
+        """The files of a home."""
+
+        @property
+        def connections(self) -> Path:
+            """The file of saved connections."""
+
+        @property
+        def settings(self) -> Path:
+            """The settings file."""
+
 
 BUFFER = 512
 """Messages that wait for one tab."""
 BEAT_SECONDS = 15.0
 MAX_TABS = 32
+ANSWER_SECONDS = 600.0
+"""Seconds for an answer; then it counts as no."""
+LOOK_SECONDS = 2.0
 
 
 def encode(message: ServerEvent) -> bytes:
@@ -97,3 +116,77 @@ class EventStream:
         """Tell every tab that the server ends."""
         for listener in self._listeners:
             listener.put(BYE)
+
+
+class Questions:
+    """The open questions; the first answer of any tab counts."""
+
+    def __init__(self, stream: EventStream) -> None:
+        self._stream = stream
+        self._open: dict[str, OpenQuestion] = {}
+        self._answered: dict[str, anyio.Event] = {}
+        self._yes: set[str] = set()
+
+    @property
+    def open(self) -> list[OpenQuestion]:
+        """The questions that wait."""
+        return [*self._open.values()]
+
+    async def ask(self, question: Question) -> bool:
+        """Ask in every tab, and wait for the first answer; the runtime's `confirm`."""
+        number = secrets.token_urlsafe(8)
+        message = OpenQuestion(id=number, about=question.about, text=question.text, details=[*question.details])
+        self._open[number], self._answered[number] = message, anyio.Event()
+        self._stream.send(ServerEvent(kind="question", question=message))
+        try:
+            with anyio.move_on_after(ANSWER_SECONDS):
+                await self._answered[number].wait()
+            return number in self._yes
+        finally:
+            del self._open[number], self._answered[number]
+            self._yes.discard(number)
+            self._stream.send(ServerEvent(kind="answered", answered=number))
+
+    def answer(self, number: str, *, yes: bool) -> bool:
+        """Answer a question; False if it no longer waits."""
+        if (answered := self._answered.get(number)) is None or answered.is_set():
+            return False
+        if yes:
+            self._yes.add(number)
+        answered.set()
+        return True
+
+
+class FileWatch:
+    """Looks at the two files from time to time.
+
+    Attributes:
+        settings_changed: `config.toml` is not what this workbench read at its start.
+    """
+
+    def __init__(self, paths: WatchedFiles, *, stream: EventStream) -> None:
+        self._paths, self._stream = paths, stream
+        self.settings_changed = False
+
+    async def run(self) -> None:
+        """Tell every tab when one of the files has changed, until it is cancelled."""
+        before = await self._stamps()
+        first = before[1]
+        while True:
+            await anyio.sleep(LOOK_SECONDS)
+            now = await self._stamps()
+            if now != before:
+                before = now
+                self.settings_changed = now[1] != first
+                self._stream.send(ServerEvent(kind="files"))
+
+    async def _stamps(self) -> list[tuple[int, int, int] | None]:
+        stamps: list[tuple[int, int, int] | None] = []
+        for path in (self._paths.connections, self._paths.settings):
+            try:
+                status = await anyio.Path(path).stat()
+            except OSError:
+                stamps.append(None)
+            else:
+                stamps.append((status.st_mtime_ns, status.st_size, status.st_ino))
+        return stamps

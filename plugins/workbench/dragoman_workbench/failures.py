@@ -7,8 +7,7 @@ import re
 from dragoman_api.errors import DRIVER, AuthenticationError, ConnectionFailedError, DragomanError, Refused
 from dragoman_api.remedies import RemedyKind
 
-from .messages import Action, Failure
-from .production import LOCKED
+from .messages.base import Action, RequestFailure
 
 _COMMANDS: tuple[tuple[str, str, str], ...] = (
     (r"dragoman plugins install (\S+)(?: --version \S+)?(?: --yes)?", "install", "Install it"),
@@ -24,7 +23,7 @@ CLOSED = "connection-closed"
 """Code of the error of a connection that is not open."""
 
 
-def failure_of(error: DragomanError, *, connection: str = "") -> Failure:
+def failure_of(error: DragomanError, *, connection: str = "") -> RequestFailure:
     """Return an error as the page shows it.
 
     Args:
@@ -33,7 +32,7 @@ def failure_of(error: DragomanError, *, connection: str = "") -> Failure:
     """
     details = {key: _bounded(str(value)) for key, value in error.details.items()}
     row = error.details.get("row")
-    return Failure(
+    return RequestFailure(
         code=error.code,
         message=_bounded(error.message),
         hint=_bounded(str(error.to_dict()["hint"])),
@@ -63,7 +62,8 @@ def _field(error: DragomanError) -> str:
 
 
 def _remedy(error: DragomanError, connection: str) -> Action | None:
-    if error.code == LOCKED and connection and isinstance(error, Refused):
+    unlocks = any(remedy.kind == RemedyKind.UNLOCK for remedy in error.remedies)
+    if unlocks and connection and isinstance(error, Refused):
         return Action(action="unlock", label="Unlock", target=connection)
     if error.code == CLOSED and connection:
         return Action(action="open", label="Open it", target=connection)

@@ -14,7 +14,8 @@ from dragoman import Session
 from dragoman_api.errors import ConfigurationError, DragomanError
 
 from .failures import CLOSED
-from .messages import Opened, ServerEvent
+from .messages.connections import OpenConnection
+from .messages.routes import ServerEvent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
     from .background_work import Work
     from .event_stream import EventStream
-    from .production import ProductionLock
 
 IDLE_SECONDS = 900.0
 """Seconds without a request after which a connection is closed; the next request opens it again."""
@@ -55,8 +55,8 @@ class _Connection:
 class OpenConnections:
     """The sessions of one runtime by connection, each held open by a task of its own."""
 
-    def __init__(self, runtime: Runtime, *, stream: EventStream, work: Work, lock: ProductionLock) -> None:
-        self._runtime, self._stream, self._work, self._lock = runtime, stream, work, lock
+    def __init__(self, runtime: Runtime, *, stream: EventStream, work: Work) -> None:
+        self._runtime, self._stream, self._work = runtime, stream, work
         self._connections: dict[str, _Connection] = {}
         self._idle: set[str] = set()
         self._running = Counter[str]()
@@ -65,11 +65,11 @@ class OpenConnections:
         """Return the connections that are open, or were closed only because they were not used."""
         return {name for name, connection in self._connections.items() if connection.session is not None} | self._idle
 
-    def all(self) -> list[Opened]:
+    def all(self) -> list[OpenConnection]:
         """Return what is open."""
         return [self.about(name) for name, connection in self._connections.items() if connection.session is not None]
 
-    async def open(self, name: str) -> Opened:
+    async def open(self, name: str) -> OpenConnection:
         """Open a connection, or wait for it to be opened; installs its driver if it is missing.
 
         The last caller that stops waiting cancels the opening. Raises DragomanError as `Runtime.open`.
@@ -169,7 +169,7 @@ class OpenConnections:
                     self._idle.add(name)
                     connection.closing.set()
 
-    def about(self, name: str) -> Opened:
+    def about(self, name: str) -> OpenConnection:
         """Return what the header shows of an open connection."""
         connection = self._connections[name]
         session = connection.session
@@ -181,7 +181,7 @@ class OpenConnections:
         words += [f"at most {limits.bytes:,} bytes"] if limits.bytes else []
         words += [f"at most {limits.seconds:g} s"] if limits.seconds else []
         words += ["audit"] if guards.audit else []
-        return Opened(
+        return OpenConnection(
             connection=name,
             type=session.type,
             product=session.server.product,
@@ -195,7 +195,7 @@ class OpenConnections:
             hooks=[hook for hook in HOOKS if session.can(hook)],
             capabilities=sorted(session.capabilities),
             production=guards.production,
-            unlocked_until=self._lock.until(name) if guards.production else None,
+            unlocked_until=self._runtime.locks.until(name) if guards.production else None,
             opened_at=connection.at,
         )
 

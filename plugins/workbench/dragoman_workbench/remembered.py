@@ -11,14 +11,14 @@ import msgspec
 
 from dragoman_api.errors import ConfigurationError
 
-from .messages import HistoryEntry
+from .messages.work import HistoryEntry
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
     from typing import Protocol
 
-    class ChangeFile(Protocol):
+    class FileEditor(Protocol):
         """Changes a file that other processes may change, too, as `Runtime.change_file` does."""
 
         def __call__(self, path: Path, *, edit: Callable[[bytes], bytes]) -> None:
@@ -37,7 +37,7 @@ MAX_TEXT = 64 << 10
 class Remembered:
     """Files in a folder that only this user can enter. A damaged file counts as empty, and is replaced."""
 
-    def __init__(self, folder: Path, *, change_file: ChangeFile, mask: Callable[[str], str]) -> None:
+    def __init__(self, folder: Path, *, change_file: FileEditor, mask: Callable[[str], str]) -> None:
         """Read nothing yet.
 
         Args:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import traceback
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import anyio
 import msgspec
@@ -12,24 +12,24 @@ from aiohttp import web
 
 from dragoman_api.errors import DragomanError
 
-from .assets import NOT_BUILT
-from .door import DOOR, Door, welcome
+from .access import DOOR, Door, welcome
 from .event_stream import encode
 from .failures import failure_of
-from .messages import ROUTES, Done, Enter, Entered, Failed, Failure, NewToken, Request, ServerEvent
+from .messages.base import Done, Enter, Entered, Failed, NewToken, Request, RequestFailure
+from .messages.routes import ROUTES, ServerEvent
 from .surfaces import read_surface, surface
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from .access import Access, Tab
-    from .assets import Asset
     from .background_work import Work
     from .event_stream import EventStream
-    from .messages import Empty, Message
+    from .messages.base import Empty, RouteAnswer
 
     Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-    Route = Callable[[Any], Awaitable[Message]]
+    Route = Callable[[Any], Awaitable[RouteAnswer]]
+    from pathlib import Path
 
 SECRET = "Dragoman-Secret"  # noqa: S105 - the name of the header
 CONNECTION = web.RequestKey("connection", str)
@@ -68,6 +68,25 @@ WRITES = {
 
 _OWN = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:[0-9]{1,5})?")
 """This machine in a Host header. No parser is asked: each forgives something else."""
+TYPES = {
+    ".css": "text/css; charset=utf-8",
+    ".html": "text/html; charset=utf-8",
+    ".ico": "image/x-icon",
+    ".js": "text/javascript; charset=utf-8",
+    ".json": "application/json",
+    ".png": "image/png",
+    ".svg": "image/svg+xml",
+    ".woff2": "font/woff2",
+}
+"""Kinds of files that are served; others are not."""
+INDEX = "index.html"
+ICON_CACHE = "private, max-age=3600"
+"""For files without a digest in their name: a browser asks for the icon again whenever the address changes."""
+NOT_BUILT = (
+    '<!doctype html><meta charset="utf-8"><title>dragoman</title><h1>The page is not built</h1>'
+    "<p>From a checkout: <code>make workbench</code>. From a wheel, install it again: "
+    "<code>pip install --force-reinstall dragoman-workbench</code>.\n"
+)
 
 
 class RefusedError(Exception):
@@ -76,7 +95,7 @@ class RefusedError(Exception):
     def __init__(self, status: int, code: str, message: str, *, hint: str = "") -> None:
         super().__init__(message)
         self.status = status
-        self.failure = Failure(code=code, message=message, hint=hint)
+        self.failure = RequestFailure(code=code, message=message, hint=hint)
 
 
 class HttpSide:
@@ -131,17 +150,17 @@ class HttpSide:
         except DragomanError as error:
             return _failed(422, failure_of(error, connection=request.get(CONNECTION, "")))
         except web.HTTPRequestEntityTooLarge:
-            return _failed(413, Failure(code="too-large", message="the request is too large"))
+            return _failed(413, RequestFailure(code="too-large", message="the request is too large"))
         except web.HTTPException as error:
             code = "not-found" if error.status == 404 else "bad-request"
-            return _failed(error.status, Failure(code=code, message=error.reason))
+            return _failed(error.status, RequestFailure(code=code, message=error.reason))
         except Exception as error:
             if request.transport is None or request.transport.is_closing():
                 raise
             text = f"unexpected {type(error).__name__}; the terminal of the workbench shows where"
             where = "".join(traceback.format_tb(error.__traceback__))  # lines of code; its message may hold a secret
             request.app.logger.error("a request failed: %s\n%s", type(error).__name__, where)  # noqa: TRY400
-            return _failed(500, Failure(code="internal", message=text))
+            return _failed(500, RequestFailure(code="internal", message=text))
 
     def _tab(self, request: web.Request) -> Tab:
         tab = self._access.tab(request.headers.get(SECRET, ""))
@@ -255,14 +274,35 @@ def _decode(body: bytes, kind: type[Request]) -> Any:
         raise RefusedError(400, "bad-request", f"the body is not what this route takes: {str(error)[:500]}") from error
 
 
-def _json(answer: Message, *, status: int = 200) -> web.Response:
+def _json(answer: RouteAnswer, *, status: int = 200) -> web.Response:
     headers = {"Content-Type": "application/json", "Cache-Control": "no-store"}
     return web.Response(status=status, body=msgspec.json.encode(answer), headers=headers)
 
 
-def _failed(status: int, failure: Failure) -> web.Response:
+def _failed(status: int, failure: RequestFailure) -> web.Response:
     return _json(Failed(error=failure), status=status)
 
 
 async def _head(_: web.Request, response: web.StreamResponse) -> None:
     response.headers.update(HEADERS)
+
+
+class Asset(NamedTuple):
+    """One file of the page."""
+
+    path: Path
+    kind: str
+    cache: str
+
+
+def find_assets(folder: Path) -> dict[str, Asset]:
+    """Return the files below a folder by address (``/``, ``/assets/index-1f2e.js``); links are left out. Blocks."""
+    assets = {}
+    for path in sorted(folder.rglob("*")) if folder.is_dir() else ():
+        if path.is_symlink() or not path.is_file() or path.suffix not in TYPES:
+            continue
+        name = path.relative_to(folder).as_posix()
+        hashed = name.startswith("assets/")  # Vite puts a digest into these names
+        cache = "private, max-age=31536000, immutable" if hashed else "no-store" if name == INDEX else ICON_CACHE
+        assets["/" if name == INDEX else f"/{name}"] = Asset(path, TYPES[path.suffix], cache)
+    return assets

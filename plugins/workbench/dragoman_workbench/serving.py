@@ -1,4 +1,4 @@
-"""The workbench as a whole: one runtime, its rooms, and a server on the loopback until it is told to end."""
+"""The workbench as a whole: one runtime, its routes, and a server on the loopback until it is told to end."""
 
 from __future__ import annotations
 
@@ -17,17 +17,12 @@ from aiohttp import web
 from dragoman import Runtime
 from dragoman_api.errors import ConfigurationError
 
-from .access import ENTRY_SECONDS, Access
-from .assets import find_assets
+from .access import DOOR, ENTRY_SECONDS, Access
 from .background_work import Work
-from .changed_files import FileWatch
-from .consent import Questions
-from .door import DOOR
-from .event_stream import EventStream
+from .event_stream import EventStream, FileWatch, Questions
 from .open_connections import OpenConnections
-from .production import ProductionLock
-from .rooms import make_routes
-from .server import HttpSide
+from .routes.all_routes import make_routes
+from .server import HttpSide, find_assets
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -99,8 +94,7 @@ async def serving(
         raise ConfigurationError(f"{export_folder} is not a folder", hint=f"mkdir -p {export_folder}")
     stream, access = EventStream(), Access()
     questions = Questions(stream)
-    lock = ProductionLock(lambda name: runtime.settings.guards.of(name).production)
-    runtime = Runtime(home, use=[*use, lock], confirm=questions.ask, surface="desktop", **options)
+    runtime = Runtime(home, use=use, confirm=questions.ask, surface="desktop", **options)
     runtime.add_sink(stream.forward)
     if connection:
         await anyio.to_thread.run_sync(runtime.connections.get, connection)
@@ -108,14 +102,13 @@ async def serving(
     assets = await anyio.to_thread.run_sync(find_assets, page)
     async with runtime, anyio.create_task_group() as tasks:
         work = Work(tasks)
-        connections = OpenConnections(runtime, stream=stream, work=work, lock=lock)
+        connections = OpenConnections(runtime, stream=stream, work=work)
         files = FileWatch(runtime.paths, stream=stream)
-        rooms = make_routes(
+        routes, download = make_routes(
             runtime,
             connections=connections,
             stream=stream,
             work=work,
-            lock=lock,
             questions=questions,
             files=files,
             first=connection,
@@ -127,8 +120,8 @@ async def serving(
             stream=stream,
             work=work,
             assets=assets,
-            routes=rooms.routes,
-            download=rooms.download,
+            routes=routes,
+            download=download,
             entered=lambda: place.renew(),
         )
         async with _listening(server.application(), port, tasks) as url:

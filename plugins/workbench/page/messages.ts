@@ -10,7 +10,7 @@
  * - 400 the body is not what the route takes; 404 there is no such route or id; 413 it is too large; 429 too many at once
  * - 401 the secret is missing or expired: the page asks the person to open the workbench again
  * - 403 the Host or Origin header names another site
- * - 422 a DragomanError; `Failure.code` says which
+ * - 422 a DragomanError; `RequestFailure.code` says which
  *
  * ``GET /api/events`` (same header, read with fetch) answers with ``text/event-stream``; the ``data`` of each message is
  * one `ServerEvent`. ``GET /download/TICKET`` streams an export; the browser navigates to it, so it has no header. A
@@ -27,7 +27,8 @@
  * A value that the page sends takes the same form, without the cut tags. Values of filter rows are texts: the driver reads
  * them according to the column.
  *
- * **Keys.** `Row.key` is a text that only the server reads; the page sends it back unchanged. `Row.id` is for people.
+ * **Keys.** `GridRow.key` is a text that only the server reads; the page sends it back unchanged. `GridRow.id` is for
+ * people.
  */
 
 export type CellTag = "integer" | "decimal" | "json" | "bytes" | "cut-text" | "cut-json" | "cut-bytes" | "missing";
@@ -109,7 +110,7 @@ export interface CellAsked {
  * Attributes:
  *     kind: What it does.
  *     object: Of an insert and a drop.
- *     key: Of an update and a delete: `Row.key`.
+ *     key: Of an update and a delete: `GridRow.key`.
  *     values: By column: of an insert and an update.
  *     id: Of an insert: its primary key; null to let the server make one.
  *     replace: An insert may replace the row with that id.
@@ -376,7 +377,7 @@ export interface ExecuteAsked {
 /** The answers so far; `error` is what ended the run early, and `unsent` what comes after that. */
 export interface Executed {
   readonly answers: readonly ConsoleAnswer[];
-  readonly error: Failure | null;
+  readonly error: RequestFailure | null;
   readonly unsent: readonly UnsentRequest[];
 }
 
@@ -425,33 +426,6 @@ export interface Explanation {
 }
 
 /**
- * An export, as ``exports`` and the event ``export`` report it.
- *
- * Attributes:
- *     id: Its id.
- *     ticket: For ``/download/TICKET``, while `state` is ``waiting``.
- *     total: Rows to export; null if unknown.
- *     error: Why it failed.
- *     resumable: It can go on where it ended: ``exports/resume``.
- */
-export interface Export {
-  readonly id: string;
-  readonly connection: string;
-  readonly object: string;
-  readonly file: string;
-  readonly to: "download" | "folder";
-  readonly state: "cancelled" | "failed" | "finished" | "running" | "waiting";
-  readonly ticket: string;
-  readonly rows: number;
-  readonly bytes: number;
-  readonly total: number | null;
-  readonly sha256: string;
-  readonly notes: readonly Note[];
-  readonly error: Failure | null;
-  readonly resumable: boolean;
-}
-
-/**
  * Export rows.
  *
  * Attributes:
@@ -481,6 +455,33 @@ export interface ExportAsked {
   readonly escape_formulas?: boolean;
 }
 
+/**
+ * An export, as ``exports`` and the event ``export`` report it.
+ *
+ * Attributes:
+ *     id: Its id.
+ *     ticket: For ``/download/TICKET``, while `state` is ``waiting``.
+ *     total: Rows to export; null if unknown.
+ *     error: Why it failed.
+ *     resumable: It can go on where it ended: ``exports/resume``.
+ */
+export interface ExportJob {
+  readonly id: string;
+  readonly connection: string;
+  readonly object: string;
+  readonly file: string;
+  readonly to: "download" | "folder";
+  readonly state: "cancelled" | "failed" | "finished" | "running" | "waiting";
+  readonly ticket: string;
+  readonly rows: number;
+  readonly bytes: number;
+  readonly total: number | null;
+  readonly sha256: string;
+  readonly notes: readonly Note[];
+  readonly error: RequestFailure | null;
+  readonly resumable: boolean;
+}
+
 /** An export by id. */
 export interface ExportNamed {
   readonly id: string;
@@ -488,70 +489,12 @@ export interface ExportNamed {
 
 /** All exports since the start. */
 export interface Exports {
-  readonly exports: readonly Export[];
+  readonly exports: readonly ExportJob[];
 }
 
 /** The body of every answer with a status of 400 or more. */
 export interface Failed {
-  readonly error: Failure;
-}
-
-/**
- * Why a request failed; a person can act on it.
- *
- * Attributes:
- *     code: Stable identifier, as of `dragoman_api.errors`, or ``bad-request``, ``not-found``, ``too-large``,
- *         ``too-many``, ``no-secret``, ``foreign``.
- *     message: One sentence.
- *     hint: What to do; empty if nothing can be done.
- *     hint_from: ``driver`` if a driver wrote the hint, which is then shown as its words; else empty.
- *     field: The field of the form that can mend it; empty if there is none.
- *     row: The filter row or change that it is about, from 0; None for none.
- *     remedy: A button; None for none.
- *     remedies: What to do, as data.
- */
-export interface Failure {
-  readonly code: string;
-  readonly message: string;
-  readonly hint: string;
-  readonly hint_from: string;
-  readonly details: Readonly<Record<string, string>>;
-  readonly field: string;
-  readonly row: number | null;
-  readonly remedy: Action | null;
-  readonly remedies: readonly Remedy[];
-}
-
-/**
- * One field of the form.
- *
- * Attributes:
- *     name: Its name.
- *     label: The label.
- *     kind: The kind of input.
- *     value: The saved value, else the default; always null for a secret and a file.
- *     choices: Of a choice.
- *     visible_if: Names of fields, and the values (as texts: ``true``, ``basic``) that show this one; all must hold.
- *     always: It is shown whatever `visible_if` says.
- *     advanced: It belongs to the Advanced section.
- *     required: It must not be empty while it is visible.
- *     help: One sentence.
- *     saved: For a secret or a file with a saved reference: what dragoman does with it, in words. Empty otherwise.
- *     references: References that saved connections hold already, which this field may use; secrets and files only.
- */
-export interface Field {
-  readonly name: string;
-  readonly label: string;
-  readonly kind: "choice" | "file" | "integer" | "secret" | "switch" | "text";
-  readonly value: boolean | string | null;
-  readonly choices: readonly FieldChoice[];
-  readonly visible_if: Readonly<Record<string, readonly string[]>>;
-  readonly always: boolean;
-  readonly advanced: boolean;
-  readonly required: boolean;
-  readonly help: string;
-  readonly saved: string;
-  readonly references: readonly KnownReference[];
+  readonly error: RequestFailure;
 }
 
 /** One value of a choice and its label. */
@@ -607,7 +550,7 @@ export interface Form {
   readonly name: string;
   readonly driver: DriverSummary;
   readonly installed: boolean;
-  readonly fields: readonly Field[];
+  readonly fields: readonly InputField[];
 }
 
 /** The form of a new connection by `type`, or of a saved one by `name`. Nothing is installed. */
@@ -620,6 +563,19 @@ export interface FormAsked {
 export interface FrequentValue {
   readonly cell: Cell;
   readonly rows: number;
+}
+
+/**
+ * One row: its cells in the order of the columns.
+ *
+ * Attributes:
+ *     id: For people; empty if the row has none.
+ *     key: What changes and ``cell`` send back; null if no change can name the row.
+ */
+export interface GridRow {
+  readonly id: string;
+  readonly key: string | null;
+  readonly cells: readonly Cell[];
 }
 
 /** A saved connection that cannot be used, and why. */
@@ -656,6 +612,38 @@ export interface HttpRequest {
   readonly path: string;
   readonly body: string | null;
   readonly content_type: string;
+}
+
+/**
+ * One field of the form.
+ *
+ * Attributes:
+ *     name: Its name.
+ *     label: The label.
+ *     kind: The kind of input.
+ *     value: The saved value, else the default; always null for a secret and a file.
+ *     choices: Of a choice.
+ *     visible_if: Names of fields, and the values (as texts: ``true``, ``basic``) that show this one; all must hold.
+ *     always: It is shown whatever `visible_if` says.
+ *     advanced: It belongs to the Advanced section.
+ *     required: It must not be empty while it is visible.
+ *     help: One sentence.
+ *     saved: For a secret or a file with a saved reference: what dragoman does with it, in words. Empty otherwise.
+ *     references: References that saved connections hold already, which this field may use; secrets and files only.
+ */
+export interface InputField {
+  readonly name: string;
+  readonly label: string;
+  readonly kind: "choice" | "file" | "integer" | "secret" | "switch" | "text";
+  readonly value: boolean | string | null;
+  readonly choices: readonly FieldChoice[];
+  readonly visible_if: Readonly<Record<string, readonly string[]>>;
+  readonly always: boolean;
+  readonly advanced: boolean;
+  readonly required: boolean;
+  readonly help: string;
+  readonly saved: string;
+  readonly references: readonly KnownReference[];
 }
 
 /** What is active after an installation, an update or a roll-back. */
@@ -768,7 +756,7 @@ export interface OnConnection {
  *     unlocked_until: Seconds since the epoch until which writes are allowed on it; None while it is locked.
  *     opened_at: Seconds since the epoch.
  */
-export interface Opened {
+export interface OpenConnection {
   readonly connection: string;
   readonly type: string;
   readonly product: string;
@@ -784,6 +772,22 @@ export interface Opened {
   readonly production: boolean;
   readonly unlocked_until: number | null;
   readonly opened_at: number;
+}
+
+/**
+ * Something that needs a person's consent; every tab shows it until one answers.
+ *
+ * Attributes:
+ *     id: For the answer.
+ *     about: ``permissions``, ``publisher``, ``sandbox``, ``change``, ``reference`` or ``address``.
+ *     text: The question.
+ *     details: What a person should see first; lines.
+ */
+export interface OpenQuestion {
+  readonly id: string;
+  readonly about: string;
+  readonly text: string;
+  readonly details: readonly string[];
 }
 
 export type Operator = "!=" | "<" | "<=" | "=" | ">" | ">=" | "between" | "contains" | "empty" | "ends" | "in" | "in-box" | "near" | "not-contains" | "not-empty" | "not-in" | "not-null" | "null" | "regex" | "starts";
@@ -826,7 +830,7 @@ export interface OutcomeAnswer {
  */
 export interface PageAnswer {
   readonly columns: readonly Column[];
-  readonly rows: readonly Row[];
+  readonly rows: readonly GridRow[];
   readonly notes: readonly Note[];
   readonly total: number | null;
   readonly total_exact: boolean;
@@ -945,22 +949,6 @@ export interface QueryNamed {
 }
 
 /**
- * Something that needs a person's consent; every tab shows it until one answers.
- *
- * Attributes:
- *     id: For the answer.
- *     about: ``permissions``, ``publisher``, ``sandbox``, ``change``, ``reference`` or ``address``.
- *     text: The question.
- *     details: What a person should see first; lines.
- */
-export interface Question {
-  readonly id: string;
-  readonly about: string;
-  readonly text: string;
-  readonly details: readonly string[];
-}
-
-/**
  * One thing that a person can do about an error or a note.
  *
  * Attributes:
@@ -984,25 +972,38 @@ export interface Report {
   readonly failures: readonly string[];
 }
 
-export type Role = "" | "expiry" | "key" | "time" | "version";
-
 /**
- * One row: its cells in the order of the columns.
+ * Why a request failed; a person can act on it.
  *
  * Attributes:
- *     id: For people; empty if the row has none.
- *     key: What changes and ``cell`` send back; null if no change can name the row.
+ *     code: Stable identifier, as of `dragoman_api.errors`, or ``bad-request``, ``not-found``, ``too-large``,
+ *         ``too-many``, ``no-secret``, ``foreign``.
+ *     message: One sentence.
+ *     hint: What to do; empty if nothing can be done.
+ *     hint_from: ``driver`` if a driver wrote the hint, which is then shown as its words; else empty.
+ *     field: The field of the form that can mend it; empty if there is none.
+ *     row: The filter row or change that it is about, from 0; None for none.
+ *     remedy: A button; None for none.
+ *     remedies: What to do, as data.
  */
-export interface Row {
-  readonly id: string;
-  readonly key: string | null;
-  readonly cells: readonly Cell[];
+export interface RequestFailure {
+  readonly code: string;
+  readonly message: string;
+  readonly hint: string;
+  readonly hint_from: string;
+  readonly details: Readonly<Record<string, string>>;
+  readonly field: string;
+  readonly row: number | null;
+  readonly remedy: Action | null;
+  readonly remedies: readonly Remedy[];
 }
+
+export type Role = "" | "expiry" | "key" | "time" | "version";
 
 /** The row, or null if it is gone. */
 export interface RowAnswer {
   readonly columns: readonly Column[];
-  readonly row: Row | null;
+  readonly row: GridRow | null;
 }
 
 /** One row as it is now, to show beside a conflicting change. */
@@ -1092,10 +1093,10 @@ export interface SavedQuery {
 export interface ServerEvent {
   readonly kind: "answered" | "beat" | "bye" | "closed" | "event" | "export" | "files" | "hello" | "lost" | "opened" | "question";
   readonly event: Readonly<Record<string, unknown>> | null;
-  readonly question: Question | null;
+  readonly question: OpenQuestion | null;
   readonly answered: string | null;
-  readonly export: Export | null;
-  readonly opened: Opened | null;
+  readonly export: ExportJob | null;
+  readonly opened: OpenConnection | null;
   readonly closed: string | null;
 }
 
@@ -1128,9 +1129,9 @@ export interface State {
   readonly version: string;
   readonly sandbox: string;
   readonly connection: string;
-  readonly open: readonly Opened[];
-  readonly questions: readonly Question[];
-  readonly exports: readonly Export[];
+  readonly open: readonly OpenConnection[];
+  readonly questions: readonly OpenQuestion[];
+  readonly exports: readonly ExportJob[];
   readonly export_folder: string;
   readonly warnings: readonly string[];
 }
@@ -1318,7 +1319,7 @@ export interface Updates {
 }
 
 /** The files of an installed driver that differ from what was installed; none if it is intact. */
-export interface Verified {
+export interface Verification {
   readonly faults: readonly string[];
 }
 
@@ -1347,10 +1348,10 @@ export interface Routes {
   "connections/save": [SaveConnection, Done];
   "connections/test": [TestConnection, Tested];
   "connections/remove": [Named, Done];
-  "open": [OnConnection, Opened];
+  "open": [OnConnection, OpenConnection];
   "close": [OnConnection, Done];
   "ping": [OnConnection, Pinged];
-  "unlock": [Unlock, Opened];
+  "unlock": [Unlock, OpenConnection];
   "objects": [ObjectsAsked, Objects];
   "describe": [DescriptionAsked, Described];
   "page": [PageAsked, PageAnswer];
@@ -1369,9 +1370,9 @@ export interface Routes {
   "console/complete": [CompleteAsked, Completed];
   "console/history": [OnConnection, History];
   "exports": [Empty, Exports];
-  "exports/start": [ExportAsked, Export];
+  "exports/start": [ExportAsked, ExportJob];
   "exports/cancel": [ExportNamed, Done];
-  "exports/resume": [ExportNamed, Export];
+  "exports/resume": [ExportNamed, ExportJob];
   "plugins/browse": [BrowseAsked, Browsed];
   "plugins/show": [DriverNamed, DriverPage];
   "plugins/install": [DriverNamed, Installed];
@@ -1382,7 +1383,7 @@ export interface Routes {
   "plugins/enable": [DriverNamed, Done];
   "plugins/disable": [DriverNamed, Done];
   "plugins/remove": [DriverNamed, Done];
-  "plugins/verify": [DriverNamed, Verified];
+  "plugins/verify": [DriverNamed, Verification];
   "plugins/repair": [DriverNamed, Installed];
   "questions/answer": [AnswerQuestion, Done];
   "preferences": [PreferencesAsked, Preferences];

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from .call_limits import Meter
-from .guards import named, shipped
+from .guards import ProductionLocks, named, shipped
 
-__all__ = ["Meter", "named", "shipped"]
+__all__ = ["Meter", "ProductionLocks", "named", "shipped"]

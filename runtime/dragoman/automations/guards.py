@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, ClassVar
 
 import anyio
@@ -12,6 +13,7 @@ from dragoman_api.cells import CELL_CUT, ELLIPSIS, is_cut
 from dragoman_api.changes import Drop, Insert, Update
 from dragoman_api.errors import ConfigurationError, Refused
 from dragoman_api.hookspecs import hookimpl
+from dragoman_api.remedies import Remedy, RemedyKind
 from dragoman_api.wording import failure
 
 from .audit import Audit
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dragoman.questions import Confirm
-    from dragoman.settings import Guards, Level
+    from dragoman.settings import Guards
     from dragoman_api.calls import Call
     from dragoman_api.changes import HttpRequest
     from dragoman_api.masking import Mask
@@ -32,20 +34,42 @@ GROUP = "dragoman.automations"
 """Entry points that `config.toml` may name; they never run only because they are installed."""
 SHOWN = 5
 """Requests that a question shows; the rest are counted."""
+LOCKED = "production-locked"
+"""Code of the refusal of a write to a production connection that is locked."""
 
 
-def shipped(guards: Guards, *, confirm: Confirm | None, log: Path, mask: Mask) -> list[object]:
+class ProductionLocks:
+    """The locks of connections that are marked as production: read-only until a person unlocks one for a time."""
+
+    def __init__(self, *, clock: Callable[[], float] = time.time) -> None:
+        self._clock = clock
+        self._until: dict[str, float] = {}
+
+    def until(self, connection: str) -> float | None:
+        """Return the time until which writes are allowed, in seconds since the epoch; None while it is locked."""
+        until = self._until.get(connection, 0.0)
+        return until if until > self._clock() else None
+
+    def unlock(self, connection: str, *, minutes: int) -> None:
+        """Allow writes for a few minutes; 0 locks it again."""
+        self._until[connection] = self._clock() + 60 * minutes
+
+
+def shipped(
+    guards: Guards, *, confirm: Confirm | None, locks: ProductionLocks | None, log: Path, mask: Mask
+) -> list[object]:
     """Make the built-in automations that the settings switch on for at least one connection.
 
     Args:
         guards: Their settings in `config.toml`.
         confirm: Asks a person; None when unattended.
+        locks: The locks of production connections; None where no person could unlock one.
         log: The file of the audit.
         mask: Removes secrets from it.
     """
     automations: list[object] = []
-    if guards.any("read_only"):
-        automations.append(ReadOnly(lambda name: guards.of(name).read_only, confirm=confirm))
+    if guards.any("read_only") or (locks is not None and guards.any("production")):
+        automations.append(ReadOnly(guards.of, confirm=confirm, locks=locks))
     if guards.any("cut_cells"):
         automations.append(CutCells(lambda name: guards.of(name).cut_cells))
     if guards.any("limits"):
@@ -84,20 +108,30 @@ def _load(entry: EntryPoint) -> object:
 
 
 class ReadOnly:
-    """Refuses writes or asks before them; console requests are writes if `parse_console` marks them."""
+    """Refuses writes or asks before them; console requests are writes if `parse_console` marks them.
+
+    A connection that is marked as production is read-only while it is locked, whatever else its settings allow.
+    """
 
     name: ClassVar = "read_only"
     seconds: ClassVar = 600.0  # a person answers, and may read first
 
-    def __init__(self, level: Callable[[str], Level], *, confirm: Confirm | None) -> None:
-        self._level, self._confirmation = level, ConfirmWrites(confirm)
+    def __init__(
+        self, guards_of: Callable[[str], Guards], *, confirm: Confirm | None, locks: ProductionLocks | None = None
+    ) -> None:
+        self._guards_of, self._confirmation, self._locks = guards_of, ConfirmWrites(confirm), locks
 
     @hookimpl
     async def before_call(self, call: Call) -> None:
         if not call.writes or call.connection is None:
             return
         name = call.connection.name
-        level = self._level(name)
+        guards = self._guards_of(name)
+        level = guards.read_only
+        if self._locks is not None and guards.production and self._locks.until(name) is None:
+            remedy = Remedy(RemedyKind.UNLOCK, {"connection": name})
+            reason = f"{name} is marked as production, and locked"
+            raise Refused(reason, code=LOCKED, remedies=[remedy], details={"connection": name})
         if level == "read-only":
             hint = f'set read_only = "confirm-writes" below [guards.connections.{name}] in config.toml'
             raise Refused(f"{name} is read-only", hint=hint)

@@ -20,7 +20,7 @@ Key = Annotated[str, Meta(min_length=2, max_length=65_536)]
 Ticket = Annotated[str, Meta(min_length=1, max_length=128)]
 
 
-class Message(Struct, frozen=True, kw_only=True):
+class RouteAnswer(Struct, frozen=True, kw_only=True):
     """An answer, or a part of one."""
 
 
@@ -28,7 +28,7 @@ class Request(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The body of a request."""
 
 
-class Action(Message, frozen=True, kw_only=True):
+class Action(RouteAnswer, frozen=True, kw_only=True):
     """What the page offers as a button beside a failure.
 
     Attributes:
@@ -42,7 +42,7 @@ class Action(Message, frozen=True, kw_only=True):
     target: str
 
 
-class Failure(Message, frozen=True, kw_only=True):
+class RequestFailure(RouteAnswer, frozen=True, kw_only=True):
     """Why a request failed; a person can act on it.
 
     Attributes:
@@ -68,13 +68,13 @@ class Failure(Message, frozen=True, kw_only=True):
     remedies: list[Remedy] = []
 
 
-class Failed(Message, frozen=True, kw_only=True):
+class Failed(RouteAnswer, frozen=True, kw_only=True):
     """The body of every answer with a status of 400 or more."""
 
-    error: Failure
+    error: RequestFailure
 
 
-class Done(Message, frozen=True, kw_only=True):
+class Done(RouteAnswer, frozen=True, kw_only=True):
     """It was done."""
 
     done: bool = True
@@ -90,14 +90,14 @@ class Enter(Request, frozen=True, kw_only=True):
     token: Annotated[str, Meta(min_length=1, max_length=128)]
 
 
-class Entered(Message, frozen=True, kw_only=True):
+class Entered(RouteAnswer, frozen=True, kw_only=True):
     """The secret for the header; it expires after that many seconds without a request."""
 
     secret: str
     idle_seconds: int
 
 
-class NewToken(Message, frozen=True, kw_only=True):
+class NewToken(RouteAnswer, frozen=True, kw_only=True):
     """A one-time token, with which the page opens a further tab: ``/#token=…``; it holds a minute."""
 
     token: str

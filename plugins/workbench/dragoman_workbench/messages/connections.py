@@ -8,11 +8,10 @@ from msgspec import Meta
 
 from dragoman_api.columns import Column, Note, Object, TimeColumn
 
-from .base import Message, Name, ObjectName, Request, Text
-from .drivers import DriverSummary
+from .base import Name, ObjectName, Request, RouteAnswer, Text
 
 
-class ConnectionSummary(Message, frozen=True, kw_only=True):
+class ConnectionSummary(RouteAnswer, frozen=True, kw_only=True):
     """A saved connection in the list.
 
     Attributes:
@@ -32,14 +31,14 @@ class ConnectionSummary(Message, frozen=True, kw_only=True):
     production: bool
 
 
-class HiddenConnection(Message, frozen=True, kw_only=True):
+class HiddenConnection(RouteAnswer, frozen=True, kw_only=True):
     """A saved connection that cannot be used, and why."""
 
     name: str
     reason: str
 
 
-class ConnectionList(Message, frozen=True, kw_only=True):
+class ConnectionList(RouteAnswer, frozen=True, kw_only=True):
     """The saved connections; `warnings` says how others can change the file."""
 
     connections: list[ConnectionSummary]
@@ -47,7 +46,7 @@ class ConnectionList(Message, frozen=True, kw_only=True):
     warnings: list[str]
 
 
-class TypeOffer(Message, frozen=True, kw_only=True):
+class TypeOffer(RouteAnswer, frozen=True, kw_only=True):
     """A database type of a registry, or of an installed driver.
 
     Attributes:
@@ -59,7 +58,7 @@ class TypeOffer(Message, frozen=True, kw_only=True):
     driver: DriverSummary
 
 
-class TypeList(Message, frozen=True, kw_only=True):
+class TypeList(RouteAnswer, frozen=True, kw_only=True):
     """The types of all registries."""
 
     types: list[TypeOffer]
@@ -72,14 +71,14 @@ class FormAsked(Request, frozen=True, kw_only=True):
     name: Annotated[str, Meta(max_length=64)] = ""
 
 
-class FieldChoice(Message, frozen=True, kw_only=True):
+class FieldChoice(RouteAnswer, frozen=True, kw_only=True):
     """One value of a choice and its label."""
 
     value: str
     label: str
 
 
-class Field(Message, frozen=True, kw_only=True):
+class InputField(RouteAnswer, frozen=True, kw_only=True):
     """One field of the form.
 
     Attributes:
@@ -111,14 +110,14 @@ class Field(Message, frozen=True, kw_only=True):
     references: list[KnownReference] = []
 
 
-class KnownReference(Message, frozen=True, kw_only=True):
+class KnownReference(RouteAnswer, frozen=True, kw_only=True):
     """A reference that a saved connection holds: the page sends `id` and shows `act`."""
 
     id: str
     act: str
 
 
-class Form(Message, frozen=True, kw_only=True):
+class Form(RouteAnswer, frozen=True, kw_only=True):
     """The form of one connection.
 
     Attributes:
@@ -131,7 +130,7 @@ class Form(Message, frozen=True, kw_only=True):
     name: str
     driver: DriverSummary
     installed: bool
-    fields: list[Field]
+    fields: list[InputField]
 
 
 class FieldEntry(Request, frozen=True, kw_only=True):
@@ -169,7 +168,7 @@ class TestConnection(SaveConnection, frozen=True, kw_only=True):
     """Connect with these entries, without saving them."""
 
 
-class Tested(Message, frozen=True, kw_only=True):
+class Tested(RouteAnswer, frozen=True, kw_only=True):
     """The connection works."""
 
     product: str
@@ -184,7 +183,7 @@ class Named(Request, frozen=True, kw_only=True):
     name: Name
 
 
-class Opened(Message, frozen=True, kw_only=True):
+class OpenConnection(RouteAnswer, frozen=True, kw_only=True):
     """An open connection: what the header shows.
 
     Attributes:
@@ -236,7 +235,7 @@ class OnConnection(Request, frozen=True, kw_only=True):
     connection: Name
 
 
-class Pinged(Message, frozen=True, kw_only=True):
+class Pinged(RouteAnswer, frozen=True, kw_only=True):
     """The health of a connection: ok, or a reason."""
 
     ok: bool
@@ -260,7 +259,7 @@ class ObjectsAsked(Request, frozen=True, kw_only=True):
     limit: Annotated[int, Meta(ge=1, le=10_000)] = 1_000
 
 
-class Objects(Message, frozen=True, kw_only=True):
+class Objects(RouteAnswer, frozen=True, kw_only=True):
     """The objects of one level, or a part of them."""
 
     objects: list[Object]
@@ -275,7 +274,7 @@ class DescriptionAsked(Request, frozen=True, kw_only=True):
     object: ObjectName
 
 
-class Described(Message, frozen=True, kw_only=True):
+class Described(RouteAnswer, frozen=True, kw_only=True):
     """The description of one object; `structure` is the server's own definition as JSON text."""
 
     object: str
@@ -283,3 +282,139 @@ class Described(Message, frozen=True, kw_only=True):
     structure: str
     notes: list[Note]
     time: TimeColumn | None = None
+
+
+class DriverSummary(RouteAnswer, frozen=True, kw_only=True):
+    """A driver in a list.
+
+    Attributes:
+        state: ``available``, ``installed``, ``update``, ``disabled``, ``linked``, ``incompatible`` or ``unreadable``.
+        reaches: What it can reach, in words.
+        size: Bytes of its wheel, 0 if unknown.
+        unavailable_here: Why it is not available on the device that asks (P6); empty if it is.
+    """
+
+    id: str
+    label: str
+    types: list[str]
+    version: str
+    state: str
+    reaches: str
+    summary: str
+    registry: str
+    size: int
+    capabilities: list[str]
+    unavailable_here: str = ""
+
+
+class BrowseAsked(Request, frozen=True, kw_only=True):
+    """A search: all words must occur."""
+
+    words: Annotated[str, Meta(max_length=1_000)] = ""
+    type: Annotated[str, Meta(max_length=64)] = ""
+    capability: Annotated[str, Meta(max_length=64)] = ""
+    compatible: bool = False
+
+
+class Browsed(RouteAnswer, frozen=True, kw_only=True):
+    """Drivers, the best match first (500 at most), and the registries that could not be read, with the reason."""
+
+    drivers: list[DriverSummary]
+    more: int
+    failures: dict[str, str]
+
+
+class DriverNamed(Request, frozen=True, kw_only=True):
+    """A driver by id; `version` only where a route takes one."""
+
+    id: Annotated[str, Meta(min_length=1, max_length=200)]
+    version: Annotated[str, Meta(max_length=64)] | None = None
+
+
+class VersionSummary(RouteAnswer, frozen=True, kw_only=True):
+    """One version of a driver: `state` is ``offered``, ``yanked``, ``deprecated``, ``quarantined`` or empty."""
+
+    version: str
+    state: str
+    reason: str
+    uploaded: str
+    size: int
+    host_api: str
+    installed: bool
+
+
+class Report(RouteAnswer, frozen=True, kw_only=True):
+    """The conformance report, as its author published it."""
+
+    summary: str
+    sandbox: str
+    engines: dict[str, dict[str, int]]
+    skips: dict[str, int]
+    deviations: list[str]
+    failures: list[str]
+
+
+class DriverPage(RouteAnswer, frozen=True, kw_only=True):
+    """Everything known about a driver.
+
+    Attributes:
+        permissions: In plain words.
+        readme: Markdown of a stranger.
+        changelog: Markdown of a stranger.
+        skipped: Newer versions that do not fit, and why.
+        kept: Versions to which one can roll back, the active one first.
+        pin: The version it is pinned to; empty for none.
+        used_by: Saved connections of its types.
+    """
+
+    driver: DriverSummary
+    versions: list[VersionSummary]
+    permissions: list[str]
+    publisher: str
+    readme: str
+    changelog: str
+    report: Report | None
+    skipped: list[str]
+    hooks: list[str]
+    server_versions: list[str]
+    licence: str
+    docs: str
+    kept: list[str]
+    pin: str
+    used_by: list[str]
+
+
+class Installed(RouteAnswer, frozen=True, kw_only=True):
+    """What is active after an installation, an update or a roll-back."""
+
+    id: str
+    version: str
+
+
+class UpdateOffer(RouteAnswer, frozen=True, kw_only=True):
+    """What an update changes; `permissions` and `publisher` are what it asks for beyond the installed version.
+
+    Attributes:
+        unavailable_here: As of `DriverSummary`.
+    """
+
+    id: str
+    before: str
+    version: str
+    permissions: list[str]
+    publisher: str
+    state: str
+    reason: str
+    unavailable_here: str = ""
+
+
+class Updates(RouteAnswer, frozen=True, kw_only=True):
+    """Available, or carried out, updates."""
+
+    updates: list[UpdateOffer]
+
+
+class Verification(RouteAnswer, frozen=True, kw_only=True):
+    """The files of an installed driver that differ from what was installed; none if it is intact."""
+
+    faults: list[str]

@@ -6,26 +6,32 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from .base import Done, Empty, Enter, Entered, Message, NewToken, Request, Text, Ticket
+from .base import Done, Empty, Enter, Entered, NewToken, Request, RouteAnswer, Text, Ticket
 from .connections import (
+    BrowseAsked,
+    Browsed,
     ConnectionList,
     Described,
     DescriptionAsked,
+    DriverNamed,
+    DriverPage,
     Form,
     FormAsked,
+    Installed,
     Named,
     Objects,
     ObjectsAsked,
     OnConnection,
-    Opened,
+    OpenConnection,
     Pinged,
     SaveConnection,
     TestConnection,
     Tested,
     TypeList,
     Unlock,
+    Updates,
+    Verification,
 )
-from .drivers import BrowseAsked, Browsed, DriverNamed, DriverPage, Installed, Updates, Verified
 from .rows import (
     Applied,
     ApplyAsked,
@@ -44,15 +50,16 @@ from .rows import (
     RowAnswer,
     RowAsked,
     SaveQuery,
+    Summarized,
+    SummaryAsked,
 )
-from .summaries import Summarized, SummaryAsked
 from .work import (
     CompleteAsked,
     Completed,
     ExecuteAsked,
     Executed,
-    Export,
     ExportAsked,
+    ExportJob,
     ExportNamed,
     Exports,
     History,
@@ -61,7 +68,7 @@ from .work import (
 )
 
 
-class Question(Message, frozen=True, kw_only=True):
+class OpenQuestion(RouteAnswer, frozen=True, kw_only=True):
     """Something that needs a person's consent; every tab shows it until one answers.
 
     Attributes:
@@ -90,7 +97,7 @@ class PreferencesAsked(Request, frozen=True, kw_only=True):
     prefix: Annotated[str, Meta(max_length=8_192)] = ""
 
 
-class Preferences(Message, frozen=True, kw_only=True):
+class Preferences(RouteAnswer, frozen=True, kw_only=True):
     """What the page remembers on this machine: drafts, columns of a grid; JSON texts by key, never secrets."""
 
     values: dict[str, str]
@@ -103,7 +110,7 @@ class SetPreference(Request, frozen=True, kw_only=True):
     value: Text | None
 
 
-class State(Message, frozen=True, kw_only=True):
+class State(RouteAnswer, frozen=True, kw_only=True):
     """What a tab shows first.
 
     Attributes:
@@ -120,14 +127,14 @@ class State(Message, frozen=True, kw_only=True):
     version: str
     sandbox: str
     connection: str
-    open: list[Opened]
-    questions: list[Question]
-    exports: list[Export]
+    open: list[OpenConnection]
+    questions: list[OpenQuestion]
+    exports: list[ExportJob]
     export_folder: str
     warnings: list[str]
 
 
-class ServerEvent(Message, frozen=True, kw_only=True):
+class ServerEvent(RouteAnswer, frozen=True, kw_only=True):
     """One message of the event stream; only the member of its kind is set.
 
     Attributes:
@@ -142,14 +149,14 @@ class ServerEvent(Message, frozen=True, kw_only=True):
         "hello", "beat", "event", "question", "answered", "export", "opened", "closed", "files", "lost", "bye"
     ]
     event: dict[str, Any] | None = None
-    question: Question | None = None
+    question: OpenQuestion | None = None
     answered: str | None = None
-    export: Export | None = None
-    opened: Opened | None = None
+    export: ExportJob | None = None
+    opened: OpenConnection | None = None
     closed: str | None = None
 
 
-ROUTES: dict[str, tuple[type[Request], type[Message]]] = {
+ROUTES: dict[str, tuple[type[Request], type[RouteAnswer]]] = {
     "enter": (Enter, Entered),  # without the header
     "leave": (Empty, Done),  # the secret ends
     "token": (Empty, NewToken),
@@ -160,10 +167,10 @@ ROUTES: dict[str, tuple[type[Request], type[Message]]] = {
     "connections/save": (SaveConnection, Done),
     "connections/test": (TestConnection, Tested),
     "connections/remove": (Named, Done),
-    "open": (OnConnection, Opened),  # installs a missing driver; aborting the fetch cancels it
+    "open": (OnConnection, OpenConnection),  # installs a missing driver; aborting the fetch cancels it
     "close": (OnConnection, Done),
     "ping": (OnConnection, Pinged),
-    "unlock": (Unlock, Opened),
+    "unlock": (Unlock, OpenConnection),
     "objects": (ObjectsAsked, Objects),
     "describe": (DescriptionAsked, Described),
     "page": (PageAsked, PageAnswer),
@@ -182,9 +189,9 @@ ROUTES: dict[str, tuple[type[Request], type[Message]]] = {
     "console/complete": (CompleteAsked, Completed),
     "console/history": (OnConnection, History),
     "exports": (Empty, Exports),
-    "exports/start": (ExportAsked, Export),
+    "exports/start": (ExportAsked, ExportJob),
     "exports/cancel": (ExportNamed, Done),
-    "exports/resume": (ExportNamed, Export),
+    "exports/resume": (ExportNamed, ExportJob),
     "plugins/browse": (BrowseAsked, Browsed),
     "plugins/show": (DriverNamed, DriverPage),
     "plugins/install": (DriverNamed, Installed),  # takes a version; progress by events
@@ -195,7 +202,7 @@ ROUTES: dict[str, tuple[type[Request], type[Message]]] = {
     "plugins/enable": (DriverNamed, Done),
     "plugins/disable": (DriverNamed, Done),
     "plugins/remove": (DriverNamed, Done),
-    "plugins/verify": (DriverNamed, Verified),
+    "plugins/verify": (DriverNamed, Verification),
     "plugins/repair": (DriverNamed, Installed),
     "questions/answer": (AnswerQuestion, Done),
     "preferences": (PreferencesAsked, Preferences),

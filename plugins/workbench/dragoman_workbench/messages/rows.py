@@ -10,7 +10,7 @@ from dragoman_api.changes import HttpRequest
 from dragoman_api.columns import Column, Note
 from dragoman_api.filters import Explanation, TimeRange
 
-from .base import Cell, ColumnName, Key, Message, Name, ObjectName, Request, Text, Ticket
+from .base import Cell, ColumnName, Key, Name, ObjectName, Request, RouteAnswer, Text, Ticket
 
 
 class FilterRow(Request, frozen=True, kw_only=True):
@@ -80,7 +80,7 @@ class RowsAsked(Request, frozen=True, kw_only=True):
 QueryName = Annotated[str, Meta(min_length=1, max_length=64)]
 
 
-class SavedQuery(Message, frozen=True, kw_only=True):
+class SavedQuery(RouteAnswer, frozen=True, kw_only=True):
     """Rows that are kept under a name, beside their connection or in a folder that a team shares.
 
     Attributes:
@@ -94,7 +94,7 @@ class SavedQuery(Message, frozen=True, kw_only=True):
     rows: RowsAsked
 
 
-class QueryList(Message, frozen=True, kw_only=True):
+class QueryList(RouteAnswer, frozen=True, kw_only=True):
     """The saved queries of a connection, and those that cannot be used, by name with the reason."""
 
     queries: list[SavedQuery]
@@ -130,7 +130,7 @@ class PageAsked(RowsAsked, frozen=True, kw_only=True):
     cursor: Annotated[str, Meta(max_length=1 << 20)] | None = None
 
 
-class Row(Message, frozen=True, kw_only=True):
+class GridRow(RouteAnswer, frozen=True, kw_only=True):
     """One row: its cells in the order of the columns.
 
     Attributes:
@@ -143,7 +143,7 @@ class Row(Message, frozen=True, kw_only=True):
     cells: list[Cell]
 
 
-class PageAnswer(Message, frozen=True, kw_only=True):
+class PageAnswer(RouteAnswer, frozen=True, kw_only=True):
     """One page of rows.
 
     Attributes:
@@ -163,7 +163,7 @@ class PageAnswer(Message, frozen=True, kw_only=True):
     """
 
     columns: list[Column]
-    rows: list[Row]
+    rows: list[GridRow]
     notes: list[Note]
     total: int | None
     total_exact: bool
@@ -179,7 +179,7 @@ class CountAsked(RowsAsked, frozen=True, kw_only=True):
     """The number of rows, counted exactly."""
 
 
-class Counted(Message, frozen=True, kw_only=True):
+class Counted(RouteAnswer, frozen=True, kw_only=True):
     """A number of rows as text, and what makes it approximate."""
 
     rows: str
@@ -195,7 +195,7 @@ class CellAsked(Request, frozen=True, kw_only=True):
     revision: Annotated[str, Meta(max_length=4_096)] = ""
 
 
-class CellAnswer(Message, frozen=True, kw_only=True):
+class CellAnswer(RouteAnswer, frozen=True, kw_only=True):
     """The whole value."""
 
     cell: Cell
@@ -205,7 +205,7 @@ class ExplainAsked(RowsAsked, frozen=True, kw_only=True):
     """What is sent for each row of the filter; no rows are fetched."""
 
 
-class Explained(Message, frozen=True, kw_only=True):
+class Explained(RouteAnswer, frozen=True, kw_only=True):
     """How each row of the filter is sent, and the same page as a command and as Python."""
 
     rows: list[Explanation]
@@ -219,7 +219,7 @@ class ChangeEntry(Request, frozen=True, kw_only=True):
     Attributes:
         kind: What it does.
         object: Of an insert and a drop.
-        key: Of an update and a delete: `Row.key`.
+        key: Of an update and a delete: `GridRow.key`.
         values: By column: of an insert and an update.
         id: Of an insert: its primary key; null to let the server make one.
         replace: An insert may replace the row with that id.
@@ -244,7 +244,7 @@ class PlanAsked(Request, frozen=True, kw_only=True):
     typed: Annotated[str, Meta(max_length=4_096)] = ""
 
 
-class PlannedStep(Message, frozen=True, kw_only=True):
+class PlannedStep(RouteAnswer, frozen=True, kw_only=True):
     """One request as it will be sent, the changes it carries out, and what it does, in words, if it is hard to read."""
 
     request: HttpRequest
@@ -252,7 +252,7 @@ class PlannedStep(Message, frozen=True, kw_only=True):
     statement: str = ""
 
 
-class OutcomeAnswer(Message, frozen=True, kw_only=True):
+class OutcomeAnswer(RouteAnswer, frozen=True, kw_only=True):
     """What became of one change.
 
     Attributes:
@@ -270,7 +270,7 @@ class OutcomeAnswer(Message, frozen=True, kw_only=True):
     key: str | None = None
 
 
-class Planned(Message, frozen=True, kw_only=True):
+class Planned(RouteAnswer, frozen=True, kw_only=True):
     """A plan: the server keeps it for ten minutes under `plan`, and ``apply`` sends exactly this.
 
     Attributes:
@@ -295,7 +295,7 @@ class ApplyAsked(Request, frozen=True, kw_only=True):
     plan: Ticket
 
 
-class Applied(Message, frozen=True, kw_only=True):
+class Applied(RouteAnswer, frozen=True, kw_only=True):
     """What became of each change; `undo` is the ticket of a change file (``/download/TICKET``), empty for none."""
 
     outcomes: list[OutcomeAnswer]
@@ -309,8 +309,69 @@ class RowAsked(Request, frozen=True, kw_only=True):
     key: Key
 
 
-class RowAnswer(Message, frozen=True, kw_only=True):
+class RowAnswer(RouteAnswer, frozen=True, kw_only=True):
     """The row, or null if it is gone."""
 
     columns: list[Column]
-    row: Row | None
+    row: GridRow | None
+
+
+class SummaryAsked(RowsAsked, frozen=True, kw_only=True):
+    """One column at a glance, over the rows that a grid shows.
+
+    Attributes:
+        column: Its name.
+        values: The maximum number of frequent values to return.
+        buckets: The maximum number of bars in the histogram.
+    """
+
+    column: ColumnName
+    values: Annotated[int, Meta(ge=0, le=50)] = 10
+    buckets: Annotated[int, Meta(ge=0, le=50)] = 20
+
+
+class FrequentValue(RouteAnswer, frozen=True, kw_only=True):
+    """A value and the number of rows that hold it."""
+
+    cell: Cell
+    rows: int
+
+
+class Bar(RouteAnswer, frozen=True, kw_only=True):
+    """The number of rows with a value from `lower`, included, to `upper`, excluded."""
+
+    lower: Cell
+    upper: Cell
+    rows: int
+
+
+class Summarized(RouteAnswer, frozen=True, kw_only=True):
+    """One column at a glance; a figure that `approximate` does not name is exact.
+
+    Attributes:
+        column: The column.
+        rows: Rows that the filter selects.
+        missing: How many of them have no value; null if unknown.
+        values: The most frequent first.
+        distinct: Number of different values; null if unknown.
+        minimum: The smallest value; null if there is none or it is unknown.
+        maximum: The greatest.
+        bars: In order, empty ones included; none for columns that are neither numbers nor dates.
+        approximate: Why a figure is not exact, by the names of `dragoman_api.summaries.Figure`.
+        absent: Why a figure is not given although the column has values, by the same names.
+        notes: Further remarks.
+        seconds: How long it took.
+    """
+
+    column: Column
+    rows: int
+    missing: int | None
+    values: list[FrequentValue]
+    distinct: int | None
+    minimum: Cell
+    maximum: Cell
+    bars: list[Bar]
+    approximate: dict[str, str]
+    absent: dict[str, str]
+    notes: list[Note]
+    seconds: float

@@ -10,7 +10,7 @@ from dragoman_api.changes import HttpRequest
 from dragoman_api.columns import Note
 from dragoman_api.console import Suggestion
 
-from .base import Failure, Message, Name, Request, Text, Ticket
+from .base import Name, Request, RequestFailure, RouteAnswer, Text, Ticket
 from .rows import PageAnswer, RowsAsked
 
 
@@ -22,7 +22,7 @@ class ParseAsked(Request, frozen=True, kw_only=True):
     variables: Annotated[dict[str, Text], Meta(max_length=200)] = {}
 
 
-class ParsedRequest(Message, frozen=True, kw_only=True):
+class ParsedRequest(RouteAnswer, frozen=True, kw_only=True):
     """One request of a console text: the line where it begins (from 1), and whether it may write."""
 
     request: HttpRequest
@@ -31,7 +31,7 @@ class ParsedRequest(Message, frozen=True, kw_only=True):
     curl: str
 
 
-class Parsed(Message, frozen=True, kw_only=True):
+class Parsed(RouteAnswer, frozen=True, kw_only=True):
     """The requests of a console text, in order."""
 
     requests: list[ParsedRequest]
@@ -51,7 +51,7 @@ class ExecuteAsked(ParseAsked, frozen=True, kw_only=True):
     remember: bool = True
 
 
-class ConsoleAnswer(Message, frozen=True, kw_only=True):
+class ConsoleAnswer(RouteAnswer, frozen=True, kw_only=True):
     """The answer to one request.
 
     Attributes:
@@ -79,7 +79,7 @@ class ConsoleAnswer(Message, frozen=True, kw_only=True):
     seconds: float
 
 
-class UnsentRequest(Message, frozen=True, kw_only=True):
+class UnsentRequest(RouteAnswer, frozen=True, kw_only=True):
     """A request that was not sent, because one before it ended the run; `line` is where it begins."""
 
     line: int
@@ -87,11 +87,11 @@ class UnsentRequest(Message, frozen=True, kw_only=True):
     path: str
 
 
-class Executed(Message, frozen=True, kw_only=True):
+class Executed(RouteAnswer, frozen=True, kw_only=True):
     """The answers so far; `error` is what ended the run early, and `unsent` what comes after that."""
 
     answers: list[ConsoleAnswer]
-    error: Failure | None = None
+    error: RequestFailure | None = None
     unsent: list[UnsentRequest] = []
 
 
@@ -103,21 +103,21 @@ class CompleteAsked(Request, frozen=True, kw_only=True):
     position: Annotated[int, Meta(ge=0, le=1 << 20)]
 
 
-class Completed(Message, frozen=True, kw_only=True):
+class Completed(RouteAnswer, frozen=True, kw_only=True):
     """Suggestions, the likeliest first, with places in code points; with `more`, further characters bring others."""
 
     suggestions: list[Suggestion]
     more: bool
 
 
-class HistoryEntry(Message, frozen=True, kw_only=True):
+class HistoryEntry(RouteAnswer, frozen=True, kw_only=True):
     """One text that was run; `at` is seconds since the epoch."""
 
     at: float
     text: str
 
 
-class History(Message, frozen=True, kw_only=True):
+class History(RouteAnswer, frozen=True, kw_only=True):
     """What was run on a connection, the newest first."""
 
     entries: list[HistoryEntry]
@@ -142,7 +142,7 @@ class ExportAsked(RowsAsked, frozen=True, kw_only=True):
     escape_formulas: bool = True
 
 
-class Export(Message, frozen=True, kw_only=True):
+class ExportJob(RouteAnswer, frozen=True, kw_only=True):
     """An export, as ``exports`` and the event ``export`` report it.
 
     Attributes:
@@ -165,7 +165,7 @@ class Export(Message, frozen=True, kw_only=True):
     total: int | None = None
     sha256: str = ""
     notes: list[Note] = []
-    error: Failure | None = None
+    error: RequestFailure | None = None
     resumable: bool = False
 
 
@@ -175,7 +175,7 @@ class ExportNamed(Request, frozen=True, kw_only=True):
     id: Ticket
 
 
-class Exports(Message, frozen=True, kw_only=True):
+class Exports(RouteAnswer, frozen=True, kw_only=True):
     """All exports since the start."""
 
-    exports: list[Export]
+    exports: list[ExportJob]

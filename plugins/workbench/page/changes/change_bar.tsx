@@ -1,7 +1,7 @@
 /** The line under a grid that says how many changes wait, and leads to their review. */
 
 import { useEffect, useState } from "preact/hooks";
-import type { Opened } from "../messages.ts";
+import type { OpenConnection } from "../messages.ts";
 import { askToLeave } from "../shell/leaving.tsx";
 import { beforeLeaving } from "../shell/route.ts";
 import { Button } from "../ui/controls.tsx";
@@ -9,7 +9,7 @@ import { toast } from "../ui/toasts.tsx";
 import { type ChangeList, changesOf } from "./change_list.ts";
 import { Review } from "./review.tsx";
 
-export function ChangeBar({ open, object, applied }: { open: Opened; object: string; applied: () => void }) {
+export function ChangeBar({ open, object, applied }: { open: OpenConnection; object: string; applied: () => void }) {
   const [reviewing, setReviewing] = useState(false);
   const list = changesOf(open.connection);
   const waiting = list.of(object);

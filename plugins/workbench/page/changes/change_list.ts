@@ -3,7 +3,7 @@
 import { signal } from "@preact/signals";
 import { sameCell } from "../grid/cells.ts";
 import type { Overlay } from "../grid/row_blocks.ts";
-import type { Cell, ChangeEntry, Row } from "../messages.ts";
+import type { Cell, ChangeEntry, GridRow } from "../messages.ts";
 
 export interface Change {
   readonly number: number;
@@ -41,7 +41,7 @@ export interface NewRowDraft {
 }
 
 interface Edit {
-  readonly row: Row;
+  readonly row: GridRow;
   readonly column: string;
   readonly before: Cell;
   readonly after: Cell;
@@ -58,7 +58,7 @@ export class ChangeList {
   }
 
   /** Change one cell; a cell that gets back its old value is no longer changed. */
-  edit(object: string, row: Row, column: string, before: Cell, after: Cell): void {
+  edit(object: string, row: GridRow, column: string, before: Cell, after: Cell): void {
     this.fill(object, [{ row, column, before, after }]);
   }
 
@@ -84,7 +84,7 @@ export class ChangeList {
   }
 
   /** Delete rows, or keep them again if all are to be deleted already. */
-  flipDeleted(object: string, rows: readonly Row[]): void {
+  flipDeleted(object: string, rows: readonly GridRow[]): void {
     const named = rows.filter((row) => row.key !== null);
     const all = named.every((row) => this.#known(row.key)?.kind === "delete");
     const keys = new Set(named.map((row) => row.key));
@@ -185,7 +185,7 @@ export class ChangeList {
     return key ? this.list.value.find((change) => change.key === key) : undefined;
   }
 
-  #make(kind: Change["kind"], object: string, row: Row, more: Partial<Change>): Change {
+  #make(kind: Change["kind"], object: string, row: GridRow, more: Partial<Change>): Change {
     counted += 1;
     const { number = counted, values = {}, before = {} } = more;
     return { number, kind, object, key: row.key ?? "", id: row.id, values, before, tenant: null };

@@ -2,13 +2,13 @@
 
 import { useState } from "preact/hooks";
 import { spelled } from "../grid/clipboard.ts";
-import type { Opened, RowAnswer } from "../messages.ts";
+import type { OpenConnection, RowAnswer } from "../messages.ts";
 import { Button, asFailure } from "../ui/controls.tsx";
 import { toast } from "../ui/toasts.tsx";
 import { call } from "../wire/client.ts";
 import { type Change, changesOf } from "./change_list.ts";
 
-export function Conflict({ open, change }: { open: Opened; change: Change }) {
+export function Conflict({ open, change }: { open: OpenConnection; change: Change }) {
   const { connection } = open;
   const [theirs, setTheirs] = useState<RowAnswer | null>(null);
   const [chosen, setChosen] = useState("");

@@ -1,7 +1,7 @@
 /** Dropping a whole object: behind its typed name and the exact request (E31). */
 
 import { useState } from "preact/hooks";
-import type { Opened, Planned } from "../messages.ts";
+import type { OpenConnection, Planned } from "../messages.ts";
 import { go } from "../shell/route.ts";
 import { changes, remedy } from "../shell/store.ts";
 import { Button, ErrorBox, Notes } from "../ui/controls.tsx";
@@ -10,7 +10,7 @@ import { toast } from "../ui/toasts.tsx";
 import { Failure, call } from "../wire/client.ts";
 import { Steps } from "./steps.tsx";
 
-export function DropObject({ open, object, close }: { open: Opened; object: string; close: () => void }) {
+export function DropObject({ open, object, close }: { open: OpenConnection; object: string; close: () => void }) {
   const { connection } = open;
   const [typed, setTyped] = useState("");
   const [planned, setPlanned] = useState<Planned | null>(null);

@@ -2,7 +2,7 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { spelled } from "../grid/clipboard.ts";
-import type { Applied, Opened, OutcomeAnswer, Planned } from "../messages.ts";
+import type { Applied, OpenConnection, OutcomeAnswer, Planned } from "../messages.ts";
 import { remedy } from "../shell/store.ts";
 import { Badge, Button, ErrorBox, Notes, Waiting } from "../ui/controls.tsx";
 import { Dialog } from "../ui/dialog.tsx";
@@ -12,7 +12,7 @@ import { Conflict } from "./conflict.tsx";
 import { Steps } from "./steps.tsx";
 
 interface Props {
-  readonly open: Opened;
+  readonly open: OpenConnection;
   readonly changes: readonly Change[];
   readonly close: () => void;
   readonly applied: () => void;
@@ -132,7 +132,7 @@ const TONES: Record<OutcomeAnswer["status"], "good" | "warn" | "bad" | "plain"> 
 };
 
 function Outcomes({ open, changes, outcomes }: {
-  open: Opened;
+  open: OpenConnection;
   changes: readonly Change[];
   outcomes: readonly OutcomeAnswer[];
 }) {

@@ -1,11 +1,11 @@
 /** An open connection before an object is chosen. */
 
-import type { Opened } from "../messages.ts";
+import type { OpenConnection } from "../messages.ts";
 import { write } from "../shell/route.ts";
 import { sidebarOpen } from "../shell/sidebar.tsx";
 import { Badge, Button, Blank } from "../ui/controls.tsx";
 
-export function ConnectionView({ open }: { open: Opened }) {
+export function ConnectionView({ open }: { open: OpenConnection }) {
   const facts: [string, string][] = [
     ["Server", `${open.product} ${open.server_version}`],
     ["Type", open.type],

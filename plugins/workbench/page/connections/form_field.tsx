@@ -1,11 +1,11 @@
 /** One field of a connection's form. */
 
 import { useId, useState } from "preact/hooks";
-import type { Field, FieldEntry } from "../messages.ts";
+import type { InputField, FieldEntry } from "../messages.ts";
 import { Button } from "../ui/controls.tsx";
 
 interface Props {
-  readonly field: Field;
+  readonly field: InputField;
   readonly entry: FieldEntry;
   readonly change: (entry: FieldEntry) => void;
   /** What is wrong with it, with a remedy beside it where there is one. */

@@ -1,6 +1,6 @@
 /** What a person entered in the form of a connection, and which fields it shows. */
 
-import type { Field, FieldEntry, Form } from "../messages.ts";
+import type { InputField, FieldEntry, Form } from "../messages.ts";
 
 export type Entries = Readonly<Record<string, FieldEntry>>;
 
@@ -9,7 +9,7 @@ export function initial(form: Form): Entries {
   return Object.fromEntries(form.fields.map((field) => [field.name, entryOf(field)]));
 }
 
-function entryOf(field: Field): FieldEntry {
+function entryOf(field: InputField): FieldEntry {
   if (field.kind === "secret" || field.kind === "file") {
     if (field.saved) return { kind: "keep", value: null };
     return { kind: field.kind === "file" ? "path" : "secret", value: "" };
@@ -18,7 +18,7 @@ function entryOf(field: Field): FieldEntry {
 }
 
 /** Whether a field is shown: each of its conditions holds for the entry of another field. */
-export function isVisible(field: Field, entries: Entries): boolean {
+export function isVisible(field: InputField, entries: Entries): boolean {
   if (field.always) return true;
   return Object.entries(field.visible_if ?? {}).every(([name, values]) =>
     values.includes(String(entries[name]?.value ?? "")),

@@ -2,7 +2,7 @@
 
 import type { EditorView } from "@codemirror/view";
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { Executed, HistoryEntry, Opened, ParsedRequest, UnsentRequest } from "../messages.ts";
+import type { Executed, HistoryEntry, OpenConnection, ParsedRequest, UnsentRequest } from "../messages.ts";
 import { recall, remember } from "../shell/preferences.ts";
 import { remedy } from "../shell/store.ts";
 import { Button, Blank, ErrorBox, Waiting, asFailure } from "../ui/controls.tsx";
@@ -34,7 +34,7 @@ export function forgetConsoles(connection?: string): void {
   else consoles.delete(connection);
 }
 
-export function ConsoleView({ open }: { open: Opened }) {
+export function ConsoleView({ open }: { open: OpenConnection }) {
   const { connection } = open;
   const host = useRef<HTMLDivElement>(null);
   const editor = useRef<{ view: EditorView; module: Editor } | null>(null);
@@ -204,6 +204,6 @@ function sayMasked(text: string): void {
   if (text.includes("***")) toast("What looked like a secret was kept as ***. Put it back before you send the text.", "bad");
 }
 
-function example(open: Opened): string {
+function example(open: OpenConnection): string {
   return open.type === "weaviate" ? "GET /v1/meta\n" : "GET /\n";
 }

@@ -2,7 +2,7 @@
 
 import { useState } from "preact/hooks";
 import type { Query } from "../grid/query.ts";
-import type { Column, Export, ExportAsked, Opened, SortKey } from "../messages.ts";
+import type { Column, ExportJob, ExportAsked, OpenConnection, SortKey } from "../messages.ts";
 import { go } from "../shell/route.ts";
 import { heardOfExport, remedy, state } from "../shell/store.ts";
 import { Button, ErrorBox } from "../ui/controls.tsx";
@@ -29,7 +29,7 @@ type Choice = "all" | "shown" | "chosen";
 const COMPRESSED = { gzip: ".gz", bzip2: ".bz2", zstd: ".zst" } as const;
 
 export function ExportDialog({ open, object, query, columns, shown, close }: {
-  open: Opened;
+  open: OpenConnection;
   object: string;
   query: Query;
   columns: readonly Column[];
@@ -225,7 +225,7 @@ function Columns({ names, stored, picked, pick }: {
 }
 
 /** Show an export in the list; a download begins when the browser goes to its ticket. */
-function begin(started: Export): void {
+function begin(started: ExportJob): void {
   heardOfExport(started);
   if (started.ticket) {
     const link = document.createElement("a");

@@ -1,6 +1,6 @@
 /** Exports since the start: progress, cancel, what became of each. */
 
-import type { Export } from "../messages.ts";
+import type { ExportJob } from "../messages.ts";
 import { exports, state } from "../shell/store.ts";
 import { Badge, Button, CopyCommand, Blank, ErrorBox, Notes, asFailure } from "../ui/controls.tsx";
 import { fileSize, whole } from "../ui/figures.ts";
@@ -32,7 +32,7 @@ export function ExportsView() {
   );
 }
 
-const TONES: Record<Export["state"], "good" | "bad" | "plain" | "accent" | "warn"> = {
+const TONES: Record<ExportJob["state"], "good" | "bad" | "plain" | "accent" | "warn"> = {
   waiting: "plain",
   running: "accent",
   finished: "good",
@@ -40,7 +40,7 @@ const TONES: Record<Export["state"], "good" | "bad" | "plain" | "accent" | "warn
   cancelled: "warn",
 };
 
-function Item({ export_ }: { export_: Export }) {
+function Item({ export_ }: { export_: ExportJob }) {
   const { id, connection, object, file, state, error } = export_;
   const [rows, bytes, total] = [export_.rows ?? 0, export_.bytes ?? 0, export_.total ?? null];
   const cancel = () =>

@@ -3,7 +3,7 @@
 import { useEffect, useId, useState } from "preact/hooks";
 import type { FilterDraft, GridController } from "../grid/controller.ts";
 import { EVERYTHING, type Query, queryOf } from "../grid/query.ts";
-import type { Column, Explained, FilterRow, Opened, QueryList, RowsAsked, SavedQuery } from "../messages.ts";
+import type { Column, Explained, FilterRow, OpenConnection, QueryList, RowsAsked, SavedQuery } from "../messages.ts";
 import { remedy } from "../shell/store.ts";
 import { Badge, Button, CopyCommand, ErrorBox, asFailure } from "../ui/controls.tsx";
 import { Dialog } from "../ui/dialog.tsx";
@@ -15,7 +15,7 @@ import { type Filled, complete, filled, inputs, joinList, splitList, withOperato
 /** How a query can be named: `@NAME` is one word in a terminal. */
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
 
-export function FilterEditor({ grid, open, close }: { grid: GridController; open: Opened; close: () => void }) {
+export function FilterEditor({ grid, open, close }: { grid: GridController; open: OpenConnection; close: () => void }) {
   const query = grid.query.value;
   const columns = grid.columns.value;
   const filterable = columns.filter((column) => column.operators?.length);

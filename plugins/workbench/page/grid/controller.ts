@@ -9,7 +9,7 @@ import type {
   FilterRow,
   Note,
   PageAnswer,
-  Row,
+  GridRow,
   Summarized,
   TimeRange,
   TimeSpan,
@@ -72,7 +72,7 @@ export interface Surroundings {
 }
 
 /** Why no change can name a cell; empty if one can. */
-export function whyNoChange(row: Row | undefined, column: Column | undefined): string {
+export function whyNoChange(row: GridRow | undefined, column: Column | undefined): string {
   if (!row) return "there is no such row, or it is still loading.";
   if (!column) return "there is no such column.";
   if (row.key === null) return "this row has no key, so no change can name it.";
@@ -348,7 +348,7 @@ export class GridController {
   async erase(area: Rectangle): Promise<void> {
     const most = area.top + MOST_ERASED - 1;
     if (area.bottom > most) return toast(`At most ${MOST_ERASED.toLocaleString("en")} rows can be deleted at once.`, "bad");
-    let rows: readonly Row[];
+    let rows: readonly GridRow[];
     try {
       rows = await this.#rows.read(area.top, Math.min(area.bottom, this.#rows.count - 1));
     } catch (error) {

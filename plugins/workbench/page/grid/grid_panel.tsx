@@ -10,7 +10,7 @@ import { FilterEditor } from "../filter/filter_editor.tsx";
 import { rowForCell } from "../filter/filter_rows.ts";
 import { GlancePanel } from "../glance/glance_panel.tsx";
 import { GlanceStrip } from "../glance/glance_strip.tsx";
-import type { Opened, TimeColumn } from "../messages.ts";
+import type { OpenConnection, TimeColumn } from "../messages.ts";
 import { write } from "../shell/route.ts";
 import { remedy } from "../shell/store.ts";
 import { Button, Blank, ErrorBox, asFailure } from "../ui/controls.tsx";
@@ -29,7 +29,7 @@ import { NotesLine } from "./notes_line.tsx";
 import { SidePane } from "./side_pane.tsx";
 import { Scope } from "./scope.tsx";
 
-export function GridPanel({ open, object }: { open: Opened; object: string }) {
+export function GridPanel({ open, object }: { open: OpenConnection; object: string }) {
   const { connection } = open;
   const host = useRef<HTMLDivElement>(null);
   const [pane, setPane] = useState(false);
@@ -166,7 +166,7 @@ function StructureIcon() {
 }
 
 /** Where the cursor is, how many rows there are, and how long the last page took. */
-function StatusLine({ grid, open }: { grid: GridController; open: Opened }) {
+function StatusLine({ grid, open }: { grid: GridController; open: OpenConnection }) {
   const [counted, setCounted] = useState("");
   const { total, exact, seconds, walking, loading, failed } = grid.status.value;
   const selection = grid.selection.value;

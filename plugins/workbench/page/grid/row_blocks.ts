@@ -1,6 +1,6 @@
 /** Rows of one selection, fetched by blocks as they come into view; only so many are kept. */
 
-import type { Cell, Column, Note, PageAnswer, Row } from "../messages.ts";
+import type { Cell, Column, Note, PageAnswer, GridRow } from "../messages.ts";
 import { show } from "./cells.ts";
 import type { GridData, Shown } from "./row_pool.ts";
 
@@ -30,8 +30,8 @@ export interface Listener {
 
 /** Edits that are not sent yet, laid over the rows. */
 export interface Overlay {
-  cell(row: Row, column: string): Cell | undefined;
-  state(row: Row): string;
+  cell(row: GridRow, column: string): Cell | undefined;
+  state(row: GridRow): string;
 }
 
 const BARE: Overlay = { cell: () => undefined, state: () => "" };
@@ -39,8 +39,8 @@ const BARE: Overlay = { cell: () => undefined, state: () => "" };
 export class RowBlocks implements GridData {
   readonly #fetch: FetchPage;
   readonly #listener: Listener;
-  readonly #blocks = new Map<number, readonly Row[]>();
-  readonly #shown = new WeakMap<Row, (Shown | undefined)[]>();
+  readonly #blocks = new Map<number, readonly GridRow[]>();
+  readonly #shown = new WeakMap<GridRow, (Shown | undefined)[]>();
   readonly #cursors = new Map<number, string>();
   readonly #stop = new AbortController();
   #index = new Map<string, number>();
@@ -81,7 +81,7 @@ export class RowBlocks implements GridData {
     this.wanted(...this.#range);
   }
 
-  row(row: number): Row | undefined {
+  row(row: number): GridRow | undefined {
     return this.#blocks.get(Math.floor(row / BLOCK))?.[row % BLOCK];
   }
 
@@ -91,7 +91,7 @@ export class RowBlocks implements GridData {
   }
 
   /** A row's cell with its unsent edit. */
-  cellOf(row: Row, column: string): Cell {
+  cellOf(row: GridRow, column: string): Cell {
     const edited = this.overlay.cell(row, column);
     if (edited !== undefined) return edited;
     const at = this.#index.get(column);
@@ -129,8 +129,8 @@ export class RowBlocks implements GridData {
   }
 
   /** Rows from `first` to `last`, fetched where they are not kept. */
-  async read(first: number, last: number): Promise<readonly Row[]> {
-    const rows: Row[] = [];
+  async read(first: number, last: number): Promise<readonly GridRow[]> {
+    const rows: GridRow[] = [];
     for (let block = Math.floor(first / BLOCK); block * BLOCK <= last; block += 1) {
       const kept = this.#blocks.get(block) ?? (await this.#page(block * BLOCK, false)).rows;
       rows.push(...kept.slice(Math.max(0, first - block * BLOCK), last - block * BLOCK + 1));

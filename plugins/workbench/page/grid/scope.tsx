@@ -1,7 +1,7 @@
 /** The tenant and the span of time whose rows a grid shows, where an object has such. */
 
 import { useEffect, useState } from "preact/hooks";
-import type { Opened, TimeColumn, TimeRange, TimeSpan } from "../messages.ts";
+import type { OpenConnection, TimeColumn, TimeRange, TimeSpan } from "../messages.ts";
 import { Button } from "../ui/controls.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { type MenuItem, openMenu } from "../ui/menu.tsx";
@@ -11,7 +11,7 @@ import { ALL, PRESETS, fromLocal, spanLabel, toLocal } from "./time_spans.ts";
 type Ask = (part: Partial<Query>) => void;
 
 export function Scope({ open, time, range, query, ask }: {
-  open: Opened;
+  open: OpenConnection;
   time: TimeColumn | null;
   /** What was read, with absolute instants. */
   range: TimeRange | null;

@@ -2,7 +2,7 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { DropObject } from "../changes/drop_object.tsx";
-import type { Described, Opened } from "../messages.ts";
+import type { Described, OpenConnection } from "../messages.ts";
 import { write } from "../shell/route.ts";
 import { remedy } from "../shell/store.ts";
 import { Badge, Button, ErrorBox, Notes, Waiting } from "../ui/controls.tsx";
@@ -16,7 +16,7 @@ function byReason(reasons: Readonly<Record<string, string>>): [string, string[]]
   return [...found];
 }
 
-export function Structure({ open, object }: { open: Opened; object: string }) {
+export function Structure({ open, object }: { open: OpenConnection; object: string }) {
   const { connection } = open;
   const [described, setDescribed] = useState<Described | null>(null);
   const [failed, setFailed] = useState<unknown>(null);

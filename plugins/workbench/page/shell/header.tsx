@@ -4,7 +4,7 @@ import { signal } from "@preact/signals";
 import { useEffect, useState } from "preact/hooks";
 import { forgetChanges, unsent } from "../changes/change_list.ts";
 import { forgetConsoles } from "../console/console_view.tsx";
-import type { Opened } from "../messages.ts";
+import type { OpenConnection } from "../messages.ts";
 import { Badge, Button, asFailure } from "../ui/controls.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { Icon } from "../ui/icons.tsx";
@@ -102,7 +102,7 @@ function LinkState() {
   return <Badge tone="bad">{text}</Badge>;
 }
 
-function Lock({ open }: { open: Opened }) {
+function Lock({ open }: { open: OpenConnection }) {
   const [, tick] = useState(0);
   const left = open.unlocked_until ? open.unlocked_until - Date.now() / 1_000 : 0;
   useEffect(() => {
@@ -170,7 +170,7 @@ function Unlock({ connection }: { connection: string }) {
   );
 }
 
-function more(event: MouseEvent, open: Opened | undefined): void {
+function more(event: MouseEvent, open: OpenConnection | undefined): void {
   const anchor = (event.currentTarget as Element).getBoundingClientRect();
   const name = open?.connection ?? "";
   openMenu(

@@ -1,7 +1,7 @@
 /** Questions that need a person's consent; every tab shows them until one answers. */
 
 import { useState } from "preact/hooks";
-import type { Question } from "../messages.ts";
+import type { OpenQuestion } from "../messages.ts";
 import { Button, ErrorBox } from "../ui/controls.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { call } from "../wire/client.ts";
@@ -21,7 +21,7 @@ const TITLES: Record<string, string> = {
   address: "A changed address",
 };
 
-function Ask({ question }: { question: Question }) {
+function Ask({ question }: { question: OpenQuestion }) {
   const [failed, setFailed] = useState<unknown>(null);
   const answer = async (yes: boolean) => {
     try {

@@ -1,7 +1,7 @@
 /** What all views share: connections, what is open, questions, exports, and the state of the event stream. */
 
 import { computed, signal } from "@preact/signals";
-import type { Action, ConnectionList, Export, Opened, Question, ServerEvent, State } from "../messages.ts";
+import type { Action, ConnectionList, ExportJob, OpenConnection, OpenQuestion, ServerEvent, State } from "../messages.ts";
 import { asFailure } from "../ui/controls.tsx";
 import { toast } from "../ui/toasts.tsx";
 import { call, enter, hasSecret, onExpired } from "../wire/client.ts";
@@ -13,9 +13,9 @@ export const entry = signal<"entering" | "entered" | "closed">("entering");
 export const link = signal<Link>("connecting");
 export const state = signal<State | null>(null);
 export const connections = signal<ConnectionList | null>(null);
-export const opened = signal<ReadonlyMap<string, Opened>>(new Map());
-export const questions = signal<readonly Question[]>([]);
-export const exports = signal<readonly Export[]>([]);
+export const opened = signal<ReadonlyMap<string, OpenConnection>>(new Map());
+export const questions = signal<readonly OpenQuestion[]>([]);
+export const exports = signal<readonly ExportJob[]>([]);
 export const installs = signal<ReadonlyMap<string, Install>>(new Map());
 export const failure = signal<unknown>(null);
 /** The health of connections that a check found broken, by name. */
@@ -85,7 +85,7 @@ export async function loadConnections(): Promise<void> {
 }
 
 /** Keep what is now known about an export, in its place in the list. */
-export function heardOfExport(now: Export): void {
+export function heardOfExport(now: ExportJob): void {
   const known = exports.value.some((one) => one.id === now.id);
   exports.value = known ? exports.value.map((one) => (one.id === now.id ? now : one)) : [...exports.value, now];
 }
@@ -160,7 +160,7 @@ function told(event: Told): void {
 export const opening = signal<ReadonlyMap<string, AbortController>>(new Map());
 
 /** Open a connection, if it is not open; a missing driver is installed. */
-export async function open(name: string): Promise<Opened> {
+export async function open(name: string): Promise<OpenConnection> {
   const known = opened.value.get(name);
   if (known) return known;
   const stop = new AbortController();

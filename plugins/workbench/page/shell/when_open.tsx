@@ -2,13 +2,13 @@
 
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { Opened } from "../messages.ts";
+import type { OpenConnection } from "../messages.ts";
 import { InstallProgress } from "../marketplace/install_progress.tsx";
 import { Button, ErrorBox, Waiting } from "../ui/controls.tsx";
 import { go, route } from "./route.ts";
 import { open, opened, opening, remedy } from "./store.ts";
 
-export function WhenOpen({ name, show }: { name: string; show: (open: Opened) => ComponentChildren }) {
+export function WhenOpen({ name, show }: { name: string; show: (open: OpenConnection) => ComponentChildren }) {
   const [failed, setFailed] = useState<unknown>(null);
   const now = opened.value.get(name);
   /** It was open here; without it now, another tab or the workbench has closed it. */

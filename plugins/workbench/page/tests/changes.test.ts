@@ -5,9 +5,9 @@ import { test } from "node:test";
 import { ChangeList, changesOf, forgetChanges } from "../changes/change_list.ts";
 import { filled, withOperator } from "../filter/filter_rows.ts";
 import { asText, readTable } from "../grid/clipboard.ts";
-import type { Row } from "../messages.ts";
+import type { GridRow } from "../messages.ts";
 
-const row = (id: string): Row => ({ id, key: `key-${id}`, cells: [] });
+const row = (id: string): GridRow => ({ id, key: `key-${id}`, cells: [] });
 const values = (list: ChangeList, object = "books") => list.of(object).map(({ kind, values }) => [kind, values]);
 
 test("each step is undone and done again, and a new one ends that", () => {

@@ -2,7 +2,7 @@
 
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
-import type { Action, Failure as FailureMessage, Note } from "../messages.ts";
+import type { Action, RequestFailure, Note } from "../messages.ts";
 import { Failure } from "../wire/client.ts";
 import { Icon, type IconName } from "./icons.tsx";
 import { copyText } from "./toasts.tsx";
@@ -122,7 +122,7 @@ export function ErrorBox({ error, act, retry, children }: {
 export function asFailure(error: unknown): Failure {
   if (error instanceof Failure) return error;
   if (error && typeof error === "object" && "code" in error && "message" in error) {
-    return new Failure(error as FailureMessage);
+    return new Failure(error as RequestFailure);
   }
   return new Failure({ code: "page-fault", message: error instanceof Error ? error.message : String(error) });
 }

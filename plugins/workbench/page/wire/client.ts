@@ -1,6 +1,6 @@
 /** Requests to the server: JSON by POST, with the secret in a header. */
 
-import type { Action, Failed, Failure as FailureMessage, Routes } from "../messages.ts";
+import type { Action, Failed, RequestFailure, Routes } from "../messages.ts";
 
 const STORED = "dragoman-secret";
 let secret = stored();
@@ -14,7 +14,7 @@ export class Failure extends Error {
   readonly row: number | null;
   readonly remedy: Action | null;
 
-  constructor(from: Partial<FailureMessage> & { code: string; message: string }) {
+  constructor(from: Partial<RequestFailure> & { code: string; message: string }) {
     super(from.message);
     this.code = from.code;
     this.hint = from.hint ?? "";

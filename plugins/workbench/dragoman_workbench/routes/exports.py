@@ -14,7 +14,9 @@ from dragoman import FileFormat
 from dragoman_api.errors import ConfigurationError, DragomanError, ExportError
 from dragoman_api.events import ExportProgressed
 from dragoman_workbench.failures import failure_of
-from dragoman_workbench.messages import Done, Export, Exports, ServerEvent
+from dragoman_workbench.messages.base import Done
+from dragoman_workbench.messages.routes import ServerEvent
+from dragoman_workbench.messages.work import ExportJob, Exports
 
 from .grid import rows_of
 
@@ -27,7 +29,8 @@ if TYPE_CHECKING:
     from dragoman_workbench.background_work import Work
     from dragoman_workbench.downloads import Downloads, ResponseStream
     from dragoman_workbench.event_stream import EventStream
-    from dragoman_workbench.messages import Empty, ExportAsked, ExportNamed, Message
+    from dragoman_workbench.messages.base import Empty, RouteAnswer
+    from dragoman_workbench.messages.work import ExportAsked, ExportNamed
     from dragoman_workbench.open_connections import OpenConnections
 
 MAX_RUNNING = 4
@@ -40,7 +43,7 @@ _FINAL = ("resume-refused", "export-running", "export-not-resumable", "context-l
 _ENDED = ("finished", "failed", "cancelled")
 
 
-class ExportRoom:
+class ExportRoutes:
     """Routes about exports."""
 
     def __init__(
@@ -55,14 +58,14 @@ class ExportRoom:
     ) -> None:
         self._open, self._stream, self._work = connections, stream, work
         self._downloads, self._folder = downloads, folder
-        self._exports: dict[str, Export] = {}
+        self._exports: dict[str, ExportJob] = {}
         self._requests: dict[str, ExportAsked] = {}
         self._scopes: dict[str, anyio.CancelScope] = {}
         self._targets: dict[str, str] = {}
         runtime.add_sink(self._progressed)
 
     @property
-    def routes(self) -> Mapping[str, Callable[[Any], Awaitable[Message]]]:
+    def routes(self) -> Mapping[str, Callable[[Any], Awaitable[RouteAnswer]]]:
         """The routes by name."""
         return {
             "exports": self.list,
@@ -72,7 +75,7 @@ class ExportRoom:
         }
 
     @property
-    def all(self) -> list[Export]:
+    def all(self) -> list[ExportJob]:
         """All exports since the start; a download that no browser fetched in time is cancelled."""
         for export in [*self._exports.values()]:
             if export.state == "waiting" and not self._downloads.waits(export.ticket):
@@ -83,7 +86,7 @@ class ExportRoom:
         """List the exports."""
         return Exports(exports=self.all)
 
-    async def start(self, request: ExportAsked) -> Export:
+    async def start(self, request: ExportAsked) -> ExportJob:
         """Start an export into the folder, or offer one as a download."""
         rows_of(await self._open.session(request.connection), request)  # an unknown operator is reported now
         self._expect_room()
@@ -96,7 +99,7 @@ class ExportRoom:
             del self._exports[number], self._requests[number]
         number = secrets.token_urlsafe(8)
         fields = {"connection": request.connection, "object": request.object, "file": request.file, "to": request.to}
-        export = Export(id=number, state="running", **fields)  # type: ignore[arg-type]
+        export = ExportJob(id=number, state="running", **fields)  # type: ignore[arg-type]
         if request.to == "download":
             ticket = self._downloads.offer(lambda stream: self._to_browser(number, request, stream), file=request.file)
             export = replace(export, state="waiting", ticket=ticket)
@@ -116,7 +119,7 @@ class ExportRoom:
         if len(running) >= MAX_RUNNING:
             raise ExportError(f"{MAX_RUNNING} exports are running", hint="wait for one, or cancel it", code="too-many")
 
-    async def resume(self, request: ExportNamed) -> Export:
+    async def resume(self, request: ExportNamed) -> ExportJob:
         """Continue a cancelled or failed export into the folder; any tab may, even after a reload."""
         export, original = self._exports.get(request.id), self._requests.get(request.id)
         if export is None or original is None or not export.resumable or self._folder is None:
@@ -177,7 +180,7 @@ class ExportRoom:
                 resumable = self._begun(number, request)
                 self._tell(replace(self._exports[number], state="cancelled", resumable=resumable))
 
-    async def _export(self, number: str, request: ExportAsked, target: Any, *, resume: bool) -> Export:
+    async def _export(self, number: str, request: ExportAsked, target: Any, *, resume: bool) -> ExportJob:
         session = await self._open.session(request.connection)
         try:
             escape = request.escape_formulas and request.format in ("csv", "tsv")
@@ -206,7 +209,7 @@ class ExportRoom:
             if export is not None and export.state == "running":
                 self._tell(replace(export, rows=event.rows, bytes=event.bytes, total=event.total))
 
-    def _tell(self, export: Export) -> None:
+    def _tell(self, export: ExportJob) -> None:
         self._exports[export.id] = export
         self._stream.send(ServerEvent(kind="export", export=export))
 

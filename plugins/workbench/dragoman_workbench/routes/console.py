@@ -10,7 +10,7 @@ from dragoman_api.errors import ConfigurationError, DriverFaultError
 from dragoman_workbench.background_work import nobody_waits
 from dragoman_workbench.cells import answer_page
 from dragoman_workbench.failures import failure_of
-from dragoman_workbench.messages import (
+from dragoman_workbench.messages.work import (
     Completed,
     ConsoleAnswer,
     Executed,
@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 
     from dragoman import Answer
     from dragoman_api import ConsoleRequest
-    from dragoman_workbench.messages import CompleteAsked, ExecuteAsked, Failure, Message, OnConnection, ParseAsked
+    from dragoman_workbench.messages.base import RequestFailure, RouteAnswer
+    from dragoman_workbench.messages.connections import OnConnection
+    from dragoman_workbench.messages.work import CompleteAsked, ExecuteAsked, ParseAsked
     from dragoman_workbench.open_connections import OpenConnections
     from dragoman_workbench.remembered import Remembered
 
@@ -33,14 +35,14 @@ MAX_ANSWERS = 1_000
 FAILED_STATUS = 400
 
 
-class ConsoleRoom:
+class ConsoleRoutes:
     """Routes of the console."""
 
     def __init__(self, connections: OpenConnections, remembered: Remembered) -> None:
         self._open, self._remembered = connections, remembered
 
     @property
-    def routes(self) -> Mapping[str, Callable[[Any], Awaitable[Message]]]:
+    def routes(self) -> Mapping[str, Callable[[Any], Awaitable[RouteAnswer]]]:
         """The routes by name."""
         return {
             "console/parse": self.parse,
@@ -72,7 +74,7 @@ class ConsoleRoom:
             await self._remembered.note(request.connection, request.text)
         console_requests = _chosen(await session.parse(request.text, variables=request.variables), request.line)
         answers: list[ConsoleAnswer] = []
-        error: Failure | None = None
+        error: RequestFailure | None = None
         sent = 0
         for console_request in console_requests:
             if nobody_waits():

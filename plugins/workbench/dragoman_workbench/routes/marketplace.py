@@ -8,16 +8,16 @@ from anyio.to_thread import run_sync
 
 from dragoman_api.errors import PluginNotFoundError
 from dragoman_api.events import RegistryFailed
-from dragoman_workbench.messages import (
+from dragoman_workbench.messages.base import Done
+from dragoman_workbench.messages.connections import (
     Browsed,
-    Done,
     DriverPage,
     DriverSummary,
     Installed,
     Report,
     UpdateOffer,
     Updates,
-    Verified,
+    Verification,
     VersionSummary,
 )
 from dragoman_workbench.surfaces import DESKTOP, check_surface, surface, why_not_here
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
     from dragoman import DriverListing, Runtime
     from dragoman_api.events import Event
-    from dragoman_workbench.messages import BrowseAsked, DriverNamed, Empty, Message
+    from dragoman_workbench.messages.base import Empty, RouteAnswer
+    from dragoman_workbench.messages.connections import BrowseAsked, DriverNamed
 
 
 SHOWN = 500
@@ -52,7 +53,7 @@ def summary(listing: DriverListing) -> DriverSummary:
     )
 
 
-class MarketplaceRoom:
+class MarketplaceRoutes:
     """Routes about drivers."""
 
     def __init__(self, runtime: Runtime) -> None:
@@ -65,7 +66,7 @@ class MarketplaceRoom:
             self._failures[event.registry] = event.reason
 
     @property
-    def routes(self) -> Mapping[str, Callable[[Any], Awaitable[Message]]]:
+    def routes(self) -> Mapping[str, Callable[[Any], Awaitable[RouteAnswer]]]:
         """The routes by name."""
         return {
             "plugins/browse": self.browse,
@@ -213,10 +214,10 @@ class MarketplaceRoom:
         await self._plugins.remove(request.id)
         return Done()
 
-    async def verify(self, request: DriverNamed) -> Verified:
+    async def verify(self, request: DriverNamed) -> Verification:
         """Compare a driver's files with what was installed."""
         checks = await self._plugins.verify(request.id)
-        return Verified(faults=[str(fault) for _, faults in checks for fault in faults])
+        return Verification(faults=[str(fault) for _, faults in checks for fault in faults])
 
     async def repair(self, request: DriverNamed) -> Installed:
         """Fetch a damaged driver again."""

@@ -12,14 +12,14 @@ from msgspec.structs import replace
 
 from dragoman import Reference, SavedConnection
 from dragoman_api.errors import ConfigurationError
-from dragoman_workbench.messages import (
+from dragoman_workbench.messages.base import Done
+from dragoman_workbench.messages.connections import (
     ConnectionList,
     ConnectionSummary,
-    Done,
-    Field,
     FieldChoice,
     Form,
     HiddenConnection,
+    InputField,
     KnownReference,
     Tested,
     TypeList,
@@ -34,15 +34,8 @@ if TYPE_CHECKING:
 
     from dragoman import Runtime
     from dragoman_api.forms import FieldValue, FormField
-    from dragoman_workbench.messages import (
-        Empty,
-        FieldEntry,
-        FormAsked,
-        Message,
-        Named,
-        SaveConnection,
-        TestConnection,
-    )
+    from dragoman_workbench.messages.base import Empty, RouteAnswer
+    from dragoman_workbench.messages.connections import FieldEntry, FormAsked, Named, SaveConnection, TestConnection
     from dragoman_workbench.open_connections import OpenConnections
     from dragoman_workbench.surfaces import SurfaceRules
 
@@ -53,7 +46,7 @@ _FITTING = {"secret": ("env", "file", "command", "keyring"), "file": ("path",)}
 """Schemes of the references that a kind of field may take over from a saved connection."""
 
 
-class ConnectionRoom:
+class ConnectionRoutes:
     """Routes about saved connections."""
 
     def __init__(self, runtime: Runtime, connections: OpenConnections, rules: SurfaceRules) -> None:
@@ -61,7 +54,7 @@ class ConnectionRoom:
         self._saved = runtime.connections
 
     @property
-    def routes(self) -> Mapping[str, Callable[[Any], Awaitable[Message]]]:
+    def routes(self) -> Mapping[str, Callable[[Any], Awaitable[RouteAnswer]]]:
         """The routes by name."""
         return {
             "connections": self.list,
@@ -224,10 +217,10 @@ def _value(field: FormField, entry: FieldEntry, saved: Saved, references: Mappin
     raise ConfigurationError(reason, hint=hint, details={"field": field.name})
 
 
-def _field(field: FormField, values: Mapping[str, Saved], references: Mapping[str, Reference]) -> Field:
+def _field(field: FormField, values: Mapping[str, Saved], references: Mapping[str, Reference]) -> InputField:
     value = values.get(field.name, field.default)
     reference = value if isinstance(value, Reference) else None
-    return Field(
+    return InputField(
         name=field.name,
         label=field.label,
         kind=field.kind.value,

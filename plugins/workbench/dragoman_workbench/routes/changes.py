@@ -11,14 +11,15 @@ from dragoman import Delete, DragomanError, Drop, Filter, Insert, Plan, Update, 
 from dragoman_api.columns import Role
 from dragoman_api.errors import ConfigurationError
 from dragoman_workbench.cells import answer_page, entered, key_text, read_key, spelled
-from dragoman_workbench.messages import Applied, OutcomeAnswer, Planned, PlannedStep, RowAnswer
+from dragoman_workbench.messages.rows import Applied, OutcomeAnswer, Planned, PlannedStep, RowAnswer
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from dragoman import Outcome
     from dragoman_workbench.downloads import Downloads
-    from dragoman_workbench.messages import ApplyAsked, ChangeEntry, Message, PlanAsked, RowAsked
+    from dragoman_workbench.messages.base import RouteAnswer
+    from dragoman_workbench.messages.rows import ApplyAsked, ChangeEntry, PlanAsked, RowAsked
     from dragoman_workbench.open_connections import OpenConnections
 
     Change = Insert | Update | Delete | Drop
@@ -36,7 +37,7 @@ class _PendingPlan:
     until: float
 
 
-class ChangeRoom:
+class ChangeRoutes:
     """Routes that change rows and objects."""
 
     def __init__(self, connections: OpenConnections, downloads: Downloads) -> None:
@@ -44,7 +45,7 @@ class ChangeRoom:
         self._plans: dict[str, _PendingPlan] = {}
 
     @property
-    def routes(self) -> Mapping[str, Callable[[Any], Awaitable[Message]]]:
+    def routes(self) -> Mapping[str, Callable[[Any], Awaitable[RouteAnswer]]]:
         """The routes by name."""
         return {"changes/plan": self.plan, "changes/apply": self.apply, "changes/row": self.row}
 

@@ -15,14 +15,13 @@ from dragoman_api.columns import LISTS, VALUELESS, Operator
 from dragoman_api.errors import ConfigurationError
 from dragoman_api.wording import as_typed, shell_line
 from dragoman_workbench.cells import answer_page, answer_summary, read_key, shown
-from dragoman_workbench.messages import (
+from dragoman_workbench.messages.base import Done
+from dragoman_workbench.messages.connections import Described, Objects
+from dragoman_workbench.messages.rows import (
     CellAnswer,
     Counted,
-    Described,
-    Done,
     Explained,
     FilterRow,
-    Objects,
     QueryList,
     RowsAsked,
     SavedQuery,
@@ -35,14 +34,12 @@ if TYPE_CHECKING:
     from typing import Any
 
     from dragoman import Rows, Runtime, Session
-    from dragoman_workbench.messages import (
+    from dragoman_workbench.messages.base import RouteAnswer
+    from dragoman_workbench.messages.connections import DescriptionAsked, ObjectsAsked, OnConnection
+    from dragoman_workbench.messages.rows import (
         CellAsked,
         CountAsked,
-        DescriptionAsked,
         ExplainAsked,
-        Message,
-        ObjectsAsked,
-        OnConnection,
         PageAnswer,
         PageAsked,
         QueryNamed,
@@ -126,14 +123,14 @@ def _row(row: Filter | RawQuery) -> FilterRow:
     return FilterRow(column=row.column, op=str(row.op), value=value, values=values, group=row.group, case=row.case)
 
 
-class GridRoom:
+class GridRoutes:
     """Routes that read from open connections, and keep what rows a person reads again."""
 
     def __init__(self, connections: OpenConnections, runtime: Runtime) -> None:
         self._open, self._runtime = connections, runtime
 
     @property
-    def routes(self) -> Mapping[str, Callable[[Any], Awaitable[Message]]]:
+    def routes(self) -> Mapping[str, Callable[[Any], Awaitable[RouteAnswer]]]:
         """The routes by name."""
         return {
             "objects": self.objects,

@@ -1,4 +1,4 @@
-"""All rooms together, and the routes about the server itself: state, opening, unlocking, answers, preferences."""
+"""All routes together, and those about the server itself: state, opening, unlocking, answers, preferences."""
 
 from __future__ import annotations
 
@@ -9,16 +9,18 @@ from anyio.to_thread import run_sync
 
 from dragoman_api.errors import ConfigurationError
 from dragoman_workbench.downloads import Downloads
-from dragoman_workbench.messages import ROUTES, Done, Pinged, Preferences, State
+from dragoman_workbench.messages.base import Done
+from dragoman_workbench.messages.connections import Pinged
+from dragoman_workbench.messages.routes import ROUTES, Preferences, State
 from dragoman_workbench.remembered import Remembered
 from dragoman_workbench.surfaces import SurfaceRules
 
-from .changes import ChangeRoom
-from .connections import ConnectionRoom
-from .console import ConsoleRoom
-from .exports import ExportRoom
-from .grid import GridRoom
-from .marketplace import MarketplaceRoom
+from .changes import ChangeRoutes
+from .connections import ConnectionRoutes
+from .console import ConsoleRoutes
+from .exports import ExportRoutes
+from .grid import GridRoutes
+from .marketplace import MarketplaceRoutes
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -28,39 +30,17 @@ if TYPE_CHECKING:
 
     from dragoman import Runtime
     from dragoman_workbench.background_work import Work
-    from dragoman_workbench.changed_files import FileWatch
-    from dragoman_workbench.consent import Questions
-    from dragoman_workbench.event_stream import EventStream
-    from dragoman_workbench.messages import (
-        AnswerQuestion,
-        Empty,
-        Message,
-        OnConnection,
-        Opened,
-        PreferencesAsked,
-        SetPreference,
-        Unlock,
-    )
+    from dragoman_workbench.event_stream import EventStream, FileWatch, Questions
+    from dragoman_workbench.messages.base import Empty, RouteAnswer
+    from dragoman_workbench.messages.connections import OnConnection, OpenConnection, Unlock
+    from dragoman_workbench.messages.routes import AnswerQuestion, PreferencesAsked, SetPreference
     from dragoman_workbench.open_connections import OpenConnections
-    from dragoman_workbench.production import ProductionLock
 
-    Route = Callable[[Any], Awaitable[Message]]
+    Route = Callable[[Any], Awaitable[RouteAnswer]]
     Download = Callable[[web.Request, str], Awaitable[web.StreamResponse]]
 
 
 RESTART = "config.toml has changed; its guards and settings hold from the next start of the workbench"
-
-
-class Rooms:
-    """What answers requests.
-
-    Attributes:
-        routes: By name.
-        download: What answers the request for a ticket.
-    """
-
-    def __init__(self, routes: Mapping[str, Route], download: Download) -> None:
-        self.routes, self.download = routes, download
 
 
 def make_routes(
@@ -69,38 +49,37 @@ def make_routes(
     connections: OpenConnections,
     stream: EventStream,
     work: Work,
-    lock: ProductionLock,
     questions: Questions,
     files: FileWatch,
     first: str,
     export_folder: Path | None,
-) -> Rooms:
-    """Make every room."""
+) -> tuple[Mapping[str, Route], Download]:
+    """Return what answers each route, and what answers the request for a ticket."""
     downloads, rules = Downloads(work), SurfaceRules(runtime)
     remembered = Remembered(runtime.paths.state / "workbench", change_file=runtime.change_file, mask=runtime.masked)
-    exports = ExportRoom(runtime, connections, stream=stream, work=work, downloads=downloads, folder=export_folder)
-    front = _Front(runtime, connections, lock=lock, questions=questions, exports=exports, remembered=remembered)
+    exports = ExportRoutes(runtime, connections, stream=stream, work=work, downloads=downloads, folder=export_folder)
+    front = _Front(runtime, connections, questions=questions, exports=exports, remembered=remembered)
     front.files, front.first, front.folder = files, first, str(export_folder or "")
-    rooms: tuple[Any, ...] = (
+    groups: tuple[Any, ...] = (
         front,
-        ConnectionRoom(runtime, connections, rules),
-        GridRoom(connections, runtime),
-        ChangeRoom(connections, downloads),
-        ConsoleRoom(connections, remembered),
+        ConnectionRoutes(runtime, connections, rules),
+        GridRoutes(connections, runtime),
+        ChangeRoutes(connections, downloads),
+        ConsoleRoutes(connections, remembered),
         exports,
-        MarketplaceRoom(runtime),
+        MarketplaceRoutes(runtime),
     )
     routes: dict[str, Route] = {}
-    for room in rooms:
-        routes |= {name: _available(_busy(route, connections), rules) for name, route in room.routes.items()}
+    for group in groups:
+        routes |= {name: _available(_busy(route, connections), rules) for name, route in group.routes.items()}
     assert routes.keys() == ROUTES.keys() - {"enter", "leave", "token"}
-    return Rooms(routes, downloads.answer)
+    return routes, downloads.answer
 
 
 def _busy(route: Route, connections: OpenConnections) -> Route:
     """Keep the connection that a request is about open until it is answered."""
 
-    async def answer(request: Any) -> Message:
+    async def answer(request: Any) -> RouteAnswer:
         with connections.busy(getattr(request, "connection", "")):
             return await route(request)
 
@@ -110,7 +89,7 @@ def _busy(route: Route, connections: OpenConnections) -> Route:
 def _available(route: Route, rules: SurfaceRules) -> Route:
     """Refuse what is about a connection whose driver excludes the surface that asks (P6)."""
 
-    async def answer(request: Any) -> Message:
+    async def answer(request: Any) -> RouteAnswer:
         if name := getattr(request, "connection", ""):
             await rules.check_connection(name)
         return await route(request)
@@ -130,12 +109,11 @@ class _Front:
         runtime: Runtime,
         connections: OpenConnections,
         *,
-        lock: ProductionLock,
         questions: Questions,
-        exports: ExportRoom,
+        exports: ExportRoutes,
         remembered: Remembered,
     ) -> None:
-        self._runtime, self._open, self._lock = runtime, connections, lock
+        self._runtime, self._open = runtime, connections
         self._questions, self._exports, self._remembered = questions, exports, remembered
 
     @property
@@ -165,7 +143,7 @@ class _Front:
             warnings=[RESTART] if self.files.settings_changed else [],
         )
 
-    async def open(self, request: OnConnection) -> Opened:
+    async def open(self, request: OnConnection) -> OpenConnection:
         """Open a connection."""
         return await self._open.open(request.connection)
 
@@ -182,7 +160,7 @@ class _Front:
         health = await session.ping()
         return Pinged(ok=health.ok, reason=health.reason, code=health.code)
 
-    async def unlock(self, request: Unlock) -> Opened:
+    async def unlock(self, request: Unlock) -> OpenConnection:
         """Unlock or lock a production connection."""
         name = request.connection
         await self._open.session(name)
@@ -190,7 +168,7 @@ class _Front:
             raise ConfigurationError(f"{name} is not marked as production", code="not-production")
         if request.minutes and request.typed != name:
             raise ConfigurationError(f"type the name of the connection to unlock it: {name}", code="name-not-typed")
-        self._lock.unlock(name, minutes=request.minutes)
+        self._runtime.locks.unlock(name, minutes=request.minutes)
         self._open.tell(name)
         return self._open.about(name)
 
