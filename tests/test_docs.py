@@ -393,7 +393,7 @@ def sample_port():
 def test_the_example_of_the_front_page_runs(page, sample_port, home):
     """P3: from a saved connection whose driver is missing to printed rows."""
     from dragoman.connections.saved_connections import Connections, SavedConnection
-    from dragoman.settings import find_paths
+    from dragoman.folders import find_paths
 
     values = {"host": "127.0.0.1", "port": sample_port}
     Connections(find_paths()).save(SavedConnection(name="shop", type="elasticsearch", values=values))

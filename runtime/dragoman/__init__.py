@@ -12,15 +12,15 @@ if TYPE_CHECKING:
     from dragoman_api.filters import Filter, RawQuery
     from dragoman_api.grid import Page, Row, RowKey, Sort
 
+    from .automations.consent import Question
     from .blocking import BlockingSession, connect
     from .changes import undo_lines
     from .connections.saved_connections import SavedConnection
     from .exports import FileFormat
     from .imports import load
     from .plugins import DriverListing
-    from .questions import Question
+    from .references import Reference
     from .runtime import Runtime, open  # noqa: A004 - dragoman.open("shop")
-    from .secret_references import Reference
     from .sessions.rows import Rows
     from .sessions.selections import Count
     from .sessions.session import Session
@@ -39,9 +39,9 @@ _ROOMS = {
     "dragoman.sessions.rows": "Rows",
     "dragoman.exports": "FileFormat",
     "dragoman.imports": "load",
-    "dragoman.secret_references": "Reference",
+    "dragoman.references": "Reference",
     "dragoman.plugins": "DriverListing",
-    "dragoman.questions": "Question",
+    "dragoman.automations.consent": "Question",
     "dragoman.runtime": "Runtime open",
     "dragoman.sessions.session": "Session",
     "dragoman.sessions.times": "Span",

@@ -14,17 +14,18 @@ from dragoman_api.errors import ConfigurationError, ConnectionFailedError, Drago
 from dragoman_registry.client.store import Store
 
 from .automations import ProductionLocks, named, shipped
+from .automations.event_bus import Bus
+from .automations.hook_manager import Hooks
 from .connections.form_values import check_values, to_save
 from .connections.profiles import make_profile, open_files
 from .connections.saved_connections import Connections
-from .consents import Consents, check_sign_in
-from .event_bus import Bus
-from .hook_manager import Hooks
+from .folders import find_paths
 from .lifetimes import Lifetime, running_loop, runtime_closed
 from .plugins import Plugins, Registries
 from .plugins.advisory_cache import AdvisoryCache
 from .plugins.install_on_open import InstallOnOpen
 from .plugins.install_steps import PluginInstaller
+from .references import Reference, regular_file
 from .sandbox.bare_process import Spare
 from .sandbox.driver_process import Launch
 from .sandbox.host_imports import find_host_imports
@@ -33,12 +34,11 @@ from .sandbox.levels import achievable_level
 from .sandbox.reach.route import IDENTITY, PASSWORD, HttpProxy
 from .sandbox.reach.ssh_tunnel import find_ssh
 from .sandbox.stages import stage
-from .secret_references import Reference, regular_file
+from .sessions.consents import Consents, check_pins, check_sign_in
 from .sessions.live_driver import LiveDriver
 from .sessions.saved_queries import SavedQueries
 from .sessions.session import Session
-from .sessions.untrusted_certificates import check_pins
-from .settings import change_file, find_paths, read_settings
+from .settings import change_file, read_settings
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -51,10 +51,10 @@ if TYPE_CHECKING:
     from dragoman_api.events import Event
     from dragoman_registry.client.generation import Generation
 
+    from .automations.consent import Confirm
+    from .automations.event_bus import Subscription
+    from .automations.hook_manager import Observer
     from .connections.saved_connections import SavedConnection
-    from .event_bus import Subscription
-    from .hook_manager import Observer
-    from .questions import Confirm
     from .sandbox.levels import Policy
     from .sandbox.reach.route import Route
 
@@ -100,7 +100,7 @@ class Runtime:
             ConfigurationError: `config.toml` cannot be used, or `use` holds something other than an automation.
         """
         self.paths = find_paths(home)
-        self.settings = read_settings(self.paths)
+        self.settings = read_settings(self.paths.settings)
         self.connections = Connections(self.paths)
         self.registries = Registries(self.paths)
         self._bus = Bus()

@@ -12,10 +12,6 @@ import msgspec
 
 from dragoman_api.errors import ConfigurationError
 
-from .folders import HOME_VARIABLE as HOME_VARIABLE
-from .folders import Paths as Paths
-from .folders import find_paths as find_paths
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
@@ -182,20 +178,20 @@ def _parse_file(path: Path, data: bytes) -> dict[str, Any]:
         raise ConfigurationError(f"{path} cannot be read: {error}", hint=hint) from error
 
 
-def read_settings(paths: Paths) -> Settings:
+def read_settings(path: Path) -> Settings:
     """Read `config.toml`.
 
     Raises:
         ConfigurationError: A syntax error, an unknown key, or a value that cannot be used.
     """
-    return _settings(paths, read_toml(paths.settings))
+    return _settings(path, read_toml(path))
 
 
-def _settings(paths: Paths, values: Mapping[str, Any]) -> Settings:
+def _settings(path: Path, values: Mapping[str, Any]) -> Settings:
     try:
         return msgspec.convert(values, Settings)
     except msgspec.ValidationError as error:
-        raise ConfigurationError(f"{paths.settings}: {error}", hint="see docs/reference/settings.md") from error
+        raise ConfigurationError(f"{path}: {error}", hint="see docs/reference/settings.md") from error
 
 
 def change_file(path: Path, edit: Callable[[bytes], bytes], *, mode: int = 0o600) -> None:
@@ -209,7 +205,7 @@ def change_file(path: Path, edit: Callable[[bytes], bytes], *, mode: int = 0o600
     try:
         files.change(path, edit, mode=mode)
     except OSError as error:
-        hint = f"make {path.parent} writable, or set {HOME_VARIABLE} to a folder that is"
+        hint = f"make {path.parent} writable, or set DRAGOMAN_HOME to a folder that is"
         raise ConfigurationError(f"{path} cannot be written: {error.strerror or error}", hint=hint) from error
 
 
@@ -235,11 +231,11 @@ def change_toml(path: Path, edit: Callable[[TOMLDocument, dict[str, Any]], None]
     change_file(path, change, mode=mode)
 
 
-def change_registries(paths: Paths, change: Callable[[Sequence[RegistryEntry]], Sequence[RegistryEntry]]) -> None:
+def change_registries(path: Path, change: Callable[[Sequence[RegistryEntry]], Sequence[RegistryEntry]]) -> None:
     """Change the registries of `config.toml`, keeping its comments.
 
     Args:
-        paths: The roots.
+        path: `config.toml`.
         change: Returns the new registries for the present ones. What it raises leaves the file alone.
 
     Raises:
@@ -247,11 +243,11 @@ def change_registries(paths: Paths, change: Callable[[Sequence[RegistryEntry]], 
     """
 
     def edit(document: TOMLDocument, values: dict[str, Any]) -> None:
-        entries = change(_settings(paths, values).registries)  # never write into a file that does not fit
+        entries = change(_settings(path, values).registries)  # never write into a file that does not fit
         tables = [{key: value for key, value in msgspec.structs.asdict(entry).items() if value} for entry in entries]
         if tables:
             document["registries"] = tables
         else:
             document.pop("registries", None)
 
-    change_toml(paths.settings, edit, mode=0o644)
+    change_toml(path, edit, mode=0o644)

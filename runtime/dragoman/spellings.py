@@ -1,13 +1,20 @@
-"""Spellings of values: JSON texts and fields of tables to values of changes, and texts to fields; each way is exact.
+"""How values, row ids and remedies are spelled as texts, and which names resemble a misspelt one; each way is exact.
 
 A field of a table is a text without a type, so the column says what it stands for. In a column of JSON, a field that is
 JSON is that value. In another one that may hold arrays, a field that is a JSON array is one, and a text that looks like
 an array is spelled as a JSON string. All other fields stand for themselves.
+
+Row ids have one spelling on the command line, in change files, in JSON and in events. A text stands for itself. Bytes
+are ``{"base64": "…"}``, and a composite id is a JSON array of texts, integers and such bytes. On the command line, a
+text that would be read as one of these is a JSON string.
 """
 
 from __future__ import annotations
 
+import json
 import re
+import shlex
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -15,12 +22,17 @@ from msgspec import Raw
 
 from dragoman_api.cells import MAX_DIGITS, Json, exact_number
 from dragoman_api.columns import ColumnKind
+from dragoman_api.grid import check_id
 from dragoman_api.json_text import decode
+from dragoman_api.remedies import RemedyKind
+from dragoman_api.wording import as_typed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from dragoman_api.columns import Column
+    from dragoman_api.grid import RowId
+    from dragoman_api.remedies import Remedy
 
 _string = msgspec.json.Decoder(str)
 _encode = msgspec.json.Encoder(decimal_format="number", enc_hook=lambda _json: None).encode
@@ -44,6 +56,19 @@ _json = msgspec.json.Decoder(Raw)
 _BLANKS = " \t\r\n"
 _AS_TEXT = (ColumnKind.TEXT, ColumnKind.TIMESTAMP, ColumnKind.DATE, ColumnKind.TIME, ColumnKind.BINARY)
 _JSON_KINDS = (ColumnKind.JSON, ColumnKind.RANGE, ColumnKind.GEO, ColumnKind.OTHER)
+LONGEST_NAME = 100
+"""Characters of a name that is compared; a longer one resembles nothing."""
+
+MOST_NAMES = 10_000
+"""Maximum number of names that are considered."""
+
+COMPARED_NAMES = 20
+"""Names that are compared letter by letter, which takes milliseconds each: those that share most pairs of letters."""
+TAKEN = frozenset(
+    ("direct", "events", "help", "home", "json", "no_connect", "pin_certificate", "proxy", "proxy_password",
+     "proxy_user", "quiet", "sandbox", "set", "sign_in_at", "ssh", "ssh_identity", "type", "unpin", "use", "yes")
+)  # fmt: skip
+"""Fields that a form may have, but whose options mean something else to the commands that save a connection."""
 
 
 class Quoted(str):
@@ -229,3 +254,173 @@ def _text(json: str) -> str | None:
         return decode(json, _string)
     except ValueError:
         return None
+
+
+class Base64(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Bytes in JSON."""
+
+    base64: bytes
+
+
+JsonId = str | int | Base64 | list[str | int | Base64]
+"""An id in JSON; a single integer is the text of its digits."""
+
+_decoder = msgspec.json.Decoder(JsonId)
+
+
+def id_of(value: JsonId) -> RowId:
+    """Return the id that a JSON value spells.
+
+    Raises:
+        ValueError: No row has such an id.
+    """
+    if isinstance(value, list):
+        return check_id([part.base64 if isinstance(part, Base64) else part for part in value])
+    return value.base64 if isinstance(value, Base64) else str(value)
+
+
+def json_of(id: RowId) -> JsonId:  # noqa: A002 - the contract's word
+    """Return the JSON value that spells an id."""
+    if isinstance(id, list):
+        return [Base64(part) if isinstance(part, bytes) else part for part in id]
+    return Base64(id) if isinstance(id, bytes) else id
+
+
+def read_id(text: str) -> RowId:
+    r"""Read an id from the command line.
+
+    >>> read_id("17"), read_id('["eu", 17]'), read_id('{"base64": "AP8="}')
+    ('17', ['eu', 17], b'\x00\xff')
+    """
+    if text[:1] not in ("[", "{", '"'):
+        return text
+    try:
+        return id_of(_decoder.decode(text))
+    except (ValueError, RecursionError):
+        return text
+
+
+def spell_id(id: RowId) -> str:  # noqa: A002 - the contract's word
+    r"""Spell an id for the command line and for people.
+
+    >>> spell_id("17"), spell_id(["eu", b"a"]), spell_id('["eu"]')
+    ('17', '["eu", {"base64": "YQ=="}]', '"[\\"eu\\"]"')
+    """
+    if isinstance(id, str) and read_id(id) == id:
+        return id
+    return json.dumps(msgspec.to_builtins(json_of(id)), ensure_ascii=False)
+
+
+def plain_document(value: Any) -> Any:
+    """Return a document as dicts, lists and scalars; bytes and decimals stay, and the ids of rows are spelled for JSON.
+
+    The id of a row is the field `id` of a struct; a column named ``id`` is a key of a dict, whose value stays.
+    """
+    return _spelled(value, msgspec.to_builtins(value, builtin_types=(bytes, Decimal)))
+
+
+def _spelled(value: Any, plain: Any) -> Any:
+    """Return the plain form of a value, with the ids inside it spelled."""
+    if isinstance(value, list | tuple):
+        return [_spelled(*pair) for pair in zip(value, plain, strict=True)]
+    if isinstance(value, dict):
+        return {name: _spelled(item, plain[name]) for name, item in zip(plain, value.values(), strict=True)}
+    if not isinstance(value, msgspec.Struct):
+        return plain
+    for name, encoded in zip(value.__struct_fields__, value.__struct_encode_fields__, strict=True):
+        item = getattr(value, name)
+        if name == "id" and _has_bytes(item):
+            plain[encoded] = msgspec.to_builtins(json_of(item))
+        elif encoded in plain:  # a default may be omitted
+            plain[encoded] = _spelled(item, plain[encoded])
+    return plain
+
+
+def _has_bytes(value: object) -> bool:
+    return isinstance(value, bytes) or (isinstance(value, list) and any(isinstance(part, bytes) for part in value))
+
+
+def cell_command(connection: str, object: str, id: RowId, column: str) -> str:  # noqa: A002 - the contract's words
+    """Return the command that prints a whole cell, to be pasted.
+
+    >>> cell_command("shop", "orders", "17", "note"), cell_command("shop", "orders", "-x1", "note")
+    ('dragoman cell shop orders 17 note', 'dragoman cell shop -- orders -x1 note')
+    """
+    words = [object, spell_id(id), column]
+    end = ["--"] if any(word.startswith("-") for word in words) else []
+    return shlex.join(["dragoman", "cell", connection, *end, *words])
+
+
+def near_names(name: str, candidates: Iterable[str], *, most: int = 3, least: float = 0.6) -> list[str]:
+    """Return the known names that resemble one, the nearest first.
+
+    Args:
+        name: The unknown name.
+        candidates: The known names, possibly untrusted.
+        most: The maximum number of names.
+        least: Likeness from 0 to 1.
+    """
+    if not 0 < len(name) <= LONGEST_NAME:
+        return []
+    from difflib import get_close_matches
+    from heapq import nlargest
+    from itertools import islice
+
+    pairs = _pairs(name)
+    # Two names are alike by at most twice the shorter length over both.
+    fitting = [
+        candidate
+        for candidate in islice(candidates, MOST_NAMES)
+        if len(candidate) <= LONGEST_NAME and 2 * min(len(candidate), len(name)) >= least * (len(candidate) + len(name))
+    ]
+    nearest = nlargest(COMPARED_NAMES, fitting, key=lambda candidate: len(pairs & _pairs(candidate)))
+    return get_close_matches(name, nearest, n=most, cutoff=least)
+
+
+def _pairs(name: str) -> set[str]:
+    padded = f" {name.lower()} "
+    return {padded[at : at + 2] for at in range(len(padded) - 1)}
+
+
+def did_you_mean(near: Iterable[str]) -> str:
+    """Return a suggestion to append to a sentence; empty if no name is near."""
+    names = " or ".join(near)
+    return f" (did you mean {names}?)" if names else ""
+
+
+def python_call(remedy: Remedy) -> str:
+    """Return the call that does it, with `session` and `runtime` for what it is called on; empty if no call does.
+
+    >>> from dragoman_api.remedies import Remedy
+    >>> python_call(Remedy("filter-rows", {"object": "books", "column": "sku", "operator": "=", "value": "A 17"}))
+    "session.rows('books', filters=[Filter('sku', '=', 'A 17')]).page()"
+    """
+    if remedy.fault or remedy.kind not in _CALLS:
+        return ""
+    return _CALLS[remedy.kind].format(**{"value": None} | remedy.arguments)
+
+
+def field_words(field: str, *, value: str | bool) -> list[str]:
+    """Return the words that set a field of a driver's form, which may have the name of another option.
+
+    >>> field_words("path_prefix", value="/es"), field_words("verbose", value=False), field_words("json", value="x")
+    (['--path-prefix', '/es'], ['--no-verbose'], ['--set', 'json=x'])
+    """
+    option = field.replace("_", "-")
+    if field in TAKEN or (isinstance(value, bool) and field.startswith("no_")):
+        return ["--set", f"{field}={as_typed(value)}"]
+    if isinstance(value, bool):
+        return [f"--{option}" if value else f"--no-{option}"]
+    return [f"--{option}={value}"] if value.startswith("-") else [f"--{option}", value]
+
+
+_CALLS: dict[str, str] = {
+    RemedyKind.TEST_CONNECTION: "session.ping()",
+    RemedyKind.LIST_OBJECTS: "session.objects()",
+    RemedyKind.DESCRIBE_OBJECT: "session.describe({object!r})",
+    RemedyKind.OPEN_OBJECT: "session.rows({object!r}).page()",
+    RemedyKind.FILTER_ROWS: "session.rows({object!r}, filters=[Filter({column!r}, {operator!r}, {value!r})]).page()",
+    RemedyKind.QUERY_ROWS: "session.rows({object!r}, raw=[{query!r}]).page()",
+    RemedyKind.RAISE_SETTING: "session.console({request!r})",
+    RemedyKind.SEND_REQUEST: "session.console({request!r})",
+}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dragoman.cli.connections import match_fields
-from dragoman.secret_references import Reference
+from dragoman.references import Reference
 from dragoman_api.errors import ConfigurationError
 from dragoman_api.forms import Choice, FieldKind, FormField
 from wheelhouse import Driver

@@ -10,9 +10,9 @@ import pytest
 
 import wheelhouse
 from command_line import Machine
+from dragoman.folders import find_paths
 from dragoman.plugins import Registries, advisory_cache
 from dragoman.plugins.advisory_cache import WEB_SECONDS, AdvisoryCache
-from dragoman.settings import find_paths
 from dragoman_registry.client.store import Store
 from dragoman_registry.publisher import publish
 

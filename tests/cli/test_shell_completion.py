@@ -14,7 +14,7 @@ import pytest
 
 from dragoman.cli import known_names
 from dragoman.cli.known_names import KnownNames
-from dragoman.settings import find_paths
+from dragoman.folders import find_paths
 from dragoman_api.columns import Column, ColumnKind, Operator
 from screens import Screen
 

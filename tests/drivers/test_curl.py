@@ -16,8 +16,8 @@ from drivers.weaviate import rig as weaviate
 
 from connect_proxy import ConnectProxy
 from dragoman.connections.curl_commands import LONGEST, CurlCommands
+from dragoman.references import Reference
 from dragoman.sandbox.reach.route import HttpProxy, parse_ssh
-from dragoman.secret_references import Reference
 from dragoman_api import CountRequest, Filter, HttpRequest, Insert, PageRequest, Profile, Sort
 from dragoman_api.connections import AuthScheme, Secrets, SslMode
 from dragoman_api.errors import UnsupportedOperationError

@@ -147,8 +147,7 @@ _HOST = {
     "automations.guards": "runtime/test_guards.py runtime/test_automations.py",
     "connections.form_values": "runtime/test_saved_connections.py runtime/test_cloud_ids.py "
     "runtime/test_changed_manifests.py",
-    "consents": "runtime/test_consents.py",
-    "sessions.untrusted_certificates": "runtime/test_consents.py",
+    "sessions.consents": "runtime/test_consents.py",
     "sessions.session": "runtime/test_change_events.py runtime/test_session_in_process.py",
     "cli.errors": "cli/test_machinery.py",
     "cli.import_rows": "cli/test_output.py cli/test_import.py",
@@ -185,11 +184,11 @@ _HOST = {
     "imports.separated": "runtime/test_import_files.py",
     "imports.sources": "runtime/test_import_files.py",
     "imports.writers": _LOADS,
-    "hook_manager": "runtime/test_hook_manager.py",
+    "automations.hook_manager": "runtime/test_hook_manager.py",
     "sessions.prepared_reads": "runtime/test_match_any.py runtime/test_session_in_process.py",
     "sessions.object_lists": "runtime/test_object_lists.py",
     "plugins.install_steps": "runtime/test_registries.py cli/test_plugins_decided.py cli/test_plugins_kept.py",
-    "row_ids": "runtime/test_row_ids.py",
+    "spellings": "runtime/test_row_ids.py",
     "sandbox.levels": "worker/test_levels.py",
     "sandbox.launch": "worker/test_launch.py worker/test_reach.py",
     "sandbox.pending_calls": "worker/test_live_driver.py worker/test_ends.py worker/test_deadlines.py "

@@ -15,7 +15,7 @@ import pytest
 import wheelhouse
 from dragoman.automations.audit import Audit
 from dragoman.connections.saved_connections import SavedConnection
-from dragoman.row_ids import spell_id
+from dragoman.spellings import spell_id
 from dragoman_api.calls import Call
 from dragoman_api.cells import CutBytes, CutJson, CutText
 from dragoman_api.changes import Delete, Drop, HttpRequest, Insert, Update

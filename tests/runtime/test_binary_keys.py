@@ -9,7 +9,7 @@ from contextlib import aclosing
 import pytest
 
 from dragoman import Delete, Filter, Insert, Update
-from dragoman.row_ids import spell_id
+from dragoman.spellings import spell_id
 from dragoman_api.cells import CELL_BUDGET, as_bytes
 from dragoman_api.changes import OutcomeStatus
 from dragoman_api.errors import UnsupportedOperationError

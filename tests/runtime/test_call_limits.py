@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from dragoman.automations.call_limits import Limits, Meter
-from dragoman.hook_manager import Hooks
+from dragoman.automations.hook_manager import Hooks
 from dragoman.settings import Limit
 from dragoman_api.calls import Call, ConnectionInfo
 from dragoman_api.changes import HttpRequest

@@ -16,9 +16,9 @@ from drivers.elasticsearch.rig import on_fake
 from msgspec.structs import replace
 
 from cancelling import cancelled
+from dragoman.automations.hook_manager import Hooks
 from dragoman.changes import ChangeSet, UndoFile
 from dragoman.changes import files as changefiles
-from dragoman.hook_manager import Hooks
 from dragoman.sessions.session import Session
 from dragoman_api.calls import ConnectionInfo
 from dragoman_api.columns import Note

@@ -11,7 +11,7 @@ import pytest
 import wheelhouse
 from dragoman.connections.form_values import check_values
 from dragoman.connections.saved_connections import SavedConnection
-from dragoman.secret_references import Reference
+from dragoman.references import Reference
 from dragoman_api.errors import ConfigurationError, DriverCrashedError, Refused
 from dragoman_api.forms import Choice, FieldKind, FormField
 

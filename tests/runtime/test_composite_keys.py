@@ -9,8 +9,8 @@ import time
 import pytest
 
 from dragoman import Delete, Filter, Insert
-from dragoman.row_ids import spell_id
 from dragoman.sessions.times import Span
+from dragoman.spellings import spell_id
 from dragoman_api.changes import OutcomeStatus
 from fakes.time_series import TimeSeries
 

@@ -9,11 +9,10 @@ from anyio import to_thread
 from msgspec.structs import replace
 
 from dragoman.connections.saved_connections import Connections, SavedConnection
-from dragoman.consents import Consents, SignsInElsewhere, check_sign_in
+from dragoman.folders import find_paths
 from dragoman.sandbox.reach.address_resolver import NearerError
 from dragoman.sandbox.server_certificates import MetCertificate
-from dragoman.sessions.untrusted_certificates import CanBePinned, check_pins, explained
-from dragoman.settings import find_paths
+from dragoman.sessions.consents import CanBePinned, Consents, SignsInElsewhere, check_pins, check_sign_in, explained
 from dragoman_api.connections import AuthScheme, Profile
 from dragoman_api.errors import ConfigurationError, ConnectionFailedError, DragomanError, PermissionDeniedError
 from dragoman_registry.ip_addresses import Nearness

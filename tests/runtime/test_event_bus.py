@@ -8,7 +8,7 @@ import os
 import anyio
 
 from dragoman import Runtime, runtime
-from dragoman.event_bus import BUFFER, LONGEST, Bus
+from dragoman.automations.event_bus import BUFFER, LONGEST, Bus
 from dragoman_api import hookimpl
 from dragoman_api.events import ConnectionClosed, ConnectionFailed, EventsDropped
 
@@ -26,7 +26,7 @@ async def test_a_subscriber_reads_events_in_order_until_it_ends():
 
 
 async def test_a_slow_subscriber_is_told_how_many_events_it_lost(monkeypatch):
-    monkeypatch.setattr("dragoman.event_bus.BUFFER", 2)
+    monkeypatch.setattr("dragoman.automations.event_bus.BUFFER", 2)
     bus = Bus()
     with bus.subscribe() as subscription:
         for number in range(5):

@@ -12,9 +12,9 @@ import pytest
 import dragoman
 from dragoman.cli.command_files import load_file
 from dragoman.connections.saved_connections import Connections, SavedConnection
-from dragoman.folders import find_exposure
-from dragoman.secret_references import Reference
-from dragoman.settings import RegistryEntry, change_registries, find_paths, read_settings
+from dragoman.folders import find_exposure, find_paths
+from dragoman.references import Reference
+from dragoman.settings import RegistryEntry, change_registries, read_settings
 from dragoman_api.errors import ConfigurationError
 
 ROOT = os.geteuid() == 0
@@ -246,8 +246,8 @@ def test_a_private_home_of_usual_modes_is_taken(home):
     for folder, mode in ((home, 0o755), (home / "config", 0o755), (home / "data", 0o700)):
         folder.mkdir()
         folder.chmod(mode)
-    change_registries(find_paths(), lambda _: [RegistryEntry("r", "/r")])
-    assert [entry.name for entry in read_settings(find_paths()).registries] == ["r"]
+    change_registries(find_paths().settings, lambda _: [RegistryEntry("r", "/r")])
+    assert [entry.name for entry in read_settings(find_paths().settings).registries] == ["r"]
 
 
 @pytest.mark.parametrize("words", [("connections", "list"), ("plugins", "list")])

@@ -12,11 +12,11 @@ import pytest
 
 from dragoman.automations import shipped
 from dragoman.automations.audit import WHOLE, Audit
+from dragoman.automations.consent import Question
 from dragoman.automations.guards import LOCKED, CutCells, ProductionLocks, ReadOnly
-from dragoman.hook_manager import Hooks
-from dragoman.questions import Question
-from dragoman.row_ids import cell_command
+from dragoman.automations.hook_manager import Hooks
 from dragoman.settings import Guard, Guards, Limit
+from dragoman.spellings import cell_command
 from dragoman_api.calls import Call, ConnectionInfo
 from dragoman_api.cells import CELL_CUT, CutText
 from dragoman_api.changes import Delete, Drop, HttpRequest, Insert, Update

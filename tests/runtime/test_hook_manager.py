@@ -9,9 +9,9 @@ from contextlib import suppress
 import anyio
 import pytest
 
-from dragoman import hook_manager
-from dragoman.hook_manager import Hooks
-from dragoman.questions import Question, ask_consent
+from dragoman.automations import hook_manager
+from dragoman.automations.consent import Question, ask_consent
+from dragoman.automations.hook_manager import Hooks
 from dragoman_api.calls import Call, ConnectionInfo
 from dragoman_api.errors import (
     ConfigurationError,

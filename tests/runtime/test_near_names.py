@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from dragoman.near_names import COMPARED, LONGEST, near_names
+from dragoman.spellings import COMPARED_NAMES, LONGEST_NAME, near_names
 
 
 def shuffled(letters: str, seed: int) -> str:
@@ -16,7 +16,7 @@ def shuffled(letters: str, seed: int) -> str:
     return "".join(chosen)
 
 
-@pytest.mark.parametrize("length", [90, LONGEST, 3_900])
+@pytest.mark.parametrize("length", [90, LONGEST_NAME, 3_900])
 def test_names_made_to_resemble_each_other_cost_no_more_than_a_few_comparisons(length):
     """Comparing all 4,096 of 3,900 characters took 33 s; the bound is generous, the work is not."""
     wanted = "".join(random.Random(1).choices("abcdefghijklmnop", k=length))
@@ -32,7 +32,7 @@ def test_only_a_few_names_are_compared_letter_by_letter(monkeypatch):
     compared = []
     monkeypatch.setattr("difflib.get_close_matches", lambda wanted, known, **_: compared.append(len(known)) or [])
     near_names("column", (f"column{at}" for at in range(100_000)))
-    assert compared == [COMPARED]
+    assert compared == [COMPARED_NAMES]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 
 import wheelhouse
 from dragoman.connections.saved_connections import SavedConnection
-from dragoman.secret_references import Reference
+from dragoman.references import Reference
 from dragoman_api.errors import ConfigurationError, DriverCrashedError, Refused
 from dragoman_registry.wheels import manifest_checks
 

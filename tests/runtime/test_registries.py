@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 import wheelhouse
+from dragoman.folders import find_paths
 from dragoman.plugins import registries as module
 from dragoman.plugins.combined_catalog import read_offers
 from dragoman.plugins.install_steps import PluginInstaller
 from dragoman.plugins.registries import BUNDLED, Registries, Signed
-from dragoman.settings import find_paths
 from dragoman_api.errors import IntegrityError, TrustError
 from dragoman_registry.client.generation import Origin
 from dragoman_registry.publisher import publish

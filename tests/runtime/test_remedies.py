@@ -14,9 +14,9 @@ from dragoman import Filter, RawQuery
 from dragoman.cli import advice, app
 from dragoman.cli.advice import command_words
 from dragoman.cli.options import Options
-from dragoman.remedies import python_call
 from dragoman.sessions.selection_codec import SelectionTexts, parse_filter, script
 from dragoman.sessions.selections import RowSelection
+from dragoman.spellings import python_call
 from dragoman_api.errors import QueryError
 from dragoman_api.masking import UNSAFE
 from dragoman_api.remedies import ABOUT_PLUGINS, ARGUMENTS, Remedy, RemedyKind

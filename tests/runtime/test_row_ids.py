@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from dragoman.changes.files import read_line, write_line
 from dragoman.cli.output import dumps
-from dragoman.row_ids import JsonId, cell_command, id_of, json_of, read_id, spell_id
+from dragoman.spellings import JsonId, cell_command, id_of, json_of, read_id, spell_id
 from dragoman_api.cells import as_bytes
 from dragoman_api.changes import Delete, Insert, Outcome, OutcomeStatus, Plan, Update
 from dragoman_api.errors import QueryError

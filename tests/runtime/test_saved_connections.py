@@ -14,12 +14,12 @@ from dragoman.cli.options import Options
 from dragoman.connections.form_values import check_values, to_save
 from dragoman.connections.profiles import make_profile
 from dragoman.connections.saved_connections import OWN_KEYS, Connections, SavedConnection
-from dragoman.remedies import TAKEN
+from dragoman.folders import find_paths
+from dragoman.references import Reference, typed
 from dragoman.sandbox.reach.route import HttpProxy
-from dragoman.secret_references import Reference, typed
 from dragoman.sessions.saved_queries import SavedQueries
 from dragoman.sessions.selection_codec import SelectionTexts
-from dragoman.settings import find_paths
+from dragoman.spellings import TAKEN
 from dragoman_api.connections import AuthScheme, SslMode
 from dragoman_api.errors import ConfigurationError
 from dragoman_api.forms import Choice, FieldKind, FormField

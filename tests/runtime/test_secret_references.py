@@ -9,10 +9,12 @@ import tomllib
 
 import pytest
 
-from dragoman import secret_references
+from dragoman import references
+from dragoman.connections import secrets
 from dragoman.connections.saved_connections import Connections, SavedConnection
-from dragoman.secret_references import MAX_SECRET, STORED, Reference, resolve, typed
-from dragoman.settings import find_paths
+from dragoman.connections.secrets import MAX_SECRET, resolve
+from dragoman.folders import find_paths
+from dragoman.references import STORED, Reference, typed
 from dragoman_api.errors import ConfigurationError
 from dragoman_api.forms import FieldKind
 
@@ -104,7 +106,7 @@ def test_a_command_that_prints_as_much_as_may_be_is_taken_and_one_byte_more_is_n
     ],
 )
 def test_a_command_that_fails_is_told_with_how(monkeypatch, program, reason):
-    monkeypatch.setattr(secret_references, "COMMAND_SECONDS", 0.5 if "sleep" in program else 30)
+    monkeypatch.setattr(secrets, "COMMAND_SECONDS", 0.5 if "sleep" in program else 30)
     with pytest.raises(ConfigurationError, match=reason):
         resolve(Reference("command", shlex.join([sys.executable, "-c", program])), where="x")
 
@@ -129,10 +131,10 @@ def test_a_pipe_is_no_file_with_a_secret_and_a_link_is_followed_once(tmp_path):
 def test_a_file_that_is_swapped_after_it_was_found_is_not_read(tmp_path):
     (tmp_path / "mine").write_text("mine")
     (tmp_path / "other").write_text("other")
-    found = secret_references.regular_file(str(tmp_path / "mine"), where="x")
+    found = references.regular_file(str(tmp_path / "mine"), where="x")
     (tmp_path / "other").replace(tmp_path / "mine")
     with pytest.raises(ConfigurationError, match="no longer the same file"):
-        secret_references.read_file(found, where="x", limit=100)
+        references.read_file(found, where="x", limit=100)
 
 
 @pytest.mark.parametrize(
@@ -167,14 +169,6 @@ def test_a_connection_may_be_called_format(connections, file):
     file.write_text('[format]\ntype = "t"\nkey = "env:A"\n')
     connections.save(SavedConnection(name="shop", type="t", values={"x": 1}))
     assert [each.name for each in connections.list()] == ["format", "shop"]
-
-
-def test_a_file_of_a_later_format_is_refused_and_left_alone(connections, file):
-    file.write_text('format = 3\n[shop]\ntype = "t"\n')
-    for act in (connections.list, lambda: connections.save(SavedConnection(name="x", type="t", values={}))):
-        with pytest.raises(ConfigurationError, match=r"has format 3; .* up to 1"):
-            act()
-    assert file.read_text() == 'format = 3\n[shop]\ntype = "t"\n'
 
 
 def test_quotes_and_line_breaks_in_a_reference_come_back_as_they_were(connections):

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.settings import RegistryEntry, change_registries, find_paths, parse_toml, read_toml
+from dragoman.folders import find_paths
+from dragoman.settings import RegistryEntry, change_registries, parse_toml, read_toml
 from dragoman_api.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def test_settings_hold_no_secret_and_others_may_read_them(tmp_path: Path, monkey
     monkeypatch.setenv("DRAGOMAN_HOME", str(tmp_path))
     umask = os.umask(0o022)
     try:
-        change_registries(find_paths(), lambda _: [RegistryEntry("r", "/r")])
+        change_registries(find_paths().settings, lambda _: [RegistryEntry("r", "/r")])
     finally:
         os.umask(umask)
     assert stat.S_IMODE(find_paths().settings.stat().st_mode) == 0o644

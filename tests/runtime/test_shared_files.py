@@ -7,8 +7,9 @@ import os
 import pytest
 
 from dragoman.connections.saved_connections import Connections
+from dragoman.folders import find_paths
 from dragoman.plugins import Registries
-from dragoman.settings import find_paths, read_settings, read_toml
+from dragoman.settings import read_settings, read_toml
 from dragoman_api.errors import ConfigurationError
 
 UNUSABLE = {
@@ -57,10 +58,11 @@ def test_a_name_that_no_command_can_take_is_hidden_and_can_be_removed(paths):
     assert paths.connections.read_text() == '[good]\ntype = "x"\n'
 
 
-def test_a_format_of_thousands_of_digits_is_only_a_later_one(paths):
+def test_a_value_outside_of_all_connections_hides_itself_alone(paths):
     paths.connections.write_text(f"format = 0x{'f' * 20_000}\n[good]\ntype = 'x'\n")
-    with pytest.raises(ConfigurationError, match=r"has format .* reads formats up to"):
-        Connections(paths).list()
+    sound, hidden = Connections(paths).sifted()
+    assert [connection.name for connection in sound] == ["good"]
+    assert "[format] needs a type" in hidden["format"].message
 
 
 @pytest.mark.slow
@@ -87,7 +89,7 @@ def test_no_entry_of_a_shared_configuration_can_call_itself_the_bundled_registry
     with pytest.raises(ConfigurationError, match="'bundled'"):
         Registries(paths).open()
     Registries(paths).remove("bundled")
-    assert read_settings(paths).registries == []
+    assert read_settings(paths.settings).registries == []
 
 
 @pytest.mark.parametrize("location", ["ftp://192.0.2.1/x", "http://[::1", "gopher:x", "a\\u0000b"])

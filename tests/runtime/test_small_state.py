@@ -21,12 +21,13 @@ import pytest
 from dragoman.cli.known_names import KnownNames
 from dragoman.cli.line_history import MAX_LINES, LineHistory
 from dragoman.connections.saved_connections import Connections, SavedConnection
-from dragoman.consents import Consents
+from dragoman.folders import find_paths
 from dragoman.plugins.registries import Registries
-from dragoman.secret_references import STORED
+from dragoman.references import STORED
+from dragoman.sessions.consents import Consents
 from dragoman.sessions.saved_queries import SavedQueries
 from dragoman.sessions.selection_codec import SelectionTexts
-from dragoman.settings import RegistryEntry, change_file, change_registries, find_paths, read_settings
+from dragoman.settings import RegistryEntry, change_file, change_registries, read_settings
 from dragoman_api.columns import Column
 from dragoman_api.errors import ConfigurationError
 from dragoman_registry import files
@@ -42,7 +43,7 @@ from wheelhouse import manifest
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from dragoman.settings import Paths
+    from dragoman.folders import Paths
 
 WRITERS = 8
 SHOP = SavedConnection(name="shop", type="demo", values={"host": "h"})
@@ -129,7 +130,7 @@ def store_all(paths: Paths) -> None:
 
 
 def configure_all(paths: Paths) -> None:
-    change_registries(paths, lambda _: [registry(number) for number in range(WRITERS)])
+    change_registries(paths.settings, lambda _: [registry(number) for number in range(WRITERS)])
 
 
 STATE: dict[str, tuple[Callable[[Paths], None], Callable[[Paths, int], Any], Callable[[Paths], int]]] = {
@@ -165,13 +166,13 @@ STATE: dict[str, tuple[Callable[[Paths], None], Callable[[Paths, int], Any], Cal
     ),
     "registries that are added": (
         nothing,
-        lambda paths, number: change_registries(paths, lambda entries: [*entries, registry(number)]),
-        lambda paths: len(read_settings(paths).registries),
+        lambda paths, number: change_registries(paths.settings, lambda entries: [*entries, registry(number)]),
+        lambda paths: len(read_settings(paths.settings).registries),
     ),
     "registries that are removed": (
         configure_all,
         lambda paths, number: Registries(paths).remove(f"r{number}"),
-        lambda paths: WRITERS - len(read_settings(paths).registries),
+        lambda paths: WRITERS - len(read_settings(paths.settings).registries),
     ),
     "preferences of the page": (
         nothing,
@@ -243,7 +244,7 @@ def test_of_two_that_take_one_name_at_the_same_time_one_is_refused(monkeypatch):
     monkeypatch.setattr(Connections, "check_name", lambda *_, **__: None)
     with pytest.raises(ConfigurationError, match="already exists"):
         Connections(paths).save(SHOP)
-    change_registries(paths, lambda _: [registry(1)])
+    change_registries(paths.settings, lambda _: [registry(1)])
     with pytest.raises(ConfigurationError, match="no registry called 'r2'"):
         Registries(paths).remove("r2")
     queries = SavedQueries(Connections(paths), "shop")

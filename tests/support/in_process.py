@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, nullcontext
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
-from dragoman.hook_manager import Hooks
+from dragoman.automations.hook_manager import Hooks
 from dragoman.sessions.session import Session
 from dragoman_api.calls import ConnectionInfo
 from dragoman_api.connections import Server

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.connections.saved_connections import Connections, SavedConnection
-from dragoman.settings import find_paths
+from dragoman.folders import find_paths
 from stranger import serve_sample
 
 NOTEBOOK = Path(__file__).parents[2] / "docs/tutorial/tables.ipynb"

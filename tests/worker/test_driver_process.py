@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 
-from dragoman.hook_manager import Hooks
+from dragoman.automations.hook_manager import Hooks
+from dragoman.references import NamedFile, regular_file
 from dragoman.sandbox import driver_process, launch, levels
 from dragoman.sandbox.driver_process import DriverProxy
-from dragoman.secret_references import NamedFile, regular_file
 from dragoman_api.cells import CutJson, Json
 from dragoman_api.connections import Health, Server
 from dragoman_api.errors import (

@@ -16,11 +16,11 @@ import pytest
 from tests.worker.test_broker import CLIENT, ask, server
 
 from connect_proxy import ConnectProxy
+from dragoman.references import Reference
 from dragoman.sandbox.reach import http_proxy
 from dragoman.sandbox.reach.address_resolver import AddressResolver, NearerError
 from dragoman.sandbox.reach.http_proxy import MAX_ANSWER, ProxyConnector
 from dragoman.sandbox.reach.route import HttpProxy, RouteError, parse_proxy
-from dragoman.secret_references import Reference
 from dragoman_api.columns import ObjectsRequest
 from dragoman_api.connections import SslMode
 from dragoman_api.errors import ConfigurationError, DragomanError

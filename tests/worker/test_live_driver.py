@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 
-from dragoman.hook_manager import Hooks
+from dragoman.automations.hook_manager import Hooks
 from dragoman.sandbox.launch import Launch
 from dragoman.sessions import live_driver as module
 from dragoman.sessions.live_driver import LiveDriver

@@ -16,10 +16,10 @@ import anyio
 import pytest
 from tests.worker.test_broker import CLIENT, ask, server
 
+from dragoman.references import Reference
 from dragoman.sandbox.reach import ssh_tunnel
 from dragoman.sandbox.reach.route import RouteError, SshTunnel, parse_ssh, read_route
 from dragoman.sandbox.reach.ssh_tunnel import TunnelConnector, explain
-from dragoman.secret_references import Reference
 from dragoman_api.columns import ObjectsRequest
 from dragoman_api.errors import ConfigurationError
 from fakes.certificates import make_certificates
@@ -142,7 +142,7 @@ async def test_no_process_outlives_the_host(sshd: SshServer) -> None:
         sys.path[:0] = {sys.path!r}
         from dragoman.sandbox.reach.ssh_tunnel import TunnelConnector
         from dragoman.sandbox.reach.route import SshTunnel
-        from dragoman.secret_references import Reference
+        from dragoman.references import Reference
 
         async def main():
             key = Reference("path", {str(sshd.key)!r})

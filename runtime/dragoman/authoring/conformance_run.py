@@ -17,12 +17,12 @@ import anyio
 import msgspec
 
 from dragoman.folders import scratch_folder
-from dragoman.installed_versions import installed_version
+from dragoman.plugins.installed_versions import installed_version
+from dragoman.references import regular_file
 from dragoman.sandbox.driver_process import DriverProxy, Launch, Worker
 from dragoman.sandbox.launch import granted
 from dragoman.sandbox.levels import enforce
 from dragoman.sandbox.machine_level import measured_level
-from dragoman.secret_references import regular_file
 from dragoman_api.errors import ConfigurationError
 from dragoman_api.wording import shell_word
 from dragoman_registry.files import write
@@ -31,8 +31,8 @@ from dragoman_worker.hook_types import HOOKS
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
+    from dragoman.references import NamedFile
     from dragoman.sandbox.levels import Policy
-    from dragoman.secret_references import NamedFile
     from dragoman_api.connections import Profile
     from dragoman_api.forms import FieldValue
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import anyio
 
-from dragoman.questions import Question, ask_consent
-from dragoman.row_ids import cell_command, spell_id
+from dragoman.spellings import cell_command, spell_id
 from dragoman_api.cells import CELL_CUT, ELLIPSIS, is_cut
 from dragoman_api.changes import Drop, Insert, Update
 from dragoman_api.errors import ConfigurationError, Refused
@@ -18,17 +17,19 @@ from dragoman_api.wording import failure
 
 from .audit import Audit
 from .call_limits import Limits
+from .consent import Question, ask_consent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from importlib.metadata import EntryPoint
     from pathlib import Path
 
-    from dragoman.questions import Confirm
     from dragoman.settings import Guards
     from dragoman_api.calls import Call
     from dragoman_api.changes import HttpRequest
     from dragoman_api.masking import Mask
+
+    from .consent import Confirm
 
 GROUP = "dragoman.automations"
 """Entry points that `config.toml` may name; they never run only because they are installed."""

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, Raw, UnsetType
 
-from dragoman.row_ids import Base64, id_of, json_of, spell_id
-from dragoman.spellings import value_of
+from dragoman.spellings import Base64, id_of, json_of, spell_id, value_of
 from dragoman_api.changes import Delete, Insert, Update
 from dragoman_api.errors import ConfigurationError
 from dragoman_api.grid import RowKey

@@ -12,9 +12,8 @@ import anyio
 import msgspec
 from anyio import to_thread
 
-from dragoman.near_names import did_you_mean, near_names
-from dragoman.row_ids import spell_id
 from dragoman.sessions.unknown_outcomes import reason_of, unknown
+from dragoman.spellings import did_you_mean, near_names, spell_id
 from dragoman_api.changes import Outcome, OutcomeStatus, Plan
 from dragoman_api.columns import Note
 from dragoman_api.errors import (

@@ -127,7 +127,7 @@ def command_words(remedy: Remedy) -> list[str]:
     >>> command_words(Remedy("filter-rows", arguments))
     ['dragoman', 'page', 'shop', '--filter', 'sku = "A 17"', '--', '-a b']
     """
-    from dragoman.remedies import field_words
+    from dragoman.spellings import field_words
     from dragoman_api.remedies import ABOUT_PLUGINS, RemedyKind
 
     if remedy.fault or not ("connection" in remedy.arguments or remedy.kind in ABOUT_PLUGINS):

@@ -80,7 +80,7 @@ async def insert(
     tenant: str | None, dry_run: bool, as_curl: bool,
 ) -> int | None:  # fmt: skip
     """Write a new row."""
-    from dragoman.row_ids import read_id
+    from dragoman.spellings import read_id
     from dragoman_api.changes import Insert
 
     key = None if id_ is None else read_id(id_)
@@ -105,7 +105,7 @@ async def update(
 
     --if-NAME VALUE sends the change only if the row is unchanged: --if-seq-no 41 --if-primary-term 1.
     """
-    from dragoman.row_ids import read_id
+    from dragoman.spellings import read_id
     from dragoman_api.changes import Update
     from dragoman_api.grid import RowKey
 
@@ -128,7 +128,7 @@ async def delete(
     dry_run: bool, as_curl: bool,
 ) -> int | None:  # fmt: skip
     """Delete one row; takes --if-NAME VALUE as update does."""
-    from dragoman.row_ids import read_id
+    from dragoman.spellings import read_id
     from dragoman_api.changes import Delete
     from dragoman_api.grid import RowKey
 
@@ -221,7 +221,7 @@ def _preview(options: Options, session: Session, plan: Plan, *, as_curl: bool) -
 
 
 def _show(outcomes: list[Outcome]) -> None:
-    from dragoman.row_ids import spell_id
+    from dragoman.spellings import spell_id
 
     if outcomes:
         row_ids = [spell_id(outcome.id) if outcome.id else "-" for outcome in outcomes]
@@ -236,7 +236,7 @@ def _advise(session: Session, change: Change, failed: list[Outcome]) -> None:
     if any(outcome.status == "unknown" for outcome in failed):
         say(f"  {HINT}")
     if failed and failed[0].status == "conflict" and isinstance(change, Update):
-        from dragoman.row_ids import cell_command
+        from dragoman.spellings import cell_command
 
         column = next(iter(change.values))
         say_hint(cell_command(session.name, change.key.object, change.key.id, column), indent="  ")

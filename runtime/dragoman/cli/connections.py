@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from dragoman.connections.saved_connections import Connections, SavedConnection
+    from dragoman.references import Reference, Saved, Scheme
     from dragoman.runtime import Runtime
     from dragoman.sandbox.reach.route import Route
-    from dragoman.secret_references import Reference, Saved, Scheme
     from dragoman.sessions.session import Session
     from dragoman_api.forms import FormField
 
@@ -285,7 +285,7 @@ def match_fields(form: Sequence[FormField], given: Mapping[str, str | bool]) -> 
 
 def _entered(field: FormField, value: str | bool) -> Saved:
     """Read what a person typed for a field; None for an empty text and for a literal secret."""
-    from dragoman.secret_references import entered_path, typed
+    from dragoman.references import entered_path, typed
 
     if field.kind == "secret":
         return typed(str(value))
@@ -322,7 +322,7 @@ async def _ask_form(
 
 async def _ask_field(typed: Secrets, name: str, field: FormField, current: Saved) -> Saved:
     from dragoman.connections.form_values import check_values
-    from dragoman.secret_references import entered_path
+    from dragoman.references import entered_path
     from dragoman_api.errors import ConfigurationError
 
     from .prompts import ask, choose, confirm
@@ -352,7 +352,7 @@ async def _ask_field(typed: Secrets, name: str, field: FormField, current: Saved
 
 async def _ask_secret(typed: Secrets, field: FormField, current: Saved) -> Reference | None:
     """Ask where a secret is kept; a typed one is not shown, and goes into a file that only its owner can read."""
-    from dragoman.secret_references import STORED, Reference
+    from dragoman.references import STORED, Reference
 
     from .prompts import ask, choose
 
@@ -461,7 +461,7 @@ def _via(saved: SavedConnection) -> dict[str, object]:
 
 
 def _plainly(values: Mapping[str, Any]) -> dict[str, object]:
-    from dragoman.secret_references import Reference
+    from dragoman.references import Reference
 
     return {key: value.table if isinstance(value, Reference) else value for key, value in values.items()}
 

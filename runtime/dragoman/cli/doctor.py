@@ -104,7 +104,7 @@ def _sandbox(options: Options) -> Iterator[Finding]:
     untested = ", not tested on this processor" if platform.machine() == "aarch64" else ""
     policy = options.sandbox or "auto"
     with suppress(DragomanError):  # an unreadable file is reported elsewhere
-        policy = options.sandbox or read_settings(options.paths()).sandbox
+        policy = options.sandbox or read_settings(options.paths().settings).sandbox
     request = f", requested: {policy}" if policy != "auto" else ""
     state = "fault" if policy == "require" and report.missing else "warning" if report.missing or untested else "ok"
     yield "sandbox", state, f"{report}{abi}{untested}{request}", "; ".join(report.remedies)

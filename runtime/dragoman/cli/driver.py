@@ -33,7 +33,7 @@ def driver() -> None:
 def _policy(options: Options) -> Policy:
     from dragoman.settings import read_settings
 
-    return options.sandbox or read_settings(options.paths()).sandbox
+    return options.sandbox or read_settings(options.paths().settings).sandbox
 
 
 @driver.command("new")

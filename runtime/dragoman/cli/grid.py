@@ -50,7 +50,7 @@ async def page(
     """Show a page of rows."""
     from msgspec.structs import replace
 
-    from dragoman.filter_notes import APPROXIMATE
+    from dragoman.exports.results import APPROXIMATE
     from dragoman.sessions.times import Span
 
     from .curl import write_curl
@@ -164,7 +164,7 @@ async def cell(
     options: Options, session: Session, *, object: str, id: str, column: str, routing: str | None, revision: str
 ) -> None:
     """Show the whole value of one cell, however long; nothing if the row lacks the field."""
-    from dragoman.row_ids import read_id
+    from dragoman.spellings import read_id
     from dragoman_api.grid import RowKey
 
     value = await session.rows(object, revision=revision).cell(RowKey(object, read_id(id), routing), column)

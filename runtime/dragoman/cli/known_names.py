@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
-    from dragoman.settings import Paths
+    from dragoman.folders import Paths
     from dragoman_api.columns import Column
 
     from .options import Options

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dragoman.near_names import did_you_mean, near_names
+from dragoman.spellings import did_you_mean, near_names
 
 from . import app
 from .advice import ELSEWHERE, inside

@@ -161,8 +161,8 @@ def entered_via(given: dict[str, str | bool | None], *, before: Route | None) ->
 def _proxy(option_texts: dict[str, str], before: Route | None) -> Route:
     from msgspec.structs import replace
 
+    from dragoman.references import typed
     from dragoman.sandbox.reach.route import HttpProxy, parse_proxy
-    from dragoman.secret_references import typed
     from dragoman_api.errors import ConfigurationError
 
     text = option_texts.get("proxy_password")
@@ -183,8 +183,8 @@ def _proxy(option_texts: dict[str, str], before: Route | None) -> Route:
 def _tunnel(option_texts: dict[str, str], before: Route | None) -> Route:
     from msgspec.structs import replace
 
+    from dragoman.references import entered_path
     from dragoman.sandbox.reach.route import SshTunnel, parse_ssh
-    from dragoman.secret_references import entered_path
     from dragoman_api.errors import ConfigurationError
 
     identity = entered_path(option_texts["ssh_identity"]) if option_texts.get("ssh_identity") else None

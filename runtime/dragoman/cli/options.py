@@ -16,8 +16,8 @@ from .streams import aside, attended, reserve_stdout, write_events
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from dragoman.automations.consent import Question
     from dragoman.folders import Paths
-    from dragoman.questions import Question
     from dragoman.runtime import Runtime
 
 

@@ -197,7 +197,7 @@ def dumps(value: object) -> str:
             return "{" + ",".join(f"{dumps(str(key))}:{dumps(item)}" for key, item in value.items()) + "}"
         case list() | tuple():
             return "[" + ",".join(map(dumps, value)) + "]"
-    from dragoman.row_ids import plain_document
+    from dragoman.spellings import plain_document
 
     return dumps(plain_document(value))
 

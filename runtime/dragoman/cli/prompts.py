@@ -18,7 +18,7 @@ from .streams import attended
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from dragoman.questions import Question
+    from dragoman.automations.consent import Question
 
 
 async def consents(question: Question, *, yes: bool, asks: bool) -> bool:
@@ -29,7 +29,7 @@ async def consents(question: Question, *, yes: bool, asks: bool) -> bool:
         yes: The command line has `--yes`.
         asks: Whether a person may be asked; without, the answer is no.
     """
-    from dragoman.questions import PERSONAL
+    from dragoman.automations.consent import PERSONAL
 
     if question.about in PERSONAL:
         if not (asks and attended()):

@@ -50,7 +50,7 @@ def _queries(options: Options, name: str) -> SavedQueries:
     from dragoman.settings import read_settings
 
     paths = options.paths()
-    return SavedQueries(Connections(paths), name, folder=read_settings(paths).queries)
+    return SavedQueries(Connections(paths), name, folder=read_settings(paths.settings).queries)
 
 
 async def _saving(

@@ -359,7 +359,8 @@ async def serve(
 
 def _tokens(arguments: tuple[str, ...]) -> Mapping[str, str]:
     """Read the tokens: name → token."""
-    from dragoman.secret_references import resolve, typed
+    from dragoman.connections.secrets import resolve
+    from dragoman.references import typed
     from dragoman_api.errors import ConfigurationError
 
     tokens = dict[str, str]()

@@ -43,7 +43,7 @@ class Aside:
 
     def write(self, text: str) -> int:
         """Write a text to the stream that its printer may use."""
-        from dragoman.hook_manager import AT_WORK
+        from dragoman.automations.hook_manager import AT_WORK
 
         if not (name := AT_WORK.get()):
             return self._out.write(text)

@@ -9,8 +9,8 @@ from shlex import quote
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from dragoman.remedies import field_words
-from dragoman.secret_references import Reference
+from dragoman.references import Reference
+from dragoman.spellings import field_words
 from dragoman_api import endpoints, http_settings
 from dragoman_api.connections import SslMode
 from dragoman_api.errors import ConfigurationError
@@ -22,7 +22,7 @@ from dragoman_registry.wheels.manifest import ACTED_ON, LOCAL, PERSONS_OWN
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from dragoman.secret_references import Saved
+    from dragoman.references import Saved
     from dragoman_api.forms import FieldValue
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dragoman.secret_references import MAX_PEM, Reference, read_file, regular_file
+from dragoman.references import MAX_PEM, Reference, read_file, regular_file
 from dragoman_api.connections import AuthScheme, Profile, Secrets, SslMode
 from dragoman_api.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from dragoman.secret_references import NamedFile, Saved
+    from dragoman.references import NamedFile, Saved
     from dragoman_api.forms import FieldValue
 
     from .saved_connections import SavedConnection

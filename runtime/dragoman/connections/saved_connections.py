@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from dragoman.folders import Exposure, expect_own, find_exposure
-from dragoman.near_names import did_you_mean, near_names
+from dragoman.connections.secrets import StoredSecrets, resolve
+from dragoman.folders import Exposure, Paths, expect_own, find_exposure
+from dragoman.references import Reference, Saved, from_table
 from dragoman.sandbox.reach import route
 from dragoman.sandbox.reach.address_history import AddressHistory
 from dragoman.sandbox.reach.route import Route
-from dragoman.secret_references import Reference, Saved, StoredSecrets, from_table, resolve
-from dragoman.settings import Paths, change_toml, read_toml
+from dragoman.settings import change_toml, read_toml
+from dragoman.spellings import did_you_mean, near_names
 from dragoman_api.errors import ConfigurationError
 from dragoman_registry.names import TYPE, is_field_name
 
@@ -47,8 +48,6 @@ FORMS = (
     'and for a file { path = "PATH" }'
 )
 """References as they are written."""
-FORMAT = 1
-"""The number of the file's format. It is not written; a file of a later version may say another one."""
 
 
 class SavedConnection(msgspec.Struct, frozen=True, kw_only=True):
@@ -139,14 +138,7 @@ class Connections:
         return self._entry(name, entries[name])
 
     def _entries(self) -> dict[str, Any]:
-        return self._connections(read_toml(self._path))
-
-    def _connections(self, entries: dict[str, Any]) -> dict[str, Any]:
-        """Return the entries without the `format` key. Raises ConfigurationError if the format is unknown."""
-        if _format_of(entries) > FORMAT:
-            reason = f"{self._path} has format {_format_of(entries)}; this version reads formats up to {FORMAT}"
-            raise ConfigurationError(reason, hint="pip install --upgrade dragoman")
-        return {name: values for name, values in entries.items() if name != "format" or isinstance(values, dict)}
+        return read_toml(self._path)
 
     def _entry(self, name: str, values: object) -> SavedConnection:
         _check(name)  # the name appears in commands to paste
@@ -383,11 +375,8 @@ class Connections:
         return resolve(reference, where=where)
 
     def _change(self, edit: Callable[[TOMLDocument, dict[str, Any]], None]) -> None:
-        def change(document: TOMLDocument, values: dict[str, Any]) -> None:
-            edit(document, self._connections(values))
-
         self.expect_own()  # rewriting would make other users' entries look like this user's
-        change_toml(self._path, change, mode=0o600)
+        change_toml(self._path, edit, mode=0o600)
 
 
 def _write_entry(document: TOMLDocument, connection: SavedConnection, others: Mapping[str, Any]) -> None:
@@ -435,12 +424,6 @@ def _is_certificate(text: object) -> bool:
         return bool(b64decode(text, validate=True))
     except ValueError:
         return False
-
-
-def _format_of(entries: Mapping[str, object]) -> int:
-    """Return the file's format number, 1 if it has none."""
-    number = entries.get("format")
-    return min(number, 1 << 63) if isinstance(number, int) else 1
 
 
 def _unknown(name: str, saved: Sequence[str]) -> ConfigurationError:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from dragoman.near_names import near_names
+from dragoman.spellings import near_names
 from dragoman_api.columns import Note
 from dragoman_api.errors import ConfigurationError
 

@@ -13,7 +13,6 @@ import anyio
 import msgspec
 from anyio.to_thread import run_sync
 
-from dragoman.filter_notes import filter_notes
 from dragoman_api import events
 from dragoman_api.columns import Note
 from dragoman_api.errors import DragomanError, ExportError
@@ -23,7 +22,7 @@ from dragoman_api.kit.left_out import LeftOut
 from .checkpoints import Checkpoint, checkpoint_due
 from .csv_lines import Csv, JsonArray
 from .formats import SEPARATED, Compressor
-from .results import ExportResult, add_notes
+from .results import ExportResult, add_notes, filter_notes
 from .spreadsheet_formulas import formula_notes
 from .targets import FileTarget, StreamTarget, reporting
 from .values import UNREADABLE, RowKeys, blocks, unreadable

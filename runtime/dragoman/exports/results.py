@@ -12,8 +12,11 @@ from dragoman_api.filters import Explanation
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from dragoman_api.filters import CompiledFilter
+
 NOTES = 50
 """Maximum number of a driver's notes per export; a final note says if there are more."""
+APPROXIMATE = "filter-approximate"
 
 
 class ExportResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,3 +81,12 @@ def add_notes(kept: list[Note], notes: Sequence[Note], *, rows: int, known: int 
     if room >= 0 and len(notes) > room:
         reason = f"the driver told more about rows after the first {rows:,}; these notes are left out"
         kept.append(Note(code="notes-cut", reason=reason))
+
+
+def filter_notes(compiled: CompiledFilter | None) -> list[Note]:
+    """Return a note for each row of a filter that is approximate in more than unlikely cases; none without a filter."""
+    return [
+        Note(code=APPROXIMATE, reason=f"filter row {row.row + 1} ({row.clause}): {'; '.join(row.approximations)}")
+        for row in (compiled.rows if compiled else ())
+        if row.approximations or not (row.exact or row.unlikely)
+    ]

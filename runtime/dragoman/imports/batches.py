@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 from anyio import from_thread
 
-from dragoman.row_ids import spell_id
+from dragoman.spellings import spell_id
 from dragoman_api.changes import Drop, Insert
 
 from .checkpoints import Places

@@ -12,8 +12,7 @@ from msgspec import Raw
 
 from dragoman.exports.formats import lists_not_all, unknown_column
 from dragoman.exports.spreadsheet_formulas import unescaped
-from dragoman.near_names import did_you_mean, near_names
-from dragoman.spellings import SCALAR_SIGNS, Quoted, scalars_of, spelling_of, value_of
+from dragoman.spellings import SCALAR_SIGNS, Quoted, did_you_mean, near_names, scalars_of, spelling_of, value_of
 from dragoman_api.changes import Insert
 from dragoman_api.columns import Written
 from dragoman_api.errors import ConfigurationError

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Raw
 
-from dragoman.row_ids import json_of
+from dragoman.spellings import json_of
 from dragoman_api.cells import Json
 from dragoman_api.changes import OutcomeStatus
 from dragoman_api.columns import Note

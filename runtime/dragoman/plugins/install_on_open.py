@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import anyio.to_thread
 
-from dragoman.installed_versions import installed_version
+from dragoman.plugins.installed_versions import installed_version
 from dragoman_api.errors import (
     ConfigurationError,
     DragomanError,

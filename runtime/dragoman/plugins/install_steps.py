@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import anyio.to_thread
 import msgspec
 
-from dragoman.questions import Question, ask_consent
+from dragoman.automations.consent import Question, ask_consent
 from dragoman.settings import user_name
 from dragoman_api import events
 from dragoman_api.calls import Call
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from dragoman.hook_manager import Hooks
-    from dragoman.questions import Confirm
+    from dragoman.automations.consent import Confirm
+    from dragoman.automations.hook_manager import Hooks
     from dragoman.sandbox.levels import Policy
     from dragoman_api.events import Event
     from dragoman_registry.client.generation import Generation, Origin

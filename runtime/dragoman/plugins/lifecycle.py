@@ -15,8 +15,8 @@ import msgspec
 from msgspec.structs import replace
 
 from dragoman.connections.form_values import effective
-from dragoman.installed_versions import installed_version
-from dragoman.near_names import did_you_mean, near_names
+from dragoman.plugins.installed_versions import installed_version
+from dragoman.spellings import did_you_mean, near_names
 from dragoman_api import events
 from dragoman_api.calls import Call
 from dragoman_api.errors import ConfigurationError, DragomanError, PluginNotFoundError
@@ -28,7 +28,7 @@ from .install_steps import AvailableUpdate
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from dragoman.hook_manager import Hooks
+    from dragoman.automations.hook_manager import Hooks
     from dragoman_api.events import Event
     from dragoman_api.forms import FormField
     from dragoman_registry.client.lockfile import Locked

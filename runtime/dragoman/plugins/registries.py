@@ -18,7 +18,7 @@ from dragoman_api.errors import ConfigurationError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from dragoman.settings import Paths
+    from dragoman.folders import Paths
     from dragoman_registry.index.registry_reader import Registry
     from dragoman_registry.trust import Publisher, SignedFile
     from dragoman_registry.trust.tuf_client import TufTrust
@@ -66,7 +66,9 @@ class Signed:
         from dragoman_registry.sources.source import on_the_web, open_source
         from dragoman_registry.trust.tuf_client import TufTrust
 
-        entry = self._entry
+        entry, accepts_stale = self._entry, self._allow_stale
+        if accepts_stale is None:
+            accepts_stale = read_settings(self._paths.settings).allow_stale
         return TufTrust(
             open_source(entry.location),
             where=entry.location,
@@ -74,7 +76,7 @@ class Signed:
             root=entry.root,
             # A user who can change a local folder can change the configuration as well.
             first_use=not on_the_web(entry.location),
-            allow_stale=read_settings(self._paths).allow_stale if self._allow_stale is None else self._allow_stale,
+            allow_stale=accepts_stale,
             on_stale=self._note,
         )
 
@@ -99,7 +101,7 @@ class Registries:
         Raises:
             ConfigurationError: `config.toml` gives the name of the bundled one to another registry.
         """
-        entries = [*read_settings(self._paths).registries]
+        entries = [*read_settings(self._paths.settings).registries]
         if any(entry.name == BUNDLED for entry in entries):
             text = f"{self._paths.settings}: {BUNDLED!r} is reserved for the registry that comes with dragoman"
             raise ConfigurationError(text, hint=f"dragoman registry remove {BUNDLED}")
@@ -114,7 +116,7 @@ class Registries:
         Args:
             allow_stale: Accept expired signatures, for drivers in a lock; else `config.toml` decides.
         """
-        stale = allow_stale or read_settings(self._paths).allow_stale  # once, and not for each registry
+        stale = allow_stale or read_settings(self._paths.settings).allow_stale  # once, and not for each registry
         return tuple(self._reader(entry, allow_stale=stale) for entry in self.list())
 
     def _reader(self, entry: RegistryEntry, *, allow_stale: bool | None = None) -> Registry:
@@ -149,7 +151,7 @@ class Registries:
         entry = RegistryEntry(
             name or location.replace(os.sep, "/").rstrip("/").rsplit("/", 1)[-1] or "registry", location, root
         )
-        _check_free(entry.name, read_settings(self._paths).registries)
+        _check_free(entry.name, read_settings(self._paths.settings).registries)
         entry = msgspec.structs.replace(entry, root=Signed(self._paths, entry).pin())
         reader = self._reader(entry)  # one that cannot be read is not added; a record that cannot hides itself
         reader.sifted()
@@ -159,7 +161,7 @@ class Registries:
             _check_free(entry.name, entries)
             return [*entries, entry]
 
-        change_registries(self._paths, append)
+        change_registries(self._paths.settings, append)
         return entry
 
     def remove(self, name: str) -> None:
@@ -176,7 +178,7 @@ class Registries:
                 raise ConfigurationError(f"no registry called {name!r} is configured (configured: {names})")
             return others
 
-        change_registries(self._paths, drop)
+        change_registries(self._paths.settings, drop)
 
 
 def _check_free(name: str, entries: Sequence[RegistryEntry]) -> None:

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dragoman.secret_references import NamedFile
+from dragoman.references import NamedFile
 from dragoman_api.connections import Profile
 from dragoman_api.errors import ConfigurationError
 from dragoman_registry.ip_addresses import Nearness

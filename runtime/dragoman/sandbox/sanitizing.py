@@ -7,7 +7,7 @@ from unicodedata import category
 
 from msgspec.structs import replace
 
-from dragoman.remedies import python_call
+from dragoman.spellings import python_call
 from dragoman_api.changes import Outcome, Plan
 from dragoman_api.columns import Description, Note, ObjectList
 from dragoman_api.connections import Health, Server

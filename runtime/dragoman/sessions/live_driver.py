@@ -31,7 +31,7 @@ from dragoman_registry.client.trees import leasing
 from dragoman_registry.ip_addresses import canonical
 from dragoman_worker.hook_types import HOOKS
 
-from .untrusted_certificates import explained
+from .consents import explained
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from anyio.abc import TaskStatus
 
-    from dragoman.hook_manager import Hooks
+    from dragoman.automations.hook_manager import Hooks
     from dragoman.sandbox.bare_process import Spare
     from dragoman.sandbox.driver_process import Launch
     from dragoman.sandbox.reach.address_history import AddressHistory

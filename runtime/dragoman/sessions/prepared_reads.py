@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 import anyio
 import msgspec
 
-from dragoman.filter_notes import filter_notes
+from dragoman.exports.results import filter_notes
 from dragoman_api import events
 from dragoman_api.columns import ColumnKind, Note, TimeColumn
 from dragoman_api.errors import DriverFaultError, FilterNotSupportedError, ObjectChangedError, UnsupportedOperationError

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import msgspec
 
 from dragoman.connections.saved_connections import NAME, OBJECTS, QUERIES
-from dragoman.near_names import did_you_mean, near_names
 from dragoman.settings import parse_toml
+from dragoman.spellings import did_you_mean, near_names
 from dragoman_api.errors import ConfigurationError
 
 from .selection_codec import SelectionTexts

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 
-from dragoman.near_names import did_you_mean, near_names
+from dragoman.spellings import did_you_mean, near_names
 from dragoman_api.columns import LISTS, VALUELESS, Operator
 from dragoman_api.errors import ConfigurationError
 from dragoman_api.filters import Filter, RawQuery

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from dragoman.row_ids import spell_id
 from dragoman.settings import Limit
+from dragoman.spellings import spell_id
 from dragoman_api import events
 from dragoman_api.changes import Delete, Drop, Insert, Outcome, OutcomeStatus, PlanRequest, object_of
 from dragoman_api.columns import ObjectsRequest

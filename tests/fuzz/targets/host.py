@@ -20,8 +20,9 @@ from dragoman.exports.csv_lines import Csv
 from dragoman.exports.tables import TableReader
 from dragoman.exports.targets import FileTarget
 from dragoman.exports.values import UNREADABLE
-from dragoman.secret_references import Reference
-from dragoman.settings import find_paths, read_settings, read_toml
+from dragoman.folders import find_paths
+from dragoman.references import Reference
+from dragoman.settings import read_settings, read_toml
 from dragoman_api.columns import Column, ColumnKind
 from dragoman_api.errors import ConfigurationError, ExportError
 from dragoman_api.forms import Choice, FieldKind, FormField
@@ -90,7 +91,7 @@ def _settings(folder: Path) -> Callable[[bytes], object]:
 
     def run(data: bytes) -> None:
         paths.settings.write_bytes(data)
-        read_settings(paths).guards.of("shop")
+        read_settings(paths.settings).guards.of("shop")
 
     return run
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 import wheelhouse
+from dragoman.folders import find_paths
 from dragoman.plugins import Registries
-from dragoman.settings import find_paths
 from dragoman_api.errors import ConfigurationError, RegistryError, TrustError
 from dragoman_registry import isolation
 from dragoman_registry.files import write

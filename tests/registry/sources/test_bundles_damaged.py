@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 import wheelhouse
+from dragoman.folders import find_paths
 from dragoman.plugins.registries import Registries
-from dragoman.settings import find_paths
 from dragoman_api.errors import DragomanError, IndexInvalidError, RegistryError
 from dragoman_registry.index.registry_reader import Registry
 from dragoman_registry.publisher import mirror

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from dragoman.secret_references import Reference, from_table
+from dragoman.references import Reference, from_table
 from dragoman_api.errors import ConfigurationError
 from dragoman_registry.ip_addresses import MAX_HOST, canonical
 

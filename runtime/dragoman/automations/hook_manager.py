@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pluggy
 
+from dragoman.spellings import near_names
 from dragoman_api.errors import ConfigurationError, DragomanError, DriverFaultError, Refused, UnsupportedOperationError
 from dragoman_api.events import AutomationFailed, CallRefused
 from dragoman_api.hookspecs import PROJECT, AutomationSpec, DriverSpec
 from dragoman_api.wording import failure
-
-from .near_names import near_names
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
