@@ -12,7 +12,7 @@ from multidict import CIMultiDict
 from dragoman_api import HttpRequest
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
+    from dragoman_api.kit.exchanges import Exchange
 
 T = TypeVar("T")
 
@@ -40,16 +40,12 @@ class Answers:
     def __init__(self, *replies: Canned) -> None:
         self.replies, self.asked = list(replies), []
 
-    def run(self, exchange: Generator[HttpRequest | Sequence[HttpRequest], Any, T]) -> T:
+    def run(self, exchange: Exchange[T]) -> T:
         try:
-            wanted = next(exchange)
+            requests = next(exchange)
             while True:
-                if isinstance(wanted, HttpRequest):
-                    self.asked.append(wanted)
-                    wanted = exchange.send(self.replies.pop(0))
-                else:
-                    self.asked += wanted
-                    wanted = exchange.send([self.replies.pop(0) for _ in wanted])
+                self.asked += requests
+                requests = exchange.send([self.replies.pop(0) for _ in requests])
         except StopIteration as end:
             assert self.replies == []
             return end.value

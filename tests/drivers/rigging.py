@@ -138,7 +138,7 @@ async def connected(rig: type[Rig], driver: Any, given: Profile) -> AsyncIterato
     """Connect a driver, and remove what was made through its rig at the end."""
     async with AsyncExitStack() as stack:
         log = await stack.enter_async_context(opened(driver, given))
-        made = rig(driver, driver._http, log)
+        made = rig(driver, driver._exchanges.http, log)
         stack.push_async_callback(made.remove)
         yield made
 

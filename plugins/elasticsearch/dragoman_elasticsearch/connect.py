@@ -11,10 +11,11 @@ from dragoman_api import AuthenticationError, Health, HttpRequest, Profile, Serv
 from dragoman_api.connections import AuthScheme, SslMode
 from dragoman_api.errors import ConfigurationError, ServerNotSupportedError
 from dragoman_api.json_text import decode
+from dragoman_api.kit.exchanges import Exchange, ask, get
 from dragoman_api.remedies import Remedy, RemedyKind
 
 from . import error_answers
-from .http_requests import DocumentsRequest, Exchange, get
+from .http_requests import DocumentsRequest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -124,7 +125,7 @@ def identify(profile: Profile) -> Exchange[tuple[Server, Features]]:
         ConnectionFailedError: The answer redirects, or the server takes no more requests.
         ServerNotSupportedError: Another product or version.
     """
-    reply = yield get("/")
+    reply = yield from ask(get("/"))
     if error := replies.turned_away(reply, profile):
         raise error
     if reply.status == 403:
@@ -192,7 +193,7 @@ def _version_notes(version: tuple[int, int, int], flavor: str) -> list[str]:
 
 def _limited() -> Exchange[tuple[Server, Features]]:
     # A key without the cluster privilege `monitor` may still read; any valid credential gets 200 here.
-    reply = yield get("/_security/_authenticate")
+    reply = yield from ask(get("/_security/_authenticate"))
     if reply.status == 401:
         error_answers.check(reply)
     if reply.status != 200:
@@ -228,7 +229,7 @@ def ping() -> Exchange[Health]:
         AuthenticationError: 401.
         ServerNotSupportedError: Another product answered, such as a proxy with a page of its own.
     """
-    reply = yield get("/")
+    reply = yield from ask(get("/"))
     if reply.status != 403:
         _product(reply)
     return Health(ok=True)

@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections import OrderedDict
 from contextlib import asynccontextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import msgspec
 
 from dragoman_api import (
     Answer,
-    AuthenticationError,
     Cell,
     CellRequest,
     CompiledFilter,
@@ -42,8 +41,7 @@ from dragoman_api import (
 )
 from dragoman_api.errors import ConnectionFailedError, DragomanError, ObjectChangedError, ObjectNotFoundError
 from dragoman_api.exports import SnapshotHold
-from dragoman_api.kit import retries
-from dragoman_api.kit.exchanges import carry_out, read_together, send_all
+from dragoman_api.kit.exchanges import Exchanges, Patience, jittered, read_together
 from dragoman_api.kit.views import ReadOnce, Views
 
 from . import connect, error_answers, http_requests, objects, search
@@ -52,7 +50,7 @@ from .grid import filters, pages
 from .grid.deep_pages import Pager
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+    from collections.abc import AsyncGenerator, AsyncIterator
 
     from msgspec import Raw
 
@@ -66,9 +64,6 @@ if TYPE_CHECKING:
     from .columns.field_types import Sample
     from .columns.grid_columns import View
     from .exporting.export import ExportReader, Slice, SlicePage
-    from .http_requests import Exchange
-
-T = TypeVar("T")
 
 _PAGERS = 4  # search contexts that one connection keeps open
 _FREE_SECONDS = 2.0
@@ -76,12 +71,30 @@ _LIFE = 5.0  # seconds for which large mappings of the same indices are taken to
 _LOOK_SECONDS = 3.0  # for a look at stored rows, which explanations can do without
 _WHY_SECONDS = 5.0  # for an explanation that the page can do without
 _RENEWED = 40  # seconds, a third of the shortest keep-alive
-_WRITE_PAUSES = (*retries.PAUSES, 5.4)  # seconds before rows that a busy server turned away are sent again
 
 
 class _OpenPager(msgspec.Struct):
     pager: Pager
     lock: anyio.Lock = msgspec.field(default_factory=anyio.Lock)
+
+
+class _Exchanges(Exchanges):
+    """Sends requests as the server's version takes them."""
+
+    def __init__(self, http: Http, profile: Profile) -> None:
+        rejected = partial(connect.credentials_rejected, profile=profile)
+        super().__init__(http, reads=http_requests.reads, retry_after=error_answers.retry_after, rejected=rejected)
+        self.features = connect.Features()
+
+    async def send(self, request: HttpRequest, **options: Any) -> Reply:
+        features = self.features
+        reply = await super().send(features.complete(request), **options)
+        if (newer_features := connect.learn(features, request, reply)) is features:
+            return reply
+        self.features = newer_features
+        if newer_features.asks_for_vectors:
+            return reply
+        return await super().send(newer_features.complete(request), **options)
 
 
 class Driver:
@@ -94,7 +107,6 @@ class Driver:
         self._names = ReadOnce(lambda _: self._run(objects.names()))
         self._completed = ReadOnce(self._views.read)
         self._samples = ReadOnce(self._take_sample)
-        self._features = connect.Features()
         self._preference = pages.preference()
 
     # connection
@@ -102,16 +114,14 @@ class Driver:
     @hookimpl
     async def connect(self, profile: Profile, http: Http) -> Server:
         connect.check_key(profile)
-        self._http, self._profile = http, profile
-        server, self._features = await self._run(connect.identify(profile))
+        self._profile, self._exchanges = profile, _Exchanges(http, profile)
+        self._run = self._exchanges.run
+        server, self._exchanges.features = await self._run(connect.identify(profile))
         return server
 
     @hookimpl
     async def ping(self) -> Health:
-        try:
-            return await self._run(connect.ping(), budget=retries.PING_BUDGET)
-        except DragomanError as error:
-            return Health(ok=False, reason=error.message, code=error.code)
+        return await self._exchanges.ping(connect.ping())
 
     @hookimpl
     async def close(self) -> None:
@@ -135,12 +145,12 @@ class Driver:
     @hookimpl
     async def compile_filter(self, request: FilterRequest) -> CompiledFilter:
         view, look = self._views.known(request.object), Look()
-        compiled = filters.compile_filter(request, view, self._features, look)
+        compiled = filters.compile_filter(request, view, self._exchanges.features, look)
         if not look.needs_sample:
             return compiled
         if (sample := await self._samples.get(f"{view.revision} {request.object}")) is None:
             return compiled
-        return filters.compile_filter(request, view, self._features, Look(sample))
+        return filters.compile_filter(request, view, self._exchanges.features, Look(sample))
 
     async def _take_sample(self, revision_and_name: str) -> Sample | None:
         """Look at stored rows, once for each mapping that a filter depends on; a busy server is spared."""
@@ -156,7 +166,7 @@ class Driver:
         window = pages.WINDOW
         if self._profile.options.get("window") == "index":
             window = min(window, await self._run(pages.window_setting(request.object)))
-        return pages.page_query(request, view, self._features, window=window, preference=self._preference)
+        return pages.page_query(request, view, self._exchanges.features, window=window, preference=self._preference)
 
     async def _fetch_page(self, request: PageRequest, view: View) -> Page:
         page_query = await self._page_query(request, view)
@@ -194,7 +204,9 @@ class Driver:
 
         async def work(view: View) -> ColumnSummary:
             timed = filters.within(query, request.time, view)
-            exchange = summaries.summarize(request, view, self._features, query=timed, preference=self._preference)
+            exchange = summaries.summarize(
+                request, view, self._exchanges.features, query=timed, preference=self._preference
+            )
             return await self._run(exchange)
 
         return await self._views.use(request.object, work, given=request.filter)
@@ -206,9 +218,9 @@ class Driver:
         async def work(view: View) -> list[HttpRequest]:
             if isinstance(read, PageRequest):
                 query = await self._page_query(read, view)
-                return [self._features.complete(query.request_by_offset())]
+                return [self._exchanges.features.complete(query.request_by_offset())]
             matching, _ = pages.filter_query(read.object, read.filter)
-            return [next(search.count(read.object, filters.within(matching, read.time, view)))]
+            return [*next(search.count(read.object, filters.within(matching, read.time, view)))]
 
         return await self._views.use(read.object, work, given=read.filter)
 
@@ -233,10 +245,7 @@ class Driver:
         from .writing.apply import Sender
 
         sender = Sender(plan)
-        for pause in (*_WRITE_PAUSES, 0.0):
-            if not await self._run(sender.send()) or not pause:
-                break
-            await anyio.sleep(retries.jittered(pause))
+        await self._exchanges.write(sender.send)
         return sender.outcomes
 
     # console
@@ -281,7 +290,7 @@ class Driver:
             export: ExportReader = ShareReader(request)
         else:
             query = await self._exported(request)
-            export = ExportReader(request, query, scrolls=not self._features.point_in_time)
+            export = ExportReader(request, query, scrolls=not self._exchanges.features.point_in_time)
         try:
             if request.share is None:
                 await self._run(export.open())
@@ -311,7 +320,7 @@ class Driver:
         from .exporting import shares
 
         query = await self._exported(request.export)
-        split = await self._run(shares.split(request, query, scrolls=not self._features.point_in_time))
+        split = await self._run(shares.split(request, query, scrolls=not self._exchanges.features.point_in_time))
         try:
             await self._check_time_column(request.export, query)
         except DragomanError:
@@ -340,7 +349,7 @@ class Driver:
 
     async def _open_share(self, export: ExportReader) -> AsyncGenerator[ExportPart, None]:
         """Open the reader of a share, from a busy server after a pause; yield a part without rows for each."""
-        patience = retries.Patience()
+        patience = Patience()
         while True:
             try:
                 await self._run(export.open(), pauses=())
@@ -349,7 +358,7 @@ class Driver:
                     raise
                 if "retry_after" in error.details:
                     yield ExportPart(data=b"", rows=0, turned_away=1)
-                await anyio.sleep(retries.jittered(pause))
+                await anyio.sleep(jittered(pause))
             else:
                 return
 
@@ -361,7 +370,7 @@ class Driver:
             if isinstance(page, float | int):
                 if export_slice.turned_away:
                     yield SlicePage(export_slice.number, (), export_slice.mark, turned_away=True)
-                await anyio.sleep(retries.jittered(page))
+                await anyio.sleep(jittered(page))
             else:
                 yield page
 
@@ -375,10 +384,10 @@ class Driver:
     # sending
 
     async def _read_view(self, name: str) -> View:
-        exchange = objects.view(name, leaves_out_vectors=self._features.asks_for_vectors)
-        view = await self._run(exchange, ahead=objects.view_requests(name))
+        exchange = objects.view(name, leaves_out_vectors=self._exchanges.features.asks_for_vectors)
+        view = await self._run(exchange)
         if view.vectors_apart and not view.hidden:
-            self._features = msgspec.structs.replace(self._features, leaves_out_vectors=True)
+            self._exchanges.features = msgspec.structs.replace(self._exchanges.features, leaves_out_vectors=True)
         stale = [
             key
             for key, open_pager in self._pagers.items()
@@ -403,7 +412,7 @@ class Driver:
     async def _lend(self, query: pages.PageQuery) -> AsyncIterator[Pager]:
         """Lend the pager of a result to one page at a time; the least recently used one makes room for a new one."""
         key = query.result_key
-        open_pager = self._pagers.setdefault(key, _OpenPager(query.pager(self._features)))
+        open_pager = self._pagers.setdefault(key, _OpenPager(query.pager(self._exchanges.features)))
         self._pagers.move_to_end(key)
         surplus = max(0, len(self._pagers) - _PAGERS)
         idle = [key for key, candidate in self._pagers.items() if not candidate.lock.locked()][:surplus]
@@ -416,43 +425,4 @@ class Driver:
         """Free a search context, even when cancelled; it does not matter if it is already gone."""
         with anyio.move_on_after(_FREE_SECONDS, shield=True), suppress(ConnectionFailedError):
             if (request := owner.close()) is not None:
-                await self._send(request)
-
-    async def _run(
-        self,
-        exchange: Exchange[T],
-        *,
-        budget: float = retries.BUDGET,
-        pauses: Sequence[float] = retries.PAUSES,
-        limit: int | None = None,
-        ahead: Sequence[HttpRequest] = (),
-    ) -> T:
-        """Carry out an exchange: send the requests it yields, and pass it the replies.
-
-        Those `ahead` are sent together before it begins: it yields them whatever it is answered.
-        """
-        send = partial(self._send, pauses=pauses, until=anyio.current_time() + budget, limit=limit)
-        try:
-            early = dict(zip(ahead, await send_all(ahead, send), strict=True)) if ahead else {}
-
-            async def answer(request: HttpRequest) -> Reply:
-                return early.pop(request, None) or await send(request)
-
-            return await carry_out(exchange, answer)
-        except AuthenticationError as error:
-            raise connect.credentials_rejected(error, self._profile) from error
-
-    async def _send(self, request: HttpRequest, **options: Any) -> Reply:
-        """Send one request; retry a read after a pause if the server is busy."""
-        # Fetching a scroll's page moves the scroll: a retry would skip rows.
-        scrolls = request.path.startswith("/_search/scroll")
-        read = not (scrolls or http_requests.may_write(request.method, request.path))
-        after = error_answers.retry_after
-        features = self._features
-        reply = await retries.send(self._http, features.complete(request), after, read=read, **options)
-        if (newer_features := connect.learn(features, request, reply)) is features:
-            return reply
-        self._features = newer_features
-        if newer_features.asks_for_vectors:
-            return reply
-        return await retries.send(self._http, newer_features.complete(request), after, read=read, **options)
+                await self._exchanges.send(request)

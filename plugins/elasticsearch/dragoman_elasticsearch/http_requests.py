@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Generator
-from typing import TypeVar
 from urllib.parse import quote, unquote
 
 import msgspec
 from msgspec import Raw
 
 from dragoman_api import HttpRequest
-from dragoman_api.json_text import encode
-from dragoman_api.replies import Reply
-
-T = TypeVar("T")
-
-Exchange = Generator[HttpRequest, Reply, T]
-"""An operation that yields requests, is sent their replies and returns a result."""
 
 NDJSON = "application/x-ndjson"
 """The content type of several JSON values, one per line."""
@@ -30,16 +21,6 @@ class DocumentsRequest(HttpRequest, frozen=True):
 def raw(text: str) -> Raw:
     """Embed JSON text in a value that is encoded later."""
     return Raw(text.encode())
-
-
-def get(path: str) -> HttpRequest:
-    """Build a GET request."""
-    return HttpRequest("GET", path)
-
-
-def post(path: str, body: object = None) -> HttpRequest:
-    """Build a POST request with a JSON body; searches use it too, since some proxies drop the body of a GET."""
-    return HttpRequest("POST", path, None if body is None else encode(body))
 
 
 def whole_documents(request: HttpRequest) -> DocumentsRequest:
@@ -111,3 +92,9 @@ def may_write(method: str, path: str, body: str = "") -> bool:
         return True
     allowed = {"POST": _POST_READS, "DELETE": _HOUSEKEEPING}.get(method)
     return allowed is None or allowed.fullmatch("/".join(parts)) is None
+
+
+def reads(request: HttpRequest) -> bool:
+    """Return whether a request may be sent again: it writes nothing, and moves no scroll on."""
+    scrolls = request.path.startswith("/_search/scroll")
+    return not (scrolls or may_write(request.method, request.path))

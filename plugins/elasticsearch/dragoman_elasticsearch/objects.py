@@ -13,10 +13,11 @@ from dragoman_api import HttpRequest, Note, Object, ObjectList
 from dragoman_api.columns import MAX_OBJECTS
 from dragoman_api.errors import AccessDeniedError, ObjectNotFoundError, QueryError, RowNotFoundError
 from dragoman_api.json_text import encode
+from dragoman_api.kit.exchanges import Exchange, ask, get, post
 
 from . import error_answers
 from .columns import mapping
-from .http_requests import NDJSON, Exchange, get, post, segment, target, whole_documents
+from .http_requests import NDJSON, segment, target, whole_documents
 from .search import Hit, SearchAnswer, StoredHit, documents
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ class _Counts(msgspec.Struct, frozen=True):
 
 def list_objects() -> Exchange[ObjectList]:
     """List concrete indices with their rows and bytes; names beginning with `.` are hidden (E15)."""
-    reply = yield get("/_cat/indices?format=json&h=index,store.size&s=index&bytes=b")
+    reply = yield from ask(get("/_cat/indices?format=json&h=index,store.size&s=index&bytes=b"))
     notes = []
     if reply.status == 403:  # _cat needs a cluster privilege; field capabilities name every index that may be read
         listed = [_Listed(name) for name in sorted((yield from _readable()))]
@@ -95,7 +96,7 @@ def list_objects() -> Exchange[ObjectList]:
 
 def names() -> Exchange[list[str]]:
     """List the names of concrete indices that do not begin with `.`."""
-    reply = yield get("/_cat/indices?format=json&h=index,store.size&s=index&bytes=b")
+    reply = yield from ask(get("/_cat/indices?format=json&h=index,store.size&s=index&bytes=b"))
     listed = (
         (yield from _readable())
         if reply.status == 403
@@ -105,7 +106,7 @@ def names() -> Exchange[list[str]]:
 
 
 def _readable() -> Exchange[list[str]]:
-    reply = yield HttpRequest("GET", "/*/_field_caps?fields=_id")
+    reply = yield from ask(HttpRequest("GET", "/*/_field_caps?fields=_id"))
     return error_answers.decode(reply, mapping.FieldCaps).indices
 
 
@@ -115,25 +116,12 @@ def _count_rows(names: Sequence[str]) -> Exchange[dict[str, int | None]]:
     for start in range(0, len(names), _BATCH):
         batch = names[start : start + _BATCH]
         lines = (encode({"index": name}) + '\n{"size":0,"track_total_hits":true}\n' for name in batch)
-        reply = yield HttpRequest("POST", "/_msearch", "".join(lines), NDJSON)
+        reply = yield from ask(HttpRequest("POST", "/_msearch", "".join(lines), NDJSON))
         answers = error_answers.decode(reply, _Counts).responses
         if len(answers) != len(batch):
             raise QueryError(f"the server answered {len(answers)} of {len(batch)} searches for row counts")
         rows |= {name: None if answer.partial() else answer.count for name, answer in zip(batch, answers, strict=True)}
     return rows
-
-
-def view_requests(name: str) -> tuple[HttpRequest, HttpRequest, HttpRequest]:
-    """Return the requests of `view` for mappings, capabilities and settings; none depends on another's answer.
-
-    Raises:
-        QueryError: The name cannot be an object's.
-    """
-    if not name or (name.startswith("_") and name != "_all"):
-        raise QueryError(f"{name!r} is not the name of an index, an alias or a data stream")
-    names = ",".join((*mapping.SETTINGS, mapping.VECTORS_APART))
-    settings = get(f"/{target(name)}/_settings/{names}?flat_settings=true&include_defaults=true")
-    return get(_mapping(name)), post(_capabilities(name)), settings
 
 
 def view(name: str, *, leaves_out_vectors: bool = False) -> Exchange[View]:
@@ -147,16 +135,19 @@ def view(name: str, *, leaves_out_vectors: bool = False) -> Exchange[View]:
         ObjectNotFoundError: There is no such object.
         QueryError: The name cannot be an object's.
     """
-    for_mappings, for_capabilities, for_settings = view_requests(name)
-    mapped = yield for_mappings
-    caps = yield for_capabilities
+    if not name or (name.startswith("_") and name != "_all"):
+        raise QueryError(f"{name!r} is not the name of an index, an alias or a data stream")
+    names = ",".join((*mapping.SETTINGS, mapping.VECTORS_APART))
+    settings_path = f"/{target(name)}/_settings/{names}?flat_settings=true&include_defaults=true"
+    mapped, caps, read_settings = yield [get(_mapping(name)), post(_capabilities(name)), get(settings_path)]
     if mapped.status == 403 and caps.status == 200:
         fields = error_answers.decode(caps, mapping.FieldCaps)
         return mapping.read(name, None, fields, vectors_apart=fields.indices if leaves_out_vectors else ())
     mappings = error_answers.decode(mapped, dict[str, mapping.IndexMapping])
     capabilities = error_answers.decode(caps, mapping.FieldCaps)
-    reply = yield for_settings
-    settings = None if reply.status == 403 else error_answers.decode(reply, dict[str, IndexSettings])
+    settings = None
+    if read_settings.status != 403:
+        settings = error_answers.decode(read_settings, dict[str, IndexSettings])
     explicit_settings = (
         None if settings is None else {index: own_settings.settings for index, own_settings in settings.items()}
     )
@@ -175,7 +166,7 @@ def current_revision(view: View) -> Exchange[str]:
 
     The mapping's own version needs `monitor`, which readers lack; their answer is the mapping itself.
     """
-    reply = yield post(_capabilities(view.target)) if view.hidden else get(_mapping(view.target))
+    reply = yield from ask(post(_capabilities(view.target)) if view.hidden else get(_mapping(view.target)))
     if reply.status in (403, 404):
         return ""
     if view.hidden:
@@ -185,7 +176,7 @@ def current_revision(view: View) -> Exchange[str]:
 
 def identity(name: str) -> Exchange[str]:
     """Ask which indices a name stands for, by the ids that they got when they were made; empty if that is hidden."""
-    reply = yield get(f"/{target(name)}/_settings/index.uuid?flat_settings=true")
+    reply = yield from ask(get(f"/{target(name)}/_settings/index.uuid?flat_settings=true"))
     if reply.status in (403, 404):
         return ""
     return mapping.digest(error_answers.decode(reply, dict[str, IndexSettings]))
@@ -205,7 +196,7 @@ def index_settings(name: str) -> Exchange[Mapping[str, IndexSettings] | None]:
     Raises:
         ObjectNotFoundError: There is no such index.
     """
-    reply = yield get(f"/{target(name)}/_settings/{_SETTINGS}?flat_settings=true")
+    reply = yield from ask(get(f"/{target(name)}/_settings/{_SETTINGS}?flat_settings=true"))
     try:
         settings = error_answers.decode(reply, dict[str, IndexSettings])
     except AccessDeniedError:

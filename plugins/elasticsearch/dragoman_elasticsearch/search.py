@@ -17,10 +17,11 @@ from dragoman_api import HttpRequest, Note, RowKey
 from dragoman_api.cells import has_signed_zero, widened
 from dragoman_api.errors import QueryError
 from dragoman_api.json_text import encode
+from dragoman_api.kit.exchanges import Exchange, ask, post
 from dragoman_api.replies import PROXY_HINT
 
 from . import error_answers
-from .http_requests import Exchange, moves_on, post, raw, target, whole_documents
+from .http_requests import moves_on, raw, target, whole_documents
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 """A count or a sequence number; anything else in an answer is invalid."""
@@ -192,7 +193,7 @@ def documents(request: HttpRequest, decoder: Decoder[T]) -> Exchange[tuple[T, bo
 
 
 def _documents(request: HttpRequest, decoder: Decoder[T]) -> Exchange[tuple[T, Reading, bytes]]:
-    body = error_answers.check((yield request))
+    body = error_answers.check((yield from ask(request)))
     if (answer := _read(body, decoder)) is not None:
         return answer, VERBATIM, body
     if (answer := _read(mended(body), decoder)) is not None:
@@ -205,10 +206,10 @@ def _documents(request: HttpRequest, decoder: Decoder[T]) -> Exchange[tuple[T, R
     if scrolls:  # another request would skip this page
         return error_answers.parsed(mended(bare.body), decoder), read, bare.body
     if answer is not None:
-        reply = yield _filtered(request, "hits.hits._index,hits.hits._id,docs._index,docs._id,_index,_id")
+        reply = yield from ask(_filtered(request, "hits.hits._index,hits.hits._id,docs._index,docs._id,_index,_id"))
         if _addresses.decode(widened(mended(bare.body))) == error_answers.decode(reply, _Addresses):
             return answer, read, bare.body
-    reply = yield _filtered(request, "*")  # the server rewrites the documents of such an answer
+    reply = yield from ask(_filtered(request, "*"))  # the server rewrites the documents of such an answer
     return error_answers.decode(reply, decoder), Reading(exact=False, respelled=True), reply.body
 
 
@@ -268,7 +269,7 @@ def count(name: str, query: Raw) -> Exchange[int]:
     Raises:
         QueryError: Some shards did not count.
     """
-    reply = yield post(f"/{target(name)}/_count", {"query": query})
+    reply = yield from ask(post(f"/{target(name)}/_count", {"query": query}))
     answer = error_answers.decode(reply, _Count)
     if answer.shards.failed:
         raise QueryError(f"{answer.shards.failed} of {answer.shards.total} shards failed: the count is too low")
@@ -288,7 +289,7 @@ def open_context(name: str, *, keep_alive: str, preference: str = "") -> Exchang
         preference: The name for the choice of shards.
     """
     parameter = f"&preference={preference}" if preference else ""
-    reply = yield HttpRequest("POST", f"/{target(name)}/_pit?keep_alive={keep_alive}{parameter}")
+    reply = yield from ask(HttpRequest("POST", f"/{target(name)}/_pit?keep_alive={keep_alive}{parameter}"))
     return error_answers.decode(reply, _Opened).id
 
 

@@ -10,10 +10,10 @@ import msgspec
 from dragoman_api import AuthenticationError, DragomanError, Health, Profile, QueryError, Server, replies
 from dragoman_api.connections import AuthScheme
 from dragoman_api.errors import ServerNotSupportedError
+from dragoman_api.kit.exchanges import Exchange, ask, get
 from dragoman_api.remedies import Argument, Remedy, RemedyKind
 
 from . import error_answers
-from .http_requests import Exchange, ask, get
 
 if TYPE_CHECKING:
     from dragoman_api.replies import Reply

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from contextlib import asynccontextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import anyio
 
@@ -40,30 +40,27 @@ from dragoman_api import (
     hookimpl,
 )
 from dragoman_api.errors import ConnectionFailedError, DragomanError
-from dragoman_api.kit import retries
-from dragoman_api.kit.exchanges import carry_out, read_together, send_all
+from dragoman_api.kit.exchanges import Exchanges, jittered, read_together
 from dragoman_api.kit.views import ReadOnce, Views
 
 from . import connect, error_answers, http_requests, objects
 from .grid import filters, pages
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+    from collections.abc import AsyncGenerator, AsyncIterator
 
     from dragoman_api.console import Completion, CompletionRequest
     from dragoman_api.exports import ExportSplit, SplitRequest
     from dragoman_api.grid import PreviewRequest
-    from dragoman_api.replies import Reply
+    from dragoman_api.kit.exchanges import Exchange
     from dragoman_api.summaries import ColumnSummary, SummaryRequest
 
     from .columns.grid_columns import View
     from .exporting.export import ExportReader, IdRange, Piece
     from .grid.exactness import Sample
-    from .http_requests import Exchange
 
 T = TypeVar("T")
 _LOOK_SECONDS = 3.0  # for a look at stored objects, which explanations can do without
-_WRITE_PAUSES = (*retries.PAUSES, 5.4)  # seconds before rows that a busy server turned away are sent again
 
 
 class Driver:
@@ -79,7 +76,14 @@ class Driver:
 
     @hookimpl
     async def connect(self, profile: Profile, http: Http) -> Server:
-        self._http, self._profile = http, profile
+        self._profile = profile
+        self._exchanges = Exchanges(
+            http,
+            reads=lambda request: not http_requests.may_write(request),
+            retry_after=error_answers.retry_after,
+            rejected=partial(connect.credentials_rejected, profile=profile),
+        )
+        self._run = self._exchanges.run
         try:
             server, self._features = await self._run(connect.identify(profile))
         except (AuthenticationError, ConnectionFailedError) as error:
@@ -88,10 +92,7 @@ class Driver:
 
     @hookimpl
     async def ping(self) -> Health:
-        try:
-            return await self._run(connect.ping(), budget=retries.PING_BUDGET)
-        except DragomanError as error:
-            return Health(ok=False, reason=error.message, code=error.code)
+        return await self._exchanges.ping(connect.ping())
 
     # objects
 
@@ -170,10 +171,7 @@ class Driver:
         from .writing.apply import Sender
 
         sender = Sender(plan, self._features)
-        for pause in (*_WRITE_PAUSES, 0.0):
-            if not await self._run(sender.send()) or not pause:
-                break
-            await anyio.sleep(retries.jittered(pause))
+        await self._exchanges.write(sender.send)
         return sender.outcomes
 
     # console
@@ -233,7 +231,7 @@ class Driver:
                 pause = span.again(error)
                 if "retry_after" in error.details:
                     yield span.turned_away()
-                await anyio.sleep(retries.jittered(pause))
+                await anyio.sleep(jittered(pause))
                 continue
             for piece in pieces:
                 ends = piece.ends
@@ -265,23 +263,3 @@ class Driver:
             with suppress(DragomanError):  # the key may not list them
                 tenants = await self._run(objects.tenants(view.target))
             raise error_answers.tenant_unknown(request.tenant, view.name, tenants) from error
-
-    async def _run(
-        self,
-        exchange: Exchange[T],
-        *,
-        budget: float = retries.BUDGET,
-        pauses: Sequence[float] = retries.PAUSES,
-        limit: int | None = None,
-    ) -> T:
-        """Carry out an exchange: send the requests it yields, and pass it the replies."""
-        send = partial(self._send, pauses=pauses, until=anyio.current_time() + budget, limit=limit)
-        try:
-            return await carry_out(exchange, partial(send_all, send=send))
-        except AuthenticationError as error:
-            raise connect.credentials_rejected(error, self._profile) from error
-
-    async def _send(self, request: HttpRequest, **options: Any) -> Reply:
-        """Send one request; retry a read after a pause if the server is busy."""
-        read = not http_requests.may_write(request)
-        return await retries.send(self._http, request, error_answers.retry_after, read=read, **options)

@@ -22,10 +22,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Raw
 
+from dragoman_api.kit.exchanges import Exchange, ask, post
+
 from . import error_answers
 from .columns.field_types import Family, Field, family_of
 from .columns.schema import Count
-from .http_requests import Exchange, ask, post
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -3,42 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Sequence
-from typing import TypeVar
-from urllib.parse import quote, unquote, urlencode
+from typing import TYPE_CHECKING
+from urllib.parse import quote, unquote
 
 import msgspec
 
-from dragoman_api import HttpRequest
-from dragoman_api.json_text import decode, encode
-from dragoman_api.replies import Reply
+from dragoman_api.json_text import decode
 
-T = TypeVar("T")
-
-Exchange = Generator[Sequence[HttpRequest], list[Reply], T]
-"""An operation that yields requests which may be under way together, is sent their replies, and returns a result."""
-
-
-def ask(request: HttpRequest) -> Exchange[Reply]:
-    """Send one request and wait for its reply."""
-    [reply] = yield [request]
-    return reply
-
-
-def get(path: str, /, **query: object) -> HttpRequest:
-    """Build a GET request; parameters that are None are left out."""
-    return HttpRequest("GET", with_query(path, **query))
-
-
-def post(path: str, body: object) -> HttpRequest:
-    """Build a POST request with a JSON body."""
-    return HttpRequest("POST", path, encode(body))
-
-
-def with_query(path: str, /, **query: object) -> str:
-    """Add parameters to a path; those that are None are left out."""
-    parameters = urlencode({name: value for name, value in query.items() if value is not None}, quote_via=quote)
-    return f"{path}?{parameters}" if parameters else path
+if TYPE_CHECKING:
+    from dragoman_api import HttpRequest
 
 
 def object_path(collection: str, key: str) -> str:

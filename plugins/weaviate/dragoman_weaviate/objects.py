@@ -9,13 +9,13 @@ import msgspec
 from dragoman_api import DragomanError, Note, Object, ObjectList, QueryError
 from dragoman_api.columns import MAX_OBJECTS
 from dragoman_api.errors import ObjectNotFoundError
+from dragoman_api.kit.exchanges import Exchange, ask, get
 from dragoman_api.remedies import Remedy, RemedyKind
 
 from . import error_answers, graphql
 from .columns.grid_columns import View, revision
 from .columns.schema import Collection, Schema, is_collection
 from .connect import OWN_INFO, hidden_collections
-from .http_requests import Exchange, ask, get
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,13 +12,14 @@ from msgspec import Raw
 from dragoman_api import Cell, Json, RowKey
 from dragoman_api.errors import ObjectNotFoundError, QueryError
 from dragoman_api.json_text import encode
+from dragoman_api.kit.exchanges import Exchange, ask, get
 from dragoman_api.remedies import Remedy, RemedyKind
 from dragoman_api.wording import failure
 
 from . import error_answers, graphql
 from .columns.field_types import Family, Field, family_of
 from .columns.schema import Count
-from .http_requests import Exchange, ask, get, object_path
+from .http_requests import object_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

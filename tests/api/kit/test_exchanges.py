@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 import msgspec
 import pytest
+from drivers.replies import reply
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman_api.errors import DragomanError, ObjectNotFoundError, QueryError
-from dragoman_api.kit.exchanges import carry_out, read_together, send_all
+from dragoman_api import Health, HttpRequest
+from dragoman_api.errors import AuthenticationError, DragomanError, ObjectNotFoundError, QueryError
+from dragoman_api.kit.exchanges import (
+    WRITE_PAUSES,
+    Exchange,
+    Exchanges,
+    ask,
+    carry_out,
+    get,
+    post,
+    read_together,
+    send_all,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Generator
+    from collections.abc import AsyncGenerator, Generator, Sequence
 
     from wording import Wording
 
@@ -27,20 +39,20 @@ async def _double(asked: int) -> int:
 
 
 async def test_an_exchange_gets_the_answer_to_what_it_asks_and_gives_its_result() -> None:
-    def exchange() -> Generator[int, int, str]:
-        first = yield 1
-        second = yield first
-        return f"{first} {second}"
+    def exchange() -> Generator[Sequence[int], Sequence[int], str]:
+        [first] = yield [1]
+        second, third = yield [first, 3]
+        return f"{first} {second} {third}"
 
-    assert await carry_out(exchange(), _double) == "2 4"
+    assert await carry_out(exchange(), _double) == "2 4 6"
 
 
 async def test_an_exchange_may_handle_an_error_of_the_sending_and_ask_again() -> None:
-    def exchange() -> Generator[int, int, int]:
+    def exchange() -> Generator[Sequence[int], Sequence[int], int]:
         try:
-            return (yield -1)
+            return (yield [-1])[0]
         except ObjectNotFoundError:
-            return (yield 5)
+            return (yield [5])[0]
 
     assert await carry_out(exchange(), _double) == 10
 
@@ -48,9 +60,9 @@ async def test_an_exchange_may_handle_an_error_of_the_sending_and_ask_again() ->
 async def test_an_error_that_an_exchange_lets_through_is_raised_and_closes_it() -> None:
     closed = []
 
-    def exchange() -> Generator[int, int, int]:
+    def exchange() -> Generator[Sequence[int], Sequence[int], int]:
         try:
-            return (yield -1)
+            return (yield [-1])[0]
         finally:
             closed.append(True)
 
@@ -61,8 +73,8 @@ async def test_an_error_that_an_exchange_lets_through_is_raised_and_closes_it() 
 
 @pytest.mark.parametrize("answer", ["text", None, {"a": []}, {"a": {"b": "1" * 5_000}}])
 async def test_an_answer_of_another_form_is_told_as_the_servers(wording: Wording, answer: Any) -> None:
-    def exchange() -> Generator[int, Any, int]:
-        return int((yield 1)["a"]["b"])
+    def exchange() -> Generator[Sequence[int], Sequence[Any], int]:
+        return int((yield [1])[0]["a"]["b"])
 
     async def send(asked: int) -> Any:
         return answer
@@ -79,8 +91,8 @@ async def test_an_answer_of_another_form_is_told_as_the_servers(wording: Wording
     ids=lambda fault: type(fault).__name__,
 )  # fmt: skip
 async def test_code_that_fails_at_an_answer_says_that_the_answer_is_not_the_expected_one(fault: Exception) -> None:
-    def exchange() -> Generator[int, int, int]:
-        yield 1
+    def exchange() -> Generator[Sequence[int], Sequence[int], int]:
+        yield [1]
         raise fault
 
     with pytest.raises(QueryError, match="not the expected JSON") as caught:
@@ -89,7 +101,7 @@ async def test_code_that_fails_at_an_answer_says_that_the_answer_is_not_the_expe
 
 
 async def test_a_fault_before_the_first_answer_is_the_drivers_own() -> None:
-    def exchange() -> Generator[int, int, int]:
+    def exchange() -> Generator[Sequence[int], Sequence[int], int]:
         yield {}["a"]  # type: ignore[misc]
 
     with pytest.raises(KeyError):
@@ -99,9 +111,9 @@ async def test_a_fault_before_the_first_answer_is_the_drivers_own() -> None:
 async def test_what_breaks_the_sending_otherwise_closes_the_exchange() -> None:
     closed = []
 
-    def exchange() -> Generator[int, int, int]:
+    def exchange() -> Generator[Sequence[int], Sequence[int], int]:
         try:
-            return (yield 1)
+            return (yield [1])[0]
         finally:
             closed.append(True)
 
@@ -141,6 +153,66 @@ async def test_the_first_error_ends_requests_under_way() -> None:
 
     with anyio.fail_after(5), pytest.raises(ObjectNotFoundError, match="-1"):
         await send_all([1, -1, 2], send)
+
+
+async def test_an_exchange_asks_for_one_reply_with_ask() -> None:
+    def exchange() -> Exchange[int]:
+        return (yield from ask(get("/a", size=1))).status
+
+    script = exchange()
+    assert next(script) == (get("/a?size=1"),)
+    with pytest.raises(StopIteration) as end:
+        script.send([reply("", 204)])
+    assert end.value.value == 204
+
+
+def test_parameters_are_encoded_and_those_that_are_none_left_out() -> None:
+    assert get("/a", b="x y/z", c=None, d=0) == HttpRequest("GET", "/a?b=x%20y%2Fz&d=0")
+    assert get("/a", b=None) == get("/a") == HttpRequest("GET", "/a")
+    assert post("/a", {"b": 1}) == HttpRequest("POST", "/a", '{"b":1}')
+    assert post("/a") == HttpRequest("POST", "/a", None)
+
+
+async def test_rejected_credentials_are_told_in_the_drivers_words_and_a_ping_tells_them_as_its_health() -> None:
+    def exchange() -> Exchange[Health]:
+        reply = yield from ask(get("/"))
+        raise AuthenticationError(f"HTTP {reply.status}")
+
+    class Http:
+        async def request(self, *_: Any, **__: Any) -> Any:
+            return reply("", 401)
+
+    exchanges = Exchanges(
+        cast("Any", Http()),
+        reads=lambda _: True,
+        retry_after=lambda _: None,
+        rejected=lambda error: AuthenticationError(f"the key was rejected: {error.message}"),
+    )
+    with pytest.raises(AuthenticationError, match=r"the key was rejected: .*HTTP 401"):
+        await exchanges.run(exchange())
+    health = await exchanges.ping(exchange())
+    assert (health.ok, health.code) == (False, "authentication-failed")
+    assert "the key was rejected" in health.reason
+
+
+@pytest.mark.parametrize(("turned_away", "attempts"), [(0, 1), (2, 3), (9, 5)])
+async def test_a_write_is_tried_again_while_rows_are_turned_away(
+    monkeypatch: pytest.MonkeyPatch, turned_away: int, attempts: int
+) -> None:
+    tried, slept = [], []
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    def attempt() -> Exchange[bool]:
+        tried.append(True)
+        yield []
+        return len(tried) <= turned_away
+
+    monkeypatch.setattr(anyio, "sleep", sleep)
+    await Exchanges(cast("Any", None), reads=lambda _: False, retry_after=lambda _: None).write(attempt)
+    assert (len(tried), len(slept)) == (attempts, attempts - 1)
+    assert all(pause / 2 <= each <= pause * 1.5 for each, pause in zip(slept, WRITE_PAUSES, strict=False))
 
 
 async def counted(first: int, items: int, closed: list[int], fails: bool = False) -> AsyncGenerator[int, None]:

@@ -22,10 +22,11 @@ from dragoman_api import (
 )
 from dragoman_api.connections import AuthScheme, Secrets, SslMode
 from dragoman_api.errors import AccessDeniedError, ConfigurationError, ServerNotSupportedError
+from dragoman_api.kit.exchanges import post
 from dragoman_api.remedies import Remedy
 from dragoman_elasticsearch import connect, error_answers
 from dragoman_elasticsearch.connect import Features, learn
-from dragoman_elasticsearch.http_requests import post, whole_documents
+from dragoman_elasticsearch.http_requests import whole_documents
 from fakes.certificates import Certificates, make_certificates
 from fakes.elasticsearch import ApiKey, FakeElasticsearch, User
 
@@ -566,4 +567,4 @@ def test_too_many_scrolls_say_what_to_do_on_every_version() -> None:
 
 
 def test_requests_are_what_they_say() -> None:
-    assert next(connect.ping()) == HttpRequest("GET", "/")
+    assert next(connect.ping()) == (HttpRequest("GET", "/"),)

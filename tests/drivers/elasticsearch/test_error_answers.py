@@ -343,7 +343,7 @@ def test_a_name_that_is_none_is_refused_and_all_is_one():
             Answers().run(objects.view(name))
     for hidden, caps, kind in ((403, 403, AccessDeniedError), (404, 404, QueryError)):
         with pytest.raises(kind):
-            Answers(reply("", hidden), reply("", caps)).run(objects.view("_all"))
+            Answers(reply("", hidden), reply("", caps), reply("", hidden)).run(objects.view("_all"))
 
 
 def test_settings_that_are_hidden_are_unknown_and_none_means_no_index():

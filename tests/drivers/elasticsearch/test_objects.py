@@ -662,7 +662,7 @@ async def test_the_requests_for_columns_are_sent_together(monkeypatch: pytest.Mo
     """Each waits here until all of them are under way; one after another, the first would wait in vain."""
     async with on_fake("8.19.21") as es:
         name = await es.index({"t": {"type": "keyword"}})
-        http, waiting, all_sent = es.driver._http, set[str](), anyio.Event()
+        http, waiting, all_sent = es.driver._exchanges.http, set[str](), anyio.Event()
         request = http.request
 
         async def wait_for_all(method: str, path: str, **more: Any) -> Any:

@@ -153,9 +153,9 @@ async def reader_of(es: Rig, name: str, privileges: list[str], *, security: bool
     async with connected(given, version=".".join(map(str, es.version))) as reader:
         if es.fake is None and not security:
             hidden = ("/_mapping", "/_settings") if privileges == ["read"] else ()
-            reader.driver._http = _LesserHttp(reader.driver._http, hidden)
+            reader.driver._exchanges.http = _LesserHttp(reader.driver._exchanges.http, hidden)
             version = (7, 14, 0) if es.version >= (7, 14) else (7, 0, 0)
-            reader.driver._features = connect.Features(version, hidden=True)
+            reader.driver._exchanges.features = connect.Features(version, hidden=True)
         yield reader
     if es.fake is not None:
         es.fake.faults[:] = [fault for fault in es.fake.faults if "_source_exclude_vectors" not in fault.reason]

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
     from dragoman_api import Outcome, Plan
+    from dragoman_api.kit.exchanges import Exchange
     from dragoman_weaviate.connect import Features
-    from dragoman_weaviate.http_requests import Exchange
 
 TYPES = {
     "title": "text",

@@ -49,14 +49,14 @@ from ..grammar import SECTION, hostile_text, json_of
 from ..target import Bounds, Broken, Target
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from hypothesis.strategies import DrawFn
 
     from dragoman_elasticsearch.columns.grid_columns import View as EsView
 
-    Exchange = Generator[Any, Any, Any]
+    Exchange = exchanges.Exchange[Any]
 
 STEPS = 60
 """Maximum requests of one operation; the product's deadline ends one that never stops."""
@@ -65,12 +65,12 @@ STEPS = 60
 def carried_out(exchange: Exchange, replies: Iterator[Any]) -> Any:
     """Run an exchange; it is closed when it asks without end."""
     try:
-        asked = next(exchange)
+        requests = next(exchange)
         for _ in range(STEPS):
-            for each in [asked] if isinstance(asked, HttpRequest) else asked:
-                _look_at(each)
-            answered = next(replies) if isinstance(asked, HttpRequest) else [next(replies) for _ in asked]
-            asked = exchanges._read(exchange, answered)  # what cannot be read is a QueryError, as in the product
+            for request in requests:
+                _look_at(request)
+            # What cannot be read is a QueryError, as in the product.
+            requests = exchanges.pass_on(exchange, [next(replies) for _ in requests])
     except StopIteration as end:
         return end.value
     finally:

@@ -1,37 +1,242 @@
-"""Exchanges: operations as generators that yield requests and receive answers, and do no I/O themselves.
+"""Exchanges: operations as generators that yield requests and receive replies, and do no I/O themselves.
 
 The contract does not require them. A driver written this way can be tested without a server, and one of its modules
-sends all requests.
+sends all requests::
+
+    def find(name: str) -> Exchange[str]:
+        reply = yield from ask(get("/find", name=name))  # one request
+        first, second = yield [get("/1"), get("/2")]  # several under way together
+        ...
+
+    class Driver:
+        async def connect(self, profile: Profile, http: Http) -> Server:
+            self._exchanges = Exchanges(http, reads=reads, retry_after=retry_after)
+            return await self._exchanges.run(identify())
 """
 
 from __future__ import annotations
 
+import random
+from collections.abc import Generator, Sequence
 from contextlib import aclosing, asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import quote, urlencode
 
 import anyio
 import msgspec
 
-from dragoman_api.errors import DragomanError, QueryError
+from dragoman_api.changes import HttpRequest
+from dragoman_api.connections import Health
+from dragoman_api.errors import AuthenticationError, DragomanError, QueryError
+from dragoman_api.json_text import encode
+from dragoman_api.replies import Reply
 from dragoman_api.wording import failure
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Generator, Sequence
+    from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine
 
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
-Asked = TypeVar("Asked")
-Answered = TypeVar("Answered")
-Result = TypeVar("Result")
+    from dragoman_api.http import Http
+
 T = TypeVar("T")
+R = TypeVar("R")
+
+Exchange = Generator[Sequence[HttpRequest], Sequence[Reply], T]
+"""An operation that yields requests which may be under way together, is sent their replies, and returns a result."""
+
+PAUSES = (0.2, 0.6, 1.8)
+"""Seconds before each further attempt of a read that a busy server turned away."""
+
+WRITE_PAUSES = (*PAUSES, 5.4)
+"""Seconds before rows that a busy server turned away are sent again."""
+
+BUDGET = 30.0
+"""Seconds after the beginning of an operation in which its reads are sent again, whatever the server asks for."""
+
+PING_BUDGET = 5.0
+"""The same for a ping, whose deadline is shorter: a server that is busy for longer is not healthy."""
 
 MISREAD = (LookupError, TypeError, ValueError, AttributeError, RecursionError, msgspec.MsgspecError)
 """Errors of code that reads an answer which is not the expected JSON."""
 
+_BUSY = (0.25, 0.5, 1, 2, 4, 8, 8, 8)  # seconds before each attempt, if the server is busy
+_AWAY = (0.2, 0.6, 1.8)  # if no answer came
+_PATIENCE = 75.0  # seconds without an answer; the host gives up soon after
 
-async def send_all(
-    requests: Sequence[Asked], send: Callable[[Asked], Awaitable[Answered]], *, at_once: int = 8
-) -> list[Answered]:
+
+def ask(request: HttpRequest) -> Exchange[Reply]:
+    """Send one request and wait for its reply."""
+    [reply] = yield (request,)
+    return reply
+
+
+def get(path: str, /, **query: object) -> HttpRequest:
+    """Build a GET request; parameters that are None are left out."""
+    return HttpRequest("GET", with_query(path, **query))
+
+
+def post(path: str, body: object = None) -> HttpRequest:
+    """Build a POST request with a JSON body; searches use it too, since some proxies drop the body of a GET."""
+    return HttpRequest("POST", path, None if body is None else encode(body))
+
+
+def with_query(path: str, /, **query: object) -> str:
+    """Add parameters to a path; those that are None are left out."""
+    parameters = query and urlencode(
+        {name: value for name, value in query.items() if value is not None}, quote_via=quote
+    )
+    return f"{path}?{parameters}" if parameters else path
+
+
+class Exchanges:
+    """Carries out the exchanges of one connection.
+
+    Attributes:
+        http: The client of the connection.
+    """
+
+    def __init__(
+        self,
+        http: Http,
+        *,
+        reads: Callable[[HttpRequest], bool],
+        retry_after: Callable[[Reply], float | None],
+        rejected: Callable[[AuthenticationError], AuthenticationError] = lambda error: error,
+    ) -> None:
+        """Set how requests are sent.
+
+        Args:
+            http: The client of the connection.
+            reads: Returns whether a request changes nothing on the server; any other is sent once.
+            retry_after: Returns the seconds that an answer asks to wait, 0 if it names none; None if waiting does not
+                help.
+            rejected: Returns what an exchange raises instead of an AuthenticationError.
+        """
+        self.http, self._reads, self._retry_after, self._rejected = http, reads, retry_after, rejected
+
+    async def run(
+        self,
+        exchange: Exchange[T],
+        *,
+        budget: float = BUDGET,
+        pauses: Sequence[float] = PAUSES,
+        limit: int | None = None,
+    ) -> T:
+        """Carry out an exchange, see `carry_out`; its reads are sent again while the server is busy.
+
+        Args:
+            exchange: The exchange.
+            budget: Seconds from now in which a pause may end, as the host ends a call at its deadline.
+            pauses: Seconds before each further attempt, with jitter, if the server names none.
+            limit: The maximum size of one answer in bytes; None for the client's limit.
+        """
+        send = partial(self.send, pauses=pauses, until=anyio.current_time() + budget, limit=limit)
+        try:
+            return await carry_out(exchange, send)
+        except AuthenticationError as error:
+            raise self._rejected(error) from error
+
+    async def send(
+        self,
+        request: HttpRequest,
+        *,
+        pauses: Sequence[float] = PAUSES,
+        until: float | None = None,
+        limit: int | None = None,
+    ) -> Reply:
+        """Send one request; send a read again while the server is busy.
+
+        Args:
+            request: The request.
+            pauses: As for `run`.
+            until: The latest time of the event loop at which a pause may end; `BUDGET` from now by default.
+            limit: As for `run`.
+
+        Returns:
+            The last answer, whatever its status. It is a busy server's if the pauses are used up, or if the server asks
+            for more time than is left.
+
+        Raises:
+            DragomanError: The request cannot be sent, or no complete answer came.
+        """
+        until = anyio.current_time() + BUDGET if until is None else until
+        read = self._reads(request)
+        for pause in (*pauses, None) if read else (None,):
+            reply = await self.http.request(
+                request.method,
+                request.path,
+                body=request.body,
+                content_type=request.content_type,
+                read=read,
+                limit=limit,
+            )
+            if pause is None or (server_pause := self._retry_after(reply)) is None:
+                break
+            seconds = server_pause or jittered(pause)
+            if anyio.current_time() + seconds > until:
+                break
+            await anyio.sleep(seconds)
+        return reply
+
+    async def ping(self, exchange: Exchange[Health]) -> Health:
+        """Carry out the exchange of a ping; an error becomes its result."""
+        try:
+            return await self.run(exchange, budget=PING_BUDGET)
+        except DragomanError as error:
+            return Health(ok=False, reason=error.message, code=error.code)
+
+    async def write(self, attempt: Callable[[], Exchange[bool]]) -> None:
+        """Carry out attempts at a write, with pauses, until one returns that no row was turned away."""
+        for pause in (*WRITE_PAUSES, 0.0):
+            if not await self.run(attempt()) or not pause:
+                break
+            await anyio.sleep(jittered(pause))
+
+
+async def carry_out(exchange: Exchange[T], send: Callable[[HttpRequest], Awaitable[Reply]]) -> T:
+    """Send the requests of an exchange, pass it the replies, and return its result.
+
+    Args:
+        exchange: The exchange; it is closed in every case.
+        send: Sends one request; its DragomanErrors are raised inside the exchange.
+
+    Raises:
+        QueryError: An answer has a form that the exchange cannot read.
+        DragomanError: The exchange raised it, or did not catch it.
+    """
+    try:
+        requests = next(exchange)
+        while True:
+            try:
+                replies = await send_all(requests, send)
+            except DragomanError as error:
+                requests = exchange.throw(error)
+            else:
+                requests = pass_on(exchange, replies)
+    except StopIteration as end:
+        result: T = end.value
+        return result
+    finally:
+        exchange.close()
+
+
+def pass_on(exchange: Exchange[Any], replies: Sequence[Reply]) -> Sequence[HttpRequest]:
+    """Pass an exchange the replies to its requests, and return the next ones.
+
+    Raises:
+        QueryError: They have a form that the exchange cannot read.
+        StopIteration: The exchange ends.
+    """
+    try:
+        return exchange.send(replies)
+    except MISREAD as error:
+        reason = f"the server's answer is not the expected JSON: {failure(error)}"
+        raise QueryError(reason, hint="check Host and Port, and that the server's version is supported") from error
+
+
+async def send_all(requests: Sequence[T], send: Callable[[T], Awaitable[R]], *, at_once: int = 8) -> list[R]:
     """Send requests together, and return their answers in the order of the requests.
 
     Args:
@@ -44,11 +249,11 @@ async def send_all(
     """
     if len(requests) == 1:
         return [await send(requests[0])]
-    answers: dict[int, Answered] = {}
+    answers: dict[int, R] = {}
     failures: list[DragomanError] = []
     limiter = anyio.CapacityLimiter(at_once)
 
-    async def one(at: int, request: Asked) -> None:
+    async def one(at: int, request: T) -> None:
         async with limiter:
             try:
                 answers[at] = await send(request)
@@ -116,38 +321,37 @@ async def _taken(take: MemoryObjectReceiveStream[T | _Failure]) -> AsyncGenerato
         yield item
 
 
-async def carry_out(
-    exchange: Generator[Asked, Answered, Result], send: Callable[[Asked], Awaitable[Answered]]
-) -> Result:
-    """Send the requests of an exchange, pass it the answers, and return its result.
+class Patience(msgspec.Struct):
+    """The pauses of a read that is sent again, until another attempt is pointless.
 
-    Args:
-        exchange: The exchange; it is closed in every case.
-        send: Sends the yielded request or requests; its DragomanErrors are raised inside the exchange.
-
-    Raises:
-        QueryError: An answer has a form that the exchange cannot read.
-        DragomanError: The exchange raised it, or did not catch it.
+    An export reads each of its parts with one: the server may be busy or unavailable for a while, and what has been
+    read would be lost. It gives up a little before the host does.
     """
-    try:
-        request = next(exchange)
-        while True:
-            try:
-                answered = await send(request)
-            except DragomanError as error:
-                request = exchange.throw(error)
-            else:
-                request = _read(exchange, answered)
-    except StopIteration as end:
-        result: Result = end.value
-        return result
-    finally:
-        exchange.close()
+
+    _failures: int = 0
+    _waited: float = 0.0
+
+    def pause(self, error: DragomanError, *, away: bool) -> float | None:
+        """Return the seconds to wait after a failed attempt; None to give up.
+
+        Args:
+            error: The failure. The detail ``retry_after`` says that the server is busy, and the seconds that it asks
+                for, or 0.
+            away: The failure may pass although the server did not say that it is busy.
+        """
+        busy = "retry_after" in error.details
+        pauses = _BUSY if busy else _AWAY if away else ()
+        pause = max([float(str(error.details.get("retry_after", 0))), *pauses[self._failures : self._failures + 1]])
+        if self._failures >= len(pauses) or self._waited + pause > _PATIENCE:
+            return None
+        self._failures, self._waited = self._failures + 1, self._waited + pause
+        return pause
+
+    def renew(self) -> None:
+        """Forget the failures: an attempt succeeded."""
+        self._failures, self._waited = 0, 0.0
 
 
-def _read(exchange: Generator[Asked, Answered, Result], answered: Answered) -> Asked:
-    try:
-        return exchange.send(answered)
-    except MISREAD as error:
-        reason = f"the server's answer is not the expected JSON: {failure(error)}"
-        raise QueryError(reason, hint="check Host and Port, and that the server's version is supported") from error
+def jittered(pause: float) -> float:
+    """Return a pause half shorter to half longer: callers that were turned away together come back one by one."""
+    return pause * (0.5 + random.random())  # noqa: S311 - jitter

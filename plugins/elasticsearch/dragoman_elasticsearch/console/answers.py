@@ -16,6 +16,7 @@ from dragoman_api.cells import MISSING, widened
 from dragoman_api.columns import MAX_COLUMNS
 from dragoman_api.grid import MAX_ROWS
 from dragoman_api.json_text import decode, indented
+from dragoman_api.kit.exchanges import Exchange, ask
 from dragoman_api.kit.outcomes import unknown_note
 from dragoman_elasticsearch import error_answers, http_requests
 from dragoman_elasticsearch.console import aggregations
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
     from dragoman_api import ConsoleRequest, HttpRequest
     from dragoman_api.replies import Reply
-    from dragoman_elasticsearch.http_requests import Exchange
 
 JsonRow = dict[str, Raw]
 MAX_PARTS = 16
@@ -77,7 +77,7 @@ _body = msgspec.json.Decoder(_Body)
 def execute(console_request: ConsoleRequest) -> Exchange[Answer]:
     """Send one request exactly as parsed, and build its answer; an error status is an answer too."""
     request = console_request.request
-    reply = yield request
+    reply = yield from ask(request)
     notes: list[Note] = []
     if (
         not console_request.writes
@@ -103,7 +103,7 @@ def _readable(request: HttpRequest, reply: Reply) -> Exchange[tuple[Reply, list[
         return reply, []
     # If asked to filter its answer, the server rewrites it.
     path = f"{request.path}{'&' if '?' in request.path else '?'}filter_path=*"
-    again = yield msgspec.structs.replace(request, path=path)
+    again = yield from ask(msgspec.structs.replace(request, path=path))
     if again.status != 200 or not _formatted(again.body):
         return reply, []
     reason = "a stored document is not valid JSON; the answer was requested again, and its numbers may be rewritten"

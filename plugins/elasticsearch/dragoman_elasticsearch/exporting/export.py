@@ -15,10 +15,10 @@ from dragoman_api.errors import ConnectionFailedError, ObjectNotFoundError, Quer
 from dragoman_api.exports import ExportForm
 from dragoman_api.json_text import encode
 from dragoman_api.kit import cursors
+from dragoman_api.kit.exchanges import Exchange, Patience, ask, post
 from dragoman_api.kit.line_parts import rows_that_fit
-from dragoman_api.kit.retries import Patience
 from dragoman_elasticsearch import error_answers
-from dragoman_elasticsearch.http_requests import Exchange, post, target
+from dragoman_elasticsearch.http_requests import target
 from dragoman_elasticsearch.search import (
     VERBATIM,
     Hit,
@@ -363,7 +363,7 @@ class ExportReader:
         """Keep the point in time alive between two pages; a scroll cannot be kept alive without moving it."""
         if self._source.pit:
             pit = {"id": self._source.pit, "keep_alive": self._source.hold}
-            yield post("/_search", {"size": 0, "track_total_hits": False, "pit": pit})
+            yield from ask(post("/_search", {"size": 0, "track_total_hits": False, "pit": pit}))
 
     def close(self) -> HttpRequest | None:
         """Return the request that frees the search context; None while a checkpoint needs it."""

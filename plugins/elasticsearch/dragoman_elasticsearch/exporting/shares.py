@@ -12,8 +12,9 @@ from dragoman_api import Note
 from dragoman_api.errors import ObjectNotFoundError, QueryError
 from dragoman_api.exports import NO_SNAPSHOT, ExportPart, ExportSplit
 from dragoman_api.kit import cursors
+from dragoman_api.kit.exchanges import Exchange, ask, post
 from dragoman_elasticsearch import error_answers
-from dragoman_elasticsearch.http_requests import Exchange, post, raw
+from dragoman_elasticsearch.http_requests import raw
 from dragoman_elasticsearch.search import close_context
 
 from .export import ExportReader, Slice
@@ -54,7 +55,7 @@ def split(request: SplitRequest, query: Raw, *, scrolls: bool) -> Exchange[Expor
         shares = [_seal(export, reader.pit, number, of, query) for number in range(of)]
     except BaseException:
         if reader.pit:
-            yield close_context(reader.pit)
+            yield from ask(close_context(reader.pit))
         raise
     return ExportSplit(shares=shares, snapshot=reader.pit, total=reader.total)
 
@@ -71,14 +72,14 @@ def _seal(export: ExportRequest, pit: str, number: int, of: int, query: Raw) -> 
 def hold(request: SnapshotHold) -> Exchange[bool]:
     """Renew a point in time, or free it; return whether the server had it."""
     if not request.seconds:
-        reply = yield close_context(request.snapshot)
+        reply = yield from ask(close_context(request.snapshot))
         if reply.status == 404:
             return False
         error_answers.check(reply)
         return True
     pit = {"id": request.snapshot, "keep_alive": f"{request.seconds}s"}
     try:
-        error_answers.check((yield post("/_search", {"size": 0, "track_total_hits": False, "pit": pit})))
+        error_answers.check((yield from ask(post("/_search", {"size": 0, "track_total_hits": False, "pit": pit}))))
     except (ObjectNotFoundError, QueryError) as error:
         if error.details.get("type") == error_answers.CONTEXT_LOST:
             return False

@@ -10,8 +10,9 @@ from msgspec import Raw
 
 from dragoman_api import Note
 from dragoman_api.errors import QueryError
+from dragoman_api.kit.exchanges import Exchange, ask
 from dragoman_elasticsearch import error_answers
-from dragoman_elasticsearch.http_requests import Exchange, target
+from dragoman_elasticsearch.http_requests import target
 from dragoman_elasticsearch.search import (
     READ,
     DecodedHit,
@@ -220,7 +221,7 @@ class ScrollPager(_Result):
     def _fetch(self, offset: int, limit: int, options: dict[str, Any]) -> Exchange[list[DecodedHit]]:
         if offset < self._at:
             if (request := self.close()) is not None:
-                yield request
+                yield from ask(request)
             self.scroll = ""
         if not self.scroll:
             body = {

@@ -17,6 +17,7 @@ from dragoman_api.cells import Json, widened
 from dragoman_api.errors import QueryError, RowNotFoundError, UnsupportedOperationError, WindowExceededError
 from dragoman_api.json_text import encode
 from dragoman_api.kit import cursors
+from dragoman_api.kit.exchanges import Exchange, ask, get, post
 from dragoman_api.kit.filter_rows import body_of
 from dragoman_api.kit.left_out import LeftOut, ShownKeys, columns_cut
 from dragoman_api.kit.page_columns import check_bounds, choose
@@ -24,7 +25,7 @@ from dragoman_api.remedies import Remedy, RemedyKind
 from dragoman_elasticsearch import error_answers
 from dragoman_elasticsearch.columns.field_types import SPECIAL, Family, Field
 from dragoman_elasticsearch.columns.grid_columns import View, column
-from dragoman_elasticsearch.http_requests import Exchange, get, post, target
+from dragoman_elasticsearch.http_requests import target
 from dragoman_elasticsearch.objects import document
 from dragoman_elasticsearch.search import MATCH_ALL, READ, DecodedHit, search
 
@@ -122,7 +123,8 @@ class PageQuery(msgspec.Struct, frozen=True, kw_only=True):
         if self.deep:
             reason = f"a page that reaches past row {self.window:,} takes several requests, each built from an answer"
             raise UnsupportedOperationError(reason, hint="ask for earlier rows")
-        return next(self.shallow_page())
+        [request] = next(self.shallow_page())
+        return request
 
     def deep_page(self, pager: Pager) -> Exchange[Page]:
         """Fetch the page through a pager."""
@@ -307,7 +309,7 @@ def _coerced(cell: Cell) -> str:
 def window_setting(name: str) -> Exchange[int]:
     """Read how far an object is reached by offset: the smallest `index.max_result_window` of its indices."""
     path = "_settings/index.max_result_window?include_defaults=true&flat_settings=true"
-    reply = yield get(f"/{target(name)}/{path}")
+    reply = yield from ask(get(f"/{target(name)}/{path}"))
     answer = error_answers.decode(reply, dict[str, dict[str, dict[str, str]]])
     setting = "index.max_result_window"  # set values are under `settings`, all others under `defaults`; strings
     values = (
@@ -350,7 +352,7 @@ class _Validated(msgspec.Struct, frozen=True):
 
 def why_nothing(name: str, query: Raw) -> Exchange[list[Note]]:
     """Ask the server why a Raw row finds nothing: `lenient` turns bad values and patterns into an empty 200."""
-    reply = yield post(f"/{target(name)}/_validate/query?explain=true", {"query": query})
+    reply = yield from ask(post(f"/{target(name)}/_validate/query?explain=true", {"query": query}))
     texts = [
         explanation.explanation or explanation.error
         for explanation in error_answers.decode(reply, _Validated).explanations

@@ -22,6 +22,7 @@ from dragoman_api import (
     RowKey,
 )
 from dragoman_api.errors import RowNotFoundError
+from dragoman_api.kit.exchanges import Exchange, ask
 from dragoman_api.kit.outcomes import Outcomes, before_writing
 from dragoman_elasticsearch import error_answers, http_requests, objects
 from dragoman_elasticsearch.search import Count
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
     from dragoman_api.replies import Reply
-    from dragoman_elasticsearch.http_requests import Exchange
     from dragoman_elasticsearch.search import StoredHit
 
 _SEQ_NO = re.compile(r"required seqNo \[(-?\d+)\].*current document has seqNo \[(\d+)\]")
@@ -174,7 +174,7 @@ class Sender:
         if planned.request.method != "DELETE" and index not in self._indices:
             with before_writing():  # the write would create an index that was dropped since the plan
                 self._indices[index] = (yield from objects.index_settings(index)) or ()
-        reply = yield planned.request
+        reply = yield from ask(planned.request)
         busy, unclear = [], []
         for row, (written, fault) in zip(rows, _answers(planned, reply), strict=True):
             outcome = _failure(row, written, fault) if fault and _names_row(row, written) else self._judge(row, written)

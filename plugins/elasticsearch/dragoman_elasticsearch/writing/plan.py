@@ -33,7 +33,7 @@ from dragoman_api.json_text import decode, encode
 from dragoman_api.kit.row_changes import NotSentError, PlanDraft, row_of, typed
 from dragoman_elasticsearch import objects
 from dragoman_elasticsearch.columns.grid_columns import View
-from dragoman_elasticsearch.http_requests import Exchange, segment
+from dragoman_elasticsearch.http_requests import segment
 from dragoman_elasticsearch.search import StoredHit
 
 from . import edited_values, planned_rows
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
     from dragoman_api import RowKey
     from dragoman_api.changes import Change, NewObject
+    from dragoman_api.kit.exchanges import Exchange
     from dragoman_elasticsearch.columns.field_types import Field
 
 PLAN_BYTES = 24 * 2**20

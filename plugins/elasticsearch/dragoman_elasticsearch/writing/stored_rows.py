@@ -11,15 +11,16 @@ import msgspec
 from dragoman_api import QueryError
 from dragoman_api.cells import MAX_DIGITS
 from dragoman_api.errors import RowNotFoundError
+from dragoman_api.kit.exchanges import post
 from dragoman_elasticsearch import error_answers
-from dragoman_elasticsearch.http_requests import post, target, whole_documents
+from dragoman_elasticsearch.http_requests import target, whole_documents
 from dragoman_elasticsearch.search import StoredHit, documents
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dragoman_api import DragomanError
-    from dragoman_elasticsearch.http_requests import Exchange
+    from dragoman_api.kit.exchanges import Exchange
 
 
 def digest(document: bytes) -> str:

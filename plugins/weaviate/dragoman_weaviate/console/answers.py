@@ -30,10 +30,10 @@ from dragoman_api.cells import MISSING, exact_number
 from dragoman_api.columns import MAX_COLUMNS
 from dragoman_api.grid import MAX_ROWS
 from dragoman_api.json_text import decode, encode, indented
+from dragoman_api.kit.exchanges import Exchange, ask
 from dragoman_api.kit.outcomes import unknown_note
 from dragoman_weaviate import error_answers, objects
 from dragoman_weaviate.columns.field_types import Family, family_of
-from dragoman_weaviate.http_requests import Exchange, ask
 from dragoman_weaviate.stored_objects import cell
 
 if TYPE_CHECKING:

@@ -16,15 +16,14 @@ from dragoman_api.errors import WindowExceededError
 from dragoman_api.exports import NO_SNAPSHOT, ExportForm, ExportSplit
 from dragoman_api.json_text import encode
 from dragoman_api.kit import cursors
+from dragoman_api.kit.exchanges import Exchange, Patience, ask, get
 from dragoman_api.kit.keyset_walks import Walk
 from dragoman_api.kit.line_parts import rows_that_fit, split_lines
-from dragoman_api.kit.retries import Patience
 from dragoman_weaviate import error_answers, graphql, stored_objects
 from dragoman_weaviate.columns.field_types import Family
 from dragoman_weaviate.columns.grid_columns import View
 from dragoman_weaviate.graphql import Where
 from dragoman_weaviate.grid.filters import where_of
-from dragoman_weaviate.http_requests import Exchange, ask, get
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

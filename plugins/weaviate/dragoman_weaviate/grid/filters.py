@@ -17,6 +17,7 @@ from dragoman_api.cells import exact_number
 from dragoman_api.columns import EMPTINESS, NULLS, PATTERNS
 from dragoman_api.json_text import encode
 from dragoman_api.kit import operands
+from dragoman_api.kit.exchanges import Exchange, ask, get
 from dragoman_api.kit.filter_rows import NEGATED, body_of
 from dragoman_api.kit.operands import conditions, period
 from dragoman_api.kit.page_columns import UNKNOWN
@@ -25,7 +26,6 @@ from dragoman_api.remedies import Remedy, RemedyKind
 from dragoman_weaviate.columns import field_types
 from dragoman_weaviate.columns.field_types import COMPARISONS, EQUALITY, LISTS, ORDERED, Family, Field
 from dragoman_weaviate.graphql import Where, literal
-from dragoman_weaviate.http_requests import Exchange, ask, get
 from dragoman_weaviate.stored_objects import read_list
 
 from .exactness import Comparison, Judgement, judge

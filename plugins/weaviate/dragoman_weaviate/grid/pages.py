@@ -10,6 +10,7 @@ import msgspec
 from dragoman_api import DragomanError, Note, Page, PageRequest, QueryError
 from dragoman_api.errors import RowNotFoundError
 from dragoman_api.kit import cursors
+from dragoman_api.kit.exchanges import Exchange, ask, get
 from dragoman_api.kit.left_out import KEYS, LeftOut, columns_cut
 from dragoman_api.kit.page_columns import check_bounds, sortable
 from dragoman_api.kit.residual import residual_keys, select
@@ -17,7 +18,7 @@ from dragoman_weaviate import error_answers, graphql, stored_objects
 from dragoman_weaviate.columns.field_types import Family, Field
 from dragoman_weaviate.columns.grid_columns import View
 from dragoman_weaviate.graphql import Where
-from dragoman_weaviate.http_requests import Exchange, ask, get, object_path
+from dragoman_weaviate.http_requests import object_path
 from dragoman_weaviate.stored_objects import cell, cells
 
 from . import filters

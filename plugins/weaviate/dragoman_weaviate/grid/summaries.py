@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from dragoman_api import Filter, UnsupportedOperationError
 from dragoman_api import Operator as Op
 from dragoman_api.errors import QueryError
+from dragoman_api.kit.exchanges import Exchange, ask
 from dragoman_api.kit.summaries import EPOCH, buckets_of, instant_bounds, instant_text, number_bounds
 from dragoman_api.summaries import Bucket, ColumnSummary, Figure, SummaryRequest, ValueCount
 from dragoman_weaviate import aggregates
@@ -23,7 +24,6 @@ from dragoman_weaviate.aggregates import Aggregate, PropertyQuery, joined
 from dragoman_weaviate.columns.field_types import ORDERED, Family, Field
 from dragoman_weaviate.columns.grid_columns import View
 from dragoman_weaviate.graphql import Where
-from dragoman_weaviate.http_requests import Exchange, ask
 
 from . import exactness, filters
 from .filters import where_of

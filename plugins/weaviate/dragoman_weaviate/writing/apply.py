@@ -18,9 +18,10 @@ from dragoman_api import (
     QueryError,
 )
 from dragoman_api.changes import Drop
+from dragoman_api.kit.exchanges import Exchange, ask, get
 from dragoman_api.kit.outcomes import Outcomes, before_writing
 from dragoman_weaviate import error_answers, objects, stored_objects
-from dragoman_weaviate.http_requests import Exchange, ask, get, object_path
+from dragoman_weaviate.http_requests import object_path
 
 from . import batches, before_images, edited_values
 from .batches import BatchRow, Body

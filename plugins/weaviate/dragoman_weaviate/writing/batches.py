@@ -12,9 +12,10 @@ import msgspec
 from msgspec import Raw
 
 from dragoman_api import HttpRequest, Insert, Outcome, OutcomeStatus, PlannedRequest, QueryError, RowKey
+from dragoman_api.kit.exchanges import Exchange, ask, with_query
 from dragoman_weaviate import error_answers, graphql
 from dragoman_weaviate.columns.schema import Count
-from dragoman_weaviate.http_requests import Exchange, ask, object_path, with_query
+from dragoman_weaviate.http_requests import object_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

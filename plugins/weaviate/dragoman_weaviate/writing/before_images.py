@@ -15,11 +15,12 @@ from msgspec import UNSET, Raw, UnsetType
 
 from dragoman_api import Delete, Insert, RowKey
 from dragoman_api.json_text import decode_once, encode
+from dragoman_api.kit.exchanges import Exchange, ask, get
 from dragoman_api.kit.row_changes import NotSentError
 from dragoman_api.wording import failure
 from dragoman_weaviate import stored_objects
 from dragoman_weaviate.columns.field_types import Family, family_of
-from dragoman_weaviate.http_requests import Exchange, ask, get, object_path
+from dragoman_weaviate.http_requests import object_path
 from dragoman_weaviate.stored_objects import filled
 
 if TYPE_CHECKING:

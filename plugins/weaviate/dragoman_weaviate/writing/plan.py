@@ -28,10 +28,11 @@ from dragoman_api import (
 from dragoman_api.grid import text_id
 from dragoman_api.json_text import decode, encode
 from dragoman_api.kit import operands
+from dragoman_api.kit.exchanges import Exchange, ask, get, with_query
 from dragoman_api.kit.row_changes import Folded, NotSentError, PlanDraft, fold, typed
 from dragoman_weaviate import error_answers, objects, stored_objects
 from dragoman_weaviate.columns.schema import Schema
-from dragoman_weaviate.http_requests import Exchange, ask, get, object_path, with_query
+from dragoman_weaviate.http_requests import object_path
 from dragoman_weaviate.stored_objects import filled
 
 from . import batches, before_images, edited_values

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from dragoman_api import ExportRequest, Filter, FilterRequest, QueryError, TimeRange
 from dragoman_api.errors import ObjectChangedError
 from dragoman_api.exports import ExportForm, SnapshotHold, SplitRequest
-from dragoman_api.kit import retries
+from dragoman_elasticsearch import driver
 from dragoman_elasticsearch.driver import Driver
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ async def read(driver: Any, request: ExportRequest, share: str) -> bytes:
 async def another(es: Rig) -> Driver:
     """Connect one more driver, which knows nothing of the split."""
     driver = Driver()
-    await driver.connect(es.driver._profile, es.driver._http)
+    await driver.connect(es.driver._profile, es.driver._exchanges.http)
     return driver
 
 
@@ -118,7 +118,7 @@ async def test_the_reader_of_a_share_tells_at_once_that_the_server_is_busy(
     kind: str, after: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """E32, whether it counts the share or reads it; a whole export has no others to tell."""
-    monkeypatch.setattr(retries, "jittered", lambda _: 0.0)
+    monkeypatch.setattr(driver, "jittered", lambda _: 0.0)
     async with on_fake("8.19.21") as es:
         name = await es.index({"n": {"type": "long"}}, [{"n": at} for at in range(30)])
         request, made = await split(es, name, 1)
@@ -135,7 +135,7 @@ async def test_the_reader_of_a_share_tells_at_once_that_the_server_is_busy(
 @pytest.mark.parametrize("after", [0, 1])
 async def test_a_connection_that_breaks_turns_no_share_away(after: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Others need not slow down for it; it is tried again all the same."""
-    monkeypatch.setattr(retries, "jittered", lambda _: 0.0)
+    monkeypatch.setattr(driver, "jittered", lambda _: 0.0)
     async with on_fake("8.19.21") as es:
         name = await es.index({"n": {"type": "long"}}, [{"n": at} for at in range(30)])
         request, made = await split(es, name, 1)

@@ -807,7 +807,7 @@ class DeepRules:
 
     async def test_E41_a_fresh_connection_jumps_to_the_end_from_the_end(self, big: Deep) -> None:
         """The last page is reached from the end, not by reading everything before it."""
-        if not big.es.driver._features.point_in_time:
+        if not big.es.driver._exchanges.features.point_in_time:
             pytest.skip("scrolls go forward only")
         mark = len(big.es.log)
         page = await big.page(big.many - 10, 100, sort=[Sort("n")])
@@ -822,10 +822,10 @@ class DeepRules:
         back = await big.page(big.window - 5, 10, sort=[Sort("n")])
         assert len({key.id for key in [*back.keys, *there.keys]}) == 20
         asked = [each for each in big.es.log[mark:] if "search" in each.path]
-        assert len(asked) == (1 if big.es.driver._features.point_in_time else 0)
+        assert len(asked) == (1 if big.es.driver._exchanges.features.point_in_time else 0)
 
     async def test_rows_that_are_passed_over_bring_neither_document_nor_id(self, big: Deep) -> None:
-        if not big.es.driver._features.point_in_time:
+        if not big.es.driver._exchanges.features.point_in_time:
             pytest.skip("a scroll shows what it passes over")
         mark = len(big.es.log)
         page = await big.page(big.many // 2, big.window // 2 + 5, sort=[Sort("n")], columns=["n"])
@@ -840,7 +840,7 @@ class DeepRules:
         raw, columns = RawQuery("n:>=0 OR t:word"), ["_id", "_score"]
         shallow = await big.page(big.window - size, size, raw, columns=columns)
         deep = await big.page(big.window - half, size, raw, columns=columns)
-        if big.es.driver._features.point_in_time:  # a scroll computes the same scores and does not show them
+        if big.es.driver._exchanges.features.point_in_time:  # a scroll computes the same scores and does not show them
             assert [row["_score"] for row in deep.rows] == sorted((row["_score"] for row in deep.rows), reverse=True)
         assert [key.id for key in deep.keys][:half] == [key.id for key in shallow.keys][half:]
 
@@ -871,7 +871,7 @@ class DeepRules:
         assert again.keys == before.keys
         assert {key.id for key in after.keys}.isdisjoint(key.id for key in before.keys)
         said = {note.code for page in (after, again) for note in page.notes}
-        assert "snapshot-renewed" in said or not es.driver._features.point_in_time
+        assert "snapshot-renewed" in said or not es.driver._exchanges.features.point_in_time
 
     async def test_an_object_may_be_described_several_times_at_once(
         self, big: Deep, monkeypatch: pytest.MonkeyPatch
@@ -1002,7 +1002,7 @@ async def test_a_walk_goes_on_after_the_network_failed(version: str) -> None:
         big = await Deep.of(es, 1_000)
         whole = (await big.page(1_000, 40, sort=[Sort("n")])).keys
         await es.driver.close()
-        point = es.driver._features.point_in_time
+        point = es.driver._exchanges.features.point_in_time
         es.fake.misbehave("cut", on="/_search" if point else "/_search/scroll", after=2 if point else 0, times=1)
         with pytest.raises(ConnectionFailedError):
             await big.page(1_000, 20, sort=[Sort("n")])

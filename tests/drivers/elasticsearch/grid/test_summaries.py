@@ -470,6 +470,6 @@ def test_zero_has_no_sign_where_a_bucket_begins() -> None:
         request = SummaryRequest(object="x", column="n", buckets=2)
         exchange = summaries.summarize(request, found, Features((8, 19, 21)), query=Raw(b"{}"), preference="p")
         next(exchange)
-        sent = exchange.send(reply(answer))
+        [sent] = exchange.send([reply(answer)])
         assert f'"gte":{low}' in (sent.body or "")
         assert f'"lt":{low}' in (sent.body or "")

@@ -26,7 +26,7 @@ from dragoman_api import (
     RowKey,
     Update,
 )
-from dragoman_api.kit import retries
+from dragoman_api.kit import exchanges
 from dragoman_elasticsearch.writing import requests
 from dragoman_elasticsearch.writing.apply import Sender
 from dragoman_elasticsearch.writing.requests import planned_requests
@@ -463,9 +463,8 @@ def test_every_row_of_a_lost_answer_is_named_and_read_with_its_routing(*, lines:
     sending = sending_of(*rows)
     exchange = sending.send()
     next(exchange)
-    exchange.send(SETTINGS)
-    read = exchange.throw(ConnectionFailedError("lost", details={"sent": True}))
-    assert isinstance(read, HttpRequest)
+    exchange.send([SETTINGS])
+    [read] = exchange.throw(ConnectionFailedError("lost", details={"sent": True}))
     wanted = (
         [{"_id": "a", "routing": "r/1"}, {"_id": "b", "routing": "0"}] if lines else [{"_id": "b", "routing": "r&1"}]
     )
@@ -473,7 +472,7 @@ def test_every_row_of_a_lost_answer_is_named_and_read_with_its_routing(*, lines:
     stored = {"_index": "books", "found": True, "_seq_no": 9, "_primary_term": 1}
     docs = [stored | {"_id": "a", "_source": {"a": 3}}] * lines + [stored | {"_id": "b", "_source": {"a": 1, "z": 2}}]
     with pytest.raises(StopIteration):
-        exchange.send(reply({"docs": docs}))
+        exchange.send([reply({"docs": docs})])
     assert [(each.id, each.status) for each in sending.outcomes] == [("a", UNKNOWN)] * lines + [("b", APPLIED)]
 
 
@@ -481,7 +480,7 @@ def test_every_row_of_a_lost_answer_is_named_though_nothing_can_be_read() -> Non
     sending = sending_of(write("a"), write("b"), write("c", "create"))
     exchange = sending.send()
     next(exchange)
-    exchange.send(SETTINGS)
+    exchange.send([SETTINGS])
     exchange.throw(ConnectionFailedError("lost", details={"sent": True}))
     with pytest.raises(StopIteration):
         exchange.throw(ConnectionFailedError("lost again"))
@@ -566,7 +565,7 @@ def test_a_whole_request_that_was_turned_away_is_sent_again() -> None:
 
 async def test_rows_that_stay_turned_away_are_sent_after_growing_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     pauses = list[float]()
-    monkeypatch.setattr(retries, "jittered", lambda pause: pauses.append(pause) or 0.0)
+    monkeypatch.setattr(exchanges, "jittered", lambda pause: pauses.append(pause) or 0.0)
     async with on_fake("8.19.21") as es:
         assert es.fake is not None
         name = await es.index(PROPERTIES, DOCUMENTS)

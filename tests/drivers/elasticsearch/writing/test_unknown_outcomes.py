@@ -119,10 +119,10 @@ def test_an_answer_that_is_too_long_to_be_read_is_unknown() -> None:
     sending = Sender(bulk("a", "b"))
     exchange = sending.send()
     next(exchange)
-    exchange.send(SETTINGS)
+    exchange.send([SETTINGS])
     exchange.throw(QueryError("the answer is longer than 10 bytes", details={"limit": 10}))
     with pytest.raises(StopIteration):
-        exchange.send(found({"a": 3}, {"a": 3}))
+        exchange.send([found({"a": 3}, {"a": 3})])
     assert [each.status for each in sending.outcomes] == [UNKNOWN] * 2
 
 
