@@ -37,7 +37,7 @@ NUMBERS = count()
 """Number the homes of tests that have no folder of their own."""
 
 MAY_BLOCK = {
-    "dragoman/cli/option_values.py": {"_tunnel"},  # the path that was typed, made absolute
+    "dragoman/cli/connection_form.py": {"_tunnel"},  # the path that was typed, made absolute
     # A tunnel's ssh: started in the thread that outlives it, and what it prints is read from a non-blocking pipe.
     "reach/ssh_tunnel.py": {"__init__", "_read", "_reaped"},
     # plain functions, documented as such: a host with a loop to protect calls them in a thread

@@ -75,7 +75,8 @@ def main() -> int:
     gc.set_threshold(50_000, 20, 20)  # most imported objects stay; scanning them is wasted time
     early = start_early(sys.argv[1:])
     from dragoman.cli.app import run
-    from dragoman.cli.signals import ENDED, leave
+
+    from .cli.streams import ENDED, leave
 
     code = run(early)
     if code in ENDED:

@@ -8,7 +8,8 @@ from urllib.parse import unquote
 
 import pytest
 
-from dragoman.cli.option_values import parse_values, take_pairs
+from dragoman.cli.changes import parse_values
+from dragoman.cli.options import take_pairs
 from dragoman_api.cells import Json
 from dragoman_api.columns import Column, ColumnKind
 from dragoman_api.errors import ConfigurationError

@@ -6,9 +6,9 @@ import stat
 
 import pytest
 
-from dragoman.cli import line_history
-from dragoman.cli.line_history import LineHistory
-from dragoman.cli.line_words import goes_on, split, split_words
+from dragoman.cli import line_prompt
+from dragoman.cli.line_prompt import LineHistory
+from dragoman.cli.word_completion import goes_on, split, split_words
 from dragoman_api.masking import Mask
 
 
@@ -114,13 +114,13 @@ def test_the_history_is_bounded_and_a_damaged_line_is_left_out(history, tmp_path
     file = tmp_path / "state/history.jsonl"
     history.add("first")
     file.write_bytes(file.read_bytes() + b'{"no": "text"}\nno json\n"\\ud800"\n' + b"[" * 100_000 + b"\n")
-    monkeypatch.setattr(line_history, "MAX_LINES", 10)
+    monkeypatch.setattr(line_prompt, "MAX_LINES", 10)
     for number in range(12):
         history.add(f"count {number}")
     assert history.lines() == [f"count {number}" for number in range(7, 12)]
     assert len(file.read_bytes().splitlines()) == 5
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    monkeypatch.setattr(line_history, "MAX_FILE", 20)
+    monkeypatch.setattr(line_prompt, "MAX_FILE", 20)
     assert history.lines()[-1] == "count 11"
     assert file.stat().st_size <= 20
 

@@ -14,10 +14,9 @@ from msgspec.structs import replace
 from browsing import Asked, Recorder
 from dragoman import FileFormat, Filter, RawQuery, RowKey, Session, Sort
 from dragoman.cli.export import export
-from dragoman.cli.grid import cell, count, page
+from dragoman.cli.grid import cell, count, page, summarize
 from dragoman.cli.options import Options
 from dragoman.cli.read_options import RowChoice
-from dragoman.cli.summarize import summarize
 from dragoman.sessions.saved_queries import MAX_FILE
 from dragoman.sessions.selection_codec import SelectionTexts
 from dragoman.sessions.times import Span

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from command_line import Machine
 from dragoman.cli import output
-from dragoman.cli.summarize import drawn
+from dragoman.cli.grid import drawn
 from dragoman_api.columns import Column, ColumnKind
 from dragoman_api.summaries import Bucket, ColumnSummary, Figure, ValueCount
 from dragoman_worker.hook_types import HOOKS

@@ -152,7 +152,7 @@ _HOST = {
     "cli.import_rows": "cli/test_output.py cli/test_import.py",
     "cli.output": "cli/test_output.py",
     "cli.queries": "cli/test_queries.py",
-    "cli.summarize": "cli/test_summarize.py",
+    "cli.grid": "cli/test_summarize.py",
     "changes.files": "runtime/test_change_files.py runtime/test_change_sets.py",
     "changes.sets": "runtime/test_change_files.py runtime/test_change_sets.py",
     "changes.undo": "runtime/test_change_files.py runtime/test_change_sets.py runtime/test_saving.py",

@@ -19,7 +19,7 @@ import msgspec
 import pytest
 
 from dragoman.cli.known_names import KnownNames
-from dragoman.cli.line_history import MAX_LINES, LineHistory
+from dragoman.cli.line_prompt import MAX_LINES, LineHistory
 from dragoman.connections.saved_connections import Connections, SavedConnection
 from dragoman.folders import find_paths
 from dragoman.plugins.registries import Registries

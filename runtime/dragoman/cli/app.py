@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .advice import at_home
-from .global_options import Group
-from .options import Options
-from .signals import heed, interruptible
+from .options import Group, Options
+from .streams import heed, interruptible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -48,7 +47,7 @@ _ROOMS = {
     "queries": "queries:queries",
     "registry": "registry:registry",
     "run": "run:run",
-    "summarize": "summarize:summarize",
+    "summarize": "grid:summarize",
     "update": "changes:update",
     "workbench": "workbench:workbench",
 }
@@ -160,7 +159,7 @@ def _execute(words: list[str], options: Options, wait: Callable[[Work], int | No
         raise
     except BaseException as error:  # noqa: BLE001 - whatever it is, a person reads one message
         from .errors import report
-        from .signals import explain
+        from .streams import explain
 
         return report(explain(error), as_json=options.json or "--json" in words, command=options.command_path)
     return code or 0

@@ -5,28 +5,28 @@ from __future__ import annotations
 import re
 import shlex
 import sys
+from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from .command_files import command_file
-from .curl import AS_CURL, write_curl
 from .errors import NOT_APPLIED
-from .global_options import CONNECTION, OBJECT, Command, completed
 from .opening import opens
-from .option_values import parse_values, take_pairs
+from .options import CONNECTION, OBJECT, Command, completed, take_pairs
 from .output import dumps, plain, request_document, say, say_hint, say_notes, write_json, write_request, write_table
 from .progress import StatusLine
-from .read_options import TENANT
+from .read_options import AS_CURL, TENANT, write_curl
 from .streams import attended
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Mapping
 
     from dragoman.changes import ChangeReport, ChangeSet, LineOutcome
     from dragoman.sessions.session import Session
     from dragoman_api.changes import Change, Outcome, Plan, Values
+    from dragoman_api.columns import Column
 
     from .options import Options
 
@@ -41,6 +41,12 @@ SET = click.option(
 )
 ROUTING = click.option("--routing", help="The value that the server needs besides the id to find the row.")
 _RARE = ("refused", "unknown")  # outcomes that the summary names only if there are any
+
+
+_TEXTS = ("text", "timestamp", "date", "time", "binary")
+"""Kinds of columns whose values are typed as they stand."""
+_JSON = ("json", "range", "geo", "other")
+"""Kinds of columns whose values are JSON."""
 
 
 class Guarded(Command):
@@ -58,6 +64,55 @@ class Guarded(Command):
 
 def _number(text: str) -> int | str:
     return int(text) if re.fullmatch(r"-?[0-9]+", text) else text
+
+
+def parse_values(pairs: Iterable[str], columns: Mapping[str, Column]) -> Values:
+    """Read assignments: ``COL=VALUE`` by the column's kind alone, ``COL:=JSON`` as JSON.
+
+    A text stays the text it is, even if it looks like an array; a column of arrays or objects takes JSON either way.
+
+    Raises:
+        ConfigurationError: One is not of that form, or a column is named twice.
+    """
+    from dragoman_api.errors import ConfigurationError
+
+    values: dict[str, Any] = {}
+    for pair in pairs:
+        match = re.fullmatch(r"([^=]*?)(:?=)(.*)", pair, re.DOTALL)
+        if not match or not match[1]:
+            raise ConfigurationError(f"--set {pair!r} is not of the form COL=VALUE", hint="--set price=12.5")
+        column, sign, text = match.groups()
+        if column in values:
+            raise ConfigurationError(f"--set names the column {column!r} twice", hint="keep one of the two")
+        values[column] = _value(text, column=column, must=sign == ":=", definition=columns.get(column))
+    return values
+
+
+def _value(text: str, *, column: str, must: bool, definition: Column | None) -> object:
+    from msgspec import Raw
+
+    from dragoman.spellings import value_of
+    from dragoman_api.errors import ConfigurationError
+    from dragoman_api.json_text import decode
+
+    if not must and (definition is None or (definition.kind in _TEXTS and not definition.repeated)):
+        return text
+    spelled = text.strip(" \t\r\n").encode()
+    try:
+        decode(text, Raw)
+    except ValueError as error:
+        if must:
+            reason = f"--set {column}:= has the value {text!r}, which is not JSON"
+            raise ConfigurationError(reason, hint=f"for a text: --set {column}={text}") from error
+        return text
+    if must or definition is None or definition.kind in _JSON:
+        return value_of(spelled)
+    if spelled[:1] == b'"':
+        return decode(text, str)
+    if spelled[:1] in (b"[", b"{") and not (definition.repeated or definition.multiple):
+        return text
+    value = value_of(spelled)
+    return Decimal(spelled.decode()) if definition.kind == "decimal" and type(value) in (int, float) else value
 
 
 async def _values(session: Session, object: str, pairs: tuple[str, ...]) -> Values:

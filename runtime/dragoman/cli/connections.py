@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from .global_options import CONNECTION, Command, Group
-from .opening import opens, tell_warnings
-from .option_values import (
+from .connection_form import (
+    ADDRESS,
     DIRECT,
     PIN,
     SIGN_IN_AT,
     UNPIN,
+    Secrets,
     agreed_of,
+    ask_form,
     check_pin_options,
+    edited,
     entered_via,
+    fitting_values,
     kept_pins,
+    known_values,
+    match_fields,
     pins_of,
-    take_pairs,
     via_options,
 )
+from .opening import opens, tell_warnings
+from .options import CONNECTION, Command, Group, take_pairs
 from .output import plain, say, show_size
 from .streams import attended
 
@@ -29,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from dragoman.connections.saved_connections import Connections, SavedConnection
-    from dragoman.references import Reference, Saved, Scheme
+    from dragoman.references import Saved
     from dragoman.runtime import Runtime
     from dragoman.sandbox.reach.route import Route
     from dragoman.sessions.session import Session
@@ -39,16 +44,7 @@ if TYPE_CHECKING:
 
     Values = Mapping[str, Saved]
 
-Secrets = dict[str, str]
-"""Typed secrets by field; stored only once the connection is saved, so that giving up leaves nothing behind."""
 
-PLACES: tuple[tuple[Scheme, str], ...] = (
-    ("env", "Name of the variable"), ("file", "Path of the file"), ("keyring", "SERVICE/USER in the keyring"),
-    ("command", "Command that prints it"),
-)  # fmt: skip
-
-ADDRESS = ("host", "port", "ssl_mode", "path_prefix")
-"""Fields that a URL stands for."""
 NO_CONNECT = click.option("--no-connect", is_flag=True, help="Save without connecting.")
 
 
@@ -111,7 +107,7 @@ async def add(
         form = await _form_of(options, runtime, chosen, asks=kind is None)
         values, typed = match_fields(form, given), Secrets()
         if kind is None:
-            values = await _ask_form(typed, name, form, values, current={})
+            values = await ask_form(typed, name, form, values, current={})
         saved = _saved(name, chosen, form, values, via=via, sign_in_at=sign_in_at or "", new=True)
         await to_thread.run_sync(runtime.connections.save, saved)
         await to_thread.run_sync(_keep, typed, runtime.connections, name)
@@ -156,17 +152,17 @@ async def edit(
         has_options = any(between.values()) or bool(pins or sign_in_at or unpin)
         form = await _form_of(options, runtime, before.type, asks=not given)
         values, typed = match_fields(form, given), Secrets()
-        known_values = _known(form, _edited(before, values))
-        fitting = _fitting(form, known_values)
-        again = [*known_values.keys() - fitting.keys()]
+        previous = known_values(form, edited(before, values))
+        fitting = fitting_values(form, previous)
+        again = [*previous.keys() - fitting.keys()]
         asks = not (given or has_options) or bool(again and attended())
         if asks:
-            values = await _ask_form(typed, connection, form, values, current=fitting, only=again)
+            values = await ask_form(typed, connection, form, values, current=fitting, only=again)
 
         def changed(now: SavedConnection) -> SavedConnection:
             if asks or now.type != before.type:
                 expect_unedited(before, now)
-            names, entries = {field.name for field in form}, fitting if asks else _edited(now, values)
+            names, entries = {field.name for field in form}, fitting if asks else edited(now, values)
             entries = {key: value for key, value in {**entries, **values}.items() if key in names}
             via = entered_via(between, before=now.via)
             agreed = now.sign_in_at if sign_in_at is None else sign_in_at
@@ -213,165 +209,6 @@ async def _form_of(options: Options, runtime: Runtime, kind: str, *, asks: bool)
                 raise Refused(f"{label} was not installed; nothing was saved")
         await runtime.plugins.install(listing.id, version=listing.version)
     return await runtime.plugins.form(kind)
-
-
-def _known(form: Sequence[FormField], values: Values) -> dict[str, Saved]:
-    """Drop values of fields that only another version of the driver had, and report them."""
-    names = {field.name for field in form}
-    for gone in sorted(values.keys() - names):
-        say(f"the form has no field {plain(gone)}; its value was dropped")
-    return {key: value for key, value in values.items() if key in names}
-
-
-def _edited(saved: SavedConnection, values: Values) -> dict[str, Saved]:
-    """Return the saved values with newly entered ones."""
-    return {**{key: value for key, value in saved.values.items() if key not in _replaced(values)}, **values}
-
-
-def _replaced(values: Values) -> frozenset[str]:
-    """Return the fields whose saved values a newly entered Cloud ID replaces, or a URL as the host."""
-    if values.get("cloud_id"):
-        return frozenset({"host", "port"})
-    return frozenset({"port", "ssl_mode", "path_prefix"} if "://" in str(values.get("host", "")) else ())
-
-
-def _fitting(form: Sequence[FormField], values: Values) -> dict[str, Saved]:
-    """Drop values that were saved when their field was of another kind."""
-    from dragoman.connections.form_values import misfit
-
-    return {
-        field.name: values[field.name]
-        for field in form
-        if field.name in values and not misfit(field, values[field.name])
-    }
-
-
-def match_fields(form: Sequence[FormField], given: Mapping[str, str | bool]) -> dict[str, Saved]:
-    """Match options with the fields of a form; an unambiguous beginning is enough (``--auth``).
-
-    Raises:
-        ConfigurationError: Every fault at once: unknown fields, missing values, literal secrets.
-    """
-    from dragoman_api.errors import ConfigurationError
-
-    names = {field.name: field for field in form}
-    values: dict[str, Saved] = {}
-    faults, hint = [], "dragoman connections add --help"
-    for name, value in given.items():
-        option = f"--{name.replace('_', '-')}"
-        if value is True and name not in names and name.startswith("no_") and name[3:] in names:
-            values[name[3:]] = False
-            continue
-        matches = [name] if name in names else [candidate for candidate in names if candidate.startswith(name)]
-        if len(matches) != 1:
-            choices = ", ".join(matches or names)
-            faults.append(f"{option} is {'ambiguous' if matches else 'not a field of this form'} (fields: {choices})")
-            continue
-        field = names[matches[0]]
-        if value is True and field.kind != "switch":
-            faults.append(f"{option} needs a value")
-            continue
-        entered = _entered(field, value)
-        if entered is None and value != "":
-            faults.append(
-                f"{option} is a literal secret, which would stay in the shell's history; use a reference instead"
-            )
-            hint = f"{option} env:NAME (or file:PATH, command:…, keyring:SERVICE/USER)"
-        values[field.name] = entered
-    if faults:
-        raise ConfigurationError("; ".join(faults), hint=hint)
-    return values
-
-
-def _entered(field: FormField, value: str | bool) -> Saved:
-    """Read what a person typed for a field; None for an empty text and for a literal secret."""
-    from dragoman.references import entered_path, typed
-
-    if field.kind == "secret":
-        return typed(str(value))
-    if field.kind == "file":
-        return entered_path(str(value)) if value else None
-    return value
-
-
-async def _ask_form(
-    typed: Secrets, name: str, form: Sequence[FormField], presets: Values, *, current: Values, only: Sequence[str] = ()
-) -> dict[str, Saved]:
-    """Ask for every visible field without a value (E7), or for some of them; for advanced ones on request."""
-    from dragoman.connections.form_values import usual, visible
-
-    from .prompts import confirm
-
-    values = {field.name: current.get(field.name, usual(field)) for field in form} | dict(presets)
-    answered = set(presets)
-    for advanced in (False, True):
-        section = [field for field in form if field.advanced is advanced and field.name not in presets]
-        section = [field for field in section if not only or field.name in only]
-        if advanced and not (visible(section, values) and (only or await confirm("Advanced settings?"))):
-            break
-        for field in section:
-            if visible([field], values):
-                values[field.name] = await _ask_field(typed, name, field, values[field.name])
-                answered.add(field.name)
-            if field.name == "cloud_id" and values[field.name] != current.get(field.name):
-                values |= dict.fromkeys(_replaced(values) - presets.keys())
-    # Drop fields that the answers have hidden; keep the saved values of fields that were not asked about.
-    names = [field.name for field in visible(form, values) if field.name in answered | current.keys()]
-    return {key: values[key] for key in names if values[key] not in (None, "")}
-
-
-async def _ask_field(typed: Secrets, name: str, field: FormField, current: Saved) -> Saved:
-    from dragoman.connections.form_values import check_values
-    from dragoman.references import entered_path
-    from dragoman_api.errors import ConfigurationError
-
-    from .prompts import ask, choose, confirm
-
-    label = plain(field.label)
-    if field.kind == "secret":
-        return await _ask_secret(typed, field, current)
-    if field.kind == "switch":
-        return await confirm(label, default=bool(current))
-    if field.kind == "choice":
-        default = next((at for at, choice in enumerate(field.choices) if choice.value == current), None)
-        return field.choices[await choose(label, [choice.label for choice in field.choices], default=default)].value
-    while True:
-        default_text = "" if current is None else plain(str(current))
-        entered: Saved = await ask(label, default=default_text)
-        if entered == default_text:
-            entered = current
-        elif field.kind == "file":
-            entered = entered_path(str(entered))
-        try:
-            checked = check_values([replace(field, visible_if={})], {field.name: entered}, name=name)
-        except ConfigurationError as error:
-            say(plain(error.message))
-        else:
-            return checked[field.name]
-
-
-async def _ask_secret(typed: Secrets, field: FormField, current: Saved) -> Reference | None:
-    """Ask where a secret is kept; a typed one is not shown, and goes into a file that only its owner can read."""
-    from dragoman.references import STORED, Reference
-
-    from .prompts import ask, choose
-
-    label = plain(field.label)
-    kinds = ["typed now, kept in a file that only you can read", "a variable", "a file", "the keyring", "a command"]
-    old_places = [f"as it is ({current.scheme})"] if isinstance(current, Reference) else []
-    none = ["nowhere: there is none"] if field.advanced and not field.required else []
-    chosen = await choose(f"{label} comes from", [*old_places, *none, *kinds], default=0) - len(old_places) - len(none)
-    if chosen < 0:
-        return current if isinstance(current, Reference) and chosen < -len(none) else None
-    if chosen == 0:
-        while not (secret := await ask(f"{label} (not shown)", hidden=True)):
-            say("nothing was typed")
-        typed[field.name] = secret
-        return STORED
-    scheme, question = PLACES[chosen - 1]
-    while not (target := await ask(question)):
-        say("nothing was typed")
-    return Reference(scheme, target)
 
 
 def _keep(typed: Secrets, store: Connections, name: str) -> None:

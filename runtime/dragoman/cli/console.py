@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from .command_files import command_file
-from .curl import AS_CURL, write_curl
 from .errors import FAILED
 from .expanded_rows import write_rows
-from .global_options import CONNECTION, Command
 from .opening import opens
+from .options import CONNECTION, Command
 from .output import (
     SEPARATED,
     dumps,
@@ -27,7 +26,7 @@ from .output import (
     write_json,
     write_text,
 )
-from .read_options import formatted, viewed
+from .read_options import AS_CURL, formatted, viewed, write_curl
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -13,7 +13,7 @@ import click
 
 from .advice import lines
 from .errors import FAILED
-from .global_options import Command
+from .options import Command
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

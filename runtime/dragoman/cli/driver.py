@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .errors import FAILED
-from .global_options import Group
+from .options import Group
 from .streams import attended
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ import click
 from .advice import command
 from .command_files import command_file
 from .errors import NOT_APPLIED
-from .global_options import CONNECTION, OBJECT, Command, complete_connection
 from .opening import opens, suggesting_names, tell_warnings, warm_runtime
+from .options import CONNECTION, OBJECT, Command, complete_connection
 from .output import dumps, plain, request_document, say, say_notes, show_rows, write_json, write_request
 from .progress import StatusLine
 from .read_options import FILTER, TENANT, RowChoice, choosing

@@ -14,8 +14,7 @@ from dragoman_api.errors import DragomanError
 
 from . import app
 from .known_names import Known, KnownColumn
-from .line_words import LineWord, console_text, is_console, split
-from .word_completion import suggestions
+from .word_completion import LineWord, console_text, is_console, split, suggestions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Coroutine, Hashable, Iterator, Mapping, Sequence

@@ -19,11 +19,11 @@ from . import app
 from .advice import ELSEWHERE, inside
 from .advice import LINES as COMMANDS
 from .errors import USAGE
-from .global_options import CONNECTION, Command
-from .line_words import is_console, split_words
 from .opening import tell_warnings, warm_runtime
+from .options import CONNECTION, Command
 from .output import plain, say
-from .signals import GRACE, asked, ignoring_interrupts
+from .streams import GRACE, asked, ignoring_interrupts
+from .word_completion import is_console, split_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
@@ -168,8 +168,7 @@ class _Shell:
             with suppress(ImportError):
                 import readline  # noqa: F401 - gives input() its line editing and history
             return lambda: input(f"{plain(self._session.name)}> ")
-        from .line_history import LineHistory
-        from .line_prompt import LinePrompt
+        from .line_prompt import LineHistory, LinePrompt
 
         history = LineHistory(self._runtime.paths.state / HISTORY, mask=self._runtime.masked)
         return LinePrompt(self._session.name, history=history, offers=self._offers()).read

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .errors import FAILED
-from .global_options import Group
+from .options import Group
 from .output import plain, say, show_size, write_markdown, write_table
 
 if TYPE_CHECKING:

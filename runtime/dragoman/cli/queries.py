@@ -9,7 +9,7 @@ import click
 from msgspec import structs
 
 from . import output
-from .global_options import CONNECTION, OBJECT, Command, Group
+from .options import CONNECTION, OBJECT, Command, Group
 from .read_options import OPTIONS, RowChoice, choosing
 
 if TYPE_CHECKING:

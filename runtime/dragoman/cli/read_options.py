@@ -1,7 +1,8 @@
-"""Options that commands which read rows share: which rows, and how these are shown."""
+"""Options of the commands that read rows: which rows, how they are shown, and curl commands in place of both."""
 
 from __future__ import annotations
 
+import sys
 from functools import wraps
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
@@ -10,16 +11,18 @@ from click.core import ParameterSource
 from msgspec import structs
 
 from . import output
-from .global_options import completed
+from .options import completed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from dragoman.sessions.rows import Rows
     from dragoman.sessions.selection_codec import SelectionTexts
     from dragoman.sessions.session import Session
+    from dragoman_api.changes import HttpRequest, Outcome
     from dragoman_api.grid import Page
 
+    from .options import Options
 
 F = TypeVar("F", bound="Callable[..., Any]")
 LISTS = click.option(
@@ -108,6 +111,9 @@ OPTIONS = {
     ),
 }
 """The option of each field of `SelectionTexts` but the object."""
+AS_CURL = click.option(
+    "--as-curl", is_flag=True, help="Print the requests as curl commands, with secrets as variables; send none."
+)
 
 
 def _set(name: str, context: click.Context, _parameter: click.Parameter, value: bool | None) -> None:
@@ -196,3 +202,39 @@ def parse_lists(text: str | None) -> list[str] | None:
     from dragoman.sessions.selection_codec import parse_names
 
     return None if text is None else parse_names(text)
+
+
+def write_curl(
+    options: Options, session: Session, requests: Sequence[HttpRequest], *, refusals: Sequence[Outcome] = ()
+) -> None:
+    """Write one command per request, and say which variables hold the secrets."""
+    curl = session.curl
+    commands = [curl.command(request) for request in requests]
+    if options.json:
+        documents = zip(requests, commands, strict=True)
+        output.write_json(
+            {
+                "requests": [
+                    {
+                        "method": request.method,
+                        "path": request.path,
+                        "body": request.body,
+                        "content_type": request.content_type,
+                        "curl": command,
+                    }
+                    for request, command in documents
+                ],
+                "variables": curl.variables,
+                "notes": curl.notes,
+                "refusals": refusals,
+            }
+        )
+        return
+    for command in commands:
+        sys.stdout.write(f"{command}\n")  # nothing in it means anything to a terminal
+    for name, description in curl.variables.items():
+        options.say(f"${name} is {description}")
+    for note in curl.notes:
+        options.say(note)
+    for refusal in refusals:
+        output.say(f"{refusal.status}: {refusal.reason}")

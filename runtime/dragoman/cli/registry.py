@@ -13,7 +13,7 @@ import click
 
 from .command_files import command_file
 from .errors import FAILED, NOT_APPLIED
-from .global_options import Group
+from .options import Group
 from .output import say, show_size
 from .streams import attended
 

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from . import signals
+from . import streams
 from .command_files import command_file, load_file, script_fault
 from .errors import FAILED, OK
-from .global_options import Command
-from .option_values import parse_time
+from .options import Command, parse_time
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -39,7 +38,7 @@ def run(options: Options, timeout: str | None, file: str, args: tuple[str, ...])
 
     seconds = parse_time(timeout, option="--timeout")
     if seconds is not None:
-        signals.heed(seconds=seconds)
+        streams.heed(seconds=seconds)
     sys.argv = [file, *args]
     main = getattr(load_file(file), "main", None)
     if not inspect.iscoroutinefunction(main):

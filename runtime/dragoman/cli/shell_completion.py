@@ -15,9 +15,8 @@ from click.shell_completion import BashComplete, FishComplete, ZshComplete, add_
 
 from dragoman_api.errors import DragomanError
 
-from .line_words import split
 from .output import width_of
-from .word_completion import suggestions
+from .word_completion import split, suggestions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

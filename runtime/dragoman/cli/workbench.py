@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .global_options import Command, complete_connection
+from .options import Command, complete_connection
 from .output import say
 
 if TYPE_CHECKING:

@@ -6,13 +6,13 @@ import json
 
 import pytest
 
-from dragoman.cli import export_parts
+from dragoman.cli import export
 
 
 @pytest.mark.parametrize("words", ["--parts 2", "--parts 2 --cluster local", "--parts 1 --format csv"])
 def test_without_its_wheel_the_command_says_how_to_get_it(dragoman, open_memory, monkeypatch, tmp_path, words):
     open_memory()
-    monkeypatch.setattr(export_parts, "PACKAGE", "dragoman_dask_that_is_missing")
+    monkeypatch.setattr(export, "PACKAGE", "dragoman_dask_that_is_missing")
     ended = dragoman("export", "memory", "books", "-o", str(tmp_path / "books"), *words.split(), code=2)
     assert "error[extra-missing]: exports in parts, into stores and on clusters need dragoman-dask" in ended.err
     assert "pip install dragoman-dask" in ended.err
@@ -21,7 +21,7 @@ def test_without_its_wheel_the_command_says_how_to_get_it(dragoman, open_memory,
 
 def test_a_single_file_needs_no_wheel_and_is_no_url(dragoman, open_memory, monkeypatch, tmp_path):
     open_memory()
-    monkeypatch.setattr(export_parts, "PACKAGE", "dragoman_dask_that_is_missing")
+    monkeypatch.setattr(export, "PACKAGE", "dragoman_dask_that_is_missing")
     dragoman("export", "memory", "books", "-o", str(tmp_path / "books.ndjson"))
     assert (tmp_path / "books.ndjson").stat().st_size > 0
     ended = dragoman("export", "memory", "books", "-o", "s3://bucket/books.ndjson", code=2)

@@ -13,7 +13,7 @@ from drivers.elasticsearch.importing.test_loads import counts, export, rejected,
 from drivers.elasticsearch.rig import OnFake, OnServer, Rig
 
 from dragoman.changes.files import read_line, write_line
-from dragoman.cli.option_values import parse_values
+from dragoman.cli.changes import parse_values
 from dragoman.imports import load
 from dragoman_api import Insert, Json, RowKey, Update
 from dragoman_api.changes import OutcomeStatus, PlanRequest
