@@ -92,7 +92,7 @@ async def page(
     if rows.selection.columns is None:
         from .known_names import note_columns
 
-        await note_columns(options, session.name, rows.selection.object, row_page.columns)
+        await note_columns(options.paths(), session.name, rows.selection.object, row_page.columns)
     if shape == "json":
         output.write_json(output.page_document(row_page) | ({"explanation": compiled.rows} if compiled else {}))
         return
@@ -200,7 +200,7 @@ async def objects(options: Options, session: Session, *, parent: str | None, con
     if parent is None and not contains:
         from .known_names import note_objects
 
-        await note_objects(options, session.name, (node.name for node in nodes))
+        await note_objects(options.paths(), session.name, (node.name for node in nodes))
     shape = options.format_or(format)
     if shape == "json":
         output.write_json({"objects": nodes} | ({"notes": notes} if notes else {}))
@@ -247,7 +247,7 @@ async def describe(options: Options, session: Session, *, object: str, structure
     from .known_names import note_columns
 
     description = await session.describe(object)
-    await note_columns(options, session.name, object, description.columns)
+    await note_columns(options.paths(), session.name, object, description.columns)
     if options.json:
         output.write_json(description)
         return

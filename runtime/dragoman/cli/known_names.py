@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from dragoman.folders import Paths
     from dragoman_api.columns import Column
 
-    from .options import Options
-
 FOLDER = "known-names"
 """Their folder in the state folder."""
 
@@ -177,18 +175,18 @@ class KnownNames:
         return self._paths.state / FOLDER / f"{name}.json"
 
 
-async def note_objects(options: Options, connection: str, names: Iterable[str]) -> None:
+async def note_objects(paths: Paths, connection: str, names: Iterable[str]) -> None:
     """Keep the names of a connection's objects for the shells of this home."""
     from anyio.to_thread import run_sync
 
-    await run_sync(partial(KnownNames(options.paths()).remember_objects, connection, [*names]))
+    await run_sync(partial(KnownNames(paths).remember_objects, connection, [*names]))
 
 
-async def note_columns(options: Options, connection: str, object: str, columns: Sequence[Column]) -> None:
+async def note_columns(paths: Paths, connection: str, object: str, columns: Sequence[Column]) -> None:
     """Keep the columns of an object for the shells of this home."""
     from anyio.to_thread import run_sync
 
-    await run_sync(partial(KnownNames(options.paths()).remember_columns, connection, object, columns))
+    await run_sync(partial(KnownNames(paths).remember_columns, connection, object, columns))
 
 
 def told_age(seconds: float) -> str:

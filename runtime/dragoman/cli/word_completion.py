@@ -12,8 +12,6 @@ from click.shell_completion import CompletionItem, ShellComplete
 from dragoman.sessions.selection_codec import word
 from dragoman_api.columns import LISTS, VALUELESS, Operator
 
-from .options import Options
-
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
@@ -27,7 +25,7 @@ _TAKES_BODY = re.compile(r"(POST|PUT|PATCH)\b[^{\[\n]*", re.IGNORECASE)
 _TEXTS = re.compile(r'""".*?(?:"""|\Z)|"(?:[^"\\\n]|\\.)*"?', re.DOTALL)
 
 
-def suggestions(cli: click.Command, options: Options, words: Sequence[str], incomplete: str) -> Items:
+def suggestions(cli: click.Command, options: Any, words: Sequence[str], incomplete: str) -> Items:
     """Return how the last word of a command line may continue; nothing is run.
 
     Args:
@@ -134,7 +132,7 @@ def _row_values(context: click.Context, incomplete: str, typed: re.Match[str], c
 
 
 def _names(context: click.Context) -> Any:
-    options = context.obj or Options()
+    options = context.obj
     if options.names is None:
         from .known_names import KnownNames
 
