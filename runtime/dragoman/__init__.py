@@ -22,9 +22,8 @@ if TYPE_CHECKING:
     from .references import Reference
     from .runtime import Runtime, open  # noqa: A004 - dragoman.open("shop")
     from .sessions.rows import Rows
-    from .sessions.selections import Count
+    from .sessions.selections import Count, Span
     from .sessions.session import Session
-    from .sessions.times import Span
 
 _ROOMS = {
     "dragoman_api.changes": "Delete Drop Insert Outcome Plan Update",
@@ -35,7 +34,7 @@ _ROOMS = {
     "dragoman.blocking": "BlockingSession connect",
     "dragoman.changes": "undo_lines",
     "dragoman.connections.saved_connections": "SavedConnection",
-    "dragoman.sessions.selections": "Count",
+    "dragoman.sessions.selections": "Count Span",
     "dragoman.sessions.rows": "Rows",
     "dragoman.exports": "FileFormat",
     "dragoman.imports": "load",
@@ -44,7 +43,6 @@ _ROOMS = {
     "dragoman.automations.consent": "Question",
     "dragoman.runtime": "Runtime open",
     "dragoman.sessions.session": "Session",
-    "dragoman.sessions.times": "Span",
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names.split()}
 

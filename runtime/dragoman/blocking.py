@@ -20,9 +20,9 @@ from dragoman_api.errors import ConfigurationError, DragomanError
 
 from .lifetimes import check_process, connection_closed
 from .runtime import open as open_session
+from .sessions.driver_calls import unknown
 from .sessions.rows import Rows
 from .sessions.session import Session
-from .sessions.unknown_outcomes import unknown
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
@@ -38,10 +38,11 @@ if TYPE_CHECKING:
     from dragoman_api.events import Event
 
     from .connections.curl_commands import CurlCommands
-    from .exports.splits import Split
     from .imports.loads import LoadProgress
     from .imports.reports import LoadReport
-    from .sessions.selections import Batches, RowSelection, RowStream
+    from .sessions.selections import RowSelection
+    from .sessions.splits import Split
+    from .sessions.whole_reads import Batches, RowStream
 
 A = TypeVar("A")
 P = ParamSpec("P")

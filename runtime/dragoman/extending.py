@@ -5,10 +5,10 @@ from __future__ import annotations
 from dragoman_registry import files
 
 from .blocking import BlockingRows
-from .exports.splits import PartResult, Split
 from .exports.targets import is_url, reporting, unwritable
 from .folders import scratch_folder
 from .lifetimes import background
+from .sessions.splits import PartResult, Split
 
 __all__ = [
     "BlockingRows",

@@ -19,7 +19,7 @@ from dragoman.cli.options import Options
 from dragoman.cli.read_options import RowChoice
 from dragoman.sessions.saved_queries import MAX_FILE
 from dragoman.sessions.selection_codec import SelectionTexts
-from dragoman.sessions.times import Span
+from dragoman.sessions.selections import Span
 from dragoman_api.columns import Operator
 
 FILTERS = [Filter("a", Operator.EQ, "1"), Filter("b", Operator.IN, ["2", "3"], "g"), RawQuery("raw")]

@@ -142,12 +142,11 @@ _TABLES = "runtime/test_tables.py runtime/test_tables_values.py"
 _LOADS = "runtime/test_loads.py runtime/test_import_files.py drivers/elasticsearch/importing/test_loads.py"
 _HOST = {
     "automations.audit": "runtime/test_guards.py runtime/test_automations.py runtime/test_every_call_is_asked.py",
-    "automations.call_limits": "runtime/test_call_limits.py",
-    "automations.guards": "runtime/test_guards.py runtime/test_automations.py",
+    "automations.guards": "runtime/test_call_limits.py runtime/test_guards.py runtime/test_automations.py",
     "connections.form_values": "runtime/test_saved_connections.py runtime/test_cloud_ids.py "
     "runtime/test_changed_manifests.py",
     "sessions.consents": "runtime/test_consents.py",
-    "sessions.session": "runtime/test_change_events.py runtime/test_session_in_process.py",
+    "sessions.session": "runtime/test_change_events.py runtime/test_session_in_process.py runtime/test_object_lists.py",
     "cli.errors": "cli/test_machinery.py",
     "cli.import_rows": "cli/test_output.py cli/test_import.py",
     "cli.output": "cli/test_output.py",
@@ -159,16 +158,16 @@ _HOST = {
     "console.expectations": "runtime/test_console_text.py",
     "console.variables": "runtime/test_console_text.py",
     "sessions.driver_calls": "runtime/test_session_in_process.py runtime/test_every_call_is_asked.py "
-    "runtime/test_exports_checked.py",
-    "exports.checkpoints": _EXPORTS,
+    "runtime/test_exports_checked.py runtime/test_match_any.py "
+    "runtime/test_unknown_outcomes.py",
+    "exports.targets": "runtime/test_exports.py runtime/test_exports_values.py runtime/test_exports_resumed.py",
     "exports.csv_lines": "runtime/test_exports_values.py runtime/test_exports.py runtime/test_exports_resumed.py",
-    "exports.results": "runtime/test_exports_checked.py",
-    "exports.export": _EXPORTS,
+    "exports.export": "runtime/test_exports_checked.py runtime/test_exports.py "
+    "runtime/test_exports_values.py runtime/test_exports_resumed.py",
     "exports.formats": _EXPORTS,
-    "exports.splits": f"{_PARTS} {_TABLES}",
+    "sessions.splits": f"{_PARTS} {_TABLES}",
     "exports.tables.batches": _TABLES,
     "exports.tables.rows": _TABLES,
-    "exports.targets": _EXPORTS,
     "exports.values": "runtime/test_exports_values.py runtime/test_exports.py runtime/test_tables_values.py",
     "imports.batches": _LOADS,
     "imports.checkpoints": _LOADS,
@@ -184,8 +183,6 @@ _HOST = {
     "imports.sources": "runtime/test_import_files.py",
     "imports.writers": _LOADS,
     "automations.hook_manager": "runtime/test_hook_manager.py",
-    "sessions.prepared_reads": "runtime/test_match_any.py runtime/test_session_in_process.py",
-    "sessions.object_lists": "runtime/test_object_lists.py",
     "plugins.install_steps": "runtime/test_registries.py cli/test_plugins_decided.py cli/test_plugins_kept.py",
     "spellings": "runtime/test_row_ids.py",
     "sandbox.levels": "worker/test_levels.py",
@@ -198,10 +195,8 @@ _HOST = {
     "sessions.rows": "runtime/test_session_in_process.py runtime/test_rows.py",
     "sessions.saved_queries": "cli/test_queries.py runtime/test_small_state.py",
     "sessions.selection_codec": "runtime/test_selection_codec.py cli/test_queries.py",
-    "sessions.selections": "runtime/test_session_in_process.py runtime/test_rows.py",
-    "sessions.times": "runtime/test_time_spans.py",
+    "sessions.selections": "runtime/test_session_in_process.py runtime/test_rows.py runtime/test_time_spans.py",
     "settings": "runtime/test_guards.py runtime/test_settings.py",
-    "sessions.unknown_outcomes": "runtime/test_unknown_outcomes.py",
     "sessions.whole_reads": "runtime/test_session_in_process.py",
 }
 _DASK = {

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 
-from dragoman.automations.call_limits import Limits, Meter
+from dragoman.automations.guards import Limits, Meter
 from dragoman.automations.hook_manager import Hooks
 from dragoman.settings import Limit
 from dragoman_api.calls import Call, ConnectionInfo

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from dragoman.exports import parquet as writing
-from dragoman.exports.arrow_stream import ArrowStream
+from dragoman.exports.tables import ArrowStream, TableReader
+from dragoman.exports.tables import batches as writing
 from dragoman_api import ExportPart, hookimpl
 from dragoman_api.columns import Column, ColumnKind, Description
 from dragoman_api.errors import ConfigurationError, ExportError, QueryError
@@ -107,7 +107,7 @@ def make(tmp_path):
     """Write a Parquet file of numbered rows, so many in a batch."""
 
     async def made(rows, *, batch, compression=None, text="x"):
-        stream = ArrowStream([column("v", N), column("t", T)], described=[], strict=False)
+        stream = ArrowStream(TableReader([column("v", N), column("t", T)], described=[]))
         lines = [b'{"row":{"v":%d,"t":"%b"}}\n' % (at, text.encode()) for at in range(rows)]
         parts = [stream.convert(b"".join(lines[at : at + batch])) for at in range(0, rows, batch)]
         source, target = tmp_path / "rows", tmp_path / "x.parquet"

@@ -20,7 +20,7 @@ from pyarrow import parquet
 
 from cancelling import cancelled
 from dragoman import Filter
-from dragoman.exports.checkpoints import read_checkpoint, unfinished
+from dragoman.exports.targets import read_checkpoint, unfinished
 from dragoman_api import hookimpl
 from dragoman_api.columns import Note
 from dragoman_api.errors import ExportError, QueryError
@@ -34,7 +34,7 @@ UNPACK = {".gz": gzip.decompress, ".bz2": bz2.decompress, ".zst": zstd.decompres
 
 @pytest.fixture(autouse=True)
 def checkpoint_after_every_part(monkeypatch):
-    monkeypatch.setattr("dragoman.exports.checkpoints.CHECKPOINT_SECONDS", 0)
+    monkeypatch.setattr("dragoman.exports.targets.CHECKPOINT_SECONDS", 0)
 
 
 def contents(folder):
@@ -142,11 +142,11 @@ async def test_what_the_driver_noted_on_rows_is_kept_across_runs_and_bounded(tmp
     result = await line(tmp_path / "b.ndjson", resume=True)
     assert [note.reason for note in result.notes] == ["1.0", "2.0", "2.1", "3.0", "3.1", "3.2", "1.0", "2.0", "2.1"]
     assert json.loads((tmp_path / "b.ndjson.manifest.json").read_bytes())["notes"] == to_builtins(result.notes)
-    monkeypatch.setattr("dragoman.exports.results.NOTES", 4)
+    monkeypatch.setattr("dragoman.exports.export.NOTES", 4)
     result = await line(tmp_path / "c.ndjson")
     assert [note.reason for note in result.notes[:-1]] == ["1.0", "2.0", "2.1", "3.0"]
     assert (result.notes[-1].code, len(result.notes)) == ("notes-cut", 5)
-    monkeypatch.setattr("dragoman.exports.results.NOTES", 6)
+    monkeypatch.setattr("dragoman.exports.export.NOTES", 6)
     result = await line(tmp_path / "d.ndjson")
     assert [note.code for note in result.notes] == ["documents-rewritten"] * 6 + ["notes-cut"]
 
@@ -307,7 +307,7 @@ async def test_an_export_that_fails_at_once_takes_no_older_ones_place(tmp_path):
 async def test_a_long_making_of_parquet_can_be_interrupted_and_is_resumed_without_the_server(tmp_path, monkeypatch):
     import time
 
-    monkeypatch.setattr("dragoman.exports.parquet.GROUP_ROWS", 1)
+    monkeypatch.setattr("dragoman.exports.tables.batches.GROUP_ROWS", 1)
     real, written = parquet.ParquetWriter.write_table, []
 
     def slow(self, table, **more):
@@ -327,7 +327,7 @@ async def test_a_long_making_of_parquet_can_be_interrupted_and_is_resumed_withou
 
 async def test_without_being_asked_to_go_on_an_export_begins_anew_and_says_what_it_replaces(tmp_path, monkeypatch):
     await interrupted(tmp_path / "b.ndjson")
-    monkeypatch.setattr("dragoman.exports.checkpoints.CHECKPOINT_SECONDS", 60)
+    monkeypatch.setattr("dragoman.exports.targets.CHECKPOINT_SECONDS", 60)
     line = Line()
     there = []
 
@@ -375,7 +375,7 @@ async def test_a_checkpoint_is_written_after_the_data_it_speaks_of(tmp_path, mon
 
 
 async def test_checkpoints_are_not_written_for_every_part(tmp_path, monkeypatch):
-    monkeypatch.setattr("dragoman.exports.checkpoints.CHECKPOINT_SECONDS", 60)
+    monkeypatch.setattr("dragoman.exports.targets.CHECKPOINT_SECONDS", 60)
     line = Line()
     there = []
 
@@ -395,13 +395,13 @@ async def test_a_stream_has_no_checkpoints(tmp_path):
 
 
 async def test_a_finished_stream_of_a_parquet_file_needs_the_server_no_more(tmp_path, monkeypatch):
-    monkeypatch.setattr("dragoman.exports.checkpoints.CHECKPOINT_SECONDS", 60)
+    monkeypatch.setattr("dragoman.exports.targets.CHECKPOINT_SECONDS", 60)
 
     def broken(*args, **more):
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr("dragoman.exports.parquet.write_parquet", broken)
+        patch.setattr("dragoman.exports.tables.write_parquet", broken)
         with pytest.raises(ExportError, match="No space left"):
             await Line()(tmp_path / "b.parquet")
     assert not (tmp_path / "b.parquet").exists()
@@ -468,7 +468,7 @@ def cancel_before_the_end(patch, scope):
 @pytest.mark.parametrize("seconds", [0, 60])
 @pytest.mark.parametrize("name", ["b.json", "b.json.gz", "b.json.zst", "b.csv", "b.tsv.bz2", "b.ndjson.gz"])
 async def test_what_failed_after_its_last_byte_gets_no_second_ending(tmp_path, monkeypatch, name, seconds, reason):
-    monkeypatch.setattr("dragoman.exports.checkpoints.CHECKPOINT_SECONDS", seconds)
+    monkeypatch.setattr("dragoman.exports.targets.CHECKPOINT_SECONDS", seconds)
     with monkeypatch.context() as patch:
         if reason == "cancelled":
             with anyio.CancelScope() as scope:
@@ -512,7 +512,7 @@ async def test_rows_that_the_compressor_still_held_when_the_last_write_failed_ar
     async def rare(number):
         await until_safe(tmp_path / name, number)
         if number == 3:
-            monkeypatch.setattr("dragoman.exports.checkpoints.CHECKPOINT_SECONDS", 60)
+            monkeypatch.setattr("dragoman.exports.targets.CHECKPOINT_SECONDS", 60)
 
     line.before = rare
     with monkeypatch.context() as patch:
@@ -529,7 +529,7 @@ async def test_rows_that_the_compressor_still_held_when_the_last_write_failed_ar
 
 @pytest.mark.parametrize("name", ["b.ndjson.bz2", "b.ndjson.gz", "b.ndjson.zst"])
 async def test_a_last_write_that_fails_before_any_checkpoint_leaves_nothing(tmp_path, monkeypatch, name):
-    monkeypatch.setattr("dragoman.exports.checkpoints.CHECKPOINT_SECONDS", 60)
+    monkeypatch.setattr("dragoman.exports.targets.CHECKPOINT_SECONDS", 60)
     line = Line()
     breaks_once_all_rows_came(monkeypatch, line)
     with pytest.raises(ExportError, match="File too large"):

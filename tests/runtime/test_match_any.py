@@ -6,7 +6,7 @@ from contextlib import nullcontext
 
 import pytest
 
-from dragoman.sessions.prepared_reads import check_any, excluded
+from dragoman.sessions.driver_calls import check_any, excluded
 from dragoman_api import Filter, FilterNotSupportedError, FilterRequest, RawQuery
 from dragoman_api.columns import Column, Description
 

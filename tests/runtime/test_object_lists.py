@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 import wheelhouse
-from dragoman.sessions.object_lists import DEEPEST, NOTES, walk, whole_level
+from dragoman.sessions.session import DEEPEST, NOTES, walk, whole_level
 from dragoman_api.columns import MAX_OBJECTS, Note, Object, ObjectList, ObjectsRequest
 from dragoman_api.errors import DriverFaultError
 
@@ -133,7 +133,7 @@ async def test_the_notes_on_a_level_are_bounded_and_the_last_says_so():
 
 async def test_a_tree_without_end_is_cut_with_a_note(monkeypatch):
     """Every object contains ten more: a driver can make them up as it is asked."""
-    monkeypatch.setattr("dragoman.sessions.object_lists.MAX_OBJECTS", 200)
+    monkeypatch.setattr("dragoman.sessions.session.MAX_OBJECTS", 200)
 
     async def ten(name):
         return ObjectList(objects=[Object(f"{name}.{at}", parent=name, branch=True) for at in range(10)])

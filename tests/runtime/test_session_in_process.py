@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from dragoman import Delete, Drop, Filter, Insert, RawQuery, Sort, Update
-from dragoman.sessions.times import Span
+from dragoman.sessions.selections import Span
 from dragoman.settings import Limit
 from dragoman_api.changes import HttpRequest, Outcome, OutcomeStatus, Plan
 from dragoman_api.columns import Column, ColumnKind, Note, TimeColumn
@@ -362,7 +362,7 @@ async def test_counts_cells_and_rows_carry_the_tenant_and_revision_that_were_ask
 
 
 async def test_notes_on_rows_that_are_too_many_say_from_which_row_on(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("dragoman.exports.results.NOTES", 2)
+    monkeypatch.setattr("dragoman.exports.export.NOTES", 2)
     rows = Place().session.rows("books").stream()
     assert len([row async for row in rows]) == 23
     assert [note.code for note in rows.notes] == ["told", "told", "notes-cut"]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import wheelhouse
 from dragoman import Span
-from dragoman.sessions.times import parse_instant, resolve, whole_now
+from dragoman.sessions.selections import RowSelection, parse_instant, resolve, whole, whole_now
 from dragoman_api.columns import TimeColumn
 from dragoman_api.errors import ConfigurationError, ExportError, QueryError, UnsupportedOperationError
 from dragoman_api.filters import TimeRange
@@ -121,7 +121,7 @@ def test_bounds_in_the_wrong_order_and_a_bounded_span_of_all_time_are_refused():
     for since, until in (("now", "-1h"), ("2026-01-01T00:00:00.5Z", "2026-01-01T00:00:00.50Z")):
         with pytest.raises(ConfigurationError, match="not before"):
             resolve(Span(since=since, until=until), about, object="cpu", now=NOW)
-    assert resolve(Span(since="2026-01-01T00:00:00Z", until="2026-01-01T00:00:00.1Z"), about, object="cpu")[0]
+    assert resolve(Span(since="2026-01-01T00:00:00Z", until="2026-01-01T00:00:00.1Z"), about, object="cpu", now=NOW)[0]
     with pytest.raises(ConfigurationError, match="all time"):
         resolve(Span(since="-1h", all_time=True), about, object="cpu", now=NOW)
 
@@ -135,7 +135,8 @@ def test_the_default_window_ends_with_now_and_is_noted():
 
 
 def test_relative_instants_have_whole_milliseconds():
-    about, now = TimeColumn(column="time", window=60), NOW.replace(microsecond=120_999)
+    about, now = TimeColumn(column="time", window=60), whole(NOW.replace(microsecond=120_999))
+    assert RowSelection(object="cpu").at(NOW.replace(microsecond=120_999)).now == now
     found, _ = resolve(Span(since="-1h", until="now"), about, object="cpu", now=now)
     assert found == TimeRange(column="time", since="2026-11-23T11:00:00.12Z", until="2026-11-23T12:00:00.12Z")
     found, _ = resolve(Span(), about, object="cpu", now=now)

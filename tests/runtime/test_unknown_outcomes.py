@@ -6,7 +6,7 @@ import pytest
 
 import wheelhouse
 from dragoman import Insert
-from dragoman.sessions.unknown_outcomes import reason_of, tell_unknown, unknown
+from dragoman.sessions.driver_calls import reason_of, tell_unknown, unknown
 from dragoman_api import hookimpl
 from dragoman_api.calls import Call
 from dragoman_api.changes import HttpRequest

@@ -8,6 +8,7 @@ from anyio import to_thread
 from msgspec.structs import replace
 
 from dragoman.exports import Export, ExportSource, FileFormat, choose, choose_columns
+from dragoman.exports.formats import TableColumns
 from dragoman.sessions.whole_reads import as_lists
 from dragoman_api.exports import ExportRequest
 from dragoman_api.filters import FilterRequest
@@ -53,8 +54,8 @@ class Line:
             request = ExportRequest(
                 object=name, filter=compiled, form=shape.form, columns=names, tenant=more.get("tenant")
             )
-            about = {"columns": table, "described": described.columns if described else ()}
-            return await export.run(request, **about, manifest=more.get("manifest", True), parts=self._parts)
+            columns = TableColumns(columns=table, described=described.columns if described else [])
+            return await export.run(request, table=columns, manifest=more.get("manifest", True), parts=self._parts)
 
     @asynccontextmanager
     async def _parts(self, request):

@@ -6,7 +6,8 @@ import hashlib
 from datetime import UTC, datetime
 
 from dragoman.exports import FileFormat
-from dragoman.exports.splits import ExportOrigin, PartResult, Split
+from dragoman.exports.formats import TableColumns
+from dragoman.sessions.splits import ExportOrigin, PartResult, Split
 from dragoman_api.columns import Note
 from dragoman_api.exports import ExportForm, ExportRequest
 from dragoman_api.filters import CompiledFilter, Explanation, TimeRange
@@ -33,10 +34,7 @@ SPLIT = Split(
     filter=[Explanation(row=0, clause="a = 1")],
     wanted=5,
     format=FileFormat("rows"),
-    table=[],
-    described=[],
-    whole=False,
-    server_members=[],
+    table=TableColumns(),
     now=datetime(2026, 11, 23, tzinfo=UTC),
     started="2026-11-23T12:00:00+00:00",
 )

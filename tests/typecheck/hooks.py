@@ -9,10 +9,10 @@ from dragoman_api.grid import CountRequest, Page, PageRequest
 from dragoman_api.hookspecs import DriverSpec
 
 if TYPE_CHECKING:
-    from dragoman.sessions.driver_calls import Calls
+    from dragoman.sessions.driver_calls import DriverCalls
 
 
-async def calls(calls: Calls, page: PageRequest, count: CountRequest) -> None:
+async def calls(calls: DriverCalls, page: PageRequest, count: CountRequest) -> None:
     """The types of a specification hold for what is sent and what comes back."""
     assert_type(await calls.run(DriverSpec.fetch_page, page, object="books"), Page)
     assert_type(await calls.run(DriverSpec.count_rows, count), int)

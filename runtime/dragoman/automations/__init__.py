@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from .call_limits import Meter
-from .guards import ProductionLocks, named, shipped
+from .guards import Meter, ProductionLocks, named, shipped
 
 __all__ = ["Meter", "ProductionLocks", "named", "shipped"]

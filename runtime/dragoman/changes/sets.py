@@ -12,7 +12,7 @@ import anyio
 import msgspec
 from anyio import to_thread
 
-from dragoman.sessions.unknown_outcomes import reason_of, unknown
+from dragoman.sessions.driver_calls import reason_of, unknown
 from dragoman.spellings import did_you_mean, near_names, spell_id
 from dragoman_api.changes import Outcome, OutcomeStatus, Plan
 from dragoman_api.columns import Note

@@ -285,7 +285,7 @@ def _show(outcomes: list[Outcome]) -> None:
 
 
 def _advise(session: Session, change: Change, failed: list[Outcome]) -> None:
-    from dragoman.sessions.unknown_outcomes import HINT
+    from dragoman.sessions.driver_calls import HINT
     from dragoman_api.changes import Update
 
     if any(outcome.status == "unknown" for outcome in failed):

@@ -55,8 +55,8 @@ async def page(
     """Show a page of rows."""
     from msgspec.structs import replace
 
-    from dragoman.exports.results import APPROXIMATE
-    from dragoman.sessions.times import Span
+    from dragoman.sessions.driver_calls import APPROXIMATE
+    from dragoman.sessions.selections import Span
 
     from .read_options import write_curl
 
@@ -191,7 +191,7 @@ async def cell(
 @opens
 async def objects(options: Options, session: Session, *, parent: str | None, contains: str, format: str) -> None:
     """List the objects of a connection, each above what it contains."""
-    from dragoman.sessions.object_lists import walk
+    from dragoman.sessions.session import walk
 
     top = await session.objects(parent=parent, contains=contains)
     tree = [branch async for branch in walk(top, lambda name: session.objects(parent=name))]

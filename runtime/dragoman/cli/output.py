@@ -234,7 +234,7 @@ def write_records(
         return
     if not columns:  # a search that found nothing in an object without a schema
         return
-    from dragoman.exports.spreadsheet_formulas import escaped, formula_notes, is_formula
+    from dragoman.exports.csv_lines import escaped, formula_notes, is_formula
 
     safe, formulas = sys.stdout.isatty(), 0
     separator = "\t" if format == "tsv" else ","

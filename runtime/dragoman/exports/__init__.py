@@ -6,28 +6,26 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .checkpoints import unfinished
-    from .export import Export, ExportSource
+    from .export import Export, ExportResult, ExportSource, add_notes
     from .formats import COMPRESSIONS, FORMATS, FileFormat, choose, choose_columns, need
-    from .results import ExportResult, add_notes
-    from .targets import files_beside, is_url
+    from .targets import files_beside, is_url, unfinished
     from .values import read_row
 
 _HOME = {
     "COMPRESSIONS": "formats",
     "FORMATS": "formats",
     "Export": "export",
-    "ExportResult": "results",
+    "ExportResult": "export",
     "ExportSource": "export",
     "FileFormat": "formats",
-    "add_notes": "results",
+    "add_notes": "export",
     "choose": "formats",
     "choose_columns": "formats",
     "files_beside": "targets",
     "is_url": "targets",
     "need": "formats",
     "read_row": "values",
-    "unfinished": "checkpoints",
+    "unfinished": "targets",
 }
 
 __all__ = [

@@ -17,15 +17,11 @@ from dragoman_api import events
 from dragoman_api.columns import Note
 from dragoman_api.errors import DragomanError, ExportError
 from dragoman_api.exports import ExportPart
+from dragoman_api.filters import Explanation
 from dragoman_api.kit.left_out import LeftOut
 
-from .checkpoints import Checkpoint, checkpoint_due
-from .csv_lines import Csv, JsonArray
 from .formats import SEPARATED, Compressor
-from .results import ExportResult, add_notes, filter_notes
-from .spreadsheet_formulas import formula_notes
-from .targets import FileTarget, StreamTarget, reporting
-from .values import UNREADABLE, RowKeys, blocks, unreadable
+from .targets import Checkpoint, FileTarget, StreamTarget, checkpoint_due, reporting
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
@@ -34,15 +30,19 @@ if TYPE_CHECKING:
     from anyio.abc import TaskGroup
     from anyio.streams.memory import MemoryObjectReceiveStream
 
-    from dragoman_api.columns import Column
     from dragoman_api.events import Event
     from dragoman_api.exports import ExportRequest
 
-    from .arrow_stream import ArrowStream
-    from .formats import FileFormat
+    from .csv_lines import Csv, JsonArray
+    from .formats import FileFormat, TableColumns
+    from .tables import ArrowStream
+    from .values import RowKeys
 
     Converter = Csv | JsonArray | ArrowStream
     Parts = Callable[[ExportRequest], AbstractAsyncContextManager[AsyncIterator[ExportPart]]]
+
+NOTES = 50
+"""Maximum number of a driver's notes per export; a final note says if there are more."""
 
 
 class ExportSource(msgspec.Struct, frozen=True, kw_only=True):
@@ -140,10 +140,7 @@ class Export:
         self,
         request: ExportRequest,
         *,
-        columns: Sequence[Column],
-        described: Sequence[Column] = (),
-        whole: bool = False,
-        server_members: Sequence[str] = (),
+        table: TableColumns,
         manifest: bool,
         parts: Parts,
         notes: Sequence[Note] = (),
@@ -153,10 +150,7 @@ class Export:
 
         Args:
             request: The request to the driver; `run` fills in its checkpoint.
-            columns: The columns of a table, in order; empty for other formats.
-            described: All columns of the object, which say what objects in arrays hold; empty for those of the table.
-            whole: The table has all columns of the object, so that fields without a column are counted.
-            server_members: Members that the server adds to every row, which are not counted.
+            table: The columns of a table; none for other formats.
             manifest: Write a manifest beside the file.
             parts: Streams the parts of a request.
             notes: Notes on the request, for the manifest.
@@ -167,18 +161,16 @@ class Export:
             DragomanError: The driver failed; no file exists under the final name.
         """
         self._request_notes = list(notes)
-        self._width = len(columns)
-        self._keys = RowKeys(described or columns, server_members=server_members) if whole else None
-        self._converter = self._make_converter(columns, described or columns)
-        body = request.filter.body if request.filter else None
-        traits: dict[str, Any] = {
-            "filter": body,
+        self._width = len(table.columns)
+        self._converter = self._make_converter(table)
+        self._identity = {
+            **self._identify(request),
+            "filter": request.filter.body if request.filter else None,
             "driver": self._source.plugin,
             "escaping": self._format.escape or None,
+            "strict": self._format.strict or None,
+            "lists": table.lists,
         }
-        traits["strict"] = self._format.strict or None
-        traits["lists"] = {column.name: column.many for column in columns if column.many}
-        self._identity = {**self._identify(request), **traits}
         try:
             replaced = await run_sync(self._open)
             self._tell(events.ExportStarted, target=self._target.name, resumed=self._rows, replaced=replaced)
@@ -279,16 +271,10 @@ class Export:
     def _put(self, part: ExportPart) -> Checkpoint | None:
         """Write one part; return a checkpoint when one is due."""
         self._begin()
-        try:
-            if self._converter:
-                for block in blocks(part.data, rows=part.rows, columns=self._width):
-                    self._write(self._converter.convert(block))
-                    self._torn = True  # until the whole part is written
-                self._torn = False
-            else:
-                self._write(part.data)
-        except UNREADABLE as error:
-            raise unreadable(f"a row after the first {self._rows:,}", error) from error
+        if self._converter:
+            self._convert(part, self._converter)
+        else:
+            self._write(part.data)
         self._rows += part.rows
         add_notes(self._notes, part.notes, rows=self._rows)
         self._total = part.total
@@ -296,6 +282,17 @@ class Export:
         size, at = self._marked
         due = checkpoint_due(written=self._target.bytes - size, seconds=time.perf_counter() - at)
         return self._mark() if due and self.resumable and self._driver is not None and not self._securing else None
+
+    def _convert(self, part: ExportPart, converter: Converter) -> None:
+        from .values import UNREADABLE, blocks, unreadable
+
+        try:
+            for block in blocks(part.data, rows=part.rows, columns=self._width):
+                self._write(converter.convert(block))
+                self._torn = True  # until the whole part is written
+        except UNREADABLE as error:
+            raise unreadable(f"a row after the first {self._rows:,}", error) from error
+        self._torn = False
 
     def _write(self, data: bytes, *, end: bool = False, last: bool = False) -> None:
         self._torn = True
@@ -337,16 +334,22 @@ class Export:
 
     # the end ----------------------------------------------------------------------------------------------------------
 
-    def _make_converter(self, columns: Sequence[Column], described: Sequence[Column]) -> Converter | None:
+    def _make_converter(self, table: TableColumns) -> Converter | None:
         """Return the converter of the driver's lines to the bytes of the file; None if they stay as they are."""
-        if self._format.format in SEPARATED:
-            return Csv(columns, keys=self._keys, escape=self._format.escape, tabs=self._format.format == "tsv")
         if self._format.typed:
-            from .arrow_stream import ArrowStream
+            from .tables import ArrowStream, TableReader
 
-            self._arrow = ArrowStream(columns, described=described, strict=self._format.strict, keys=self._keys)
+            reader = TableReader.of(table, strict=self._format.strict)
+            self._keys, self._arrow = reader.keys, ArrowStream(reader)
             return self._arrow
-        return JsonArray() if self._format.format == "json" else None
+        if self._format.format in (*SEPARATED, "json"):
+            from .csv_lines import Csv, JsonArray
+
+            if self._format.format == "json":
+                return JsonArray()
+            self._keys = table.row_keys()
+            return Csv(table.columns, keys=self._keys, escape=self._format.escape, tabs=self._format.format == "tsv")
+        return None
 
     def _make(self) -> None:
         """Write the end of the file; a Parquet file is built only now, from the complete Arrow stream."""
@@ -356,7 +359,7 @@ class Export:
         self._write(tail, last=True)
         if self._format.format != "parquet":
             return
-        from .parquet import write_parquet
+        from .tables import write_parquet
 
         assert isinstance(self._target, FileTarget)
         if self._driver is not None:
@@ -382,9 +385,11 @@ class Export:
 
     def _result(self, request: ExportRequest) -> ExportResult:
         value_notes = self._arrow.notes if self._arrow else self.left_out.notes()
-        notes = [*self._request_notes, *filter_notes(request.filter), *self._notes, *value_notes]
-        if self._converter:
-            notes = [*notes, *formula_notes(self._converter.formulas, escaped=self._format.escape)]
+        notes = [*self._request_notes, *self._notes, *value_notes]
+        if self._converter and self._converter.formulas:
+            from .csv_lines import formula_notes
+
+            notes += formula_notes(self._converter.formulas, escaped=self._format.escape)
         if self._total is not None and self._total != self._rows:
             reason = f"{self._total:,} rows were counted beforehand, but {self._rows:,} arrived"
             notes = [*notes, Note(code="rows-differ", reason=reason)]
@@ -415,3 +420,67 @@ def _innermost(error: BaseException) -> BaseException:
         coded_group = error.subgroup(DragomanError)
         error = (coded_group or error).exceptions[0]
     return error
+
+
+class ExportResult(msgspec.Struct, frozen=True, kw_only=True):
+    """A complete export, as its manifest describes it.
+
+    Attributes:
+        target: The file, or the name of the stream.
+        connection: The connection's name.
+        object: The exported object.
+        tenant: The tenant whose rows were exported; None for an object without tenants.
+        revision: The revision that the rows were read at; empty if the caller named none.
+        time: The span of time that the rows lie in: ``column``, ``since`` and ``until``; None for all rows.
+        filter: How each filter row was applied; empty if all rows were exported.
+        format: ``documents``, ``rows``, ``json``, ``csv``, ``tsv``, ``bulk``, ``arrow`` or ``parquet``.
+        compression: ``gzip``, ``bzip2``, ``zstd`` or None.
+        columns: A table's columns in order; for other formats the requested ones, None for all.
+        rows: The number of rows in the file.
+        bytes: The size of the file.
+        sha256: The SHA-256 digest of the file, in hexadecimal.
+        server: The server's product and version.
+        driver: The plugin's id and version.
+        started: When the first run began: ISO 8601, in UTC.
+        finished: When the export was complete: ISO 8601, in UTC.
+        seconds: The duration of the last run.
+        resumed: How often the export was resumed.
+        notes: Notes for the user about the file.
+    """
+
+    target: str
+    connection: str
+    object: str
+    tenant: str | None
+    revision: str = ""
+    time: dict[str, str | None] | None = None
+    filter: list[Explanation]
+    format: str
+    compression: str | None
+    columns: list[str] | None
+    rows: int
+    bytes: int
+    sha256: str
+    server: str
+    driver: str
+    started: str
+    finished: str
+    seconds: float
+    resumed: int = 0
+    notes: list[Note] = []
+
+
+def add_notes(kept: list[Note], notes: Sequence[Note], *, rows: int, known: int = 0) -> None:
+    """Add the notes on a part to those of the export, up to `NOTES` of the driver's.
+
+    Args:
+        kept: The notes so far, which this function extends.
+        notes: The notes on the part.
+        rows: The number of rows up to the end of the part.
+        known: The number of notes in `kept` that are not the driver's, and so do not count.
+    """
+    room = NOTES - (len(kept) - known)
+    kept += notes[: max(room, 0)]
+    if room >= 0 and len(notes) > room:
+        reason = f"the driver told more about rows after the first {rows:,}; these notes are left out"
+        kept.append(Note(code="notes-cut", reason=reason))

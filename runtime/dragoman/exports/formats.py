@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 import msgspec
 
-from dragoman_api.columns import MAX_COLUMNS
+from dragoman_api.columns import MAX_COLUMNS, Column
 from dragoman_api.errors import ConfigurationError
 from dragoman_api.exports import ExportForm
 from dragoman_api.kit.left_out import CUT, columns_left_out
@@ -18,7 +18,9 @@ from dragoman_api.kit.left_out import CUT, columns_left_out
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from dragoman_api.columns import Column, Description, Note
+    from dragoman_api.columns import Description, Note
+
+    from .values import RowKeys
 
 FORMS = {
     "documents": ExportForm.DOCUMENTS,
@@ -95,6 +97,33 @@ class FileFormat(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown
     def tabular(self) -> bool:
         """Whether the file has columns."""
         return self.format in (*SEPARATED, *TYPED)
+
+
+class TableColumns(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The columns of an export; none for a format without columns.
+
+    Attributes:
+        columns: The columns of the table, in order.
+        described: All columns of the object, which say what objects in arrays hold; empty for those of the table.
+        whole: The table has all columns of the object, so that fields without a column are counted.
+        server_members: Members that the server adds to every row, which are not counted.
+    """
+
+    columns: list[Column] = []
+    described: list[Column] = []
+    whole: bool = False
+    server_members: list[str] = []
+
+    @property
+    def lists(self) -> dict[str, str]:
+        """What a list of one stands for in each column of lists, by the column's name."""
+        return {column.name: column.many for column in self.columns if column.many}
+
+    def row_keys(self) -> RowKeys | None:
+        """Return what counts the fields of rows that have no column; None if the table leaves columns out."""
+        from .values import RowKeys
+
+        return RowKeys(self.described or self.columns, server_members=self.server_members) if self.whole else None
 
 
 def choose(to: Path | BinaryIO, format: FileFormat | str | None = None) -> FileFormat:  # noqa: A002 - the public word

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Raw
 
+from dragoman.exports.csv_lines import unescaped
 from dragoman.exports.formats import lists_not_all, unknown_column
-from dragoman.exports.spreadsheet_formulas import unescaped
 from dragoman.spellings import SCALAR_SIGNS, Quoted, did_you_mean, near_names, scalars_of, spelling_of, value_of
 from dragoman_api.changes import Insert
 from dragoman_api.columns import Written

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import anyio
 from anyio.to_thread import run_sync
 
-from dragoman.sessions.unknown_outcomes import unknown
+from dragoman.sessions.driver_calls import unknown
 from dragoman_api.changes import OutcomeStatus
 from dragoman_api.errors import DragomanError, DriverFaultError, QueryError, UnsupportedOperationError
 

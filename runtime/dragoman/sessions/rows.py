@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from dragoman_api import events
-from dragoman_api.errors import ConfigurationError
+from dragoman_api.errors import ConfigurationError, DriverFaultError
 from dragoman_api.grid import MAX_ROWS, CellRequest, CountRequest, PageRequest, PreviewRequest
 from dragoman_api.hookspecs import DriverSpec
-from dragoman_api.summaries import SummaryRequest
+from dragoman_api.summaries import MAX_BUCKETS, MAX_VALUES, SummaryRequest
 
-from .driver_calls import check_summary, within
-from .prepared_reads import Preparation, until_unchanged
+from .driver_calls import DriverCalls, until_unchanged
 from .selection_codec import SelectionTexts, call_arguments, script
-from .selections import Batches, Count, RowSelection, RowStream, check_key
+from .selections import Count, RowSelection, check_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from pyarrow import Table
 
     from dragoman.exports import ExportResult, FileFormat
-    from dragoman.exports.splits import Pacing, PartResult, Split
     from dragoman_api.cells import Cell
     from dragoman_api.changes import HttpRequest
     from dragoman_api.events import Event
@@ -36,7 +34,9 @@ if TYPE_CHECKING:
     from dragoman_api.grid import Page, RowKey
     from dragoman_api.summaries import ColumnSummary
 
-    from .split_exports import SplitExports
+    from .driver_calls import Prepared
+    from .splits import Pacing, PartResult, Split, SplitExports
+    from .whole_reads import Batches, RowStream
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -51,11 +51,11 @@ class Rows:
         selection: The choice of rows, as a plain value.
     """
 
-    _reads: Preparation
+    _calls: DriverCalls
     selection: RowSelection = field(kw_only=True)
 
     def __repr__(self) -> str:
-        return f"<{self._reads.driver.info.name}.rows({call_arguments(self.selection)})>"
+        return f"<{self._calls.driver.info.name}.rows({call_arguments(self.selection)})>"
 
     def command(self) -> list[str]:
         """Return the words of the command that shows these rows, not quoted; `shlex.join` makes a line of them.
@@ -63,16 +63,16 @@ class Rows:
         Raises:
             ConfigurationError: A filter row has no spelling there, such as one with None in its list.
         """
-        return SelectionTexts.of(self.selection).command(self._reads.driver.info.name)
+        return SelectionTexts.of(self.selection).command(self._calls.driver.info.name)
 
     def script(self) -> str:
         """Return a Python script that prints these rows."""
-        return script(self.selection, self._reads.driver.info.name)
+        return script(self.selection, self._calls.driver.info.name)
 
     @property
     def connection(self) -> str:
         """The name of the connection."""
-        return self._reads.driver.info.name
+        return self._calls.driver.info.name
 
     def __aiter__(self) -> RowStream:
         return self.stream()
@@ -89,9 +89,9 @@ class Rows:
         Args:
             form: ``documents`` as they are stored, or ``rows`` with id and metadata.
         """
-        from .whole_reads import read_rows
+        from .whole_reads import RowStream, read_rows
 
-        return RowStream(partial(read_rows, self._reads, self.selection, form=form))
+        return RowStream(partial(read_rows, self._calls, self.selection, form=form))
 
     async def page(self, *, limit: int = 100, offset: int = 0, total: bool = True, cursor: str | None = None) -> Page:
         """Fetch one page of rows.
@@ -109,23 +109,12 @@ class Rows:
             WindowExceededError: The page is beyond the server's result window.
         """
         selection, request = self.selection.at(), self._page_request(limit, offset, total=total, cursor=cursor)
-        reads, began = self._reads, 0.0
-
-        async def fetch() -> Page:
-            nonlocal began
-            prepared = await reads.prepare(selection)
-            filled = msgspec.structs.replace(request, filter=prepared.filter, time=prepared.time)
-            began = time.perf_counter()
-            page = await reads.calls.run(DriverSpec.fetch_page, filled, object=selection.object, rows=limit)
-            notes = [*prepared.notes, *page.notes]
-            return msgspec.structs.replace(page, notes=notes, time=prepared.time, now=prepared.now)
-
-        page, changed = await until_unchanged(fetch)
-        if changed:
-            page = msgspec.structs.replace(page, notes=[*changed, *page.notes])
-        reads.emit(
+        calls, began = self._calls, time.perf_counter()
+        page, prepared, notes = await calls.read(DriverSpec.fetch_page, request, selection, rows=limit)
+        page = msgspec.structs.replace(page, notes=[*notes, *page.notes], time=prepared.time, now=prepared.now)
+        calls.emit(
             events.PageFetched(
-                connection=reads.driver.info.name,
+                connection=calls.driver.info.name,
                 object=selection.object,
                 rows=len(page.cells),
                 seconds=time.perf_counter() - began,
@@ -165,16 +154,9 @@ class Rows:
         Raises:
             FilterNotSupportedError: A filter row cannot run as asked.
         """
-        selection, request, reads = self.selection.of_server(), self._count_request(), self._reads
-
-        async def count() -> Count:
-            prepared = await reads.prepare(selection)
-            filled = msgspec.structs.replace(request, filter=prepared.filter, time=prepared.time)
-            number = await reads.calls.run(DriverSpec.count_rows, filled, object=selection.object)
-            return Count(number, prepared.notes, time=prepared.time)
-
-        number, changed = await until_unchanged(count)
-        return Count(number, [*changed, *number.notes], time=number.time)
+        selection = self.selection.of_server()
+        number, prepared, notes = await self._calls.read(DriverSpec.count_rows, self._count_request(), selection)
+        return Count(number, notes, time=prepared.time)
 
     async def explain(self) -> CompiledFilter:
         """Compile the filter for the columns as the server has them now, and explain each row; no rows are fetched.
@@ -182,7 +164,7 @@ class Rows:
         Raises:
             FilterNotSupportedError: A filter row cannot run as asked.
         """
-        return await self._reads.compile(self.selection.at(), self.selection.filters, fresh=True)
+        return await self._calls.compile(self.selection.at(), self.selection.filters, fresh=True)
 
     async def preview_page(
         self, *, limit: int = 100, offset: int = 0, total: bool = True, cursor: str | None = None
@@ -199,8 +181,8 @@ class Rows:
             UnsupportedOperationError: The driver names no requests, or each depends on the answer to another one.
             FilterNotSupportedError: A filter row cannot run as asked.
         """
-        request = PreviewRequest(page=self._page_request(limit, offset, total=total, cursor=cursor))
-        return await self._preview(self.selection.at(), request)
+        request = self._page_request(limit, offset, total=total, cursor=cursor)
+        return await self._preview(self.selection.at(), lambda prepared: PreviewRequest(page=prepared.fill(request)))
 
     async def preview_count(self) -> list[HttpRequest]:
         """Return the requests that `count` would send first, as `preview_page` does.
@@ -209,19 +191,16 @@ class Rows:
             UnsupportedOperationError: The driver names no requests, or each depends on the answer to another one.
             FilterNotSupportedError: A filter row cannot run as asked.
         """
-        return await self._preview(self.selection.of_server(), PreviewRequest(count=self._count_request()))
+        request = self._count_request()
+        selection = self.selection.of_server()
+        return await self._preview(selection, lambda prepared: PreviewRequest(count=prepared.fill(request)))
 
-    async def _preview(self, selection: RowSelection, request: PreviewRequest) -> list[HttpRequest]:
-        reads = self._reads
-
+    async def _preview(
+        self, selection: RowSelection, request_of: Callable[[Prepared], PreviewRequest]
+    ) -> list[HttpRequest]:
         async def preview() -> list[HttpRequest]:
-            prepared = await reads.prepare(selection)
-            filled = PreviewRequest(
-                page=request.page and msgspec.structs.replace(request.page, filter=prepared.filter, time=prepared.time),
-                count=request.count
-                and msgspec.structs.replace(request.count, filter=prepared.filter, time=prepared.time),
-            )
-            return await reads.calls.run(DriverSpec.preview_read, filled, object=selection.object)
+            request = request_of(await self._calls.prepare(selection))
+            return await self._calls.run(DriverSpec.preview_read, request, object=selection.object)
 
         return (await until_unchanged(preview))[0]
 
@@ -243,8 +222,10 @@ class Rows:
             FilterNotSupportedError: A filter row cannot run as asked.
             UnsupportedOperationError: The driver has no summaries, or the server has none for such a column.
         """
-        check_summary(values=values, buckets=buckets)
-        selection, reads = self.selection.of_server(), self._reads
+        if not (0 <= values <= MAX_VALUES and 0 <= buckets <= MAX_BUCKETS):
+            text = f"a summary has 0 to {MAX_VALUES} values and 0 to {MAX_BUCKETS} buckets, not {values} and {buckets}"
+            raise ConfigurationError(text)
+        selection = self.selection.of_server()
         request = SummaryRequest(
             object=selection.object,
             column=column,
@@ -253,15 +234,9 @@ class Rows:
             values=values,
             buckets=buckets,
         )
-
-        async def summarize() -> ColumnSummary:
-            prepared = await reads.prepare(selection)
-            filled = msgspec.structs.replace(request, filter=prepared.filter, time=prepared.time)
-            summary = await reads.calls.run(DriverSpec.summarize_column, filled, object=selection.object)
-            return within(filled, msgspec.structs.replace(summary, notes=[*prepared.notes, *summary.notes]))
-
-        summary, changed = await until_unchanged(summarize)
-        return msgspec.structs.replace(summary, notes=[*changed, *summary.notes])
+        summary, _, notes = await self._calls.read(DriverSpec.summarize_column, request, selection)
+        check_summary(request, summary)
+        return msgspec.structs.replace(summary, notes=[*notes, *summary.notes])
 
     async def cell(self, key: RowKey, column: str) -> Cell:
         """Fetch the whole value of one cell, uncut; `MISSING` if the row does not hold the field.
@@ -276,15 +251,15 @@ class Rows:
             ConfigurationError: `key` is not a row's key, or is that of another object.
         """
         check_key(key)
-        selection, reads = self.selection, self._reads
+        selection, calls = self.selection, self._calls
         if key.object != selection.object:
             reason = f"the key is of a row of {key.object!r}, not of {selection.object!r}"
             raise ConfigurationError(reason, hint="use rows of the key's object: session.rows(key.object)")
-        await reads.know(key.object)
+        await calls.know(key.object)
         request = CellRequest(key=key, column=column, revision=selection.revision)
 
         async def fetch() -> Cell:
-            return await reads.calls.run(DriverSpec.fetch_cell, request, object=key.object)
+            return await calls.run(DriverSpec.fetch_cell, request, object=key.object)
 
         return (await until_unchanged(fetch))[0]
 
@@ -312,10 +287,10 @@ class Rows:
         """
         from dragoman.exports import FileFormat
 
-        from .whole_reads import read_batches
+        from .whole_reads import Batches, read_batches
 
         file_format = FileFormat("arrow", strict=strict, lists=lists)
-        return Batches(partial(read_batches, self._reads, self.selection, file_format=file_format))
+        return Batches(partial(read_batches, self._calls, self.selection, file_format=file_format))
 
     async def table(self, *, lists: Sequence[str] | None = None, strict: bool = False) -> Table:
         """Read the rows into a `pyarrow.Table`, which pandas, polars and DuckDB take as it is.
@@ -366,13 +341,13 @@ class Rows:
         """
         from .whole_reads import run_export
 
-        self._reads.driver.check_open()
+        self._calls.driver.check_open()
         return await run_export(
-            self._reads,
+            self._calls,
             self.selection,
             to=Path(to) if isinstance(to, str) else to,
             file_format=format,
-            keep_alive=keep_alive or self._reads.keep_alive,
+            keep_alive=keep_alive or self._calls.keep_alive,
             resume=resume,
             manifest=manifest,
         )
@@ -408,15 +383,15 @@ class Rows:
             ConfigurationError: There is no such format or column, or there cannot be so many parts.
             ExportError: The earlier split is of other rows, or another format (code ``resume-refused``).
         """
-        from .split_exports import SplitExports
+        from .splits import SplitExports
 
-        self._reads.driver.expect_open()
-        return await SplitExports(self._reads).split_or_continue(
+        self._calls.driver.expect_open()
+        return await SplitExports(self._calls).split_or_continue(
             earlier,
             self.selection,
             file_format=format,
             parts=parts,
-            keep_alive=keep_alive or self._reads.keep_alive,
+            keep_alive=keep_alive or self._calls.keep_alive,
         )
 
     async def part(
@@ -449,7 +424,7 @@ class Rows:
             QueryError: The server no longer holds the snapshot (``context-lost``).
         """
         return await self._parts_of(split).part(
-            split, number, to=Path(to), emit=emit or self._reads.emit, pace=pace, confirm=confirm or (lambda: None)
+            split, number, to=Path(to), emit=emit or self._calls.emit, pace=pace, confirm=confirm or (lambda: None)
         )
 
     def part_batches(self, split: Split, *, number: int, pace: Pacing | None = None) -> Batches:
@@ -471,6 +446,8 @@ class Rows:
                 (``parts-differ``).
             QueryError: The server no longer holds the snapshot (``context-lost``).
         """
+        from .whole_reads import Batches
+
         return Batches(partial(self._parts_of(split).batches, split, number, pace=pace))
 
     async def hold(self, split: Split, *, seconds: int) -> bool:
@@ -499,14 +476,29 @@ class Rows:
 
     def emit(self, event: Event) -> None:
         """Emit an event as this connection does its own, such as the progress of an export that a caller runs."""
-        self._reads.emit(event)
+        self._calls.emit(event)
 
     def _parts_of(self, split: Split) -> SplitExports:
         """Return what reads the parts of a split of these rows' object."""
-        from .split_exports import SplitExports
+        from .splits import SplitExports
 
-        self._reads.driver.expect_open()
+        self._calls.driver.expect_open()
         if split.request.object != (name := self.selection.object):
             reason = f"the split is of {split.request.object!r}, not of {name!r}"
             raise ConfigurationError(reason, hint="use rows of its object: session.rows(split.request.object)")
-        return SplitExports(self._reads)
+        return SplitExports(self._calls)
+
+
+def check_summary(request: SummaryRequest, summary: ColumnSummary) -> None:
+    """Check that a driver's summary is of the requested column, and no larger than requested.
+
+    Raises:
+        DriverFaultError: The summary does not fit the request.
+    """
+    if summary.column.name != request.column:
+        raise DriverFaultError(f"the driver summarized column {summary.column.name!r} instead of {request.column!r}")
+    if len(summary.values) > request.values or len(summary.buckets) > request.buckets:
+        sizes = f"{len(summary.values)} values and {len(summary.buckets)} buckets"
+        raise DriverFaultError(f"the driver returned {sizes}, not {request.values} and {request.buckets} at most")
+    if summary.missing is not None and summary.missing > summary.rows:
+        raise DriverFaultError(f"the driver counted {summary.missing:,} rows without a value of {summary.rows:,} rows")

@@ -6,33 +6,31 @@ import time
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from dragoman.settings import Limit
 from dragoman.spellings import spell_id
 from dragoman_api import events
 from dragoman_api.changes import Delete, Drop, Insert, Outcome, OutcomeStatus, PlanRequest, object_of
-from dragoman_api.columns import ObjectsRequest
+from dragoman_api.columns import MAX_OBJECTS, Note, Object, ObjectList, ObjectsRequest
 from dragoman_api.connections import Health
 from dragoman_api.console import CompletionRequest, ConsoleText
-from dragoman_api.errors import DragomanError, DriverFaultError, Refused
+from dragoman_api.errors import ConfigurationError, DragomanError, DriverFaultError, Refused
 from dragoman_api.filters import RawQuery
 from dragoman_api.hookspecs import DriverSpec
 from dragoman_api.masking import Mask
 from dragoman_worker.oversized_results import MAX_ANSWERS
 
-from .driver_calls import Calls, check_position, inside
-from .object_lists import matching, whole_level
-from .prepared_reads import Preparation
+from .driver_calls import DriverCalls
 from .rows import Rows
-from .selections import RowSelection, check_changes, check_filters, check_names, check_sort
-from .times import DEFAULT, whole_now
+from .selections import DEFAULT, RowSelection, check_changes, check_filters, check_names, check_sort, whole_now
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 
     from dragoman.connections.curl_commands import CurlCommands
     from dragoman_api.changes import Change, HttpRequest, NewObject, Plan
-    from dragoman_api.columns import Description, ObjectList
+    from dragoman_api.columns import Description
     from dragoman_api.connections import Server
     from dragoman_api.console import Answer, Completion, ConsoleRequest
     from dragoman_api.events import Event
@@ -40,7 +38,16 @@ if TYPE_CHECKING:
     from dragoman_api.grid import Sort
 
     from .live_driver import LiveDriver
-    from .times import Span
+    from .selections import Span
+
+DEEPEST = 20
+"""Maximum number of levels of a tree of objects."""
+
+EMPTY_PARTS = 1_000
+"""Maximum number of successive parts of a level that list nothing."""
+
+NOTES = 100
+"""Maximum number of notes on one level; a final note says if there are more."""
 
 
 class Session:
@@ -66,8 +73,7 @@ class Session:
     ) -> None:
         self._driver = driver
         self._emit = emit
-        self._calls = Calls(driver, emit=emit, limit=limit or Limit())
-        self._reads = Preparation(driver, self._calls, emit=emit, keep_alive=keep_alive, time_zone=time_zone)
+        self._calls = DriverCalls(driver, emit=emit, limit=limit or Limit(), keep_alive=keep_alive, time_zone=time_zone)
         self._healthy = True
         self.name = driver.info.name
         self.type = driver.info.type
@@ -109,7 +115,7 @@ class Session:
     @property
     def capabilities(self) -> frozenset[str]:
         """The capabilities that the driver's manifest announces."""
-        return self._reads.capabilities
+        return self._calls.capabilities
 
     async def objects(
         self, *, parent: str | None = None, contains: str = "", cursor: str | None = None, limit: int | None = None
@@ -133,7 +139,7 @@ class Session:
 
     async def describe(self, object: str) -> Description:  # noqa: A002 - the design's word
         """Describe the columns of one object, as the server has them now."""
-        return await self._reads.describe(object)
+        return await self._calls.describe(object)
 
     def rows(
         self,
@@ -202,8 +208,8 @@ class Session:
         Raises:
             UnsupportedOperationError: The driver has no tenants, or no revisions.
         """
-        self._reads.check(tenant=selection.tenant, revision=selection.revision)
-        return Rows(self._reads, selection=selection)
+        self._calls.check(tenant=selection.tenant, revision=selection.revision)
+        return Rows(self._calls, selection=selection)
 
     async def plan(
         self, *changes: Change, undo: bool = False, bulk: bool = False, last: bool = False, new: NewObject | None = None
@@ -220,9 +226,9 @@ class Session:
         """
         check_changes(changes)
         for tenant in {change.tenant for change in changes if isinstance(change, Insert)}:
-            self._reads.check(tenant=tenant)
+            self._calls.check(tenant=tenant)
         for name in sorted({object_of(change) for change in changes if not isinstance(change, Drop)}):
-            await self._reads.know(name)
+            await self._calls.know(name)
         request = PlanRequest(changes=list(changes), undo=undo, bulk=bulk, last=last, new=new)
         first = object_of(changes[0]) if changes else new.name if new else None
         plan = await self._calls.run(DriverSpec.plan_change, request, object=first, changes=changes)
@@ -290,9 +296,13 @@ class Session:
             UnsupportedOperationError: The driver has no completion.
         """
         at = len(text) if position is None else position
-        check_position(text, at)
-        request = CompletionRequest(text=text, position=at)
-        return inside(text, await self._calls.run(DriverSpec.complete_console, request))
+        if not 0 <= at <= len(text):
+            raise ConfigurationError(f"position is 0 to {len(text):,}, the length of the text, not {at:,}")
+        completion = await self._calls.run(DriverSpec.complete_console, CompletionRequest(text=text, position=at))
+        last = max((suggestion.end for suggestion in completion.suggestions), default=0)
+        if last > len(text):
+            raise DriverFaultError(f"the driver suggested to replace characters up to {last:,} of {len(text):,}")
+        return completion
 
     async def execute(self, request: ConsoleRequest) -> Answer:
         """Send one console request and build its result."""
@@ -367,3 +377,83 @@ def untold(change: int) -> Outcome:
     """Return the outcome of a change that the driver did not report."""
     reason = "the driver reported no outcome for it"
     return Outcome(change=change, status=OutcomeStatus.UNKNOWN, reason=reason)
+
+
+def matching(request: ObjectsRequest, listed: ObjectList) -> ObjectList:
+    """Return a driver's list without the objects that do not match the request."""
+    text = request.contains.casefold()
+    children = [child for child in listed if child.parent == request.parent and text in child.name.casefold()]
+    return replace(listed, objects=children)
+
+
+async def whole_level(
+    request: ObjectsRequest, list_part: Callable[[ObjectsRequest], Awaitable[ObjectList]]
+) -> ObjectList:
+    """List all parts of one level, at most `MAX_OBJECTS` objects; a note says if there are more.
+
+    Raises:
+        DriverFaultError: The parts do not end.
+    """
+    objects: list[Object] = []
+    notes: list[Note] = []
+    seen = {request.cursor}
+    empty = 0
+    while True:
+        part = await list_part(request)
+        objects += part.objects
+        notes = _joined(notes, part.notes)
+        if part.next is None:
+            return ObjectList(objects=objects, notes=notes)
+        if len(objects) >= MAX_OBJECTS:
+            reason = f"the first {len(objects):,} objects are listed; there are more"
+            notes.append(_cut(reason))
+            return ObjectList(objects=objects, notes=notes, next=part.next)
+        if part.next in seen:
+            raise DriverFaultError("the driver's list of objects does not end: a cursor repeats")
+        empty = 0 if part.objects else empty + 1
+        if empty > EMPTY_PARTS:
+            raise DriverFaultError(f"the driver's list of objects does not end: {empty:,} parts list nothing")
+        seen.add(part.next)
+        request = replace(request, cursor=part.next)
+
+
+async def walk(
+    top: ObjectList, list_level: Callable[[str], Awaitable[ObjectList]]
+) -> AsyncIterator[tuple[int, Object, list[Note]]]:
+    """Yield the objects of a tree before their children, each with its level, from 0, and the notes on its children.
+
+    A branch among its own ancestors is not listed again. Of a tree with more than `MAX_OBJECTS` objects or `DEEPEST`
+    levels, a part is listed, and notes say where it ends.
+    """
+    room = MAX_OBJECTS - len(top.objects)
+    pending = [(0, root, frozenset[str]()) for root in reversed(top.objects)]
+    while pending:
+        level, node, above = pending.pop()
+        if not node.branch or node.name in above:
+            yield level, node, []
+            continue
+        if level + 1 >= DEEPEST:
+            yield level, node, [_cut(f"{DEEPEST} levels are listed; {node.name!r} contains more")]
+            continue
+        below = await list_level(node.name)
+        children = below.objects[: max(room, 0)]
+        room -= len(children)
+        rest = len(below.objects) - len(children)
+        cut = [_cut(f"{MAX_OBJECTS:,} objects are listed; {rest:,} in {node.name!r} are not")] if rest else []
+        yield level, node, [*below.notes, *cut]
+        pending += [(level + 1, child, above | {node.name}) for child in reversed(children)]
+
+
+def _joined(notes: list[Note], additions: Sequence[Note]) -> list[Note]:
+    """Return the notes and those of the additions that are new, up to the maximum."""
+    if len(notes) > NOTES:
+        return notes
+    joined = [*notes, *(note for note in additions if note not in notes)]
+    rest = "the driver told more about the objects; these notes are left out"
+    return joined if len(joined) <= NOTES else [*joined[:NOTES], Note(code="notes-cut", reason=rest)]
+
+
+def _cut(reason: str) -> Note:
+    return Note(
+        code="objects-cut", reason=reason, hint="list only names that contain a text, or what one object contains"
+    )

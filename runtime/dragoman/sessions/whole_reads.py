@@ -5,25 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 import msgspec
 from anyio.to_thread import run_sync
 from msgspec.structs import replace
 
-from dragoman.exports import FileFormat, add_notes, choose_columns, need, read_row
-from dragoman.exports.formats import column_notes
-from dragoman.exports.values import RowKeys, blocks
+from dragoman.exports.export import add_notes
+from dragoman.exports.formats import FileFormat, TableColumns, choose_columns, column_notes, need
 from dragoman_api.columns import Column, Note
 from dragoman_api.errors import ConfigurationError, DragomanError
 from dragoman_api.exports import ExportForm, ExportRequest
 from dragoman_api.grid import PageRequest
 from dragoman_api.hookspecs import DriverSpec
 
-from .prepared_reads import Prepared
-
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Iterable
+    from collections.abc import AsyncGenerator, Callable, Iterable
     from pathlib import Path
     from typing import BinaryIO
 
@@ -34,9 +31,10 @@ if TYPE_CHECKING:
     from dragoman.exports.tables import TableReader
     from dragoman_api.columns import Description
 
-    from .driver_calls import Calls
-    from .prepared_reads import Preparation
-    from .selections import Batches, RowSelection
+    from .driver_calls import DriverCalls, Prepared
+    from .selections import RowSelection
+
+T = TypeVar("T")
 
 Lists = Sequence[str] | Mapping[str, str] | None
 """The names of the columns that are lists, or a mapping from them to what a list of one stands for; None to look."""
@@ -47,35 +45,63 @@ LOOK_ROWS = 200
 _LISTED = 10  # columns that a note names
 
 
+class _Stream(Generic[T]):
+    """An async iterator that reads as it is consumed, and holds notes."""
+
+    def __init__(self, read: Callable[[list[Note]], AsyncGenerator[T, None]]) -> None:
+        """Prepare; `read` yields the items and adds notes to the list that it gets."""
+        self.notes: list[Note] = []
+        self._items = read(self.notes)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> T:
+        return await anext(self._items)
+
+    async def aclose(self) -> None:
+        """Release the server's resources."""
+        await self._items.aclose()
+
+
+class RowStream(_Stream[dict[str, Any]]):
+    """The rows of an object, an async iterator that reads them while they arrive.
+
+    Attributes:
+        notes: Remarks on the rows: some are there with the first row, all of them after the last one.
+    """
+
+
+class Batches(_Stream[Any]):
+    """The rows of an object as Arrow record batches, an async iterator that reads them while they arrive.
+
+    Attributes:
+        notes: Remarks on the rows: some are there with the first batch, all of them after the last one. The notes
+            ``values-misfit``, which count the values that do not fit their column's type, come after the last batch.
+    """
+
+
 class WholeRead(msgspec.Struct, frozen=True, kw_only=True):
     """A read of all rows of a selection, ready to be sent.
 
     Attributes:
         request: The request.
-        prepared: The filter and the span of time of the request, and the notes on them.
-        table: The columns of a table, in order; empty for other formats.
-        described: All columns of the object, for a table; empty for other formats.
-        whole: The table shows all of these columns, so that fields without a column are counted.
-        server_members: Members that the server adds to every row, which are not counted.
-        notes: Notes on the columns and on the order.
+        table: The columns of a table; none for other formats.
+        notes: Notes on the filter and the span of time, on the columns, and on the order.
     """
 
     request: ExportRequest
-    prepared: Prepared
-    table: list[Column]
-    described: list[Column]
-    whole: bool
-    server_members: list[str]
+    table: TableColumns
     notes: list[Note]
 
 
 async def plan_read(
-    reads: Preparation, selection: RowSelection, *, file_format: FileFormat, lists: Lists = None, keep_alive: int = 0
+    calls: DriverCalls, selection: RowSelection, *, file_format: FileFormat, lists: Lists = None, keep_alive: int = 0
 ) -> WholeRead:
     """Prepare a read of all rows of a selection.
 
     Args:
-        reads: What prepares the session's reads.
+        calls: The calls of the session.
         selection: The rows, with the instant that relative times count from.
         file_format: What the rows become.
         lists: The names of the columns that are lists; None for those that the format names.
@@ -86,13 +112,14 @@ async def plan_read(
         FilterNotSupportedError: A filter row cannot run as asked.
     """
     tabular, columns = file_format.tabular, selection.columns
-    description = await reads.describe(selection.object) if tabular else None
+    description = await calls.describe(selection.object) if tabular else None
     table = table_columns(description, columns, typed=file_format.typed) if description else []
-    prepared = await reads.prepare(selection, fresh=not tabular)
-    notes: list[Note] = []
+    prepared = await calls.prepare(selection, fresh=not tabular)
+    notes = prepared.notes
     if file_format.typed:
         lists = file_format.lists if lists is None else lists
-        table, notes = await with_lists(reads.calls, selection, prepared, table, lists=lists)
+        table, list_notes = await with_lists(calls, selection, prepared, table, lists=lists)
+        notes += list_notes
     if description:
         notes += column_notes(description, columns)
     if selection.sort:
@@ -108,15 +135,15 @@ async def plan_read(
         revision=selection.revision,
         keep_alive=keep_alive,
     )
-    return WholeRead(
-        request=request,
-        prepared=prepared,
-        table=table,
-        described=description.columns if description else [],
-        whole=tabular and columns is None,
-        server_members=[*description.server_members, description.object_member] if description else [],
-        notes=notes,
+    if description is None:
+        return WholeRead(request=request, table=TableColumns(), notes=notes)
+    described = TableColumns(
+        columns=table,
+        described=description.columns,
+        whole=columns is None,
+        server_members=[*description.server_members, description.object_member],
     )
+    return WholeRead(request=request, table=described, notes=notes)
 
 
 def table_columns(description: Description, columns: Sequence[str] | None, *, typed: bool) -> list[Column]:
@@ -134,7 +161,7 @@ def table_columns(description: Description, columns: Sequence[str] | None, *, ty
 
 
 async def with_lists(
-    calls: Calls,
+    calls: DriverCalls,
     selection: RowSelection,
     prepared: Prepared,
     table: list[Column],
@@ -212,25 +239,22 @@ def as_lists(table: list[Column], chosen: Mapping[str, str]) -> list[Column]:
     ]
 
 
-def lists_of(table: Sequence[Column]) -> dict[str, str]:
-    """Return what a list of one stands for in each column of lists of a table, by the column's name."""
-    return {column.name: column.many for column in table if column.many}
-
-
 async def read_rows(
-    reads: Preparation, selection: RowSelection, notes: list[Note], *, form: str
+    calls: DriverCalls, selection: RowSelection, notes: list[Note], *, form: str
 ) -> AsyncGenerator[dict[str, Any], None]:
     """Yield the rows of a selection, and add the notes on them to the list as they become known.
 
     Raises:
         ConfigurationError: There is no such form.
     """
+    from dragoman.exports.values import read_row
+
     if form not in list(ExportForm):
         raise ConfigurationError(f"form is {form!r}; it can be {', '.join(ExportForm)}")
-    read = await plan_read(reads, selection.of_server(), file_format=FileFormat(form))
-    notes += [*read.prepared.notes, *read.notes]
+    read = await plan_read(calls, selection.of_server(), file_format=FileFormat(form))
+    notes += read.notes
     host_note_count, count = len(notes), 0
-    async with reads.calls.parts(read.request) as parts:
+    async with calls.parts(read.request) as parts:
         async for part in parts:
             count += part.rows
             add_notes(notes, part.notes, rows=count, known=host_note_count)
@@ -240,7 +264,7 @@ async def read_rows(
 
 
 async def read_batches(
-    reads: Preparation, selection: RowSelection, notes: list[Note], *, file_format: FileFormat
+    calls: DriverCalls, selection: RowSelection, notes: list[Note], *, file_format: FileFormat
 ) -> AsyncGenerator[RecordBatch, None]:
     """Yield the rows of a selection as record batches, at least one, and add the notes on them to the list.
 
@@ -251,11 +275,10 @@ async def read_batches(
     await run_sync(partial(need, "pyarrow", extra="arrow"))
     from dragoman.exports.tables import TableReader
 
-    read = await plan_read(reads, selection.of_server(), file_format=file_format)
-    notes += [*read.prepared.notes, *read.notes]
-    keys = RowKeys(read.described, server_members=read.server_members) if read.whole else None
-    reader = TableReader(read.table, described=read.described, strict=file_format.strict, keys=keys)
-    async with aclosing(requested_batches(reads.calls.parts, read.request, reader, notes)) as batches:
+    read = await plan_read(calls, selection.of_server(), file_format=file_format)
+    notes += read.notes
+    reader = TableReader.of(read.table, strict=file_format.strict)
+    async with aclosing(requested_batches(calls.parts, read.request, reader, notes)) as batches:
         async for batch in batches:
             yield batch
 
@@ -268,6 +291,8 @@ async def requested_batches(
     Raises:
         ExportError: A value does not fit its column's type, code ``values-misfit``, if the reader is strict.
     """
+    from dragoman.exports.values import blocks
+
     host_note_count, total = len(notes), None
     async with parts_of(request) as parts:
         async for part in parts:
@@ -296,7 +321,7 @@ async def collect_table(batches: Batches) -> Table:
 
 
 async def run_export(
-    reads: Preparation,
+    calls: DriverCalls,
     selection: RowSelection,
     *,
     to: Path | BinaryIO,
@@ -308,7 +333,7 @@ async def run_export(
     """Export the rows of a selection into a file or a stream.
 
     Args:
-        reads: What prepares the session's reads.
+        calls: The calls of the session.
         selection: The rows; relative times count from its instant, or from the one at which the first run began.
         to: The path of the file, or an open binary stream.
         file_format: What the file is, as far as the caller says; None goes by the file's name.
@@ -323,7 +348,7 @@ async def run_export(
     """
     from dragoman.exports import Export, ExportSource, choose
 
-    driver = reads.driver
+    driver = calls.driver
     source = ExportSource(
         connection=driver.info.name,
         object=selection.object,
@@ -332,10 +357,10 @@ async def run_export(
         version=driver.generation.version,
     )
     chosen = await run_sync(choose, to, file_format)
-    export = Export(source, to=to, file_format=chosen, resume=resume, emit=reads.emit)
+    export = Export(source, to=to, file_format=chosen, resume=resume, emit=calls.emit)
     with export.reporting():
         read = await plan_read(
-            reads,
+            calls,
             selection.of_server(None if selection.now else await run_sync(export.now)),
             file_format=chosen,
             lists=await run_sync(export.lists) if chosen.typed and chosen.lists is None else None,
@@ -343,11 +368,8 @@ async def run_export(
         )
         return await export.run(
             read.request,
-            columns=read.table,
-            described=read.described,
-            whole=read.whole,
-            server_members=read.server_members,
+            table=read.table,
             manifest=manifest,
-            parts=reads.calls.parts,
-            notes=[*read.prepared.times, *read.notes],
+            parts=calls.parts,
+            notes=read.notes,
         )

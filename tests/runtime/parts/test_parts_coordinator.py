@@ -14,7 +14,7 @@ import pytest
 from anyio.to_thread import run_sync
 
 from dragoman import FileFormat
-from dragoman.exports.splits import Split
+from dragoman.sessions.splits import Split
 from dragoman_api.columns import Note
 from dragoman_api.errors import ConfigurationError, ConnectionFailedError, ExportError, QueryError
 from dragoman_dask import coordinator

@@ -18,7 +18,7 @@ import pytest
 import dragoman
 import dragoman_dask
 from dragoman import FileFormat, Filter
-from dragoman.exports.splits import Split
+from dragoman.sessions.splits import Split
 from dragoman_api.errors import ConfigurationError, ExportError, QueryError
 from dragoman_dask.folder_target import PartsFolder
 from dragoman_registry import files

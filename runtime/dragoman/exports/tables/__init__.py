@@ -2,6 +2,6 @@
 
 from dragoman_api.arrow.schema import without_leaves
 
-from .batches import TableReader
+from .batches import ArrowStream, TableReader, write_parquet
 
-__all__ = ["TableReader", "without_leaves"]
+__all__ = ["ArrowStream", "TableReader", "without_leaves", "write_parquet"]

@@ -1,24 +1,29 @@
-"""Converts blocks of exported rows to Arrow record batches, by a compiled decoder and row by row where that fails."""
+"""Arrow record batches from blocks of exported rows, as a stream of messages, and as a Parquet file."""
 
 from __future__ import annotations
 
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+import anyio.from_thread
 import msgspec
 import pyarrow as pa
+from pyarrow.parquet import ParquetWriter
 
 from dragoman.exports.values import UNREADABLE, ValueReader, unreadable
 from dragoman_api.arrow.kinds import array_of, opened
 from dragoman_api.arrow.schema import MISFIT, may_be_lists, schema_of, table_columns
 from dragoman_api.columns import Note
 from dragoman_api.errors import ExportError
+from dragoman_registry.files import open_new
 
 from .rows import DOUBTFUL, RowDecoder, UnknownKey
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Sequence
+    from collections.abc import Container, Iterable, Iterator, Sequence
+    from pathlib import Path
 
+    from dragoman.exports.formats import TableColumns
     from dragoman.exports.values import RowKeys
     from dragoman_api.columns import Column
 
@@ -46,6 +51,10 @@ _LESSONS = 8
 
 Misfits = list[dict[int, bytes]]
 """The JSON texts that do not fit, for each column by the number of their row."""
+_END = b"\xff\xff\xff\xff\0\0\0\0"  # https://arrow.apache.org/docs/format/Columnar.html#ipc-streaming-format
+GROUP_ROWS = 65_536
+GROUP_BYTES = 32 << 20
+"""Maximum size of a row group, which is in memory at once. A batch is not divided."""
 
 
 class TableReader:
@@ -59,7 +68,14 @@ class TableReader:
         schema: The schema of all batches.
         rows: The number of rows so far.
         misfits: The number of values so far that do not fit, for each column.
+        keys: What counts the fields that no column shows; None if a caller named the columns.
     """
+
+    @classmethod
+    def of(cls, table: TableColumns, *, strict: bool = False) -> TableReader:
+        """Return a reader for the columns of an export."""
+        described = table.described or table.columns
+        return cls(table.columns, described=described, strict=strict, keys=table.row_keys())
 
     def __init__(
         self,
@@ -83,7 +99,7 @@ class TableReader:
         self._names = [msgspec.json.encode(column.name) for column in columns]
         self.misfits = [0] * len(columns)
         self._many = [number for number, column in enumerate(self._columns) if column.many]
-        self._keys = keys
+        self.keys = keys
         self._learned: set[UnknownKey] = set()
         self._wary: set[int] = set()
         self._changes = self._lessons = 0
@@ -99,7 +115,7 @@ class TableReader:
 
     def _compile(self) -> RowDecoder | None:
         try:
-            keys = None if self._keys is None or self._keys.left_out.full else self._keys
+            keys = None if self.keys is None or self.keys.left_out.full else self.keys
             return RowDecoder(self._columns, wary=self._wary, keys=keys, learned=self._learned)
         except (ValueError, TypeError):
             return None
@@ -118,7 +134,7 @@ class TableReader:
         if len(numbers) > NOTED:
             reason = f"values of {len(numbers) - NOTED:,} more columns do not fit their types"
             notes.append(Note(code="values-misfit", reason=reason))
-        return [*notes, *(self._keys.left_out.notes() if self._keys is not None else ())]
+        return [*notes, *(self.keys.left_out.notes() if self.keys is not None else ())]
 
     def read(self, block: bytes) -> pa.RecordBatch:
         """Convert whole lines to one batch.
@@ -183,11 +199,11 @@ class TableReader:
 
     def _learn(self, lines: Iterable[bytes]) -> bool:
         """Let the decoder take and count the keys without a column; return whether the decoder is a new one."""
-        if self._keys is None or self._keys.left_out.full or self._lessons == _LESSONS:
+        if self.keys is None or self.keys.left_out.full or self._lessons == _LESSONS:
             return False
         unknown: set[UnknownKey] = set()
         for line in lines:
-            unknown |= self._keys.missed(line)[0]
+            unknown |= self.keys.missed(line)[0]
         unknown = {pair for pair in unknown - self._learned if pair[1]}
         if not unknown:
             return False
@@ -198,15 +214,15 @@ class TableReader:
 
     def _count(self, lines: _Lines, left: Sequence[int], missed: dict[int, set[UnknownKey]]) -> None:
         """Count the fields that no column shows: in the rows that the decoder left, and in those that it took."""
-        if self._keys is None:
+        if self.keys is None:
             return
         alone = {*left, *(at for at, unknown in missed.items() if DOUBTFUL in unknown)}
         for at in alone:
-            self._keys.add(lines.all[at])
+            self.keys.add(lines.all[at])
         for at, unknown in missed.items():
-            if at not in alone and not self._keys.left_out.full:
-                self._keys.add_keys(unknown)
-        if self._keys.left_out.full and not self._full:  # from now on the decoder passes over all keys without a column
+            if at not in alone and not self.keys.left_out.full:
+                self.keys.add_keys(unknown)
+        if self.keys.left_out.full and not self._full:  # from now on the decoder passes over all keys without a column
             self._full = True
             self._decoder = self._compile()
 
@@ -323,3 +339,78 @@ class _Lines:
     def count(self) -> int:
         """The number of lines."""
         return self.block.count(b"\n")
+
+
+class ArrowStream:
+    """One message per part, so that a file of them can be truncated after any part and continued there.
+
+    Attributes:
+        formulas: Always 0: a table holds no text that a spreadsheet would run.
+    """
+
+    formulas = 0
+
+    def __init__(self, reader: TableReader) -> None:
+        """Begin a file with the columns of a reader."""
+        self._reader = reader
+
+    @property
+    def misfits(self) -> list[int]:
+        """The number of values so far that do not fit, for each column."""
+        return self._reader.misfits
+
+    @property
+    def notes(self) -> list[Note]:
+        """Notes on the values so far that do not fit, and on fields that no column shows."""
+        return self._reader.notes
+
+    def go_on(self, rows: int, _formulas: int, misfits: Sequence[int] = ()) -> None:
+        """Continue after rows that are safe on disk."""
+        self._reader.go_on(rows, misfits)
+
+    def head(self) -> bytes:
+        """Return the bytes of the schema message."""
+        return bytes(self._reader.schema.serialize())
+
+    def convert(self, data: bytes) -> bytes:
+        """Convert whole lines of rows to the bytes of one message; none for no lines.
+
+        Raises:
+            ExportError: A value does not fit its column's type (code ``values-misfit``), if strict.
+        """
+        return bytes(self._reader.read(data).serialize()) if data else b""
+
+    def tail(self) -> bytes:
+        """Return the end of the stream."""
+        return _END
+
+
+def write_parquet(source: Path, target: Path, *, compression: str | None, mode: int = 0o666) -> None:
+    """Write a Parquet file from a file that holds an Arrow stream, in constant memory.
+
+    An existing file of that name is removed. The umask narrows `mode`.
+    """
+    target.unlink(missing_ok=True)
+    with (
+        pa.memory_map(str(source)) as stream,
+        pa.ipc.open_stream(stream) as reader,
+        open_new(target, mode=mode) as file,
+        ParquetWriter(file, reader.schema, compression=compression or "snappy") as writer,
+    ):
+        for group in _groups(reader):
+            writer.write_table(group, row_group_size=GROUP_ROWS)
+
+
+def _groups(reader: Any) -> Iterator[pa.Table]:
+    """Yield the batches of each row group as a table."""
+    group: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in reader:
+        anyio.from_thread.check_cancelled()  # a person need not wait for the whole file
+        if group and (rows + batch.num_rows > GROUP_ROWS or size + batch.nbytes > GROUP_BYTES):
+            yield pa.Table.from_batches(group)
+            group, rows, size = [], 0, 0
+        group.append(batch)
+        rows, size = rows + batch.num_rows, size + batch.nbytes
+    if group:
+        yield pa.Table.from_batches(group)
