@@ -41,8 +41,7 @@ from docs.markdown import (  # noqa: E402 - a script finds its own folder only
 REFERENCE = ROOT / "docs/reference"
 SANDBOX = ROOT / "docs/explanation/sandbox.md"
 MODELS = (
-    "connections", "forms", "columns", "cells", "filters", "grid", "summaries", "changes", "console",
-    "exports", "calls",
+    "connections", "columns", "cells", "filters", "grid", "summaries", "changes", "console", "exports",
 )  # fmt: skip
 PYTHON = (
     ("dragoman.runtime", "open"),
@@ -89,6 +88,10 @@ def models() -> Iterator[str]:
                 yield from describe_class(item, thing)
             elif inspect.isfunction(thing):
                 yield from ("", f"### {item}", "", f"`{item}{signature(thing)}`", "", *prose(thing.__doc__))
+    room = importlib.import_module("dragoman_api.events")
+    yield from ("", "## dragoman_api.events", "", "The events have [a page of their own](events.md).")
+    for item in ("ConnectionInfo", "Call"):
+        yield from describe_class(item, getattr(room, item))
 
 
 def manifest() -> Iterator[str]:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Literal, cast, get_args
 
 import msgspec
 
+from dragoman_api.connections import FieldKind, FieldValue
 from dragoman_api.errors import ConfigurationError
-from dragoman_api.forms import FieldKind, FieldValue
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

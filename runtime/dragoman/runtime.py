@@ -46,9 +46,8 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
-    from dragoman_api.calls import Call
     from dragoman_api.connections import Profile
-    from dragoman_api.events import Event
+    from dragoman_api.events import Call, Event
     from dragoman_registry.client.generation import Generation
 
     from .automations.consent import Confirm

@@ -14,7 +14,7 @@ from api.test_http import always, profile
 from dragoman_api.connections import AuthScheme, Secrets
 from dragoman_api.errors import AuthenticationError, ConnectionFailedError, QueryError
 from dragoman_api.http import Http
-from dragoman_api.http_responses import CHUNK
+from dragoman_api.replies import CHUNK
 
 CHUNKED = b"HTTP/1.1 200 X\r\nTransfer-Encoding: chunked\r\nX-Kind: rows\r\n\r\n"
 

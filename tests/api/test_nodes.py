@@ -11,7 +11,7 @@ import anyio
 import pytest
 from api.loopback import Loopback, Reply, Request, http, serving
 
-from dragoman_api import _nodes
+from dragoman_api import _transport
 from dragoman_api.connections import AuthScheme, Profile, Secrets
 from dragoman_api.errors import AuthenticationError, ConfigurationError, ConnectionFailedError
 from dragoman_api.http import CALL_ENDS, Http
@@ -81,7 +81,7 @@ async def test_the_node_that_answered_is_asked_first_until_it_fails():
 
 
 async def test_a_node_that_may_be_well_again_is_not_asked_before_the_one_that_answered(monkeypatch):
-    monkeypatch.setattr(_nodes, "_REST", 0.0)
+    monkeypatch.setattr(_transport, "_REST", 0.0)
     async with three(AWAY, GOOD, GOOD) as (client, nodes):
         for _ in range(3):
             await client.get_json("/")
@@ -172,7 +172,7 @@ def test_the_error_of_several_nodes_has_the_details_of_all_and_the_first_advice(
         ConnectionFailedError("b: it stopped", remedies=[remedy], details={"certificate": "untrusted"}),
         ConnectionFailedError("c: it hangs", hint="wait", details={"sent": False, "waited": 3}),
     ]
-    error = _nodes.told(errors)
+    error = _transport.told(errors)
     assert error.details == {"sent": True, "certificate": "untrusted", "waited": 3}
     assert (error.hint, error.remedies) == ("", (remedy,))
 

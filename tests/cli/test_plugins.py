@@ -6,8 +6,8 @@ import pytest
 
 from dragoman.cli.connections import match_fields
 from dragoman.references import Reference
+from dragoman_api.connections import Choice, FieldKind, FormField
 from dragoman_api.errors import ConfigurationError
-from dragoman_api.forms import Choice, FieldKind, FormField
 from wheelhouse import Driver
 
 FORM = [

@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FAST = (
-    "dragoman_elasticsearch.http_requests",
+    "dragoman_elasticsearch.protocol",
     "dragoman_registry.client.lockfile",
     "dragoman_weaviate.console.text",
-    "dragoman_weaviate.http_requests",
+    "dragoman_weaviate.protocol",
 )
 """Modules whose tests take a second or two."""
 

@@ -16,11 +16,10 @@ import wheelhouse
 from dragoman.automations.audit import Audit
 from dragoman.connections.saved_connections import SavedConnection
 from dragoman.spellings import spell_id
-from dragoman_api.calls import Call
 from dragoman_api.cells import CutBytes, CutJson, CutText
 from dragoman_api.changes import Delete, Drop, HttpRequest, Insert, Update
 from dragoman_api.errors import ConfigurationError, Refused
-from dragoman_api.events import AutomationFailed, ConsoleExecuted, EventsDropped
+from dragoman_api.events import AutomationFailed, Call, ConsoleExecuted, EventsDropped
 from dragoman_api.grid import RowKey
 from dragoman_api.masking import Mask
 from dragoman_worker.hook_types import HOOKS
@@ -382,7 +381,7 @@ async def test_a_line_of_the_audit_is_bounded_and_a_digest_stands_for_the_rest(t
 def test_lines_that_processes_append_at_the_same_time_never_mix(tmp_path):
     program = (
         "import sys, anyio; from pathlib import Path; from dragoman.automations.audit import Audit\n"
-        "from dragoman_api.calls import Call; from dragoman_api.changes import HttpRequest\n"
+        "from dragoman_api.events import Call; from dragoman_api.changes import HttpRequest\n"
         "audit = Audit(Path(sys.argv[1]), lambda _: True)\n"
         "async def main():\n"
         "    for at in range(20):\n"

@@ -12,12 +12,11 @@ import pytest
 from dragoman.automations.guards import Limits, Meter
 from dragoman.automations.hook_manager import Hooks
 from dragoman.settings import Limit
-from dragoman_api.calls import Call, ConnectionInfo
 from dragoman_api.changes import HttpRequest
 from dragoman_api.columns import Column
 from dragoman_api.console import Answer, AnswerKind
 from dragoman_api.errors import DeadlineExceededError, Refused
-from dragoman_api.events import CallRefused
+from dragoman_api.events import Call, CallRefused, ConnectionInfo
 from dragoman_api.exports import ExportPart
 from dragoman_api.grid import Page
 from dragoman_api.summaries import ColumnSummary, ValueCount

@@ -20,7 +20,6 @@ from dragoman.automations.hook_manager import Hooks
 from dragoman.changes import ChangeSet, UndoFile
 from dragoman.changes import files as changefiles
 from dragoman.sessions.session import Session
-from dragoman_api.calls import ConnectionInfo
 from dragoman_api.columns import Note
 from dragoman_api.errors import (
     ConfigurationError,
@@ -30,6 +29,7 @@ from dragoman_api.errors import (
     Refused,
     UnsupportedOperationError,
 )
+from dragoman_api.events import ConnectionInfo
 from dragoman_api.hookspecs import hookimpl
 from dragoman_api.testing.memory_driver import MemoryDriver
 from dragoman_elasticsearch.writing import plan as planning

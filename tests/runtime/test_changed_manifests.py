@@ -12,8 +12,8 @@ import wheelhouse
 from dragoman.connections.form_values import check_values
 from dragoman.connections.saved_connections import SavedConnection
 from dragoman.references import Reference
+from dragoman_api.connections import Choice, FieldKind, FormField
 from dragoman_api.errors import ConfigurationError, DriverCrashedError, Refused
-from dragoman_api.forms import Choice, FieldKind, FormField
 
 CODE = """
 import json

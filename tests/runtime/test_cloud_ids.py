@@ -16,9 +16,8 @@ from dragoman.connections.form_values import check_values, to_save
 from dragoman.connections.profiles import make_profile
 from dragoman.connections.saved_connections import SavedConnection
 from dragoman_api import endpoints
-from dragoman_api.connections import AuthScheme, SslMode
+from dragoman_api.connections import AuthScheme, FormField, SslMode
 from dragoman_api.errors import ConfigurationError
-from dragoman_api.forms import FormField
 from dragoman_registry.ip_addresses import canonical, is_literal
 
 PLUGINS = Path(dragoman.__file__).parents[2] / "plugins"

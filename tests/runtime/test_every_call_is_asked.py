@@ -10,10 +10,9 @@ import pytest
 import wheelhouse
 from dragoman.automations.audit import Audit
 from dragoman_api import hookimpl
-from dragoman_api.calls import Call
 from dragoman_api.changes import Delete, HttpRequest
 from dragoman_api.errors import Refused
-from dragoman_api.events import ConnectionClosed, PluginRemoved
+from dragoman_api.events import Call, ConnectionClosed, PluginRemoved
 from dragoman_api.grid import RowKey
 from dragoman_worker.hook_types import HOOKS
 

@@ -17,10 +17,10 @@ from dragoman.automations.guards import LOCKED, CutCells, ProductionLocks, ReadO
 from dragoman.automations.hook_manager import Hooks
 from dragoman.settings import Guard, Guards, Limit
 from dragoman.spellings import cell_command
-from dragoman_api.calls import Call, ConnectionInfo
 from dragoman_api.cells import CELL_CUT, CutText
 from dragoman_api.changes import Delete, Drop, HttpRequest, Insert, Update
 from dragoman_api.errors import Refused
+from dragoman_api.events import Call, ConnectionInfo
 from dragoman_api.grid import RowKey
 from dragoman_api.masking import Mask
 

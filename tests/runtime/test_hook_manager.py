@@ -12,7 +12,6 @@ import pytest
 from dragoman.automations import hook_manager
 from dragoman.automations.consent import Question, ask_consent
 from dragoman.automations.hook_manager import Hooks
-from dragoman_api.calls import Call, ConnectionInfo
 from dragoman_api.errors import (
     ConfigurationError,
     DeadlineExceededError,
@@ -21,7 +20,7 @@ from dragoman_api.errors import (
     Refused,
     UnsupportedOperationError,
 )
-from dragoman_api.events import ConnectionClosed
+from dragoman_api.events import Call, ConnectionClosed, ConnectionInfo
 from dragoman_api.hookspecs import DriverSpec, hookimpl
 from dragoman_worker import hook_types as table
 from dragoman_worker.hook_types import HOOKS

@@ -15,7 +15,7 @@ from dragoman.exports.values import RowKeys
 from dragoman_api import Column, Description
 from dragoman_api.columns import ColumnKind, Note
 from dragoman_api.errors import ConfigurationError
-from dragoman_api.kit.left_out import CUT, KEYS, NAMES, VALUES, columns_cut
+from dragoman_api.kit.page_columns import CUT, KEYS, NAMES, VALUES, columns_cut
 
 
 def column(name, kind=ColumnKind.INTEGER, **more):

@@ -23,7 +23,6 @@ from dragoman.imports.checkpoints import LoadCheckpoint, checkpoint_path, read_c
 from dragoman.imports.reports import AppendedFile
 from dragoman.imports.sources import digest_of
 from dragoman_api import Insert, Outcome, Plan, RowKey
-from dragoman_api.calls import ConnectionInfo
 from dragoman_api.changes import Delete, HttpRequest, OutcomeStatus, PlannedRequest
 from dragoman_api.columns import Column, ColumnKind, Description, Note, Role
 from dragoman_api.errors import (
@@ -33,6 +32,7 @@ from dragoman_api.errors import (
     QueryError,
     UnsupportedOperationError,
 )
+from dragoman_api.events import ConnectionInfo
 from dragoman_api.hookspecs import hookimpl
 from in_process import Here
 

@@ -20,9 +20,8 @@ from dragoman.sandbox.reach.route import HttpProxy
 from dragoman.sessions.saved_queries import SavedQueries
 from dragoman.sessions.selection_codec import SelectionTexts
 from dragoman.spellings import TAKEN
-from dragoman_api.connections import AuthScheme, SslMode
+from dragoman_api.connections import AuthScheme, Choice, FieldKind, FormField, SslMode
 from dragoman_api.errors import ConfigurationError
-from dragoman_api.forms import Choice, FieldKind, FormField
 from dragoman_api.remedies import Remedy
 from dragoman_registry.names import is_field_name
 

@@ -11,8 +11,8 @@ from dragoman.changes import UndoFile
 from dragoman.changes.files import read_line
 from dragoman.connections.form_values import effective
 from dragoman_api.changes import HttpRequest, Outcome, OutcomeStatus, PlannedRequest
+from dragoman_api.connections import FieldKind, FormField
 from dragoman_api.errors import AuthenticationError, ConfigurationError
-from dragoman_api.forms import FieldKind, FormField
 from dragoman_api.grid import RowKey
 from dragoman_worker.hook_types import HOOKS
 

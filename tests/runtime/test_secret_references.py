@@ -15,8 +15,8 @@ from dragoman.connections.saved_connections import Connections, SavedConnection
 from dragoman.connections.secrets import MAX_SECRET, resolve
 from dragoman.folders import find_paths
 from dragoman.references import STORED, Reference, typed
+from dragoman_api.connections import FieldKind
 from dragoman_api.errors import ConfigurationError
-from dragoman_api.forms import FieldKind
 
 SECRET, FILE = FieldKind.SECRET, FieldKind.FILE
 

@@ -8,10 +8,10 @@ import wheelhouse
 from dragoman import Insert
 from dragoman.sessions.driver_calls import reason_of, tell_unknown, unknown
 from dragoman_api import hookimpl
-from dragoman_api.calls import Call
 from dragoman_api.changes import HttpRequest
 from dragoman_api.console import ConsoleRequest
 from dragoman_api.errors import AccessDeniedError, AuthenticationError, DragomanError, Refused
+from dragoman_api.events import Call
 from dragoman_worker.hook_types import HOOKS
 
 CODE = """

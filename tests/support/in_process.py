@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from dragoman.automations.hook_manager import Hooks
 from dragoman.sessions.session import Session
-from dragoman_api.calls import ConnectionInfo
 from dragoman_api.connections import Server
+from dragoman_api.events import ConnectionInfo
 
 if TYPE_CHECKING:
     from dragoman.sessions.live_driver import LiveDriver

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from browsing import signed_in
 from dragoman import Reference, Runtime, SavedConnection
 from dragoman.sandbox.reach.route import HttpProxy
+from dragoman_api.connections import FieldKind, FormField
 from dragoman_api.errors import ConfigurationError
-from dragoman_api.forms import FieldKind, FormField
 from dragoman_registry.ip_addresses import Nearness
 from dragoman_workbench.messages.connections import FieldEntry
 from dragoman_workbench.messages.routes import ROUTES

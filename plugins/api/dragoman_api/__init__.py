@@ -6,7 +6,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .calls import Call
     from .cells import MISSING, Cell, CutBytes, CutJson, CutText, Json
     from .changes import (
         Delete,
@@ -44,7 +43,7 @@ if TYPE_CHECKING:
         Refused,
         UnsupportedOperationError,
     )
-    from .events import Event
+    from .events import Call, Event
     from .exports import ExportPart, ExportRequest
     from .filters import CompiledFilter, Explanation, Filter, FilterRequest, RawQuery, TimeRange
     from .grid import CellRequest, CountRequest, Page, PageRequest, RowId, RowKey, Sort
@@ -52,7 +51,6 @@ if TYPE_CHECKING:
     from .http import Http
 
 _ROOMS = {
-    "calls": "Call",
     "cells": "Cell CutBytes CutJson CutText Json MISSING",
     "changes": "Delete Drop HttpRequest Insert Outcome OutcomeStatus Plan PlanRequest PlannedRequest Update",
     "columns": "Column ColumnKind Description Note Object ObjectList ObjectsRequest Operator Role TimeColumn Written",
@@ -60,7 +58,7 @@ _ROOMS = {
     "console": "Answer AnswerKind ConsoleRequest ConsoleText",
     "errors": "AuthenticationError ConnectionFailedError DragomanError FilterNotSupportedError QueryError Refused "
     "UnsupportedOperationError",
-    "events": "Event",
+    "events": "Call Event",
     "exports": "ExportPart ExportRequest",
     "filters": "CompiledFilter Explanation Filter FilterRequest RawQuery TimeRange",
     "grid": "CellRequest CountRequest Page PageRequest RowId RowKey Sort",

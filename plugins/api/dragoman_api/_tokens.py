@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from .connections import Profile
-    from .http_responses import Response
+    from .replies import Response
 
 ANSWER_LIMIT = 2**18
 """Maximum size of the answer of a token endpoint, in bytes."""

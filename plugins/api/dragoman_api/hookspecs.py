@@ -16,13 +16,12 @@ import pluggy
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from .calls import Call
     from .cells import Cell
     from .changes import HttpRequest, Outcome, Plan, PlanRequest
     from .columns import Description, ObjectList, ObjectsRequest
     from .connections import Health, Profile, Server
     from .console import Answer, Completion, CompletionRequest, ConsoleRequest, ConsoleText
-    from .events import Event
+    from .events import Call, Event
     from .exports import ExportPart, ExportRequest, ExportSplit, SnapshotHold, SplitRequest
     from .filters import CompiledFilter, FilterRequest
     from .grid import CellRequest, CountRequest, Page, PageRequest, PreviewRequest

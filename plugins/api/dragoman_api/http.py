@@ -17,12 +17,15 @@ from yarl import URL
 
 from . import _connection_errors, _http_profile, tls
 from ._http_profile import authorization, credential
-from ._nodes import CALL_ENDS, Answered, Node, Nodes
 from ._tokens import Endpoint, Tokens
 from ._transport import (
+    CALL_ENDS,
     NEVER_SENT,
+    Answered,
     Connector,
     Disconnected,
+    Node,
+    Nodes,
     check_request,
     ends_with_its_connection,
     read_body,
@@ -32,9 +35,8 @@ from ._transport import (
 )
 from .connections import AuthScheme
 from .errors import AccessDeniedError, AuthenticationError, ConfigurationError, QueryError
-from .http_responses import CHUNK, Response, Stream
 from .masking import Mask, MaskedStream
-from .replies import redirection
+from .replies import CHUNK, Response, Stream, redirection
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping

@@ -5,17 +5,15 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-import msgspec
-
-from dragoman_api import AuthenticationError, Health, HttpRequest, Profile, Server, replies
+from dragoman_api import AuthenticationError, Health, Profile, Server, replies
 from dragoman_api.connections import AuthScheme, SslMode
 from dragoman_api.errors import ConfigurationError, ServerNotSupportedError
 from dragoman_api.json_text import decode
 from dragoman_api.kit.exchanges import Exchange, ask, get
 from dragoman_api.remedies import Remedy, RemedyKind
 
-from . import error_answers
-from .http_requests import DocumentsRequest
+from . import protocol
+from .protocol import NAMES_PRODUCT, Features
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -28,79 +26,7 @@ _VERSION = re.compile(r"(\d{1,9})\.(\d{1,9})(?:\.(\d{1,9}))?", re.ASCII)
 OLDEST, NEWEST = 7, 9
 """Major versions that were tried."""
 
-_HEADER = (7, 14, 0)
-"""The first version that names the product in a header of its answers."""
-
-_VECTORS = "_source_exclude_vectors"
 _SUPPORTED = "Elasticsearch 7.x, 8.x and 9.x"
-
-
-class Features(msgspec.Struct, frozen=True):
-    """The features of a server's version; the smallest set if the version is unknown.
-
-    Attributes:
-        version: The version.
-        oss: A build without the features of the default distribution.
-        hidden: The credentials may not see the version; `version` is the oldest that it can be.
-        leaves_out_vectors: Whether answers leave out vectors unless asked for them, as the server showed by what it
-            takes, or by the settings of an index; None if it showed nothing yet.
-    """
-
-    version: tuple[int, int, int] = (7, 0, 0)
-    oss: bool = False
-    hidden: bool = False
-    leaves_out_vectors: bool | None = None
-
-    @property
-    def case_insensitive(self) -> bool:
-        """Term-level queries take `case_insensitive`."""
-        return self.version >= (7, 10, 0)
-
-    @property
-    def point_in_time(self) -> bool:
-        """Points in time with `_shard_doc`, the tiebreaker without which deep pages lose rows."""
-        return self.version >= (7, 12, 0) and not self.oss
-
-    @property
-    def fields(self) -> bool:
-        """The search API takes `fields`."""
-        return self.version >= (7, 12, 0)
-
-    @property
-    def asks_for_vectors(self) -> bool:
-        """Answers leave out vectors unless a parameter forbids it, as from 9.2 on; or that has to be tried."""
-        if self.leaves_out_vectors is not None:
-            return self.leaves_out_vectors
-        return self.version >= (9, 2, 0) or (self.hidden and self.version >= _HEADER)
-
-    def complete(self, request: HttpRequest) -> HttpRequest:
-        """Return a request as it has to be sent for whole documents.
-
-        From 9.2 on, answers leave out vectors (`index.mapping.exclude_source_vectors`) unless a parameter, which older
-        servers refuse, forbids it.
-        """
-        if not isinstance(request, DocumentsRequest):
-            return request
-        whole = f"{'&' if '?' in request.path else '?'}{_VECTORS}=false" if self.asks_for_vectors else ""
-        return HttpRequest(request.method, f"{request.path}{whole}", request.body, request.content_type)
-
-
-def learn(features: Features, request: HttpRequest, reply: Reply) -> Features:
-    """Return the features after the answer to a completed request: a hidden version shows by what the server takes.
-
-    A server before 9.2 refuses the parameter before it does anything else.
-    """
-    if not features.hidden or features.leaves_out_vectors is not None or not features.asks_for_vectors:
-        return features
-    if not isinstance(request, DocumentsRequest) or reply.status not in (200, 400):
-        return features
-    if reply.status == 400 and not _refuses_parameter(reply):
-        return features
-    return msgspec.structs.replace(features, leaves_out_vectors=reply.status == 200)
-
-
-def _refuses_parameter(reply: Reply) -> bool:
-    return b"unrecognized parameter" in reply.body and _VECTORS.encode() in reply.body
 
 
 def check_key(profile: Profile) -> None:
@@ -144,7 +70,7 @@ def _product(reply: Reply) -> tuple[tuple[int, int, int], str, str]:
     Raises:
         ServerNotSupportedError: Another product answered.
     """
-    info = _read_info(error_answers.check(reply))
+    info = _read_info(protocol.check(reply))
     version = info.get("version")
     version = version if isinstance(version, dict) else {}
     number, flavor = str(version.get("number") or ""), str(version.get("build_flavor") or "")
@@ -155,7 +81,7 @@ def _product(reply: Reply) -> tuple[tuple[int, int, int], str, str]:
     if match is None:
         raise _refusal("a server without a version")
     release = (int(match[1]), int(match[2]), int(match[3] or 0))
-    genuine = _header(reply) if release >= _HEADER else info.get("tagline") == TAGLINE
+    genuine = _header(reply) if release >= NAMES_PRODUCT else info.get("tagline") == TAGLINE
     if not genuine:
         raise _refusal(f"a server that calls itself {number} and is not Elasticsearch")
     return release, number, flavor
@@ -195,11 +121,11 @@ def _limited() -> Exchange[tuple[Server, Features]]:
     # A key without the cluster privilege `monitor` may still read; any valid credential gets 200 here.
     reply = yield from ask(get("/_security/_authenticate"))
     if reply.status == 401:
-        error_answers.check(reply)
+        protocol.check(reply)
     if reply.status != 200:
         raise _refusal(f"a server that says 403 to GET / and {reply.status} to GET /_security/_authenticate")
     # 401 and 403 never carry the product header; every other answer does from 7.14 on.
-    features = Features(_HEADER if _header(reply) else Features().version, hidden=True)
+    features = Features(NAMES_PRODUCT if _header(reply) else Features().version, hidden=True)
     note = "the credentials lack the cluster privilege monitor: version unknown, the features of "
     return Server("Elasticsearch", "", [f"{note}{'.'.join(map(str, features.version[:2]))} are used"]), features
 

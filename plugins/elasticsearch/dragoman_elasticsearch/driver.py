@@ -44,7 +44,7 @@ from dragoman_api.exports import SnapshotHold
 from dragoman_api.kit.exchanges import Exchanges, Patience, jittered, read_together
 from dragoman_api.kit.views import ReadOnce, Views
 
-from . import connect, error_answers, http_requests, objects, search
+from . import connect, objects, protocol, search
 from .columns.field_types import Look
 from .grid import filters, pages
 from .grid.deep_pages import Pager
@@ -83,13 +83,13 @@ class _Exchanges(Exchanges):
 
     def __init__(self, http: Http, profile: Profile) -> None:
         rejected = partial(connect.credentials_rejected, profile=profile)
-        super().__init__(http, reads=http_requests.reads, retry_after=error_answers.retry_after, rejected=rejected)
-        self.features = connect.Features()
+        super().__init__(http, reads=protocol.reads, retry_after=protocol.retry_after, rejected=rejected)
+        self.features = protocol.Features()
 
     async def send(self, request: HttpRequest, **options: Any) -> Reply:
         features = self.features
         reply = await super().send(features.complete(request), **options)
-        if (newer_features := connect.learn(features, request, reply)) is features:
+        if (newer_features := protocol.learn(features, request, reply)) is features:
             return reply
         self.features = newer_features
         if newer_features.asks_for_vectors:

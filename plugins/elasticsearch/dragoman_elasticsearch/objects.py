@@ -14,10 +14,11 @@ from dragoman_api.columns import MAX_OBJECTS
 from dragoman_api.errors import AccessDeniedError, ObjectNotFoundError, QueryError, RowNotFoundError
 from dragoman_api.json_text import encode
 from dragoman_api.kit.exchanges import Exchange, ask, get, post
+from dragoman_api.kit.views import digest
 
-from . import error_answers
+from . import protocol
 from .columns import mapping
-from .http_requests import NDJSON, segment, target, whole_documents
+from .protocol import NDJSON, segment, target, whole_documents
 from .search import Hit, SearchAnswer, StoredHit, documents
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def list_objects() -> Exchange[ObjectList]:
         reason = "the credentials may not list indices: those that they may read are shown, without their size"
         notes.append(Note(code="objects-hidden", reason=reason, hint="grant the cluster privilege monitor"))
     else:
-        listed = error_answers.decode(reply, list[_Listed])
+        listed = protocol.decode(reply, list[_Listed])
     indices = [index for index in listed if not index.index.startswith(".")]
     if len(indices) > MAX_OBJECTS:
         raise QueryError(
@@ -100,14 +101,14 @@ def names() -> Exchange[list[str]]:
     listed = (
         (yield from _readable())
         if reply.status == 403
-        else [index.index for index in error_answers.decode(reply, list[_Listed])]
+        else [index.index for index in protocol.decode(reply, list[_Listed])]
     )
     return sorted(name for name in listed if not name.startswith("."))
 
 
 def _readable() -> Exchange[list[str]]:
     reply = yield from ask(HttpRequest("GET", "/*/_field_caps?fields=_id"))
-    return error_answers.decode(reply, mapping.FieldCaps).indices
+    return protocol.decode(reply, mapping.FieldCaps).indices
 
 
 def _count_rows(names: Sequence[str]) -> Exchange[dict[str, int | None]]:
@@ -117,7 +118,7 @@ def _count_rows(names: Sequence[str]) -> Exchange[dict[str, int | None]]:
         batch = names[start : start + _BATCH]
         lines = (encode({"index": name}) + '\n{"size":0,"track_total_hits":true}\n' for name in batch)
         reply = yield from ask(HttpRequest("POST", "/_msearch", "".join(lines), NDJSON))
-        answers = error_answers.decode(reply, _Counts).responses
+        answers = protocol.decode(reply, _Counts).responses
         if len(answers) != len(batch):
             raise QueryError(f"the server answered {len(answers)} of {len(batch)} searches for row counts")
         rows |= {name: None if answer.partial() else answer.count for name, answer in zip(batch, answers, strict=True)}
@@ -141,13 +142,13 @@ def view(name: str, *, leaves_out_vectors: bool = False) -> Exchange[View]:
     settings_path = f"/{target(name)}/_settings/{names}?flat_settings=true&include_defaults=true"
     mapped, caps, read_settings = yield [get(_mapping(name)), post(_capabilities(name)), get(settings_path)]
     if mapped.status == 403 and caps.status == 200:
-        fields = error_answers.decode(caps, mapping.FieldCaps)
+        fields = protocol.decode(caps, mapping.FieldCaps)
         return mapping.read(name, None, fields, vectors_apart=fields.indices if leaves_out_vectors else ())
-    mappings = error_answers.decode(mapped, dict[str, mapping.IndexMapping])
-    capabilities = error_answers.decode(caps, mapping.FieldCaps)
+    mappings = protocol.decode(mapped, dict[str, mapping.IndexMapping])
+    capabilities = protocol.decode(caps, mapping.FieldCaps)
     settings = None
     if read_settings.status != 403:
-        settings = error_answers.decode(read_settings, dict[str, IndexSettings])
+        settings = protocol.decode(read_settings, dict[str, IndexSettings])
     explicit_settings = (
         None if settings is None else {index: own_settings.settings for index, own_settings in settings.items()}
     )
@@ -170,8 +171,8 @@ def current_revision(view: View) -> Exchange[str]:
     if reply.status in (403, 404):
         return ""
     if view.hidden:
-        return mapping.digest(error_answers.decode(reply, mapping.FieldCaps))
-    return mapping.digest(error_answers.decode(reply, dict[str, mapping.IndexMapping]))
+        return digest(protocol.decode(reply, mapping.FieldCaps))
+    return digest(protocol.decode(reply, dict[str, mapping.IndexMapping]))
 
 
 def identity(name: str) -> Exchange[str]:
@@ -179,7 +180,7 @@ def identity(name: str) -> Exchange[str]:
     reply = yield from ask(get(f"/{target(name)}/_settings/index.uuid?flat_settings=true"))
     if reply.status in (403, 404):
         return ""
-    return mapping.digest(error_answers.decode(reply, dict[str, IndexSettings]))
+    return digest(protocol.decode(reply, dict[str, IndexSettings]))
 
 
 def _mapping(name: str) -> str:
@@ -198,7 +199,7 @@ def index_settings(name: str) -> Exchange[Mapping[str, IndexSettings] | None]:
     """
     reply = yield from ask(get(f"/{target(name)}/_settings/{_SETTINGS}?flat_settings=true"))
     try:
-        settings = error_answers.decode(reply, dict[str, IndexSettings])
+        settings = protocol.decode(reply, dict[str, IndexSettings])
     except AccessDeniedError:
         return None
     if not settings:

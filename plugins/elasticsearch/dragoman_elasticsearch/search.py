@@ -20,8 +20,8 @@ from dragoman_api.json_text import encode
 from dragoman_api.kit.exchanges import Exchange, ask, post
 from dragoman_api.replies import PROXY_HINT
 
-from . import error_answers
-from .http_requests import moves_on, raw, target, whole_documents
+from . import protocol
+from .protocol import moves_on, raw, target, whole_documents
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 """A count or a sequence number; anything else in an answer is invalid."""
@@ -188,12 +188,12 @@ def documents(request: HttpRequest, decoder: Decoder[T]) -> Exchange[tuple[T, bo
     """
     answer, read, body = yield from _documents(request, decoder)
     if not body.isascii():
-        error_answers.parsed(body, Raw)
+        protocol.parsed(body, Raw)
     return answer, read.exact
 
 
 def _documents(request: HttpRequest, decoder: Decoder[T]) -> Exchange[tuple[T, Reading, bytes]]:
-    body = error_answers.check((yield from ask(request)))
+    body = protocol.check((yield from ask(request)))
     if (answer := _read(body, decoder)) is not None:
         return answer, VERBATIM, body
     if (answer := _read(mended(body), decoder)) is not None:
@@ -204,13 +204,13 @@ def _documents(request: HttpRequest, decoder: Decoder[T]) -> Exchange[tuple[T, R
     if answer is not None and (bare.certain or scrolls):
         return answer, read, bare.body
     if scrolls:  # another request would skip this page
-        return error_answers.parsed(mended(bare.body), decoder), read, bare.body
+        return protocol.parsed(mended(bare.body), decoder), read, bare.body
     if answer is not None:
         reply = yield from ask(_filtered(request, "hits.hits._index,hits.hits._id,docs._index,docs._id,_index,_id"))
-        if _addresses.decode(widened(mended(bare.body))) == error_answers.decode(reply, _Addresses):
+        if _addresses.decode(widened(mended(bare.body))) == protocol.decode(reply, _Addresses):
             return answer, read, bare.body
     reply = yield from ask(_filtered(request, "*"))  # the server rewrites the documents of such an answer
-    return error_answers.decode(reply, decoder), Reading(exact=False, respelled=True), reply.body
+    return protocol.decode(reply, decoder), Reading(exact=False, respelled=True), reply.body
 
 
 def _filtered(request: HttpRequest, paths: str) -> HttpRequest:
@@ -270,7 +270,7 @@ def count(name: str, query: Raw) -> Exchange[int]:
         QueryError: Some shards did not count.
     """
     reply = yield from ask(post(f"/{target(name)}/_count", {"query": query}))
-    answer = error_answers.decode(reply, _Count)
+    answer = protocol.decode(reply, _Count)
     if answer.shards.failed:
         raise QueryError(f"{answer.shards.failed} of {answer.shards.total} shards failed: the count is too low")
     return answer.count
@@ -290,7 +290,7 @@ def open_context(name: str, *, keep_alive: str, preference: str = "") -> Exchang
     """
     parameter = f"&preference={preference}" if preference else ""
     reply = yield from ask(HttpRequest("POST", f"/{target(name)}/_pit?keep_alive={keep_alive}{parameter}"))
-    return error_answers.decode(reply, _Opened).id
+    return protocol.decode(reply, _Opened).id
 
 
 def close_context(pit: str) -> HttpRequest:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Raw
 
-from . import error_answers
+from . import protocol
 from .columns.schema import Count
 from .graphql import Where, literal, query, scope
 
@@ -145,7 +145,7 @@ def read(reply: Reply, property_query: PropertyQuery) -> Aggregate:
     rows_by_alias = _read(reply)
     row = next(iter(rows_by_alias.get("rows", ())), {})
     figures = (
-        error_answers.decode_part(row[property_query.prop], Figures)
+        protocol.decode_part(row[property_query.prop], Figures)
         if property_query.figures and property_query.prop in row
         else None
     )
@@ -153,7 +153,7 @@ def read(reply: Reply, property_query: PropertyQuery) -> Aggregate:
     groups = [(occurrence.value, occurrence.occurs) for occurrence in values] if values is not None else None
     if property_query.groups:
         groups = [
-            (error_answers.decode_part(group["groupedBy"], _GroupedBy).value, _count(group))
+            (protocol.decode_part(group["groupedBy"], _GroupedBy).value, _count(group))
             for group in rows_by_alias.get("groups", ())
         ]
     missing = None if property_query.missing is None else _counted(rows_by_alias, "missing")
@@ -183,19 +183,19 @@ def _query(parts: Sequence[str]) -> HttpRequest:
 
 
 def _read(reply: Reply) -> dict[str, list[dict[str, Raw]]]:
-    answer = error_answers.decode(reply, _Answer)
+    answer = protocol.decode(reply, _Answer)
     if answer.errors or answer.data is None or answer.data.aggregate is None:
         texts = [error.message for error in answer.errors or []]
-        raise error_answers.refused(texts or ["the answer contains neither data nor a reason"], status=reply.status)
+        raise protocol.refused(texts or ["the answer contains neither data nor a reason"], status=reply.status)
     return {alias: rows or [] for alias, rows in answer.data.aggregate.items()}
 
 
 def _counted(rows_by_alias: dict[str, list[dict[str, Raw]]], alias: str) -> int:
     rows = rows_by_alias.get(alias)
     if not rows:
-        raise error_answers.refused([f"the answer lacks the count {alias!r}"], status=200)
+        raise protocol.refused([f"the answer lacks the count {alias!r}"], status=200)
     return _count(rows[0])
 
 
 def _count(row: dict[str, Raw]) -> int:
-    return error_answers.decode_part(row.get("meta", Raw(b"null")), _Meta).count
+    return protocol.decode_part(row.get("meta", Raw(b"null")), _Meta).count

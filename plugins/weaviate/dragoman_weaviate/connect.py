@@ -13,7 +13,8 @@ from dragoman_api.errors import ServerNotSupportedError
 from dragoman_api.kit.exchanges import Exchange, ask, get
 from dragoman_api.remedies import Argument, Remedy, RemedyKind
 
-from . import error_answers
+from . import protocol
+from .protocol import Features
 
 if TYPE_CHECKING:
     from dragoman_api.replies import Reply
@@ -22,52 +23,6 @@ _VERSION = re.compile(r"(\d{1,9})\.(\d{1,9})(?:\.(\d{1,9}))?", re.ASCII)
 _HOSTED = (".weaviate.cloud", ".weaviate.network", ".weaviate.io", ".semi.technology")
 OWN_INFO = get("/v1/users/own-info")
 HOSTED_HINT = "the hosted service needs HTTPS on port 443 (SSL Mode Required or Verify Identity) and an API key"
-
-
-class Features(msgspec.Struct, frozen=True):
-    """The features of a server's version, found by comparing releases."""
-
-    version: tuple[int, int, int] = (1, 38, 0)
-
-    @property
-    def cursor(self) -> bool:
-        """Lists go on after an id."""
-        return self.version >= (1, 18, 0)
-
-    @property
-    def contains(self) -> bool:
-        """Filters take ContainsAny."""
-        return self.version >= (1, 21, 0)
-
-    @property
-    def negation(self) -> bool:
-        """Filters take ContainsNone and a Not that works; introspection shows Not long before."""
-        return self.version >= (1, 33, 0)
-
-    @property
-    def complement(self) -> bool:
-        """NotEqual finds all rows that Equal does not."""
-        return self.version >= (1, 24, 0)
-
-    @property
-    def ordered_keys(self) -> bool:
-        """A lone comparison reads the keys of its index in ascending order; seen on 1.38."""
-        return self.version >= (1, 38, 0)
-
-    @property
-    def zeros(self) -> bool:
-        """The indices hold -0.0 as 0.0; the fix is of spring 2026."""
-        return self.version >= (1, 38, 0)
-
-    @property
-    def literal_patterns(self) -> bool:
-        """`Like` takes every character except its two wildcards literally, not as part of a regular expression."""
-        return self.version >= {22: (1, 22, 13), 23: (1, 23, 5)}.get(self.version[1], (1, 24, 0))
-
-    @property
-    def aliases(self) -> bool:
-        """Collections have aliases."""
-        return self.version >= (1, 32, 0)
 
 
 class _Meta(msgspec.Struct, frozen=True):
@@ -103,7 +58,7 @@ def identify(profile: Profile) -> Exchange[tuple[Server, Features]]:
     if error := replies.turned_away(meta, profile):
         raise error
     if meta.status in (401, 403):
-        raise error_answers.exception(meta)
+        raise protocol.exception(meta)
     number, version = _version(meta)
     notes = [f"Weaviate {number} is older than 1.19 and untested"] if version < (1, 19, 0) else []
     return Server("Weaviate", number, [*notes, *_rights(own)]), Features(version)
@@ -116,7 +71,7 @@ def _version(meta: Reply) -> tuple[str, tuple[int, int, int]]:
         ServerNotSupportedError: Something else answered.
     """
     try:
-        number = error_answers.decode(meta, _Meta).version
+        number = protocol.decode(meta, _Meta).version
         match = _VERSION.match(number)
     except QueryError:
         match = None
@@ -140,7 +95,7 @@ def _rights(own: Reply) -> list[str]:
 
 def _roles(own: Reply) -> list[_Role] | None:
     try:
-        return error_answers.decode(own, _Own).roles
+        return protocol.decode(own, _Own).roles
     except DragomanError:
         return None
 
@@ -165,7 +120,7 @@ def ping() -> Exchange[Health]:
         ServerNotSupportedError: Something else answered.
     """
     meta = yield from ask(get("/v1/meta"))
-    error_answers.check(meta)
+    protocol.check(meta)
     _version(meta)
     return Health(ok=True)
 

@@ -43,7 +43,7 @@ from dragoman_api.errors import ConnectionFailedError, DragomanError
 from dragoman_api.kit.exchanges import Exchanges, jittered, read_together
 from dragoman_api.kit.views import ReadOnce, Views
 
-from . import connect, error_answers, http_requests, objects
+from . import connect, objects, protocol
 from .grid import filters, pages
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class Driver:
 
     def __init__(self) -> None:
         self._views = Views(self._read_view, self._revision)
-        self._features = connect.Features()
+        self._features = protocol.Features()
         self._samples = ReadOnce(self._take_sample)
         self._schemas = ReadOnce(lambda _: self._run(objects.properties()))
 
@@ -79,8 +79,8 @@ class Driver:
         self._profile = profile
         self._exchanges = Exchanges(
             http,
-            reads=lambda request: not http_requests.may_write(request),
-            retry_after=error_answers.retry_after,
+            reads=lambda request: not protocol.may_write(request),
+            retry_after=protocol.retry_after,
             rejected=partial(connect.credentials_rejected, profile=profile),
         )
         self._run = self._exchanges.run
@@ -257,9 +257,9 @@ class Driver:
         try:
             yield
         except QueryError as error:
-            if not request.tenant or not error_answers.UNKNOWN_TENANT.search(error.message):
+            if not request.tenant or not protocol.UNKNOWN_TENANT.search(error.message):
                 raise
             tenants: list[str] = []
             with suppress(DragomanError):  # the key may not list them
                 tenants = await self._run(objects.tenants(view.target))
-            raise error_answers.tenant_unknown(request.tenant, view.name, tenants) from error
+            raise protocol.tenant_unknown(request.tenant, view.name, tenants) from error

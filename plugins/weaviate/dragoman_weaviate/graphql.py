@@ -24,7 +24,7 @@ from msgspec import Raw
 
 from dragoman_api.kit.exchanges import Exchange, ask, post
 
-from . import error_answers
+from . import protocol
 from .columns.field_types import Family, Field, family_of
 from .columns.schema import Count
 
@@ -260,7 +260,7 @@ def first_objects(reply: Reply, view: View) -> list[dict[str, Any]] | None:
 def _objects(answer: _Answer, view: View, status: int) -> list[dict[str, Any]]:
     rows = answer.data.get.get(view.target) if answer.data and answer.data.get else None
     if answer.errors or rows is None:
-        raise error_answers.refused(_texts(answer), status=status)
+        raise protocol.refused(_texts(answer), status=status)
     return rows
 
 
@@ -273,7 +273,7 @@ def counted(reply: Reply) -> dict[str, int]:
     answer = _read(reply)
     counts = _counted((answer.data.aggregate if answer.data else None) or {})
     if not counts:
-        raise error_answers.refused(_texts(answer), status=reply.status)
+        raise protocol.refused(_texts(answer), status=reply.status)
     return counts
 
 
@@ -285,7 +285,7 @@ def counted_of(reply: Reply, name: str) -> int:
     """Read the count of one collection. Raises DragomanError where it was not counted."""
     counts = counted(reply)
     if name not in counts:
-        raise error_answers.refused([f"the answer counts {', '.join(counts)}, not {name}"], status=reply.status)
+        raise protocol.refused([f"the answer counts {', '.join(counts)}, not {name}"], status=reply.status)
     return counts[name]
 
 
@@ -296,7 +296,7 @@ def count_of(view: View, where: Where | None, tenant: str | None) -> Exchange[in
 
 
 def _read(reply: Reply) -> _Answer:
-    return error_answers.decode(reply, _answer)
+    return protocol.decode(reply, _answer)
 
 
 def _texts(answer: _Answer) -> list[str]:

@@ -10,10 +10,11 @@ from dragoman_api import DragomanError, Note, Object, ObjectList, QueryError
 from dragoman_api.columns import MAX_OBJECTS
 from dragoman_api.errors import ObjectNotFoundError
 from dragoman_api.kit.exchanges import Exchange, ask, get
+from dragoman_api.kit.views import digest
 from dragoman_api.remedies import Remedy, RemedyKind
 
-from . import error_answers, graphql
-from .columns.grid_columns import View, revision
+from . import graphql, protocol
+from .columns.grid_columns import View
 from .columns.schema import Collection, Schema, is_collection
 from .connect import OWN_INFO, hidden_collections
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from dragoman_api import HttpRequest
 
-    from .connect import Features
+    from .protocol import Features
 
 _BATCH = 100  # collections counted by one request
 
@@ -41,7 +42,7 @@ _collection = msgspec.json.Decoder(Collection)
 def list_objects(features: Features) -> Exchange[ObjectList]:
     """List collections by name (W8): the server's order varies."""
     replies = yield [get("/v1/schema"), *([get("/v1/aliases")] if features.aliases else [])]
-    collections = sorted(error_answers.decode(replies[0], Schema).classes or [], key=lambda collection: collection.name)
+    collections = sorted(protocol.decode(replies[0], Schema).classes or [], key=lambda collection: collection.name)
     if len(collections) > MAX_OBJECTS:
         raise QueryError(
             f"the server lists {len(collections):,} collections; {MAX_OBJECTS:,} can be shown",
@@ -59,7 +60,7 @@ def list_objects(features: Features) -> Exchange[ObjectList]:
     if not collections and (reason := hidden_collections((yield from ask(OWN_INFO)))):
         notes.append(Note(code="objects-hidden", reason=reason))
     if features.aliases and replies[1].status == 200:
-        aliases = error_answers.decode(replies[1], _Aliases).aliases or []
+        aliases = protocol.decode(replies[1], _Aliases).aliases or []
     elif features.aliases:
         reason = f"the aliases cannot be listed (HTTP {replies[1].status}), so none are shown"
         notes.append(Note(code="objects-hidden", reason=reason))
@@ -73,7 +74,7 @@ def list_objects(features: Features) -> Exchange[ObjectList]:
 def properties() -> Exchange[dict[str, list[tuple[str, str]]]]:
     """Read the properties of every collection, with their types."""
     reply = yield from ask(get("/v1/schema"))
-    collections = sorted(error_answers.decode(reply, Schema).classes or [], key=lambda collection: collection.name)
+    collections = sorted(protocol.decode(reply, Schema).classes or [], key=lambda collection: collection.name)
     return {
         collection.name: [(spec.name, ", ".join(spec.data_type)) for spec in collection.properties or []]
         for collection in collections
@@ -105,9 +106,9 @@ def view(name: str, features: Features) -> Exchange[View]:
     reply = yield from ask(_definition_of(name))
     if reply.status == 404:
         raise missing
-    collection = error_answers.decode(reply, _collection)
+    collection = protocol.decode(reply, _collection)
     if odd := collection.odd:
-        names = error_answers.shorten(", ".join(map(repr, odd)))
+        names = protocol.shorten(", ".join(map(repr, odd)))
         raise QueryError(f"'{name}' has {len(odd):,} names that cannot be part of a request: {names}")
     if collection.name.lower() != name.lower() and not features.aliases:
         raise QueryError(f"the server returned the collection '{collection.name}' instead of '{name}'")
@@ -121,13 +122,13 @@ class _Tenant(msgspec.Struct, frozen=True):
 def tenants(name: str) -> Exchange[list[str]]:
     """List the names of a collection's tenants."""
     reply = yield from ask(get(f"/v1/schema/{name}/tenants"))
-    return [tenant.name for tenant in error_answers.decode(reply, list[_Tenant])]
+    return [tenant.name for tenant in protocol.decode(reply, list[_Tenant])]
 
 
 def current_revision(view: View) -> Exchange[str]:
     """Ask for the revision that a collection has now; empty if there is no such collection any more."""
     reply = yield from ask(_definition_of(view.name))
-    return "" if reply.status == 404 else revision(_text(error_answers.check(reply)))
+    return "" if reply.status == 404 else digest(_text(protocol.check(reply)))
 
 
 def _definition_of(name: str) -> HttpRequest:

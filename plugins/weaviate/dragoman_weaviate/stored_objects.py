@@ -16,10 +16,10 @@ from dragoman_api.kit.exchanges import Exchange, ask, get
 from dragoman_api.remedies import Remedy, RemedyKind
 from dragoman_api.wording import failure
 
-from . import error_answers, graphql
+from . import graphql, protocol
 from .columns.field_types import Family, Field, family_of
 from .columns.schema import Count
-from .http_requests import object_path
+from .protocol import object_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -119,7 +119,7 @@ def read_list(reply: Reply, view: View, tenant: str | None) -> list[StoredObject
     """
     if reply.status == 404:
         raise ObjectNotFoundError(f"the collection '{view.target}' is gone", remedies=[Remedy(RemedyKind.LIST_OBJECTS)])
-    items = error_answers.decode(reply, _list).objects or []
+    items = protocol.decode(reply, _list).objects or []
     for item in items:
         if item.collection != view.target or (item.tenant or tenant) != tenant:
             where = f"'{item.collection}'" + (f", tenant '{item.tenant}'" if item.tenant else "")
@@ -141,7 +141,7 @@ def read_one(reply: Reply, collection: str, key: str) -> StoredObject | None:
     """
     if reply.status == 404:
         return None
-    item = error_answers.decode(reply, _item)
+    item = protocol.decode(reply, _item)
     if item.collection != collection or item.id.lower() != (key or _generated_uuid(item.id)).lower():
         address = f"{collection}/{key}".rstrip("/")
         raise QueryError(f"the server returned the object '{item.collection}/{item.id}' instead of '{address}'")
@@ -169,9 +169,7 @@ def from_graphql(rows: Iterable[dict[str, Any]], view: View) -> tuple[list[Store
         return _from_graphql(rows, view)
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         reason = f"the answer does not have the requested form: {failure(error)}"
-        raise QueryError(
-            error_answers.shorten(reason), hint="describe the collection again: it may have changed"
-        ) from error
+        raise QueryError(protocol.shorten(reason), hint="describe the collection again: it may have changed") from error
 
 
 def _from_graphql(rows: Iterable[dict[str, Any]], view: View) -> tuple[list[StoredObject], Suspects]:
@@ -280,7 +278,7 @@ def following(view: View, tenant: str | None, search: Callable[[], Exchange[T]])
     try:
         return (yield from search())
     except QueryError as error:
-        if tenant is None or selects_none or not error_answers.UNFOLLOWED.search(error.message):
+        if tenant is None or selects_none or not protocol.UNFOLLOWED.search(error.message):
             raise
         view.unfollowed.add(tenant)
     return (yield from search())

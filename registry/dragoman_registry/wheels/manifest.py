@@ -8,8 +8,7 @@ from typing import ClassVar, Literal
 
 import msgspec
 
-from dragoman_api.connections import AuthScheme
-from dragoman_api.forms import FieldKind, FieldValue, FormField
+from dragoman_api.connections import AuthScheme, FieldKind, FieldValue, FormField
 from dragoman_registry.names import Digest, PluginId, TypeName, WheelName
 
 FORBID: dict[str, str] = {"extra": "forbid"}

@@ -8,8 +8,7 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from dragoman_api.connections import AuthScheme, SslMode
-from dragoman_api.forms import FieldKind, FormField
+from dragoman_api.connections import AuthScheme, FieldKind, FormField, SslMode
 from dragoman_api.wording import quoted
 from dragoman_registry.ip_addresses import MAX_HOST, Nearness, canonical, is_literal, is_metadata, nearness
 from dragoman_registry.names import is_field_name

@@ -21,8 +21,8 @@ from dragoman.lifetimes import background
 from dragoman.sandbox.driver_process import Launch, Worker, smoke_test
 from dragoman.sandbox.host_imports import find_host_imports
 from dragoman.sandbox.launch import configure, granted
+from dragoman_api.connections import FieldKind
 from dragoman_api.errors import DragomanError
-from dragoman_api.forms import FieldKind
 from dragoman_registry.client.installer import unpack
 from dragoman_registry.validation import Fault, Unreadable, decode
 from dragoman_worker import access_recorder

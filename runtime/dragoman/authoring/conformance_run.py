@@ -33,8 +33,7 @@ if TYPE_CHECKING:
 
     from dragoman.references import NamedFile
     from dragoman.sandbox.levels import Policy
-    from dragoman_api.connections import Profile
-    from dragoman_api.forms import FieldValue
+    from dragoman_api.connections import FieldValue, Profile
 
     from .wheel_build import Built
 

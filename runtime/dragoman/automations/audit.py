@@ -21,9 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from dragoman_api.calls import Call
     from dragoman_api.changes import HttpRequest
-    from dragoman_api.events import Event
+    from dragoman_api.events import Call, Event
 
 WHOLE = 64 << 10
 """Characters of a body that is recorded whole; a longer one is recorded by its beginning, size and digest."""

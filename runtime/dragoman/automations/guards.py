@@ -29,9 +29,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dragoman.settings import Guards, Limit
-    from dragoman_api.calls import Call
     from dragoman_api.changes import HttpRequest
-    from dragoman_api.events import Event
+    from dragoman_api.events import Call, Event
     from dragoman_api.exports import ExportPart
     from dragoman_api.masking import Mask
 

@@ -23,8 +23,7 @@ from dragoman_api.wording import failure
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 
-    from dragoman_api.calls import Call
-    from dragoman_api.events import Event
+    from dragoman_api.events import Call, Event
 
     Observer = tuple[str, Callable[[Event], Awaitable[None]]]
 

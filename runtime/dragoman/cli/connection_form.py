@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from dragoman.connections.saved_connections import SavedConnection
     from dragoman.references import Reference, Saved, Scheme
     from dragoman.sandbox.reach.route import Route
-    from dragoman_api.forms import FormField
+    from dragoman_api.connections import FormField
 
     Values = Mapping[str, Saved]
 

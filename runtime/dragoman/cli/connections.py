@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from dragoman.runtime import Runtime
     from dragoman.sandbox.reach.route import Route
     from dragoman.sessions.session import Session
-    from dragoman_api.forms import FormField
+    from dragoman_api.connections import FormField
 
     from .options import Options
 

@@ -169,7 +169,7 @@ def _may(options: Options, hook: str, subject: str) -> None:
     """Ask the automations about a change of installed drivers that needs no runtime."""
     import anyio
 
-    from dragoman_api.calls import Call
+    from dragoman_api.events import Call
 
     async def ask() -> None:
         async with options.runtime() as runtime:

@@ -12,9 +12,8 @@ from urllib.parse import urlsplit
 from dragoman.references import Reference
 from dragoman.spellings import field_words
 from dragoman_api import endpoints, http_settings
-from dragoman_api.connections import SslMode
+from dragoman_api.connections import FieldKind, FormField, SslMode
 from dragoman_api.errors import ConfigurationError
-from dragoman_api.forms import FieldKind, FormField
 from dragoman_api.wording import quoted
 from dragoman_registry.ip_addresses import MAX_HOST, canonical
 from dragoman_registry.wheels.manifest import ACTED_ON, LOCAL, PERSONS_OWN
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from dragoman.references import Saved
-    from dragoman_api.forms import FieldValue
+    from dragoman_api.connections import FieldValue
 
 
 def usual(field: FormField) -> FieldValue:

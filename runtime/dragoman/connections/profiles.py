@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from dragoman.references import NamedFile, Saved
-    from dragoman_api.forms import FieldValue
+    from dragoman_api.connections import FieldValue
 
     from .saved_connections import SavedConnection
 

@@ -18,7 +18,7 @@ from dragoman_api.columns import Note
 from dragoman_api.errors import DragomanError, ExportError
 from dragoman_api.exports import ExportPart
 from dragoman_api.filters import Explanation
-from dragoman_api.kit.left_out import LeftOut
+from dragoman_api.kit.page_columns import LeftOut
 
 from .formats import SEPARATED, Compressor
 from .targets import Checkpoint, FileTarget, StreamTarget, checkpoint_due, reporting

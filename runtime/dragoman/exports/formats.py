@@ -13,7 +13,7 @@ import msgspec
 from dragoman_api.columns import MAX_COLUMNS, Column
 from dragoman_api.errors import ConfigurationError
 from dragoman_api.exports import ExportForm
-from dragoman_api.kit.left_out import CUT, columns_left_out
+from dragoman_api.kit.page_columns import CUT, columns_left_out
 
 if TYPE_CHECKING:
     from collections.abc import Callable

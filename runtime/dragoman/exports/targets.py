@@ -18,7 +18,7 @@ from dragoman_api.columns import Note
 from dragoman_api.errors import DragomanError, ExportError
 from dragoman_api.events import ExportFailed
 from dragoman_api.json_text import decode
-from dragoman_api.kit.left_out import LeftOut
+from dragoman_api.kit.page_columns import LeftOut
 from dragoman_api.wording import failure
 from dragoman_registry import files
 from dragoman_registry.files import OPEN, PRIVATE

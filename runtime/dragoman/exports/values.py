@@ -9,7 +9,7 @@ import msgspec
 
 from dragoman_api.cells import exact_number, widened
 from dragoman_api.errors import ExportError
-from dragoman_api.kit.left_out import KEYS, VALUES, LeftOut, ShownKeys, joined
+from dragoman_api.kit.page_columns import KEYS, VALUES, LeftOut, ShownKeys, joined
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -17,7 +17,7 @@ from dragoman_api.changes import Insert
 from dragoman_api.columns import Written
 from dragoman_api.errors import ConfigurationError
 from dragoman_api.json_text import decode, encode
-from dragoman_api.kit.left_out import OTHERS
+from dragoman_api.kit.page_columns import OTHERS
 
 from .places import Gathered, MemberPlace, MemberPlaces, Members, RowPlaces, UnplacedError, move_parts, object_of
 

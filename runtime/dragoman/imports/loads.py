@@ -17,7 +17,7 @@ from anyio.to_thread import run_sync
 from dragoman_api.changes import NewObject
 from dragoman_api.columns import Note
 from dragoman_api.errors import ConfigurationError, DragomanError
-from dragoman_api.kit.left_out import columns_left_out
+from dragoman_api.kit.page_columns import columns_left_out
 
 from .batches import BatchReader
 from .checkpoints import checkpoint_path

@@ -18,7 +18,7 @@ from dragoman.spellings import value_of
 from dragoman_api.cells import Json
 from dragoman_api.columns import Written
 from dragoman_api.json_text import decode_once
-from dragoman_api.kit.left_out import MEMBERS, OTHERS, LeftOut
+from dragoman_api.kit.page_columns import MEMBERS, OTHERS, LeftOut
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -13,8 +13,8 @@ import msgspec
 from dragoman.automations.consent import Question, ask_consent
 from dragoman.settings import user_name
 from dragoman_api import events
-from dragoman_api.calls import Call
 from dragoman_api.errors import DragomanError, InstallError, Refused, RegistryError
+from dragoman_api.events import Call
 from dragoman_api.wording import failure
 from dragoman_registry.client.install_decision import Inputs, decide
 from dragoman_registry.names import called

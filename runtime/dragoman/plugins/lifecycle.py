@@ -18,8 +18,8 @@ from dragoman.connections.form_values import effective
 from dragoman.plugins.installed_versions import installed_version
 from dragoman.spellings import did_you_mean, near_names
 from dragoman_api import events
-from dragoman_api.calls import Call
 from dragoman_api.errors import ConfigurationError, DragomanError, PluginNotFoundError
+from dragoman_api.events import Call
 from dragoman_registry.client.generation import Generation
 from dragoman_registry.client.install_decision import InstallOutcome
 
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from dragoman.automations.hook_manager import Hooks
+    from dragoman_api.connections import FormField
     from dragoman_api.events import Event
-    from dragoman_api.forms import FormField
     from dragoman_registry.client.lockfile import Locked
     from dragoman_registry.client.store import Collected, Store
     from dragoman_registry.validation import Fault

@@ -11,7 +11,6 @@ from msgspec.structs import replace
 
 from dragoman.automations import Meter
 from dragoman_api import events
-from dragoman_api.calls import Call
 from dragoman_api.changes import OutcomeStatus
 from dragoman_api.columns import ColumnKind, Note, TimeColumn
 from dragoman_api.errors import (
@@ -26,6 +25,7 @@ from dragoman_api.errors import (
     Refused,
     UnsupportedOperationError,
 )
+from dragoman_api.events import Call
 from dragoman_api.exports import ExportForm
 from dragoman_api.filters import CompiledFilter, Filter, FilterRequest, RawQuery, TimeRange
 from dragoman_api.grid import CountRequest, PageRequest

@@ -16,7 +16,6 @@ from dragoman.lifetimes import Lifetime, connection_closed, connection_closed_me
 from dragoman.sandbox.driver_process import DriverProxy, Worker
 from dragoman.sandbox.reach.route import NAME, HttpProxy, RouteError
 from dragoman.sandbox.stages import stage
-from dragoman_api.calls import Call, ConnectionInfo
 from dragoman_api.errors import (
     ConnectionFailedError,
     DeadlineExceededError,
@@ -26,7 +25,7 @@ from dragoman_api.errors import (
     PermissionDeniedError,
     SandboxError,
 )
-from dragoman_api.events import ConnectionDenied, PluginCrashed, PluginRestarted
+from dragoman_api.events import Call, ConnectionDenied, ConnectionInfo, PluginCrashed, PluginRestarted
 from dragoman_registry.client.trees import leasing
 from dragoman_registry.ip_addresses import canonical
 from dragoman_worker.hook_types import HOOKS

@@ -19,7 +19,7 @@ from dragoman_api.errors import ConfigurationError, DriverFaultError, ExportErro
 from dragoman_api.exports import MAX_SHARES, ExportRequest, SnapshotHold, SplitRequest
 from dragoman_api.filters import Explanation
 from dragoman_api.hookspecs import DriverSpec
-from dragoman_api.kit.left_out import LeftOut
+from dragoman_api.kit.page_columns import LeftOut
 
 from .driver_calls import until_unchanged
 from .whole_reads import plan_read, requested_batches

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman_api.connections import AuthScheme, SslMode
-from dragoman_api.forms import FieldKind, FormField
+from dragoman_api.connections import AuthScheme, FieldKind, FormField, SslMode
 from dragoman_api.kit import form_blocks as blocks
 from dragoman_registry.wheels.manifest_checks import check_manifest
 

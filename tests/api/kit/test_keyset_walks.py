@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from dragoman_api import QueryError
 from dragoman_api.kit import cursors
-from dragoman_api.kit.keyset_walks import Walk, beyond, read_pages
+from dragoman_api.kit.cursors import Walk, beyond, read_pages
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

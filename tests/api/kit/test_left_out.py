@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman_api.columns import MAX_COLUMNS
-from dragoman_api.kit.left_out import (
+from dragoman_api.kit.page_columns import (
     COLUMNS,
     CUT,
     KEYS,

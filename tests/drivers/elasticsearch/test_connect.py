@@ -24,9 +24,8 @@ from dragoman_api.connections import AuthScheme, Secrets, SslMode
 from dragoman_api.errors import AccessDeniedError, ConfigurationError, ServerNotSupportedError
 from dragoman_api.kit.exchanges import post
 from dragoman_api.remedies import Remedy
-from dragoman_elasticsearch import connect, error_answers
-from dragoman_elasticsearch.connect import Features, learn
-from dragoman_elasticsearch.http_requests import whole_documents
+from dragoman_elasticsearch import connect, protocol
+from dragoman_elasticsearch.protocol import Features, learn, whole_documents
 from fakes.certificates import Certificates, make_certificates
 from fakes.elasticsearch import ApiKey, FakeElasticsearch, User
 
@@ -42,7 +41,7 @@ def about(number: str = "8.19.21", *, tagline: str = connect.TAGLINE, **version:
     return {"name": "n1", "version": {"number": number, "build_flavor": "default", **version}, "tagline": tagline}
 
 
-def identified(*answers: Any, **options: Any) -> tuple[Server, connect.Features]:
+def identified(*answers: Any, **options: Any) -> tuple[Server, protocol.Features]:
     given = Profile(name="shop", type="elasticsearch", host="h", port=9200, options=options)
     return Answers(*answers).run(connect.identify(given))
 
@@ -528,7 +527,7 @@ class TestConnectionOnServer(OnServer):
     ],
 )  # fmt: skip
 def test_errors_are_classified_by_type_and_keep_the_useful_text(status: int, body: Any, kind: str, text: str) -> None:
-    error = error_answers.exception(error_answers.read(reply(body, status)))
+    error = protocol.exception(protocol.read(reply(body, status)))
     assert (error.code, text in error.message) == (kind, True), error.message
 
 
@@ -538,7 +537,7 @@ def test_the_text_of_a_query_error_comes_from_the_shard() -> None:
     root = [{"type": "query_shard_exception", "reason": "Failed to parse query [k:(]"}]
     body = {"error": {"root_cause": root, "type": "search_phase_execution_exception", "reason": "all shards failed",
                       "failed_shards": [shard]}}  # fmt: skip
-    message = error_answers.exception(error_answers.read(reply(body, 400))).message
+    message = protocol.exception(protocol.read(reply(body, 400))).message
     expected = "Elasticsearch error: query_shard_exception: Failed to parse query [k:(]: Cannot parse 'k:('"
     assert message == expected
 
@@ -556,14 +555,14 @@ def test_the_text_of_a_query_error_comes_from_the_shard() -> None:
 )
 def test_waiting_is_decided_by_type_not_by_429(status: int, kind: str, *, busy: bool) -> None:
     body = {"error": {"root_cause": [{"type": kind, "reason": "r"}], "type": kind, "reason": "r"}}
-    assert (error_answers.retry_after(reply(body, status)) is not None) is busy
+    assert (protocol.retry_after(reply(body, status)) is not None) is busy
 
 
 def test_too_many_scrolls_say_what_to_do_on_every_version() -> None:
     for status, kind in ((500, "exception"), (429, "too_many_scroll_contexts_exception")):
         text = "Trying to create too many scroll contexts. Must be less than or equal to: [500]."
         body = {"error": {"root_cause": [{"type": kind, "reason": text}], "type": kind, "reason": text}}
-        assert text in error_answers.exception(error_answers.read(reply(body, status))).message
+        assert text in protocol.exception(protocol.read(reply(body, status))).message
 
 
 def test_requests_are_what_they_say() -> None:

@@ -19,15 +19,14 @@ from dragoman_api.errors import (
     WindowExceededError,
 )
 from dragoman_api.remedies import Remedy
-from dragoman_elasticsearch import connect, error_answers, objects
-from dragoman_elasticsearch.connect import Features
-from dragoman_elasticsearch.http_requests import segment, target
+from dragoman_elasticsearch import connect, objects, protocol
 from dragoman_elasticsearch.objects import IndexSettings
+from dragoman_elasticsearch.protocol import Features, segment, target
 from fakes.elasticsearch import ApiKey, FakeElasticsearch, User
 
 
 def error(body: Any, status: int, **headers: str) -> Any:
-    return error_answers.exception(error_answers.read(reply(body, status, headers)))
+    return protocol.exception(protocol.read(reply(body, status, headers)))
 
 
 def typed(kind: str, reason: str = "r") -> dict[str, Any]:
@@ -111,7 +110,7 @@ def test_a_remedy_is_named_by_type_wherever_the_type_stands(kind: str, word: str
     ],
 )  # fmt: skip
 def test_doubt_and_waiting_by_status_and_type(status: int, kind: str, doubt: bool, busy: bool) -> None:
-    found = error_answers.read(reply(typed(kind) if kind else "", status))
+    found = protocol.read(reply(typed(kind) if kind else "", status))
     assert (found.unsure, found.busy) == (doubt, busy)
     assert found.conflict is (kind == "version_conflict_engine_exception")
 
@@ -130,7 +129,7 @@ def test_doubt_and_waiting_by_status_and_type(status: int, kind: str, doubt: boo
     ],
 )
 def test_the_time_to_wait_is_a_number_of_seconds(after: str, seconds: int) -> None:
-    assert error_answers.read(reply("", 429, {"Retry-After": after})).wait == seconds
+    assert protocol.read(reply("", 429, {"Retry-After": after})).wait == seconds
     assert error("", 429, **{"Retry-After": after}).details["retry_after"] == seconds
     assert ("retry_after" in error("", 503, **{"Retry-After": after}).details) is bool(seconds)
     assert "retry_after" not in error(typed("cluster_block_exception"), 429, **{"Retry-After": "7"}).details
@@ -140,22 +139,22 @@ def test_the_reasons_are_told_once_and_from_the_outside_in():
     inner = {"type": "c", "reason": "deep"}
     body = {"error": {"root_cause": [{"type": "a", "reason": "root"}], "type": "b", "reason": "all shards failed",
                       "failed_shards": [{"reason": {"type": "a", "reason": "root", "caused_by": inner}}]}}  # fmt: skip
-    found = error_answers.read(reply(body, 400))
+    found = protocol.read(reply(body, 400))
     assert (found.type, found.text, found.types) == ("a", "root: deep", {"a", "b", "c"})
-    assert error_answers.read(reply({"error": "plain"}, 400)).text == "plain"
+    assert protocol.read(reply({"error": "plain"}, 400)).text == "plain"
     for odd in ({"error": [1]}, {"error": {"root_cause": []}}, {"error": {"failed_shards": [1]}}, [1], "x"):
-        assert error_answers.read(reply(odd, 400)).text == ""
-    assert len(error_answers.read(reply({"error": "x" * 5_000}, 400)).text) == 1_000
+        assert protocol.read(reply(odd, 400)).text == ""
+    assert len(protocol.read(reply({"error": "x" * 5_000}, 400)).text) == 1_000
 
 
 def test_a_success_of_another_form_is_an_error():
     for status in (200, 299):
-        assert error_answers.check(reply("x", status)) == b"x"
+        assert protocol.check(reply("x", status)) == b"x"
     for status in (199, 300, 404):
         with pytest.raises((QueryError, ConnectionFailedError)):
-            error_answers.check(reply("x", status))
+            protocol.check(reply("x", status))
     with pytest.raises(QueryError, match="expected JSON"):
-        error_answers.decode(reply("<html>"), dict)
+        protocol.decode(reply("<html>"), dict)
 
 
 # connecting -----------------------------------------------------------------------------------------------------------
@@ -504,7 +503,7 @@ def test_a_key_in_clear_is_refused_only_where_a_key_is_used() -> None:
     ],
 )
 def test_the_type_and_the_text_come_from_where_the_server_tells_them(body: Any, kind: str, text: str) -> None:
-    found = error_answers.read(reply(body, 400))
+    found = protocol.read(reply(body, 400))
     assert (found.type, found.text) == (kind, text)
 
 
@@ -518,9 +517,9 @@ def test_a_server_is_busy_by_a_type_wherever_it_stands_and_says_how_long_even_if
     inner = {"error": {"root_cause": [{"type": "a", "reason": "b"}], "type": "c", "reason": "d",
                        "caused_by": {"type": kind, "reason": "e"}}}  # fmt: skip
     for body in (typed(kind), inner):
-        assert error_answers.retry_after(reply(body, status)) == 0
-        assert error_answers.retry_after(reply(body, status, {"Retry-After": "7"})) == 7
+        assert protocol.retry_after(reply(body, status)) == 0
+        assert protocol.retry_after(reply(body, status, {"Retry-After": "7"})) == 7
         assert error(body, status).details["retry_after"] == 0
-        assert error_answers.retry_after(reply(body, 502)) is None
+        assert protocol.retry_after(reply(body, 502)) is None
     for other in (400, 403, 408, 501, 504):
         assert "retry_after" not in error(typed(kind), other).details

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from dragoman_api import Delete, DragomanError, Drop, Insert, PageRequest, Plan, PlanRequest, QueryError, RowKey, Update
 from dragoman_api.cells import widened
 from dragoman_api.grid import MAX_ROWS
-from dragoman_elasticsearch import connect, error_answers, objects, search
+from dragoman_elasticsearch import connect, objects, protocol, search
 from dragoman_elasticsearch.columns.mapping import FieldCaps, IndexMapping, read
 from dragoman_elasticsearch.console import answers
 from dragoman_elasticsearch.console.text import parse
@@ -27,8 +27,8 @@ from dragoman_elasticsearch.search import MATCH_ALL, uncommented
 from dragoman_elasticsearch.writing import requests
 from dragoman_elasticsearch.writing.apply import Sender
 from dragoman_elasticsearch.writing.plan import plan_changes
+from dragoman_elasticsearch.writing.planned_rows import read_rows
 from dragoman_elasticsearch.writing.requests import planned_requests
-from dragoman_elasticsearch.writing.stored_rows import read_rows
 
 if TYPE_CHECKING:
     from dragoman_api import Outcome
@@ -240,7 +240,7 @@ def hit(*sort: Any, **more: Any) -> dict[str, Any]:
 
 def grid(offset: int = 0, limit: int = 2) -> pages.PageQuery:
     request = PageRequest(object="books", offset=offset, limit=limit)
-    return pages.page_query(request, VIEW, connect.Features((8, 0, 0)), window=10_000, preference="p")
+    return pages.page_query(request, VIEW, protocol.Features((8, 0, 0)), window=10_000, preference="p")
 
 
 @pytest.mark.parametrize(
@@ -341,8 +341,8 @@ def test_a_limit_that_is_none_ends_an_export(limit: int) -> None:
         lambda: Answers(reply([{"index": "a", "store.size": "²"}]), reply({"responses": [{}]})).run(
             objects.list_objects()
         ),
-        lambda: error_answers.check(reply({}, 429, {"Retry-After": DIGITS})),
-        lambda: error_answers.check(reply({}, 429, {"Retry-After": "²"})),
+        lambda: protocol.check(reply({}, 429, {"Retry-After": DIGITS})),
+        lambda: protocol.check(reply({}, 429, {"Retry-After": "²"})),
     ],
 )
 def test_a_number_of_a_server_is_bounded_before_it_is_read(reading: Any) -> None:
@@ -444,7 +444,7 @@ def test_a_field_named_as_the_document_begins_no_other_row() -> None:
 def test_blanks_in_a_reason_cost_no_more_than_their_length() -> None:
     began = time.process_time()
     body = {"error": {"type": "x", "reason": f"a{' ' * 100_000}b Was expecting one of: c"}, "status": 400}
-    assert error_answers.exception(error_answers.read(reply(body, 400))).message.endswith("a b")
+    assert protocol.exception(protocol.read(reply(body, 400))).message.endswith("a b")
     assert time.process_time() - began < 2
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from dragoman_api import Outcome, Plan
     from dragoman_api.kit.exchanges import Exchange
-    from dragoman_weaviate.connect import Features
+    from dragoman_weaviate.protocol import Features
 
 TYPES = {
     "title": "text",

@@ -31,7 +31,7 @@ from dragoman_api.errors import AccessDeniedError, ConfigurationError, ServerNot
 from dragoman_api.exports import ExportForm
 from dragoman_api.hookspecs import DriverSpec
 from dragoman_api.testing.target import hooks_of
-from dragoman_weaviate import connect, error_answers
+from dragoman_weaviate import connect, protocol
 from dragoman_weaviate.driver import Driver
 from fakes.certificates import Certificates, make_certificates
 from fakes.weaviate import FakeWeaviate, Role, User
@@ -134,7 +134,7 @@ def test_the_version_comes_from_a_request_that_needs_the_key():
     found, features = identified(META)
     assert (found.product, found.version, found.notes) == ("Weaviate", "1.38.11", [])
     assert features.negation
-    assert not connect.Features((1, 32, 0)).negation
+    assert not protocol.Features((1, 32, 0)).negation
 
 
 def test_an_old_version_is_taken_with_a_warning():
@@ -217,7 +217,7 @@ def test_an_empty_key_is_refused_before_anything_is_sent(wording: Wording):
     ],
 )  # fmt: skip
 def test_every_shape_of_error_is_understood(status, body, code, text):
-    error = error_answers.exception(reply(body, status))
+    error = protocol.exception(reply(body, status))
     assert error.code == code
     assert text in error.message
 

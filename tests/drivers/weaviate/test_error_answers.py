@@ -13,14 +13,14 @@ from dragoman_api import AuthenticationError, ConnectionFailedError, QueryError
 from dragoman_api.connections import AuthScheme, Secrets
 from dragoman_api.errors import AccessDeniedError, ServerNotSupportedError, WindowExceededError
 from dragoman_api.http import Http
-from dragoman_weaviate import connect, error_answers
-from dragoman_weaviate.connect import Features
+from dragoman_weaviate import connect, protocol
 from dragoman_weaviate.driver import Driver
+from dragoman_weaviate.protocol import Features
 from fakes.weaviate import FakeWeaviate, User
 
 
 def error(body: Any, status: int, **headers: str) -> Any:
-    return error_answers.exception(reply(body, status, headers))
+    return protocol.exception(reply(body, status, headers))
 
 
 def test_every_error_of_a_request_knows_its_status():
@@ -42,15 +42,15 @@ def test_every_error_of_a_request_knows_its_status():
 )
 def test_a_busy_server_says_how_long_to_wait(status: int, headers: dict[str, str], wait: int | None) -> None:
     """Any 429 says that it is busy, a 503 only with Retry-After; another answer is a failure, whatever it adds."""
-    assert error_answers.retry_after(reply("no", status, headers)) == wait
+    assert protocol.retry_after(reply("no", status, headers)) == wait
     assert error("no", status, **headers).details.get("retry_after") == wait
 
 
 @pytest.mark.parametrize(("status", "wait"), [(200, 0), (201, None), (422, None), (500, None)])
 def test_a_search_too_many_is_told_by_a_success_alone(status: int, wait: int | None) -> None:
     body = {"errors": [{"message": "explorer: 429 Too many requests"}]}
-    assert error_answers.retry_after(reply(body, status)) == wait
-    assert error_answers.retry_after(reply(body | {"more": "x" * 4_096}, status)) is None
+    assert protocol.retry_after(reply(body, status)) == wait
+    assert protocol.retry_after(reply(body | {"more": "x" * 4_096}, status)) is None
 
 
 def test_a_redirection_is_told_with_where_it_leads():
@@ -103,21 +103,21 @@ def test_a_403_is_told_apart_by_what_is_not_allowed():
     ],
 )  # fmt: skip
 def test_the_message_is_found_in_every_shape(body: Any, said: str) -> None:
-    assert error_answers.message(reply(json.dumps(body).encode(), 422)) == said
+    assert protocol.message(reply(json.dumps(body).encode(), 422)) == said
 
 
 def test_a_success_that_is_no_json_or_empty_says_which():
     for status in (200, 299):
-        assert error_answers.check(reply("x", status)) == b"x"
+        assert protocol.check(reply("x", status)) == b"x"
         for body, said in (("", "empty"), ("<html>", "not the expected JSON")):
             with pytest.raises(QueryError) as caught:
-                error_answers.decode(reply(body, status), dict)
+                protocol.decode(reply(body, status), dict)
             assert said in caught.value.message
             assert caught.value.details["status"] == status
             assert "proxy" in caught.value.hint
     for status in (199, 300):
         with pytest.raises(QueryError):
-            error_answers.check(reply("x", status))
+            protocol.check(reply("x", status))
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_a_success_that_is_no_json_or_empty_says_which():
      (429, False), (499, False), (500, True), (501, True), (502, True), (503, True), (504, True), (507, True)],
 )  # fmt: skip
 def test_a_write_may_have_happened_by_status(status: int, doubt: bool) -> None:
-    assert error_answers.unsure(reply("", status)) is doubt
+    assert protocol.unsure(reply("", status)) is doubt
 
 
 # connecting -----------------------------------------------------------------------------------------------------------

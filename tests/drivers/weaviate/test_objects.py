@@ -12,7 +12,7 @@ from drivers.weaviate.views import view
 from dragoman_api import Filter, ObjectsRequest
 from dragoman_api.errors import ObjectNotFoundError, QueryError
 from dragoman_weaviate import objects
-from dragoman_weaviate.connect import Features
+from dragoman_weaviate.protocol import Features
 
 SCHEMA = {"classes": [{"class": "Zoo"}, {"class": "Art"}, {"class": "Mix", "multiTenancyConfig": {"enabled": True}}]}
 

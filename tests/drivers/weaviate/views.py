@@ -10,7 +10,7 @@ from drivers.weaviate.rig import INDEXED, TYPES, properties
 
 from dragoman_weaviate.columns import schema
 from dragoman_weaviate.columns.grid_columns import View
-from dragoman_weaviate.connect import Features
+from dragoman_weaviate.protocol import Features
 
 
 def view(

@@ -59,9 +59,8 @@ from dragoman_api.kit import cursors, operands
 from dragoman_api.kit.derived_hooks import CountFromPages, ExportFromPages
 from dragoman_api.kit.exchanges import send_all
 from dragoman_api.kit.filter_rows import compile_rows
-from dragoman_api.kit.outcomes import Outcomes, status_of
 from dragoman_api.kit.page_columns import UNKNOWN, choose, sortable
-from dragoman_api.kit.row_changes import NotSentError, PlanDraft, fold, typed
+from dragoman_api.kit.row_changes import NotSentError, Outcomes, PlanDraft, fold, status_of, typed
 from dragoman_api.kit.sign_in import SessionToken, SignedIn
 
 if TYPE_CHECKING:

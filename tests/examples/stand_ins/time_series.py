@@ -57,9 +57,8 @@ from dragoman_api.json_text import encode
 from dragoman_api.kit import cursors, operands
 from dragoman_api.kit.derived_hooks import CountFromExport
 from dragoman_api.kit.filter_rows import compile_rows
-from dragoman_api.kit.outcomes import Outcomes, before_writing, status_of
 from dragoman_api.kit.page_columns import UNKNOWN, choose, sortable
-from dragoman_api.kit.row_changes import NotSentError, PlanDraft, fold
+from dragoman_api.kit.row_changes import NotSentError, Outcomes, PlanDraft, before_writing, fold, status_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

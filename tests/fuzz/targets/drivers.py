@@ -28,7 +28,7 @@ from dragoman_api.changes import Delete, Insert, Update
 from dragoman_api.errors import DragomanError
 from dragoman_api.exports import ExportForm
 from dragoman_api.kit import cursors, exchanges
-from dragoman_elasticsearch import connect, objects, search
+from dragoman_elasticsearch import connect, objects, protocol, search
 from dragoman_elasticsearch.columns import mapping
 from dragoman_elasticsearch.console import answers as es_answers
 from dragoman_elasticsearch.exporting import export as es_exports
@@ -37,6 +37,7 @@ from dragoman_elasticsearch.writing.apply import Sender
 from dragoman_weaviate import connect as wv_connect
 from dragoman_weaviate import graphql
 from dragoman_weaviate import objects as wv_objects
+from dragoman_weaviate import protocol as wv_protocol
 from dragoman_weaviate.columns import schema
 from dragoman_weaviate.columns.grid_columns import View as WvView
 from dragoman_weaviate.console import answers as wv_answers
@@ -206,7 +207,7 @@ def _es_page(**more: Any) -> Callable[[], Exchange]:
 
     def page() -> Exchange:
         request = PageRequest(object="books", sort=[Sort("price")], **more)
-        features = connect.Features((8, 0, 0))
+        features = protocol.Features((8, 0, 0))
         grid = pages.page_query(request, view, features, window=1_000, preference="p")
         return grid.deep_page(grid.pager(features)) if grid.deep else grid.shallow_page()
 
@@ -216,7 +217,7 @@ def _es_page(**more: Any) -> Callable[[], Exchange]:
 def _es_described() -> Exchange:
     view = yield from objects.view("books")
     view.find("flat.a.b")
-    request, features = PageRequest(object="books"), connect.Features((8, 0, 0))
+    request, features = PageRequest(object="books"), protocol.Features((8, 0, 0))
     grid = pages.page_query(request, view, features, window=1_000, preference="p")
     page = yield from grid.shallow_page()
     return [view.describe(), page] and page
@@ -330,7 +331,7 @@ _LANES = [["", "80"], ["80", ""]]
 
 def _wv_view() -> WvView:
     text = json.dumps(_CLASS)
-    return WvView("Article", msgspec.json.decode(text, type=schema.Collection), text, wv_connect.Features())
+    return WvView("Article", msgspec.json.decode(text, type=schema.Collection), text, wv_protocol.Features())
 
 
 def _wv_export(checkpoint: str | None = None, columns: list[str] | None = None) -> Callable[[], Exchange]:
@@ -347,7 +348,7 @@ def _wv_export(checkpoint: str | None = None, columns: list[str] | None = None) 
 
 
 def _wv_described() -> Exchange:
-    view = yield from wv_objects.view("Article", wv_connect.Features())
+    view = yield from wv_objects.view("Article", wv_protocol.Features())
     if odd := [each.prop for each in view.fields.values() if each.prop and not _NAME.fullmatch(each.prop)]:
         raise Broken(f"query: names are none: {odd[:3]!r}")
     page = yield from wv_paging.page(PageRequest(object="Article", sort=[Sort("title")], total=True), view)
@@ -364,13 +365,13 @@ def _wv_apply() -> Exchange:
     plan = Plan(
         planned=[PlannedRequest(request=each, changes=[at]) for at, each in enumerate(planned)], changes=changes
     )
-    sending = WvSender(plan, wv_connect.Features())
+    sending = WvSender(plan, wv_protocol.Features())
     yield from sending.send()
     return sending.outcomes
 
 
 def _wv_operations() -> dict[str, Callable[[], Exchange]]:
-    view, features = _wv_view(), wv_connect.Features()
+    view, features = _wv_view(), wv_protocol.Features()
     key = RowKey("Article", _OBJECT["id"], None, {})
     return {
         "page": lambda: wv_paging.page(PageRequest(object="Article", total=True, limit=1), view),

@@ -23,8 +23,8 @@ from dragoman.folders import find_paths
 from dragoman.references import Reference
 from dragoman.settings import read_settings, read_toml
 from dragoman_api.columns import Column, ColumnKind
+from dragoman_api.connections import Choice, FieldKind, FormField
 from dragoman_api.errors import ConfigurationError, ExportError
-from dragoman_api.forms import Choice, FieldKind, FormField
 from dragoman_api.grid import RowKey
 
 from ..grammar import json_of, pasted, spoiled_json

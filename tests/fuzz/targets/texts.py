@@ -15,9 +15,9 @@ from dragoman.cli import output
 from dragoman.sandbox.process_output import LogPipe, Mask
 from dragoman.sessions.selection_codec import SelectionTexts
 from dragoman_api import events
-from dragoman_api.calls import Call, ConnectionInfo
 from dragoman_api.changes import HttpRequest
 from dragoman_api.errors import ConfigurationError
+from dragoman_api.events import Call, ConnectionInfo
 from dragoman_registry.publisher.serve import _negotiated
 from dragoman_registry.publisher.upload_requests import phrase as reason_phrase
 

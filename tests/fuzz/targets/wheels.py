@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from hypothesis import strategies as st
 
-from dragoman_api.forms import FieldKind
+from dragoman_api.connections import FieldKind
 from dragoman_registry.permission_wording import describe_reach, plain_permissions
 from dragoman_registry.wheels import manifest as manifests
 from dragoman_registry.wheels.archive_checks import inspect

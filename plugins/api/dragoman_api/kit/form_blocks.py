@@ -18,8 +18,7 @@ from typing import Any
 
 import msgspec
 
-from dragoman_api.connections import AuthScheme, SslMode
-from dragoman_api.forms import Choice, FieldKind, FormField
+from dragoman_api.connections import AuthScheme, Choice, FieldKind, FormField, SslMode
 
 USERNAME = FormField(name="username", label="Username", required=True)
 PASSWORD = FormField(name="password", label="Password", kind=FieldKind.SECRET)

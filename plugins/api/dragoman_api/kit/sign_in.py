@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from dragoman_api.connections import Profile
     from dragoman_api.http import Http
-    from dragoman_api.http_responses import Response
+    from dragoman_api.replies import Response
 
 _LOGOUT_SECONDS = 5
 

@@ -9,9 +9,11 @@ What `ReadOnce` keeps is not checked: it is for completion, which must send noth
 from __future__ import annotations
 
 from collections import OrderedDict
+from hashlib import sha256
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 import anyio
+import msgspec
 
 from dragoman_api.errors import DragomanError, ObjectChangedError, ObjectNotFoundError
 
@@ -43,6 +45,11 @@ class KnownObject(Protocol):
 V = TypeVar("V", bound=KnownObject)
 T = TypeVar("T")
 _NAMED = 5  # columns of one kind in a reason
+
+
+def digest(definition: object) -> str:
+    """Digest a decoded definition, whose parts may come in any order, as a revision of an object without one."""
+    return sha256(msgspec.json.encode(definition, order="sorted")).hexdigest()
 
 
 class Views(Generic[V]):

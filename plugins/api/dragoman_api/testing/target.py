@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from dragoman_api.columns import Description
     from dragoman_api.connections import Profile
     from dragoman_api.grid import Page
-    from dragoman_api.http_responses import Response
+    from dragoman_api.replies import Response
 
 SAMPLE = 200
 """Number of rows from which the conformance tests take values for its filters."""

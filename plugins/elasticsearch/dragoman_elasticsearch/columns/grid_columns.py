@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from dragoman_api import Column, Description, Note, Role, TimeColumn, Written
 from dragoman_api.columns import MAX_COLUMNS
-from dragoman_api.kit.left_out import columns_cut, columns_left_out
+from dragoman_api.kit.page_columns import columns_cut, columns_left_out
 
 from .field_types import Family, Field
 

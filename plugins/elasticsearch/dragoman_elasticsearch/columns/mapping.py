@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from fnmatch import fnmatchcase
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -15,8 +14,9 @@ from dragoman_api import Note
 from dragoman_api import Operator as Op
 from dragoman_api.columns import MAX_DIMENSIONS
 from dragoman_api.errors import ObjectNotFoundError
+from dragoman_api.kit.views import digest
 from dragoman_api.remedies import Remedy, RemedyKind
-from dragoman_elasticsearch import error_answers
+from dragoman_elasticsearch import protocol
 
 from . import exactness
 from .field_types import DATE_FORMAT, Family, Field, family_of
@@ -215,11 +215,6 @@ def read(
     )
 
 
-def digest(answer: object) -> str:
-    """Digest a decoded answer, in which the order of indices and fields varies."""
-    return sha256(msgspec.json.encode(answer, order="sorted")).hexdigest()
-
-
 def _groups(mappings: dict[str, IndexMapping], settings: Mapping[str, Mapping[str, str]] | None) -> Iterator[_Group]:
     # Rotated indices share their mapping byte for byte: read each distinct one once.
     distinct: dict[tuple[bytes, tuple[tuple[str, str], ...]], list[str]] = {}
@@ -230,7 +225,7 @@ def _groups(mappings: dict[str, IndexMapping], settings: Mapping[str, Mapping[st
     for (text, pairs), indices in distinct.items():
         yield _Group(
             indices=tuple(indices),
-            mapping=error_answers.parsed(text, dict[str, Any]),
+            mapping=protocol.parsed(text, dict[str, Any]),
             settings=dict(pairs),
             hidden=settings is None,
         )

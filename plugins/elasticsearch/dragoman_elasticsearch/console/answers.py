@@ -17,8 +17,8 @@ from dragoman_api.columns import MAX_COLUMNS
 from dragoman_api.grid import MAX_ROWS
 from dragoman_api.json_text import decode, indented
 from dragoman_api.kit.exchanges import Exchange, ask
-from dragoman_api.kit.outcomes import unknown_note
-from dragoman_elasticsearch import error_answers, http_requests
+from dragoman_api.kit.row_changes import unknown_note
+from dragoman_elasticsearch import protocol
 from dragoman_elasticsearch.console import aggregations
 from dragoman_elasticsearch.grid.cells import parse, show
 from dragoman_elasticsearch.search import Shards, Total, uncommented
@@ -88,8 +88,8 @@ def execute(console_request: ConsoleRequest) -> Exchange[Answer]:
     ):
         reply, notes = yield from _readable(request, reply)
     answer = _shape(console_request, reply, notes)
-    if console_request.writes and not 200 <= reply.status < 300 and (fault := error_answers.read(reply)).unsure:
-        notes.append(unknown_note(error_answers.exception(fault).message))
+    if console_request.writes and not 200 <= reply.status < 300 and (fault := protocol.read(reply)).unsure:
+        notes.append(unknown_note(protocol.exception(fault).message))
     return answer
 
 
@@ -99,7 +99,7 @@ def _readable(request: HttpRequest, reply: Reply) -> Exchange[tuple[Reply, list[
     bare = uncommented(reply.body)
     if bare.certain and _formatted(bare.body):
         return _Part(bare.body, reply.status, reply.headers), [Note(code="answer-rewritten", reason=reason)]
-    if http_requests.moves_on(request.path):
+    if protocol.moves_on(request.path):
         return reply, []
     # If asked to filter its answer, the server rewrites it.
     path = f"{request.path}{'&' if '?' in request.path else '?'}filter_path=*"
@@ -139,7 +139,7 @@ def _shape(console_request: ConsoleRequest, reply: Reply, notes: list[Note]) -> 
             text = "\n".join([f"HTTP {reply.status}", *headers])
         answer = Answer(kind=AnswerKind.TEXT, status=reply.status, request=request, text=text)
     if not 200 <= reply.status < 300 and request.method != "HEAD":
-        reason = error_answers.exception(error_answers.read(reply)).message
+        reason = protocol.exception(protocol.read(reply)).message
         notes.append(Note(code="http-error", reason=f"HTTP {reply.status}: {reason}"))
     return msgspec.structs.replace(answer, notes=notes)
 
@@ -153,7 +153,7 @@ def _read(console_request: ConsoleRequest, reply: Reply, text: str, notes: list[
         body = decode(reply.body, _body)
     except ValueError:  # another shape of answer
         return plain
-    if body.responses and "_msearch" in http_requests.segments(request.path):
+    if body.responses and "_msearch" in protocol.segments(request.path):
         return _several(console_request, plain, body.responses, notes)
     if reply.status < 300:
         plain = msgspec.structs.replace(plain, failed=_hidden(body, reply))
@@ -286,7 +286,7 @@ def _hidden(body: _Body, reply: Reply) -> str:
     """Return the failures that an answer with status 200 hides."""
     texts = []
     if bytes(body.error):
-        texts.append(error_answers.exception(error_answers.read(reply)).message)
+        texts.append(protocol.exception(protocol.read(reply)).message)
     if body.errors:
         failed = [item.error for operation in body.items for item in operation.values() if bytes(item.error)]
         texts.append(f"{len(failed)} of {len(body.items)} items failed{_first(failed)}")
@@ -305,6 +305,6 @@ def _first(failures: list[Raw]) -> str:
     for failure in map(msgspec.json.decode, failures):
         inner = failure.get("reason") or failure.get("cause") if isinstance(failure, dict) else None
         cause = inner if isinstance(inner, dict) else failure
-        text = error_answers.read(_Part(msgspec.json.encode({"error": cause}))).text
+        text = protocol.read(_Part(msgspec.json.encode({"error": cause}))).text
         return f"; the first: {text}" if text else ""
     return ""

@@ -14,8 +14,8 @@ from dragoman_api import ConsoleRequest, HttpRequest
 from dragoman_api.console import Completion, SuggestionKind
 from dragoman_api.kit.console_places import METHODS, ConsolePlace, Where, find_place
 from dragoman_api.kit.console_text import ConsoleReader, RestLine, ndjson
-from dragoman_elasticsearch import http_requests
-from dragoman_elasticsearch.http_requests import NDJSON
+from dragoman_elasticsearch import protocol
+from dragoman_elasticsearch.protocol import NDJSON
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -43,14 +43,14 @@ def parse(text: str) -> list[ConsoleRequest]:
         if line is None:
             raise reader.error(reader.at, "expected a method and a path: GET /_search")
         request = _request(reader, line)
-        writes = http_requests.may_write(request.method, request.path, request.body or "")
+        writes = protocol.may_write(request.method, request.path, request.body or "")
         requests.append(ConsoleRequest(request=request, writes=writes, line=reader.line(line.at)))
     return requests
 
 
 def _request(reader: ConsoleReader, line: RestLine) -> HttpRequest:
     path, values = reader.path(line), reader.values()
-    if len(values) > 1 or (values and http_requests.segments(path)[-1:] in _MANY_ROWS):
+    if len(values) > 1 or (values and protocol.segments(path)[-1:] in _MANY_ROWS):
         return HttpRequest(line.method, path, ndjson(reader, line, values), NDJSON)
     return HttpRequest(line.method, path, values[0] if values else None)
 

@@ -17,8 +17,8 @@ from dragoman_api.json_text import encode
 from dragoman_api.kit import cursors
 from dragoman_api.kit.exchanges import Exchange, Patience, ask, post
 from dragoman_api.kit.line_parts import rows_that_fit
-from dragoman_elasticsearch import error_answers
-from dragoman_elasticsearch.http_requests import target
+from dragoman_elasticsearch import protocol
+from dragoman_elasticsearch.protocol import target
 from dragoman_elasticsearch.search import (
     VERBATIM,
     Hit,
@@ -188,7 +188,7 @@ class Slice(msgspec.Struct):
 
     def _behind(self, last: ExportDocument) -> Bookmark:
         """Return the bookmark of a row, which must come after the previous one."""
-        mark: Bookmark = error_answers.parsed(bytes(last.sort), _mark)
+        mark: Bookmark = protocol.parsed(bytes(last.sort), _mark)
         if isinstance(self.mark, tuple) and mark <= self.mark:
             raise QueryError(f"the export is incomplete: the server repeated rows after {self.mark}")
         return mark
@@ -223,7 +223,7 @@ class Slice(msgspec.Struct):
     def _again(self, error: DragomanError, size: int) -> float:
         """Decide by the error whether to retry: with fewer rows, later, or not at all."""
         source, details = self.source, error.details
-        if details.get("type") == error_answers.CONTEXT_LOST:
+        if details.get("type") == protocol.CONTEXT_LOST:
             raise source.lost(error) from error
         if self.scroll:  # the server may have moved on: a retry could skip a page
             raise error
@@ -439,7 +439,7 @@ def _notes(page: SlicePage) -> list[Note]:
     numbers = range(len(page.hits)) if page.read.respelled else sorted(page.read.commented)
     if not numbers:
         return []
-    rows = error_answers.parsed(mended(page.odd), _NAMES).hits.hits
+    rows = protocol.parsed(mended(page.odd), _NAMES).hits.hits
     row_names = ", ".join(f"'{rows[number].id}' of '{rows[number].index}'" for number in numbers[:_NAMED])
     rest = f", and {len(numbers) - _NAMED:,} more" if len(numbers) > _NAMED else ""
     reason = f"stored with a comment or a byte order mark, and exported without: {row_names}{rest}"

@@ -13,8 +13,8 @@ from dragoman_api.errors import ObjectNotFoundError, QueryError
 from dragoman_api.exports import NO_SNAPSHOT, ExportPart, ExportSplit
 from dragoman_api.kit import cursors
 from dragoman_api.kit.exchanges import Exchange, ask, post
-from dragoman_elasticsearch import error_answers
-from dragoman_elasticsearch.http_requests import raw
+from dragoman_elasticsearch import protocol
+from dragoman_elasticsearch.protocol import raw
 from dragoman_elasticsearch.search import close_context
 
 from .export import ExportReader, Slice
@@ -75,13 +75,13 @@ def hold(request: SnapshotHold) -> Exchange[bool]:
         reply = yield from ask(close_context(request.snapshot))
         if reply.status == 404:
             return False
-        error_answers.check(reply)
+        protocol.check(reply)
         return True
     pit = {"id": request.snapshot, "keep_alive": f"{request.seconds}s"}
     try:
-        error_answers.check((yield from ask(post("/_search", {"size": 0, "track_total_hits": False, "pit": pit}))))
+        protocol.check((yield from ask(post("/_search", {"size": 0, "track_total_hits": False, "pit": pit}))))
     except (ObjectNotFoundError, QueryError) as error:
-        if error.details.get("type") == error_answers.CONTEXT_LOST:
+        if error.details.get("type") == protocol.CONTEXT_LOST:
             return False
         raise
     return True
@@ -116,7 +116,7 @@ class ShareReader(ExportReader):
         try:
             _, self._total = yield from self._count(part.share())
         except (ObjectNotFoundError, QueryError) as error:
-            if error.details.get("type") == error_answers.CONTEXT_LOST:
+            if error.details.get("type") == protocol.CONTEXT_LOST:
                 raise self._source.lost(error) from error
             raise
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from dragoman_elasticsearch.columns.exactness import Differences
     from dragoman_elasticsearch.columns.field_types import Look
-    from dragoman_elasticsearch.connect import Features
+    from dragoman_elasticsearch.protocol import Features
 
 Scalar = bool | int | float | str | Decimal
 MAX_TERMS = 65_536

@@ -11,8 +11,8 @@ from msgspec import Raw
 from dragoman_api import Note
 from dragoman_api.errors import QueryError
 from dragoman_api.kit.exchanges import Exchange, ask
-from dragoman_elasticsearch import error_answers
-from dragoman_elasticsearch.http_requests import target
+from dragoman_elasticsearch import protocol
+from dragoman_elasticsearch.protocol import target
 from dragoman_elasticsearch.search import (
     READ,
     DecodedHit,
@@ -23,10 +23,13 @@ from dragoman_elasticsearch.search import (
     search,
 )
 
-from .sorting import SHARD_DOC, SortKeys, reverse
-
 if TYPE_CHECKING:
     from dragoman_api import HttpRequest
+
+SortKeys = list[dict[str, Any]]
+
+SHARD_DOC = {"_shard_doc": {"order": "asc"}}
+"""The tiebreaker of a point in time; left out of `search_after` it loses ties without an error."""
 
 KEPT = 1_000
 """Rows kept from before the position of a scroll, which only moves forward."""
@@ -101,7 +104,7 @@ class PointInTimePager(_Result):
                     yield from self._open()
                 return (yield from self._fetch(offset, limit, options))
             except QueryError as error:
-                if last or error.details.get("type") != error_answers.CONTEXT_LOST:
+                if last or error.details.get("type") != protocol.CONTEXT_LOST:
                     raise
                 # Bookmarks are valid in their own point in time only.
                 self.pit, self.renewed = "", True
@@ -206,7 +209,7 @@ class ScrollPager(_Result):
             try:
                 return (yield from self._fetch(offset, limit, options))
             except QueryError as error:
-                if error.details.get("type") != error_answers.CONTEXT_LOST:
+                if error.details.get("type") != protocol.CONTEXT_LOST:
                     raise
                 self.scroll, self.renewed = "", True
                 return (yield from self._fetch(offset, limit, options))
@@ -254,3 +257,15 @@ class ScrollPager(_Result):
 
 
 Pager = PointInTimePager | ScrollPager
+
+
+def reverse(keys: SortKeys) -> SortKeys:
+    """Reverse every sort key, so that the last row comes first."""
+    return [{name: _reversed(key) for name, key in sort_key.items()} for sort_key in keys]
+
+
+def _reversed(key: dict[str, Any]) -> dict[str, Any]:
+    turned = key | {"order": "asc" if key["order"] == "desc" else "desc"}
+    if "missing" in key:
+        turned["missing"] = {"_last": "_first", "_first": "_last"}.get(key["missing"], key["missing"])
+    return turned

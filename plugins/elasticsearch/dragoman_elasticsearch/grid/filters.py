@@ -30,7 +30,7 @@ from dragoman_api.remedies import Argument, Remedy, RemedyKind
 from dragoman_api.wording import as_typed
 from dragoman_elasticsearch.columns.exactness import Differences
 from dragoman_elasticsearch.columns.field_types import BOUNDS, NEGATED, Family, Field, Look, Sample, StoredValues
-from dragoman_elasticsearch.http_requests import target
+from dragoman_elasticsearch.protocol import target
 from dragoman_elasticsearch.search import READ, search
 
 from .clauses import Clause, clause
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from dragoman_api import TimeRange
     from dragoman_api.kit.exchanges import Exchange
     from dragoman_elasticsearch.columns.grid_columns import View
-    from dragoman_elasticsearch.connect import Features
+    from dragoman_elasticsearch.protocol import Features
 
 
 class FilterBody(msgspec.Struct, frozen=True):

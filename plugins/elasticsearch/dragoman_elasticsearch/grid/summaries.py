@@ -15,17 +15,16 @@ from dragoman_api.errors import QueryError
 from dragoman_api.kit.exchanges import Exchange, ask, post
 from dragoman_api.kit.summaries import buckets_of, instant_bounds, instant_text, number_bounds
 from dragoman_api.summaries import ColumnSummary, Figure, SummaryRequest, ValueCount
-from dragoman_elasticsearch import error_answers
+from dragoman_elasticsearch import protocol
 from dragoman_elasticsearch.columns import exactness
 from dragoman_elasticsearch.columns.field_types import BOUNDS, Family, Field
 from dragoman_elasticsearch.columns.grid_columns import View, column
-from dragoman_elasticsearch.connect import Features
-from dragoman_elasticsearch.http_requests import target
+from dragoman_elasticsearch.protocol import Features, target
 from dragoman_elasticsearch.search import Count, Hit, SearchAnswer
 
 from .clauses import Clause, exists, signed_zero
 from .filters import nested
-from .sorting import compile_sort
+from .pages import compile_sort
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -155,7 +154,7 @@ class _Summing(msgspec.Struct, kw_only=True):
 
     def _search(self, body: dict[str, Any], kind: type[A]) -> Exchange[A]:
         where = f"/{target(self.request.object)}/_search?allow_partial_search_results=false"
-        answer = error_answers.decode((yield from ask(post(f"{where}&preference={self.preference}", body))), kind)
+        answer = protocol.decode((yield from ask(post(f"{where}&preference={self.preference}", body))), kind)
         if partial := answer.partial():
             raise QueryError(partial[0].reason, hint="try again")
         return answer

@@ -23,12 +23,12 @@ from dragoman_api import (
 )
 from dragoman_api.errors import RowNotFoundError
 from dragoman_api.kit.exchanges import Exchange, ask
-from dragoman_api.kit.outcomes import Outcomes, before_writing
-from dragoman_elasticsearch import error_answers, http_requests, objects
+from dragoman_api.kit.row_changes import Outcomes, before_writing
+from dragoman_elasticsearch import objects, protocol
 from dragoman_elasticsearch.search import Count
 
 from . import requests
-from .stored_rows import digest, loaded, read_rows
+from .planned_rows import digest, loaded, read_rows
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -115,7 +115,7 @@ class _Row(msgspec.Struct):
 
 
 def _rows(planned: PlannedRequest) -> Iterator[_Row]:
-    request, (index, *parts) = planned.request, http_requests.segments(planned.request.path)
+    request, (index, *parts) = planned.request, protocol.segments(planned.request.path)
     if not planned.rows:
         action = "delete" if request.method == "DELETE" else "update" if parts[0] == "_update" else "index"
         routing = parse_qs(request.path.partition("?")[2]).get("routing", [None])[0]
@@ -235,17 +235,17 @@ class Sender:
                 self._outcomes.tell(row.changes, unsure)
 
 
-def _answers(planned: PlannedRequest, reply: Reply) -> list[tuple[_Written, error_answers.ErrorAnswer | None]]:
+def _answers(planned: PlannedRequest, reply: Reply) -> list[tuple[_Written, protocol.ErrorAnswer | None]]:
     """Return the answer for each row, and its error if the row was not written."""
     if not 200 <= reply.status < 300:
         written = _Written()
         with suppress(QueryError):  # a deletion of a missing row says `not_found`, and has no error
-            written = error_answers.parsed(reply.body, _Written)
-        return [(written, error_answers.read(reply))] * len(planned.by_row)
+            written = protocol.parsed(reply.body, _Written)
+        return [(written, protocol.read(reply))] * len(planned.by_row)
     try:
         if not planned.rows:
-            return [(error_answers.decode(reply, _Written), None)]
-        answers = [written for item in error_answers.decode(reply, _bulk).items for written in item.written]
+            return [(protocol.decode(reply, _Written), None)]
+        answers = [written for item in protocol.decode(reply, _bulk).items for written in item.written]
     except QueryError as error:
         error.details["sent"] = True
         raise
@@ -254,7 +254,7 @@ def _answers(planned: PlannedRequest, reply: Reply) -> list[tuple[_Written, erro
         reason = f"the answer has the outcomes of {number} rows instead of {len(planned.rows)}"
         raise QueryError(reason, details={"sent": True})
     return [
-        (answer, None if 200 <= answer.status < 300 else error_answers.describe(answer.status, answer.error))
+        (answer, None if 200 <= answer.status < 300 else protocol.describe(answer.status, answer.error))
         for answer in answers
     ]
 
@@ -275,10 +275,10 @@ def _applied(row: _Row, written: _Written) -> Outcome:
     return Outcome(change=0, status=OutcomeStatus.APPLIED, id=written.id, reason="; ".join(reasons), key=key)
 
 
-def _failure(row: _Row, written: _Written, fault: error_answers.ErrorAnswer) -> Outcome:
+def _failure(row: _Row, written: _Written, fault: protocol.ErrorAnswer) -> Outcome:
     status, reason = OutcomeStatus.CONFLICT, _GONE
     if fault.unsure:
-        status, reason = OutcomeStatus.UNKNOWN, error_answers.exception(fault).message
+        status, reason = OutcomeStatus.UNKNOWN, protocol.exception(fault).message
     elif fault.conflict and "document already exists" in fault.text:
         reason = "a row with this id exists already"
     elif fault.conflict and (moved := _SEQ_NO.search(fault.text)):
@@ -286,7 +286,7 @@ def _failure(row: _Row, written: _Written, fault: error_answers.ErrorAnswer) -> 
     elif fault.conflict and "no document was found" not in fault.text:
         reason = fault.text
     elif not (fault.conflict or fault.type == "document_missing_exception" or written.result == "not_found"):
-        status, reason = OutcomeStatus.FAILED, error_answers.exception(fault).message
+        status, reason = OutcomeStatus.FAILED, protocol.exception(fault).message
     return Outcome(change=0, status=status, id=row.id, reason=reason)
 
 

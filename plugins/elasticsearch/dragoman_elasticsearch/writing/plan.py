@@ -33,13 +33,12 @@ from dragoman_api.json_text import decode, encode
 from dragoman_api.kit.row_changes import NotSentError, PlanDraft, row_of, typed
 from dragoman_elasticsearch import objects
 from dragoman_elasticsearch.columns.grid_columns import View
-from dragoman_elasticsearch.http_requests import segment
+from dragoman_elasticsearch.protocol import segment
 from dragoman_elasticsearch.search import StoredHit
 
 from . import edited_values, planned_rows
-from .planned_rows import PlannedRow
+from .planned_rows import PlannedRow, RowId, read_rows, same
 from .requests import ID_BYTES, RowWrite, planned_requests
-from .stored_rows import RowId, read_rows, same
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -15,7 +15,7 @@ from dragoman_api.kit import operands
 from .schema import InvertedIndex, Property
 
 if TYPE_CHECKING:
-    from dragoman_weaviate.connect import Features
+    from dragoman_weaviate.protocol import Features
 
 
 class Family(StrEnum):

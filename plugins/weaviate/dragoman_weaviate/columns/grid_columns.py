@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from dragoman_api import Column, Description, Note, QueryError
 from dragoman_api.columns import MAX_COLUMNS
-from dragoman_api.kit.left_out import columns_cut
-from dragoman_api.kit.page_columns import choose
-from dragoman_weaviate import error_answers
-from dragoman_weaviate.connect import Features
+from dragoman_api.kit.page_columns import choose, columns_cut
+from dragoman_api.kit.views import digest
+from dragoman_weaviate import protocol
+from dragoman_weaviate.protocol import Features
 
 from .field_types import Family, Field, family_of
 from .schema import Collection
@@ -23,11 +22,6 @@ if TYPE_CHECKING:
 
 _COMPUTED = ("creationTimeUnix", "lastUpdateTimeUnix")
 """Members of an object that the server sets itself, whatever a request says (seen on 1.38.11)."""
-
-
-def revision(structure: str) -> str:
-    """Digest a definition as the server wrote it: it has no version of its own."""
-    return sha256(structure.encode()).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -63,7 +57,7 @@ class View:
     @cached_property
     def revision(self) -> str:
         """A digest of the definition."""
-        return revision(self.structure)
+        return digest(self.structure)
 
     @cached_property
     def fields(self) -> dict[str, Field]:
@@ -124,7 +118,7 @@ class View:
             QueryError: One is needed and missing, or given where there are none.
         """
         if self.collection.tenancy.enabled and not name:
-            raise error_answers.tenant_required(f"the rows of '{self.name}' belong to tenants, and none was named")
+            raise protocol.tenant_required(f"the rows of '{self.name}' belong to tenants, and none was named")
         if name and not self.collection.tenancy.enabled:
             raise QueryError(f"'{self.name}' has no tenants, and {name!r} was named", code="tenant-unknown")
         return name or None

@@ -31,8 +31,8 @@ from dragoman_api.columns import MAX_COLUMNS
 from dragoman_api.grid import MAX_ROWS
 from dragoman_api.json_text import decode, encode, indented
 from dragoman_api.kit.exchanges import Exchange, ask
-from dragoman_api.kit.outcomes import unknown_note
-from dragoman_weaviate import error_answers, objects
+from dragoman_api.kit.row_changes import unknown_note
+from dragoman_weaviate import objects, protocol
 from dragoman_weaviate.columns.field_types import Family, family_of
 from dragoman_weaviate.stored_objects import cell
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from dragoman_api.replies import Reply
     from dragoman_weaviate.columns.grid_columns import View
     from dragoman_weaviate.columns.schema import PropertyBase
-    from dragoman_weaviate.connect import Features
+    from dragoman_weaviate.protocol import Features
 
 JsonRow = dict[str, Any]
 MAX_TABLES = 16
@@ -77,8 +77,8 @@ def execute(console_request: ConsoleRequest, features: Features) -> Exchange[Ans
     request = console_request.request
     reply = yield from ask(request)
     notes = _notes(request, reply)
-    if console_request.writes and error_answers.unsure(reply):
-        notes.append(unknown_note(error_answers.exception(reply).message))
+    if console_request.writes and protocol.unsure(reply):
+        notes.append(unknown_note(protocol.exception(reply).message))
     failed, grids = "", []
     aggregated: list[tuple[str, Page]] = []
     if 200 <= reply.status < 300:
@@ -120,7 +120,7 @@ def _aggregated(reply: Reply, notes: list[Note]) -> list[tuple[str, Page]]:
 def _notes(request: HttpRequest, reply: Reply) -> list[Note]:
     notes = []
     if not 200 <= reply.status < 300 and request.method != "HEAD":
-        notes.append(Note(code="http-error", reason=f"HTTP {reply.status}: {error_answers.exception(reply).message}"))
+        notes.append(Note(code="http-error", reason=f"HTTP {reply.status}: {protocol.exception(reply).message}"))
     if request.path.startswith("/v1/graphql/batch"):
         notes.append(Note(code="batch-without-key", reason="the server runs the parts of a batch without the key"))
     return notes
@@ -168,7 +168,7 @@ def _aliased(body: str) -> bool:
 
 
 def _failed(answer: _GraphQL) -> str:
-    text = error_answers.shorten("; ".join(dict.fromkeys(error.message for error in answer.errors or [])))
+    text = protocol.shorten("; ".join(dict.fromkeys(error.message for error in answer.errors or [])))
     return f"{text}; named fragments inside a collection fail on this server" if _FRAGMENTS in text else text
 
 

@@ -12,7 +12,7 @@ from dragoman_api.console import MAX_SUGGESTIONS, Completion, CompletionRequest,
 from dragoman_api.json_text import decode
 from dragoman_api.kit.console_places import METHODS, ConsolePlace, Where, find_place
 from dragoman_api.kit.console_text import ConsoleReader, RestLine
-from dragoman_weaviate import graphql, http_requests
+from dragoman_weaviate import graphql, protocol
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -49,7 +49,7 @@ def parse(text: str) -> list[ConsoleRequest]:
             request = _envelope(reader)
         else:
             request = _graphql(reader)
-        writes = http_requests.may_write(request)
+        writes = protocol.may_write(request)
         requests.append(ConsoleRequest(request=request, writes=writes, line=reader.line(start)))
     return requests
 

@@ -16,10 +16,10 @@ from dragoman_api.errors import WindowExceededError
 from dragoman_api.exports import NO_SNAPSHOT, ExportForm, ExportSplit
 from dragoman_api.json_text import encode
 from dragoman_api.kit import cursors
+from dragoman_api.kit.cursors import Walk
 from dragoman_api.kit.exchanges import Exchange, Patience, ask, get
-from dragoman_api.kit.keyset_walks import Walk
 from dragoman_api.kit.line_parts import rows_that_fit, split_lines
-from dragoman_weaviate import error_answers, graphql, stored_objects
+from dragoman_weaviate import graphql, protocol, stored_objects
 from dragoman_weaviate.columns.field_types import Family
 from dragoman_weaviate.columns.grid_columns import View
 from dragoman_weaviate.graphql import Where
@@ -216,7 +216,7 @@ class ExportReader(msgspec.Struct):
             return
         first = get("/v1/objects", **{"class": self.view.target}, limit=1, include="vector", tenant=self.tenant)
         with suppress(DragomanError):  # the export itself says what is wrong
-            rows = error_answers.decode((yield from ask(first)), _list).objects or []
+            rows = protocol.decode((yield from ask(first)), _list).objects or []
             if any(_has_vector(row) for row in rows):
                 reason = "the objects have vectors, which this export leaves out"
                 hint = "export rows with the column vector" if documents else "name the column vector"
@@ -294,7 +294,7 @@ class ExportReader(msgspec.Struct):
             include="vector" if self.vectors else None,
             tenant=self.tenant,
         )
-        return error_answers.decode((yield from ask(request)), _list).objects or []
+        return protocol.decode((yield from ask(request)), _list).objects or []
 
     def _search_page(self, span: IdRange, edge: str) -> Exchange[list[_Row]]:
         search = partial(self._search, span, edge)

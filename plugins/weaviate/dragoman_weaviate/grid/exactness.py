@@ -28,7 +28,7 @@ from dragoman_weaviate.columns.field_types import (
     Field,
     Scalar,
 )
-from dragoman_weaviate.connect import Features
+from dragoman_weaviate.protocol import Features
 
 _RANGES = (*COMPARISONS, Op.BETWEEN)
 _VALUED = (*EQUALITY, *LISTS, *_RANGES, *PATTERNS)

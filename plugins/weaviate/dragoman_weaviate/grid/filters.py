@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from dragoman_weaviate.columns.field_types import Scalar
     from dragoman_weaviate.columns.grid_columns import View
-    from dragoman_weaviate.connect import Features
+    from dragoman_weaviate.protocol import Features
     from dragoman_weaviate.stored_objects import StoredObject
 
     from .exactness import Sample

@@ -11,14 +11,13 @@ from dragoman_api import DragomanError, Note, Page, PageRequest, QueryError
 from dragoman_api.errors import RowNotFoundError
 from dragoman_api.kit import cursors
 from dragoman_api.kit.exchanges import Exchange, ask, get
-from dragoman_api.kit.left_out import KEYS, LeftOut, columns_cut
-from dragoman_api.kit.page_columns import check_bounds, sortable
+from dragoman_api.kit.page_columns import KEYS, LeftOut, check_bounds, columns_cut, sortable
 from dragoman_api.kit.residual import residual_keys, select
-from dragoman_weaviate import error_answers, graphql, stored_objects
+from dragoman_weaviate import graphql, protocol, stored_objects
 from dragoman_weaviate.columns.field_types import Family, Field
 from dragoman_weaviate.columns.grid_columns import View
 from dragoman_weaviate.graphql import Where
-from dragoman_weaviate.http_requests import object_path
+from dragoman_weaviate.protocol import object_path
 from dragoman_weaviate.stored_objects import cell, cells
 
 from . import filters
@@ -165,7 +164,7 @@ class _PageQuery(msgspec.Struct, kw_only=True):
             raise QueryError(f"at most {WINDOW:,} rows can be read to be evaluated here, not {self.residual.limit:,}")
         reach = self._limit + (0 if self.after is not None else self._offset)
         if reach > WINDOW:
-            raise error_answers.window_exceeded(reach, WINDOW)
+            raise protocol.window_exceeded(reach, WINDOW)
 
     def requests(self) -> Exchange[tuple[IdWindow | None, list[HttpRequest]]]:
         """Return the requests of the page, with the ids among which it should be."""

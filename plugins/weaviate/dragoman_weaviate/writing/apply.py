@@ -19,9 +19,9 @@ from dragoman_api import (
 )
 from dragoman_api.changes import Drop
 from dragoman_api.kit.exchanges import Exchange, ask, get
-from dragoman_api.kit.outcomes import Outcomes, before_writing
-from dragoman_weaviate import error_answers, objects, stored_objects
-from dragoman_weaviate.http_requests import object_path
+from dragoman_api.kit.row_changes import Outcomes, before_writing
+from dragoman_weaviate import objects, protocol, stored_objects
+from dragoman_weaviate.protocol import object_path
 
 from . import batches, before_images, edited_values
 from .batches import BatchRow, Body
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from dragoman_api.changes import Change
     from dragoman_api.replies import Reply
     from dragoman_weaviate.columns.grid_columns import View
-    from dragoman_weaviate.connect import Features
+    from dragoman_weaviate.protocol import Features
 
 _GONE = "the row was deleted since it was read"
 _EXISTS = "a row with this uuid exists already"
@@ -252,8 +252,8 @@ def _row(request: HttpRequest) -> Body:
 def _outcome(number: int, request: HttpRequest, row: Body, reply: Reply) -> Outcome:
     drop = request.path.startswith("/v1/schema/")
     status, reason, key, row_id = OutcomeStatus.APPLIED, "", None, None if drop else row.id or None
-    if error_answers.unsure(reply):
-        status, reason = OutcomeStatus.UNKNOWN, error_answers.exception(reply).message
+    if protocol.unsure(reply):
+        status, reason = OutcomeStatus.UNKNOWN, protocol.exception(reply).message
     elif not 200 <= reply.status < 300:
         status, reason = _failure(reply)
     elif request.method in ("POST", "PUT"):
@@ -265,13 +265,13 @@ def _outcome(number: int, request: HttpRequest, row: Body, reply: Reply) -> Outc
             key, row_id = (item.key(row.tenant), item.id) if item else (None, row_id)
     elif reply.status != (200 if drop else 204) or reply.body:
         status = OutcomeStatus.UNKNOWN
-        reason = f"the answer is HTTP {reply.status} and says {error_answers.message(reply) or 'nothing'}"
+        reason = f"the answer is HTTP {reply.status} and says {protocol.message(reply) or 'nothing'}"
     return Outcome(change=number, status=status, id=row_id, reason=reason, key=key, busy=_busy(reply))
 
 
 def _failure(reply: Reply) -> tuple[OutcomeStatus, str]:
-    if reply.status == 422 and "already exists" in error_answers.message(reply):
+    if reply.status == 422 and "already exists" in protocol.message(reply):
         return OutcomeStatus.CONFLICT, _EXISTS
     if reply.status == 404 and not reply.body:  # a path that a proxy does not know has a page
         return OutcomeStatus.CONFLICT, _GONE
-    return OutcomeStatus.FAILED, error_answers.exception(reply).message
+    return OutcomeStatus.FAILED, protocol.exception(reply).message

@@ -13,9 +13,9 @@ from msgspec import Raw
 
 from dragoman_api import HttpRequest, Insert, Outcome, OutcomeStatus, PlannedRequest, QueryError, RowKey
 from dragoman_api.kit.exchanges import Exchange, ask, with_query
-from dragoman_weaviate import error_answers, graphql
+from dragoman_weaviate import graphql, protocol
 from dragoman_weaviate.columns.schema import Count
-from dragoman_weaviate.http_requests import object_path
+from dragoman_weaviate.protocol import object_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -157,14 +157,14 @@ def taken(view: View, ids: Sequence[str], tenant: str | None) -> Exchange[set[st
             reply = yield from ask(graphql.search(view, fields=(), where=where, limit=len(ids), tenant=tenant))
             return {row["_additional"]["id"] for row in graphql.objects(reply, view)}
         except QueryError as error:  # no GraphQL, or a window that is smaller
-            if error_answers.UNKNOWN_TENANT.search(error.message):
+            if protocol.UNKNOWN_TENANT.search(error.message):
                 raise
     heads = [HttpRequest("HEAD", with_query(object_path(view.target, id_), tenant=tenant)) for id_ in ids]
     replies = yield heads
     for head, reply in zip(heads, replies, strict=True):
         if reply.status not in (204, 404):  # an answer to HEAD has no body that says why
             again = yield from ask(HttpRequest("GET", head.path))
-            raise error_answers.exception(reply if 200 <= again.status < 300 else again)
+            raise protocol.exception(reply if 200 <= again.status < 300 else again)
     return {id_ for id_, reply in zip(ids, replies, strict=True) if reply.status == 204}
 
 
@@ -174,7 +174,7 @@ def outcomes(rows: Sequence[BatchRow], reply: Reply) -> list[Outcome]:
     Raises:
         QueryError: It is not an answer to these rows.
     """
-    stored_rows = error_answers.decode(reply, _stored)
+    stored_rows = protocol.decode(reply, _stored)
     if len(stored_rows) != len(rows):
         raise QueryError(f"the answer has the outcomes of {len(stored_rows)} rows instead of {len(rows)}")
     return [_outcome(row.body, stored) for row, stored in zip(rows, stored_rows, strict=True)]
@@ -187,7 +187,7 @@ def _outcome(row: Body, stored: _Stored) -> Outcome:
         reason = f"the answer is about {stored.collection}/{stored.id}"
     elif stored.result.status == "FAILED":
         messages = "; ".join(dict.fromkeys(error.message for error in errors))
-        status, reason = OutcomeStatus.FAILED, error_answers.shorten(messages) or "the server gives no reason"
+        status, reason = OutcomeStatus.FAILED, protocol.shorten(messages) or "the server gives no reason"
     elif stored.result.status == "SUCCESS" and not errors:
         status = OutcomeStatus.APPLIED
         key = RowKey(row.collection, stored.id, row.tenant, {"lastUpdateTimeUnix": stored.last_update_time_unix})
@@ -198,8 +198,8 @@ def _outcome(row: Body, stored: _Stored) -> Outcome:
 
 def refused(reply: Reply, *, busy: bool) -> Outcome:
     """Return the outcome of every row by the answer to a request that failed as a whole."""
-    status = OutcomeStatus.UNKNOWN if error_answers.unsure(reply) else OutcomeStatus.FAILED
-    return Outcome(change=0, status=status, reason=error_answers.exception(reply).message, busy=busy)
+    status = OutcomeStatus.UNKNOWN if protocol.unsure(reply) else OutcomeStatus.FAILED
+    return Outcome(change=0, status=status, reason=protocol.exception(reply).message, busy=busy)
 
 
 def must_be_new(change: Change) -> bool:

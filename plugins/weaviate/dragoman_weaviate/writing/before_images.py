@@ -20,7 +20,7 @@ from dragoman_api.kit.row_changes import NotSentError
 from dragoman_api.wording import failure
 from dragoman_weaviate import stored_objects
 from dragoman_weaviate.columns.field_types import Family, family_of
-from dragoman_weaviate.http_requests import object_path
+from dragoman_weaviate.protocol import object_path
 from dragoman_weaviate.stored_objects import filled
 
 if TYPE_CHECKING:

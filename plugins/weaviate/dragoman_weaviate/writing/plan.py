@@ -30,9 +30,9 @@ from dragoman_api.json_text import decode, encode
 from dragoman_api.kit import operands
 from dragoman_api.kit.exchanges import Exchange, ask, get, with_query
 from dragoman_api.kit.row_changes import Folded, NotSentError, PlanDraft, fold, typed
-from dragoman_weaviate import error_answers, objects, stored_objects
+from dragoman_weaviate import objects, protocol, stored_objects
 from dragoman_weaviate.columns.schema import Schema
-from dragoman_weaviate.http_requests import object_path
+from dragoman_weaviate.protocol import object_path
 from dragoman_weaviate.stored_objects import filled
 
 from . import batches, before_images, edited_values
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from dragoman_api.changes import Change, NewObject
     from dragoman_weaviate.columns.grid_columns import View
-    from dragoman_weaviate.connect import Features
+    from dragoman_weaviate.protocol import Features
     from dragoman_weaviate.stored_objects import StoredObject
 
 PLAN_BYTES = 24 * 2**20
@@ -358,7 +358,7 @@ def other_holders(collection: str, key: str) -> Exchange[str]:
     The server deletes a uuid in every collection, and answers 422 as soon as one of them has tenants.
     """
     reply = yield from ask(get("/v1/schema"))
-    others = [other for other in error_answers.decode(reply, Schema).classes or [] if other.name != collection]
+    others = [other for other in protocol.decode(reply, Schema).classes or [] if other.name != collection]
     if shared := [other.name for other in others if other.tenancy.enabled]:
         return f"'{shared[0]}' has tenants, and then the server deletes no object without its collection"
     replies = yield [HttpRequest("HEAD", object_path(other.name, key)) for other in others]

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from dragoman import Runtime
-    from dragoman_api.forms import FieldValue, FormField
+    from dragoman_api.connections import FieldValue, FormField
     from dragoman_workbench.messages.base import Empty, RouteAnswer
     from dragoman_workbench.messages.connections import FieldEntry, FormAsked, Named, SaveConnection, TestConnection
     from dragoman_workbench.open_connections import OpenConnections

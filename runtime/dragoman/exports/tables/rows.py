@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from dragoman.exports.values import RowKeys
     from dragoman_api.arrow.schema import TableColumn
-    from dragoman_api.kit.left_out import ShownKeys
+    from dragoman_api.kit.page_columns import ShownKeys
 
 UnknownKey = tuple[tuple[str, ...], str]
 """A key that no column shows, after the names of the members that lead to its object."""

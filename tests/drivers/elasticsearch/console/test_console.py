@@ -16,7 +16,7 @@ from dragoman_api.cells import MISSING
 from dragoman_api.errors import ConsoleSyntaxError
 from dragoman_elasticsearch.console import answers
 from dragoman_elasticsearch.console.text import NDJSON, parse
-from dragoman_elasticsearch.http_requests import may_write
+from dragoman_elasticsearch.protocol import may_write
 
 # texts to requests
 
@@ -560,4 +560,4 @@ def test_E43_the_grid_never_asks_for_sql() -> None:
 
     folder = Path(dragoman_elasticsearch.__file__).parent
     users = {path.name for path in folder.rglob("*.py") if "_sql" in path.read_text()}
-    assert users == {"http_requests.py", "text.py"}  # of the console: which requests read, and which paths there are
+    assert users == {"protocol.py", "text.py"}  # of the console: which requests read, and which paths there are

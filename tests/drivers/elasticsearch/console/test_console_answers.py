@@ -14,7 +14,7 @@ from dragoman_api.errors import ConsoleSyntaxError
 from dragoman_api.grid import MAX_ROWS
 from dragoman_elasticsearch.console import answers
 from dragoman_elasticsearch.console.text import parse
-from dragoman_elasticsearch.http_requests import may_write, moves_on, segments
+from dragoman_elasticsearch.protocol import may_write, moves_on, segments
 
 if TYPE_CHECKING:
     from dragoman_api import Answer

@@ -18,8 +18,8 @@ from drivers.elasticsearch.test_objects import read, view
 from dragoman_api import CountRequest, Filter, FilterNotSupportedError, FilterRequest, PageRequest, Sort
 from dragoman_api import Operator as Op
 from dragoman_elasticsearch.columns import dates, exactness, field_types
-from dragoman_elasticsearch.connect import Features
 from dragoman_elasticsearch.grid.filters import compile_filter
+from dragoman_elasticsearch.protocol import Features
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -22,8 +22,8 @@ from dragoman_api import (
 )
 from dragoman_api.errors import DragomanError
 from dragoman_api.remedies import Remedy
-from dragoman_elasticsearch.connect import Features
 from dragoman_elasticsearch.grid.filters import compile_filter
+from dragoman_elasticsearch.protocol import Features
 
 if TYPE_CHECKING:
     from wording import Wording

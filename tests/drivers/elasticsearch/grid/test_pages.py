@@ -23,10 +23,11 @@ from dragoman_api.errors import ConnectionFailedError, WindowExceededError
 from dragoman_api.grid import PreviewRequest
 from dragoman_api.remedies import Remedy
 from dragoman_elasticsearch.columns import exactness
-from dragoman_elasticsearch.connect import Features
 from dragoman_elasticsearch.grid import deep_pages, pages
+from dragoman_elasticsearch.grid.deep_pages import reverse
 from dragoman_elasticsearch.grid.filters import compile_filter
-from dragoman_elasticsearch.grid.sorting import compile_sort, reverse
+from dragoman_elasticsearch.grid.pages import compile_sort
+from dragoman_elasticsearch.protocol import Features
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -17,8 +17,8 @@ from msgspec import Raw
 from dragoman_api import CountRequest, Filter, QueryError, UnsupportedOperationError
 from dragoman_api.summaries import Bucket, ColumnSummary, Figure, SummaryRequest, ValueCount
 from dragoman_elasticsearch.columns.field_types import Family, Field
-from dragoman_elasticsearch.connect import Features
 from dragoman_elasticsearch.grid import summaries
+from dragoman_elasticsearch.protocol import Features
 
 if TYPE_CHECKING:
     from dragoman_api import Cell

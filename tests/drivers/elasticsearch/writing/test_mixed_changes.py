@@ -28,8 +28,8 @@ from dragoman_elasticsearch.columns.mapping import FieldCaps, IndexMapping, read
 from dragoman_elasticsearch.writing import plan, planned_rows, requests
 from dragoman_elasticsearch.writing.edited_values import respelled
 from dragoman_elasticsearch.writing.plan import described, plan_changes
+from dragoman_elasticsearch.writing.planned_rows import digest, read_rows, same
 from dragoman_elasticsearch.writing.requests import RowWrite, planned_requests
-from dragoman_elasticsearch.writing.stored_rows import digest, read_rows, same
 
 if TYPE_CHECKING:
     from dragoman_api.changes import Change

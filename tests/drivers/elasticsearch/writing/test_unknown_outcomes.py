@@ -11,7 +11,7 @@ from drivers.elasticsearch.writing.test_change_sets import BLOCKED, BUSY, DONE, 
 from drivers.replies import Answers, reply
 
 from dragoman_api import Delete, Drop, Insert, OutcomeStatus, PlanRequest, QueryError, RowKey, Update
-from dragoman_elasticsearch import error_answers
+from dragoman_elasticsearch import protocol
 from dragoman_elasticsearch.writing.apply import Sender
 from fakes.elasticsearch import FakeElasticsearch
 from fakes.proxy import Proxy
@@ -68,9 +68,9 @@ def test_one_function_says_which_answers_leave_a_write_unknown(
     status: int, error: dict[str, str] | None, unknown: bool
 ) -> None:
     """For a whole request, and for one row of a bulk request."""
-    assert error_answers.describe(status, error).unsure is unknown
+    assert protocol.describe(status, error).unsure is unknown
     whole = reply({"error": error, "status": status} if error else "<html>", status)
-    assert error_answers.read(whole).unsure is unknown
+    assert protocol.read(whole).unsure is unknown
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,9 @@ from dragoman_api import Answer, HttpRequest, RowKey
 from dragoman_api.columns import MAX_COLUMNS
 from dragoman_api.errors import ConsoleSyntaxError
 from dragoman_api.grid import MAX_ROWS
-from dragoman_weaviate.connect import Features
 from dragoman_weaviate.console import answers
 from dragoman_weaviate.console.text import parse
+from dragoman_weaviate.protocol import Features
 
 GET = "{ Get { Book { title _additional { id } } } }"
 LIST = "GET /v1/objects?class=Book"

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from dragoman.imports import LoadReport, load
 from dragoman_api import Delete, Insert, Plan, PlanRequest, RowKey, Update
 from dragoman_api.errors import DragomanError
-from dragoman_weaviate.connect import Features
+from dragoman_weaviate.protocol import Features
 from dragoman_weaviate.writing import batches
 from dragoman_weaviate.writing.apply import Sender
 from dragoman_weaviate.writing.plan import plan_changes

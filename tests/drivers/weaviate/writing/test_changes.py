@@ -16,7 +16,7 @@ from dragoman_api import Delete, Insert, OutcomeStatus, Plan, PlanRequest, RowKe
 from dragoman_api.cells import CutJson, Json
 from dragoman_api.changes import Change, Drop
 from dragoman_api.errors import ConnectionFailedError
-from dragoman_weaviate.connect import Features
+from dragoman_weaviate.protocol import Features
 from dragoman_weaviate.writing.plan import plan_changes
 
 ROW = key(5)

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from dragoman_api import Delete, Insert, Note, OutcomeStatus, Plan, PlanRequest, RowKey, Update
 from dragoman_api.cells import CutJson, Json
 from dragoman_api.changes import Change, Drop
-from dragoman_weaviate.connect import Features
+from dragoman_weaviate.protocol import Features
 from dragoman_weaviate.writing.plan import plan_changes
 
 ROW = RowKey("Book", key(5), None, {"lastUpdateTimeUnix": 5})

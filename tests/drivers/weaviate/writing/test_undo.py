@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from dragoman_api import Delete, Insert, OutcomeStatus, Plan, PlanRequest, RowKey, Update
 from dragoman_api.cells import Json
-from dragoman_weaviate.connect import Features
+from dragoman_weaviate.protocol import Features
 from dragoman_weaviate.writing import before_images, plan
 from dragoman_weaviate.writing.plan import plan_changes
 

@@ -13,8 +13,8 @@ from drivers.weaviate.writing.test_changes import GUARDED, ROW, STORED, plan
 from msgspec import Raw
 
 from dragoman_api import ConnectionFailedError, Delete, Drop, Insert, QueryError, RowKey, Update
-from dragoman_weaviate import error_answers, stored_objects
-from dragoman_weaviate.connect import Features
+from dragoman_weaviate import protocol, stored_objects
+from dragoman_weaviate.protocol import Features
 from fakes.proxy import Proxy
 from fakes.weaviate import FakeWeaviate
 
@@ -30,7 +30,7 @@ KNOWN = reply(view().structure)
     + [(status, False) for status in (301, 400, 401, 403, 404, 405, 413, 415, 422, 429)],
 )
 def test_one_function_says_which_answers_leave_a_write_unknown(status: int, unknown: bool) -> None:
-    assert error_answers.unsure(reply("", status)) is unknown
+    assert protocol.unsure(reply("", status)) is unknown
     for change, read in ((Insert("Book", {"title": "x"}), []), (Update(GUARDED, {"title": "x"}), [reply(STORED)])):
         answers = Answers(KNOWN, *read, reply("<html>", status))
         [outcome] = answers.run(apply_plan(plan(change), Features()))

@@ -1,4 +1,4 @@
-"""Shards that a sort by date leaves out, as real servers do (measured: `dragoman_elasticsearch.grid.sorting`)."""
+"""Shards that a sort by date leaves out, as real servers do (measured: `dragoman_elasticsearch.grid.pages`)."""
 
 from __future__ import annotations
 

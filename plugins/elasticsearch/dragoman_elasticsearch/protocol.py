@@ -1,15 +1,29 @@
-"""Turns a server's error answers into exceptions of the API: by type, or by status if there is no type."""
+"""The server's protocol: paths, which requests only read, what a version takes, and what its error answers say.
+
+If in doubt, a request counts as a write. An error becomes an exception of the API by its type, or by its status if it
+has none.
+"""
 
 from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, TypeVar
+from urllib.parse import quote, unquote
 
 import msgspec
+from msgspec import Raw
 
-from dragoman_api import AuthenticationError, ConnectionFailedError, DragomanError, QueryError, json_text, replies
+from dragoman_api import (
+    AuthenticationError,
+    ConnectionFailedError,
+    DragomanError,
+    HttpRequest,
+    QueryError,
+    json_text,
+    replies,
+)
 from dragoman_api.errors import AccessDeniedError, ObjectNotFoundError, RowNotFoundError, WindowExceededError
-from dragoman_api.kit.outcomes import unsure
+from dragoman_api.kit.row_changes import unsure
 from dragoman_api.remedies import Remedy, RemedyKind
 
 if TYPE_CHECKING:
@@ -42,6 +56,14 @@ _HINTS = {
     "cluster_block_exception": "the index is blocked by a setting (index.blocks.*) or by a full disk; waiting does "
     "not help",
 }
+
+NAMES_PRODUCT = (7, 14, 0)
+"""The first version that names the product in a header of its answers."""
+
+_VECTORS = "_source_exclude_vectors"
+
+NDJSON = "application/x-ndjson"
+"""The content type of several JSON values, one per line."""
 
 
 class ErrorAnswer(msgspec.Struct, frozen=True):
@@ -206,3 +228,157 @@ def exception(fault: ErrorAnswer) -> DragomanError:
     return QueryError(
         f"Elasticsearch error: {message}" if message else f"HTTP {fault.status}", hint=hint, details=details
     )
+
+
+class DocumentsRequest(HttpRequest, frozen=True):
+    """A request whose answer has to hold whole documents; some servers leave vectors out unless asked for them."""
+
+
+class Features(msgspec.Struct, frozen=True):
+    """The features of a server's version; the smallest set if the version is unknown.
+
+    Attributes:
+        version: The version.
+        oss: A build without the features of the default distribution.
+        hidden: The credentials may not see the version; `version` is the oldest that it can be.
+        leaves_out_vectors: Whether answers leave out vectors unless asked for them, as the server showed by what it
+            takes, or by the settings of an index; None if it showed nothing yet.
+    """
+
+    version: tuple[int, int, int] = (7, 0, 0)
+    oss: bool = False
+    hidden: bool = False
+    leaves_out_vectors: bool | None = None
+
+    @property
+    def case_insensitive(self) -> bool:
+        """Term-level queries take `case_insensitive`."""
+        return self.version >= (7, 10, 0)
+
+    @property
+    def point_in_time(self) -> bool:
+        """Points in time with `_shard_doc`, the tiebreaker without which deep pages lose rows."""
+        return self.version >= (7, 12, 0) and not self.oss
+
+    @property
+    def fields(self) -> bool:
+        """The search API takes `fields`."""
+        return self.version >= (7, 12, 0)
+
+    @property
+    def asks_for_vectors(self) -> bool:
+        """Answers leave out vectors unless a parameter forbids it, as from 9.2 on; or that has to be tried."""
+        if self.leaves_out_vectors is not None:
+            return self.leaves_out_vectors
+        return self.version >= (9, 2, 0) or (self.hidden and self.version >= NAMES_PRODUCT)
+
+    def complete(self, request: HttpRequest) -> HttpRequest:
+        """Return a request as it has to be sent for whole documents.
+
+        From 9.2 on, answers leave out vectors (`index.mapping.exclude_source_vectors`) unless a parameter, which older
+        servers refuse, forbids it.
+        """
+        if not isinstance(request, DocumentsRequest):
+            return request
+        whole = f"{'&' if '?' in request.path else '?'}{_VECTORS}=false" if self.asks_for_vectors else ""
+        return HttpRequest(request.method, f"{request.path}{whole}", request.body, request.content_type)
+
+
+def learn(features: Features, request: HttpRequest, reply: Reply) -> Features:
+    """Return the features after the answer to a completed request: a hidden version shows by what the server takes.
+
+    A server before 9.2 refuses the parameter before it does anything else.
+    """
+    if not features.hidden or features.leaves_out_vectors is not None or not features.asks_for_vectors:
+        return features
+    if not isinstance(request, DocumentsRequest) or reply.status not in (200, 400):
+        return features
+    if reply.status == 400 and not _refuses_parameter(reply):
+        return features
+    return msgspec.structs.replace(features, leaves_out_vectors=reply.status == 200)
+
+
+def _refuses_parameter(reply: Reply) -> bool:
+    return b"unrecognized parameter" in reply.body and _VECTORS.encode() in reply.body
+
+
+def raw(text: str) -> Raw:
+    """Embed JSON text in a value that is encoded later."""
+    return Raw(text.encode())
+
+
+def whole_documents(request: HttpRequest) -> DocumentsRequest:
+    """Say of a request that its answer holds whole documents."""
+    return DocumentsRequest(**msgspec.structs.asdict(request))
+
+
+def segment(text: str) -> str:
+    """Percent-encode one path segment, `/` and `%` included: ids may hold anything."""
+    return quote(text, safe="")
+
+
+def target(name: str) -> str:
+    """Percent-encode the name of one or several indices; `,` and `*` stay: encoding would not change their meaning."""
+    return quote(name, safe=",*")
+
+
+_READS = (
+    r"_search(/(scroll|template))?|_msearch(/template)?|_count|_validate/query|_explain/[^/]+|_field_caps|_mget"
+    r"|_m?termvectors(/[^/]+)?|_pit|_async_search|_knn_search|_render/template(/[^/]+)?|_rank_eval|_terms_enum"
+    r"|_sql(/translate)?|_query|_eql/search|_analyze|_search_shards"
+)
+_POST_READS = re.compile(
+    rf"((?!_)[^/]+/|_all/)?({_READS})"
+    r"|_security/user/(_has_privileges|[^/]+/_has_privileges)|_ingest/pipeline/([^/]+/)?_simulate"
+    r"|_scripts/painless/_execute"
+)
+_HOUSEKEEPING = re.compile(r"_search/scroll(/[^/]+)?|_pit|_async_search/[^/]+")
+_ACTIONS = {"_flush", "_refresh", "_forcemerge", "_close", "_reindex", "_cache"}
+"""They act on the server though some of them answer to GET."""
+
+
+def segments(path: str) -> list[str]:
+    """Return the decoded segments of a path, without its query string."""
+    parts = [part for part in path.partition("?")[0].split("/") if part]
+    return [unquote(part) for part in parts] if "%" in path else parts
+
+
+def moves_on(path: str) -> bool:
+    """Return whether a request moves a scroll on, so that sending it again would skip rows.
+
+    >>> moves_on("/_search/scroll"), moves_on("/books/_search?scroll=1m"), moves_on("/scroll/_search")
+    (True, True, False)
+    """
+    return segments(path)[:2] == ["_search", "scroll"] or "/_search?scroll=" in path
+
+
+def may_write(method: str, path: str, body: str = "") -> bool:
+    """Return whether a request may change something.
+
+    `POST /index/_doc/_search` searches on 7.17 and writes the document `_search` on 8.x, so suffixes decide nothing.
+    Freeing a search context of one's own is a read; `DELETE /_search/scroll/_all` ends those of all users, by its path,
+    its parameter `scroll_id` or its body.
+
+    Args:
+        method: In capitals.
+        path: Percent-encoded, from the first slash.
+        body: As text; empty if there is none.
+
+    >>> may_write("POST", "/books/_search"), may_write("POST", "/books/_doc/_search"), may_write("GET", "/books/_flush")
+    (False, True, True)
+    """
+    parts = segments(path)
+    if method in ("GET", "HEAD", "OPTIONS"):
+        return not _ACTIONS.isdisjoint(parts)
+    if any("/" in part or part in (".", "..") for part in parts):  # a proxy may resolve them to another path
+        return True
+    if method == "DELETE" and ("_all" in unquote(path) or "_all" in body or "\\" in body):
+        return True
+    allowed = {"POST": _POST_READS, "DELETE": _HOUSEKEEPING}.get(method)
+    return allowed is None or allowed.fullmatch("/".join(parts)) is None
+
+
+def reads(request: HttpRequest) -> bool:
+    """Return whether a request may be sent again: it writes nothing, and moves no scroll on."""
+    scrolls = request.path.startswith("/_search/scroll")
+    return not (scrolls or may_write(request.method, request.path))

@@ -1,22 +1,28 @@
-"""A server's error answers to exceptions of the API: four shapes of body, and errors with status 200."""
+"""The server's protocol: paths, which requests only read, and what its error answers say.
+
+If in doubt, a request counts as a write. Errors come in four shapes of body, and with status 200.
+"""
 
 from __future__ import annotations
 
 import re
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import quote, unquote
+
+import msgspec
 
 from dragoman_api import AuthenticationError, ConnectionFailedError, DragomanError, QueryError, json_text, replies
 from dragoman_api.errors import AccessDeniedError, WindowExceededError
-from dragoman_api.kit import outcomes
+from dragoman_api.kit import row_changes
 from dragoman_api.remedies import Remedy, RemedyKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    import msgspec
     from msgspec import Raw
 
+    from dragoman_api import HttpRequest
     from dragoman_api.errors import Detail
     from dragoman_api.replies import Reply
 
@@ -43,6 +49,52 @@ GRAPHQL_OFF = "graphql-unavailable"
 
 EMPTY = "no graphql provider present"
 """GraphQL's answer if there is no collection at all."""
+
+
+class Features(msgspec.Struct, frozen=True):
+    """The features of a server's version, found by comparing releases."""
+
+    version: tuple[int, int, int] = (1, 38, 0)
+
+    @property
+    def cursor(self) -> bool:
+        """Lists go on after an id."""
+        return self.version >= (1, 18, 0)
+
+    @property
+    def contains(self) -> bool:
+        """Filters take ContainsAny."""
+        return self.version >= (1, 21, 0)
+
+    @property
+    def negation(self) -> bool:
+        """Filters take ContainsNone and a Not that works; introspection shows Not long before."""
+        return self.version >= (1, 33, 0)
+
+    @property
+    def complement(self) -> bool:
+        """NotEqual finds all rows that Equal does not."""
+        return self.version >= (1, 24, 0)
+
+    @property
+    def ordered_keys(self) -> bool:
+        """A lone comparison reads the keys of its index in ascending order; seen on 1.38."""
+        return self.version >= (1, 38, 0)
+
+    @property
+    def zeros(self) -> bool:
+        """The indices hold -0.0 as 0.0; the fix is of spring 2026."""
+        return self.version >= (1, 38, 0)
+
+    @property
+    def literal_patterns(self) -> bool:
+        """`Like` takes every character except its two wildcards literally, not as part of a regular expression."""
+        return self.version >= {22: (1, 22, 13), 23: (1, 23, 5)}.get(self.version[1], (1, 24, 0))
+
+    @property
+    def aliases(self) -> bool:
+        """Collections have aliases."""
+        return self.version >= (1, 32, 0)
 
 
 def message(reply: Reply) -> str:
@@ -112,7 +164,7 @@ def unsure(reply: Reply) -> bool:
     - 408: yes. The server has no such answer, and gateways give it when they have waited long enough.
     - any other 3xx or 4xx: no. The server checks before it writes (401, 403, 404, 422), a gateway before it forwards.
     """
-    return outcomes.unsure(reply.status)
+    return row_changes.unsure(reply.status)
 
 
 def retry_after(reply: Reply) -> int | None:
@@ -200,3 +252,36 @@ def tenant_unknown(name: str, collection: str, tenants: Sequence[str]) -> QueryE
     text = f"'{collection}' has no tenant {name!r}{suggestion}"
     remedy = Remedy(RemedyKind.SEND_REQUEST, {"request": f"GET /v1/schema/{collection}/tenants"})
     return QueryError(text, code="tenant-unknown", hint="list the tenants", remedies=[remedy], details={"tenant": name})
+
+
+def object_path(collection: str, key: str) -> str:
+    """Return the path of one object in its collection."""
+    return f"/v1/objects/{quote(collection, safe='')}/{quote(key, safe='')}"
+
+
+_READING = re.compile(r"/v1/(graphql(/batch)?|objects/validate|search/[^/]+/[^/]+|aggregate/[^/]+)/?")
+
+
+class _DryRun(msgspec.Struct, rename="camel"):
+    dry_run: bool = False
+
+
+def may_write(request: HttpRequest) -> bool:
+    """Return whether a request may change something; True if in doubt.
+
+    GraphQL has no mutations here. A deletion by filter counts as a read only with a literal `dryRun: true`.
+    """
+    if request.method in ("GET", "HEAD", "OPTIONS"):
+        return False
+    path = unquote(request.path.partition("?")[0])
+    if request.method == "POST":
+        return _READING.fullmatch(path) is None
+    return not (request.method == "DELETE" and path == "/v1/batch/objects" and _dry(request.body))
+
+
+def _dry(body: str | None) -> bool:
+    keys = re.findall(r'"dryRun"', body or "", re.IGNORECASE)
+    try:
+        return len(keys) == 1 and json_text.decode(body or "", _DryRun).dry_run
+    except ValueError:
+        return False
