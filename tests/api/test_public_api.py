@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
+import json
 import pkgutil
 import re
 import subprocess
@@ -146,6 +147,20 @@ def test_an_error_survives_its_code(kind):
     ]
     assert again.to_dict() == error.to_dict()
     assert str(again) == error.message
+
+
+def test_an_error_that_learns_more_shows_it_as_text_too():
+    error = errors.QueryError("there is no column 'titel'")
+    error.message += " (did you mean title?)"
+    assert str(error) == error.to_dict()["message"] == "there is no column 'titel' (did you mean title?)"
+
+
+def test_every_surface_can_show_an_error_about_a_text_that_is_not_unicode():
+    error = errors.QueryError("no \udcff", hint="name another than \ud800", details={"column": "\udcff", "row": 1})
+    json.dumps(error.to_dict(), ensure_ascii=False).encode()
+    assert (str(error), error.hint, error.details) == (
+        r"no \udcff", r"name another than \ud800", {"column": r"\udcff", "row": 1},
+    )  # fmt: skip
 
 
 def test_an_unknown_code_is_kept():

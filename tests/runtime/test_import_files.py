@@ -277,6 +277,34 @@ def test_what_is_not_utf_8_is_named_by_its_place_in_the_row():
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+@pytest.mark.parametrize("read", [lambda file: SeparatedRows(file, delimiter=","), lambda file: [*read_values(file)]])
+def test_a_file_in_utf_16_is_refused_with_what_to_do(monkeypatch, encoding, pack, read):
+    monkeypatch.setattr(sources, "BLOCK", 1 << 16)  # without a byte order mark, the second byte tells it
+    with pytest.raises(ConfigurationError, match="UTF-16, and an import reads UTF-8") as caught:
+        read(source(pack('{"id": 1},é\r\n2,3\r\n'.encode(encoding))))
+    assert caught.value.hint.startswith("iconv -f UTF-16 -t UTF-8 ")
+
+
+@pytest.mark.parametrize("data", [b"\xff\xfea\0", b"\xfe\xff\0a"])
+def test_a_byte_order_mark_tells_utf_16_however_little_is_read_at_once(data):
+    with pytest.raises(ConfigurationError, match="UTF-16"):
+        SeparatedRows(source(data), delimiter=",")
+
+
+@pytest.mark.parametrize("text", ["id,title\r1,Emma\r2,Ulysses\r", '"id","ti\rtle"\r1,Emma', "id\r1\r2"])
+def test_a_table_whose_lines_end_with_cr_alone_is_refused_with_what_to_do(text):
+    with pytest.raises(ConfigurationError, match=r"carriage return \(CR\) alone") as caught:
+        SeparatedRows(source(text.encode()), delimiter=",")
+    assert caught.value.hint.startswith("tr '\\r' '\\n' <")
+
+
+def test_a_carriage_return_in_quotes_or_at_the_end_of_a_line_ends_no_other():
+    assert SeparatedRows(source(b'"a\rb",c\r\n1,2\r\n'), delimiter=",").names == ["a\rb", "c"]
+    assert SeparatedRows(source(b"a,c\r\r\n1,2\r\n"), delimiter=",").names[0] == "a"
+
+
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("long", [b'"%s"', b'{"a":"%s","b":[1]}', b"%s", b"[[[%s]]]"])
 def test_an_element_of_any_size_takes_the_memory_of_a_row(monkeypatch, long):

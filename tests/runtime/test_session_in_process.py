@@ -19,6 +19,7 @@ from dragoman_api.console import Answer, AnswerKind, ConsoleRequest
 from dragoman_api.errors import (
     AccessDeniedError,
     ConfigurationError,
+    DragomanError,
     DriverFaultError,
     FilterNotSupportedError,
     ObjectChangedError,
@@ -582,3 +583,22 @@ async def test_a_column_that_any_excludes_is_refused_here_with_what_the_descript
     with pytest.raises(FilterNotSupportedError, match="it is a tag"):
         await place.session.rows("books", filters=rows, match="any").explain()
     assert place.asked.hooks() == ["describe_object"]
+
+
+@pytest.mark.parametrize("choice", [{"filters": [Filter("titel", "=", "x")]}, {"sort": [Sort("titel")]}])
+async def test_an_error_about_an_unknown_column_names_the_near_ones_and_all(choice):
+    session = Here(MemoryDriver()).session()
+    with pytest.raises(DragomanError, match=r"\(did you mean title\?\)$") as caught:
+        await session.rows("books", **choice).page()
+    assert caught.value.hint.startswith("the columns of books are ")
+    assert "title" in caught.value.hint
+    [remedy] = caught.value.remedies
+    assert (remedy.kind, remedy.arguments) == ("describe-object", {"connection": "shop", "object": "books"})
+
+
+async def test_an_error_about_a_column_that_is_there_keeps_its_hint():
+    session = Here(MemoryDriver()).session()
+    with pytest.raises(FilterNotSupportedError) as caught:
+        await session.rows("books", filters=[Filter("price", "contains", "x")]).page()
+    assert "did you mean" not in caught.value.message
+    assert "the columns of" not in caught.value.hint

@@ -53,6 +53,11 @@ _LONGEST = 1_500
 """Maximum length of a message about a registry, in characters: parts of it may be a stranger's."""
 
 
+def _encodable(text: str) -> str:
+    """Return a text that any surface can show: lone surrogates, as in a file name that is not UTF-8, are escaped."""
+    return text if text.isascii() else text.encode(errors="backslashreplace").decode()
+
+
 class DragomanError(Exception):
     """An error that says what failed, with which value, and what to do about it.
 
@@ -77,14 +82,19 @@ class DragomanError(Exception):
         code: str | None = None,
         details: Mapping[str, Detail] | None = None,
     ) -> None:
-        self.message = message if message.startswith(self.prefix) else self.prefix + message
+        self.message = _encodable(message if message.startswith(self.prefix) else self.prefix + message)
         super().__init__(self.message)
-        self.hint = hint
+        self.hint = _encodable(hint)
         self.remedies = tuple(remedies)
         self.hint_from = ""
-        self.details = dict(details or {})
+        self.details = {
+            key: _encodable(value) if isinstance(value, str) else value for key, value in (details or {}).items()
+        }
         if code is not None:
             self.code = code
+
+    def __str__(self) -> str:
+        return self.message
 
     def to_dict(self) -> dict[str, object]:
         """Return code, message, hint and details as plain data, with `remedies` and `hint_from` if they are set.

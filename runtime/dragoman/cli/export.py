@@ -62,6 +62,13 @@ def _beside(file: Path) -> tuple[Path, ...]:
     return files_beside(file)
 
 
+def _with_distribution(context: click.Context, _parameter: click.Parameter, parts: int | None) -> int | None:
+    """Refuse an export in parts before anything is opened if the wheel that does it is missing."""
+    if parts is not None and not context.resilient_parsing:
+        _distribution()
+    return parts
+
+
 def in_parts(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options of exports in parts."""
     for option in (
@@ -70,7 +77,7 @@ def in_parts(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--cluster", metavar="ADDRESS|local", help="Let a Dask cluster export the parts."),
         click.option("--max-requests", type=click.IntRange(1, 1024), metavar="N",
                      help="At most so many parts at a time, each with one request under way."),
-        click.option("--parts", type=click.IntRange(1, 1024), metavar="N",
+        click.option("--parts", type=click.IntRange(1, 1024), metavar="N", callback=_with_distribution,
                      help="Export so many parts, each a file below FILE: a folder, or s3://BUCKET/FOLDER."),
     ):  # fmt: skip
         command = option(command)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 from dragoman.spellings import SCALAR_SIGNS, Quoted
@@ -21,6 +22,7 @@ _DELIMITERS = ";\t,|"
 
 _INSIDE = re.compile(r'(?:[^"]++|"")*+')
 _QUOTED = re.compile(r'"[^"]*+(?:""[^"]*+)*+"')
+_QUOTED_BYTES = re.compile(_QUOTED.pattern.encode())
 
 
 class SeparatedRows:
@@ -40,7 +42,7 @@ class SeparatedRows:
             exact: The file is an unchanged export, so fields in quotes become `Quoted`.
 
         Raises:
-            ConfigurationError: The first line names no columns, or does not contain the delimiter.
+            ConfigurationError: The first line names no columns, or the lines end with a carriage return alone.
         """
         if len(delimiter) != 1 or delimiter in '"\r\n':
             text = f"a delimiter is one character that is no quote and no end of a line, not {delimiter[:20]!r}"
@@ -49,7 +51,12 @@ class SeparatedRows:
         sign = re.escape(delimiter)
         # All of a line is matched: what is no field in quotes, but begins like one, goes on to the end.
         self._field = re.compile(rf'{sign}({_QUOTED.pattern}(?![^{sign}])|(?!")[^{sign}]*+|".*)', re.DOTALL)
-        self._lines = split_lines(source)
+        lines = split_lines(source)
+        first = [*islice(lines, 1)]
+        if first and b"\r" in _QUOTED_BYTES.sub(b"", first[0][0]).rstrip(b"\r"):
+            text = f"{source.name} ends its lines with a carriage return (CR) alone, and an import reads LF and CR LF"
+            raise ConfigurationError(text, hint=r"tr '\r' '\n' <OLD >NEW, then import NEW")
+        self._lines = chain(first, lines)
         self._number = 0
         head = next(self._read(), None)
         fault = head.fault if head else "it is empty"

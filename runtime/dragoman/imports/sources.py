@@ -59,6 +59,10 @@ class _Readable(Protocol):
     def read1(self, size: int, /) -> bytes: ...
 
 
+_UTF_16 = (b"\xff", b"\xfe")
+"""First bytes of UTF-16 with its byte order mark; no UTF-8 has them."""
+
+
 class ImportSource:
     """One file, or standard input, in decompressed blocks.
 
@@ -95,15 +99,17 @@ class ImportSource:
             text = f"{self.name} should be {compression} by its name, but its bytes are {actual_compression}"
             raise ConfigurationError(text, hint="rename it, so that its ending says what it is", code="format-unknown")
         self._stream = _unpacked(self.compression, self._raw)
+        self._begun = False
 
     def read(self) -> bytes:
         """Return the next block; empty at the end.
 
         Raises:
-            ConfigurationError: The bytes cannot be read or decompressed (code ``import-file-damaged``).
+            ConfigurationError: The bytes cannot be read or decompressed (code ``import-file-damaged``), or the first
+                ones are those of UTF-16.
         """
         try:
-            return self._stream.read1(BLOCK)
+            block = self._stream.read1(BLOCK)
         except EOFError as error:
             raise self._damaged(f"the {self.compression} stream ends in its middle") from error
         except (OSError, ValueError, zlib.error) as error:
@@ -112,6 +118,11 @@ class ImportSource:
             if self.compression != "zstd":
                 raise
             raise self._damaged(str(error)) from error
+        if not self._begun and (block[:1] in _UTF_16 or 0 in block[:2]):
+            text = f"{self.name} begins with bytes of UTF-16, and an import reads UTF-8"
+            raise ConfigurationError(text, hint="iconv -f UTF-16 -t UTF-8 OLD >NEW, then import NEW")
+        self._begun = True
+        return block
 
     def _damaged(self, reason: str) -> ConfigurationError:
         return ConfigurationError(f"{self.name} is damaged: {reason}", code=DAMAGED)

@@ -10,6 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from dragoman.automations import Meter
+from dragoman.spellings import LONGEST_NAME, did_you_mean, near_names
 from dragoman_api import events
 from dragoman_api.changes import OutcomeStatus
 from dragoman_api.columns import ColumnKind, Note, TimeColumn
@@ -30,6 +31,7 @@ from dragoman_api.exports import ExportForm
 from dragoman_api.filters import CompiledFilter, Filter, FilterRequest, RawQuery, TimeRange
 from dragoman_api.grid import CountRequest, PageRequest
 from dragoman_api.hookspecs import DriverSpec
+from dragoman_api.remedies import Remedy, RemedyKind
 from dragoman_api.summaries import SummaryRequest
 from dragoman_worker.hook_types import EXPORT, HOOKS
 
@@ -58,6 +60,9 @@ ANY = "any"
 """The key of `Column.reasons`, and the value of `FilterRequest.match`."""
 _SHORT = 60
 """The average length of a line, in bytes, below which lines count as short."""
+
+SHOWN_COLUMNS = 20
+"""Number of columns that an error about an unknown one names."""
 
 _HINT = "tell the driver's author: dragoman driver check finds it too"
 HINT = "check the result before sending it again"
@@ -111,6 +116,7 @@ class _Facts(msgspec.Struct, frozen=True):
     incarnation: int
     excluded: dict[str, str]  # reasons, by column; see `check_any`
     time: TimeColumn | None
+    columns: tuple[str, ...]
     instants: frozenset[str]  # columns
 
 
@@ -165,9 +171,21 @@ class DriverCalls:
                 result = await hooks.call(call.hook, *request, deadline=meter.left(HOOKS[call.hook].seconds))
         except DragomanError as error:
             tell_unknown(error, call)
+            self._suggest_columns(error, call.object or "")
             raise
         meter.take_result(result)
         return result
+
+    def _suggest_columns(self, error: DragomanError, name: str) -> None:
+        """Name the near columns, and some of all, if an error is about a column that its object does not have."""
+        column, facts = error.details.get("column"), self._facts.get(name)
+        if not isinstance(column, str) or facts is None or not facts.columns or column in facts.columns:
+            return
+        error.message += did_you_mean(near_names(column, facts.columns))
+        names = ", ".join(known[:LONGEST_NAME] for known in facts.columns[:SHOWN_COLUMNS])
+        more = f" and {len(facts.columns) - SHOWN_COLUMNS:,} more" if len(facts.columns) > SHOWN_COLUMNS else ""
+        remedy = Remedy(RemedyKind.DESCRIBE_OBJECT, {"connection": self.driver.info.name, "object": name})
+        error.advise(f"the columns of {name} are {names}{more}", remedy)
 
     @asynccontextmanager
     async def parts(self, request: ExportRequest) -> AsyncIterator[AsyncIterator[ExportPart]]:
@@ -190,7 +208,8 @@ class DriverCalls:
         """Describe the columns of one object, as the server has them now."""
         description = await self.run(DriverSpec.describe_object, name, object=name)
         instants = frozenset(column.name for column in description.columns if column.kind is ColumnKind.TIMESTAMP)
-        self._facts[name] = _Facts(self.driver.incarnation, excluded(description), description.time, instants)
+        columns = tuple(column.name for column in description.columns)
+        self._facts[name] = _Facts(self.driver.incarnation, excluded(description), description.time, columns, instants)
         return description
 
     def _is_known(self, name: str) -> bool:

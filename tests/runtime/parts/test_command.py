@@ -19,6 +19,12 @@ def test_without_its_wheel_the_command_says_how_to_get_it(dragoman, open_memory,
     assert not (tmp_path / "books").exists()
 
 
+def test_a_missing_wheel_is_told_before_the_connection_is_opened(dragoman, monkeypatch, tmp_path):
+    monkeypatch.setattr(export, "PACKAGE", "dragoman_dask_that_is_missing")
+    ended = dragoman("export", "nowhere", "books", "-o", str(tmp_path / "books"), "--parts", "2", code=2)
+    assert "error[extra-missing]" in ended.err
+
+
 def test_a_single_file_needs_no_wheel_and_is_no_url(dragoman, open_memory, monkeypatch, tmp_path):
     open_memory()
     monkeypatch.setattr(export, "PACKAGE", "dragoman_dask_that_is_missing")
