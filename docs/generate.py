@@ -52,6 +52,7 @@ PYTHON = (
     ("dragoman.blocking", "BlockingSession"),
     ("dragoman.blocking", "BlockingRows"),
     ("dragoman.sessions.selections", "Span"),
+    ("dragoman.sessions.selections", "RowSelection"),
     ("dragoman.sessions.selections", "Count"),
     ("dragoman.sessions.whole_reads", "RowStream"),
     ("dragoman.sessions.whole_reads", "Batches"),

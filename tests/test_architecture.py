@@ -586,3 +586,33 @@ def test_what_tests_run_as_a_module_is_in_the_environment_whoever_makes_it():
     }
     assert "pip" in run
     assert run - named - {*sys.stdlib_module_names, "dragoman"} == set()
+
+
+PAGE_LAYERS = (
+    ("wire",),
+    ("ui", "markdown"),
+    ("state",),
+    ("grid",),
+    ("changes", "export", "filter", "glance"),
+    ("console", "marketplace"),
+    ("connections",),
+    ("shell",),
+)
+"""Folders of the page, from the bottom up: a view that lies beside the grid is given to it by the shell."""
+
+
+def test_no_folder_of_the_page_imports_what_lies_above_or_beside_it():
+    root = ROOT / "plugins/workbench/page"
+    level = {folder: number for number, folders in enumerate(PAGE_LAYERS) for folder in folders}
+    sources = [path for folder in level for path in sorted((root / folder).rglob("*.ts*"))]
+    folders = {path.parent.name for path in root.glob("*/*.ts*")} - {"node_modules", "tests"}
+    assert folders == level.keys()
+    arrows = [
+        f"{path.relative_to(root)} -> {target.relative_to(root)}"
+        for path in sources
+        for name in re.findall(r"""(?:from|import)\(? ?["'](\.[^"']+)["']""", path.read_text(encoding="utf-8"))
+        if (target := (path.parent / name).resolve()).parent != root
+        and (folder := target.relative_to(root).parts[0]) != path.relative_to(root).parts[0]
+        and level[folder] >= level[path.relative_to(root).parts[0]]
+    ]
+    assert not arrows

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .references import Reference
     from .runtime import Runtime, open  # noqa: A004 - dragoman.open("shop")
     from .sessions.rows import Rows
-    from .sessions.selections import Count, Span
+    from .sessions.selections import RowSelection, Span
     from .sessions.session import Session
 
 _ROOMS = {
@@ -34,7 +34,7 @@ _ROOMS = {
     "dragoman.blocking": "BlockingSession connect",
     "dragoman.changes": "undo_lines",
     "dragoman.connections.saved_connections": "SavedConnection",
-    "dragoman.sessions.selections": "Count Span",
+    "dragoman.sessions.selections": "RowSelection Span",
     "dragoman.sessions.rows": "Rows",
     "dragoman.exports": "FileFormat",
     "dragoman.imports": "load",
@@ -47,8 +47,8 @@ _ROOMS = {
 _HOME = {name: room for room, names in _ROOMS.items() for name in names.split()}
 
 __all__ = [
-    "Answer", "BlockingSession", "Count", "Delete", "DragomanError", "DriverListing", "Drop", "FileFormat", "Filter",
-    "Insert", "Outcome", "Page", "Plan", "Question", "RawQuery", "Reference", "Refused", "Row", "RowKey", "Rows",
+    "Answer", "BlockingSession", "Delete", "DragomanError", "DriverListing", "Drop", "FileFormat", "Filter", "Insert",
+    "Outcome", "Page", "Plan", "Question", "RawQuery", "Reference", "Refused", "Row", "RowKey", "RowSelection", "Rows",
     "Runtime", "SavedConnection", "Session", "Sort", "Span", "Update", "connect", "load", "open", "undo_lines",
 ]  # fmt: skip
 

@@ -120,6 +120,10 @@ class Recorder:
         """Return what stands for rows: their object and how they are chosen come with every call."""
         return Recorder(choice=(name, choice))
 
+    def select(self, selection: object) -> Recorder:
+        """Return what stands for the rows of a selection, which comes with every call."""
+        return Recorder(choice=(selection,))
+
     async def session(self, name: str) -> Recorder:
         """Return itself as the session of the one connection."""
         assert name == self.name

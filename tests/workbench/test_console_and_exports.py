@@ -16,7 +16,7 @@ from aiohttp import web
 from msgspec.structs import replace
 
 from browsing import signed_in
-from dragoman import Answer, Page, Runtime
+from dragoman import Answer, Page, RowSelection, Runtime
 from dragoman_api.changes import HttpRequest
 from dragoman_api.columns import Column, Note
 from dragoman_api.console import AnswerKind, ConsoleRequest
@@ -31,6 +31,7 @@ from dragoman_workbench.routes.console import ConsoleRoutes
 from dragoman_workbench.routes.exports import ExportRoutes
 from slow_cases import mostly_slow
 
+BOOKS, CSV = {"object": "books"}, {"format": "csv"}
 TEXT = "GET /_cat/indices\n\nGET /books/_count\n\nDELETE /books/_doc/none\n"
 
 
@@ -149,7 +150,7 @@ async def test_tickets_are_bounded_expire_and_are_taken_back_one_by_one(monkeypa
 
 async def test_whoever_fetches_a_ticket_is_no_guest_and_gets_the_name_whole(shop_tab, monkeypatch):
     lines, welcome = [], Door.welcome
-    asked = {"connection": "shop", "object": "books", "to": "download", "file": "bücher 1;a=b.csv", "format": "csv"}
+    asked = {"connection": "shop", "rows": BOOKS, "to": "download", "file": "bücher 1;a=b.csv", "format": CSV}
     ticket = (await shop_tab("exports/start", **asked))["ticket"]
     monkeypatch.setattr(Door, "welcome", lambda door, line: [lines.append(line), welcome(door, line)])
     async with aiohttp.ClientSession(shop_tab.place.url) as http, http.get(f"/download/{ticket}") as answer:
@@ -275,7 +276,7 @@ async def test_no_text_that_is_kept_holds_the_connections_own_secret(shop_home, 
     fields["password"] = {"kind": "secret", "value": secret}
     basic = base64.b64encode(f"elastic:{secret}".encode()).decode()
     text = f'POST /books/_search\n{{"query":{{"term":{{"title":"{secret}"}}}},"ext":"{basic}"}}'
-    rows = {"connection": "guarded", "object": "books", "filters": [{"column": "title", "op": "=", "value": secret}]}
+    rows = {"object": "books", "filters": [{"type": "filter", "column": "title", "op": "=", "value": secret}]}
     async with signed_in(shop_home) as tab:
         await tab("connections/save", name="guarded", type="elasticsearch", fields=fields)
         await tab("open", connection="guarded")
@@ -294,8 +295,8 @@ async def test_no_text_that_is_kept_holds_the_connections_own_secret(shop_home, 
 
 @pytest.mark.slow
 async def test_an_export_is_downloaded_once_by_its_ticket(shop_tab):
-    asked = {"connection": "shop", "object": "orders", "to": "download", "file": "orders.csv", "format": "csv"}
-    export = await shop_tab("exports/start", **asked, columns=["_id", "total"])
+    asked = {"connection": "shop", "to": "download", "file": "orders.csv", "format": CSV}
+    export = await shop_tab("exports/start", **asked, rows={"object": "orders", "columns": ["_id", "total"]})
     assert export["state"] == "waiting"
     async with shop_tab.http.get(f"/download/{export['ticket']}") as answer:
         assert answer.headers["Content-Disposition"] == "attachment; filename=orders.csv; filename*=UTF-8''orders.csv"
@@ -318,20 +319,18 @@ async def test_an_export_goes_into_the_folder_with_progress(shop_home, tmp_path)
         assert (await tab("state"))["export_folder"] == str(folder)
         asked = {
             "connection": "shop",
-            "object": "orders",
+            "rows": {
+                "object": "orders",
+                "filters": [{"type": "filter", "column": "total", "op": ">=", "value": "100"}],
+            },
             "to": "folder",
             "file": "orders.ndjson.gz",
-            "compress": "gzip",
+            "format": {"format": "documents", "compression": "gzip"},
         }
-        row = {"column": "total", "op": ">=", "value": "100"}
-        export = await tab("exports/start", **asked, filters=[row])
+        export = await tab("exports/start", **asked)
         done = (await tab.told("export", id=export["id"], state="finished"))["export"]
         lines = gzip.decompress((folder / "orders.ndjson.gz").read_bytes()).splitlines()
-        assert (
-            len(lines)
-            == done["rows"]
-            == int((await tab("count", connection="shop", object="orders", filters=[row]))["rows"])
-        )
+        assert len(lines) == done["rows"] == int((await tab("count", connection="shop", rows=asked["rows"]))["rows"])
         assert all(json.loads(line)["total"] >= 100 for line in lines)
         assert (await tab.failure("exports/start", **asked))["code"] == "file-exists"
         tasks.cancel_scope.cancel()
@@ -342,10 +341,11 @@ async def test_two_exports_of_one_object_tell_their_own_progress(shop_home, tmp_
     async with signed_in(shop_home, export_folder=tmp_path) as tab, anyio.create_task_group() as tasks:
         await tasks.start(tab.listen)
         await tab("open", connection="shop")
-        asked = {"connection": "shop", "object": "orders", "to": "folder"}
-        row = {"column": "total", "op": ">=", "value": "100"}
-        some = await tab("exports/start", **asked, file="some.ndjson", filters=[row])
-        every = await tab("exports/start", **asked, file="every.ndjson")
+        asked = {"connection": "shop", "to": "folder"}
+        row = {"type": "filter", "column": "total", "op": ">=", "value": "100"}
+        filtered = {"object": "orders", "filters": [row]}
+        some = await tab("exports/start", **asked, rows=filtered, file="some.ndjson")
+        every = await tab("exports/start", **asked, rows={"object": "orders"}, file="every.ndjson")
         for export in (some, every):
             rows = (await tab.told("export", id=export["id"], state="finished"))["export"]["rows"]
             told = [each["export"] for each in tab.events if each["kind"] == "export"]
@@ -366,7 +366,7 @@ class Failing:
     async def session(self, _):
         return self
 
-    def rows(self, *_, **__):
+    def select(self, _):
         return self
 
     async def export(self, *_, **__):
@@ -390,10 +390,10 @@ async def test_an_export_that_failed_can_go_on_where_that_helps(error, to, rows,
     room = ExportRoutes(
         runtime, Failing(error), stream=EventStream(), work=None, downloads=Downloads(None), folder=None
     )
-    asked = {"connection": "shop", "object": "books", "file": "x", "to": to}
+    asked = {"connection": "shop", "file": "x", "to": to}
     for number in ("this", "other"):
-        room._exports[number] = ExportJob(id=number, state="running", rows=rows, **asked)
-    await room._run("this", ExportAsked(**asked), "there", target_name="there")
+        room._exports[number] = ExportJob(id=number, object="books", state="running", rows=rows, **asked)
+    await room._run("this", ExportAsked(**asked, rows=RowSelection(object="books")), "there", target_name="there")
     this, other = room.all
     assert (this.state, this.resumable, other.state) == ("failed", resumable, "running")
     assert (this.error.code, this.rows) == ("export-failed" if isinstance(error, OSError) else error.code, rows)
@@ -401,7 +401,7 @@ async def test_an_export_that_failed_can_go_on_where_that_helps(error, to, rows,
 
 async def test_exports_that_wait_or_run_are_bounded(shop_tab, monkeypatch):
     monkeypatch.setattr("dragoman_workbench.routes.exports.MAX_RUNNING", 2)
-    asked = {"connection": "shop", "object": "books", "to": "download", "file": "x.ndjson"}
+    asked = {"connection": "shop", "rows": BOOKS, "to": "download", "file": "x.ndjson"}
     exports = [await shop_tab("exports/start", **asked) for _ in range(2)]
     assert (await shop_tab.failure("exports/start", **asked))["code"] == "too-many"
     await shop_tab("exports/cancel", id=exports[1]["id"])
@@ -414,7 +414,7 @@ async def test_only_an_export_that_ended_early_can_be_resumed(shop_home, tmp_pat
     async with signed_in(shop_home, export_folder=tmp_path) as tab, anyio.create_task_group() as tasks:
         await tasks.start(tab.listen)
         await tab("open", connection="shop")
-        asked = {"connection": "shop", "object": "books"}
+        asked = {"connection": "shop", "rows": BOOKS}
         done = await tab("exports/start", **asked, to="folder", file="books.ndjson")
         await tab.told("export", id=done["id"], state="finished")
         waiting = await tab("exports/start", **asked, to="download", file="books.ndjson")
@@ -451,17 +451,17 @@ async def test_only_an_export_that_ended_early_can_be_resumed(shop_home, tmp_pat
 async def test_an_export_is_not_written_elsewhere(shop_home, tmp_path, name):
     async with signed_in(shop_home, export_folder=tmp_path) as tab:
         await tab("open", connection="shop")
-        failure = await tab.failure("exports/start", connection="shop", object="books", to="folder", file=name)
+        failure = await tab.failure("exports/start", connection="shop", rows=BOOKS, to="folder", file=name)
         assert failure["code"] == "name-invalid"
 
 
 async def test_without_a_folder_there_are_only_downloads(shop_tab):
-    asked = {"connection": "shop", "object": "books", "to": "folder", "file": "x.ndjson"}
+    asked = {"connection": "shop", "rows": BOOKS, "to": "folder", "file": "x.ndjson"}
     assert "--export-to" in (await shop_tab.failure("exports/start", **asked))["hint"]
 
 
 async def test_an_export_that_fails_says_why_and_a_download_breaks_off(shop_tab):
-    asked = {"connection": "shop", "object": "nothing", "to": "download", "file": "x.ndjson"}
+    asked = {"connection": "shop", "rows": {"object": "nothing"}, "to": "download", "file": "x.ndjson"}
     export = await shop_tab("exports/start", **asked)
     with pytest.raises(aiohttp.ClientError):
         async with shop_tab.http.get(f"/download/{export['ticket']}") as answer:
@@ -473,7 +473,7 @@ async def test_an_export_that_fails_says_why_and_a_download_breaks_off(shop_tab)
 
 async def test_a_download_that_no_browser_fetches_is_cancelled(shop_tab, monkeypatch):
     monkeypatch.setattr("dragoman_workbench.downloads.TICKET_SECONDS", -1)
-    asked = {"connection": "shop", "object": "books", "to": "download", "file": "x.ndjson"}
+    asked = {"connection": "shop", "rows": BOOKS, "to": "download", "file": "x.ndjson"}
     export = await shop_tab("exports/start", **asked)
     await shop_tab("exports/cancel", id=export["id"])
     assert [each["state"] for each in (await shop_tab("exports"))["exports"]] == ["cancelled"]

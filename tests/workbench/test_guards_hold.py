@@ -11,12 +11,13 @@ from dragoman_api.errors import Refused
 from dragoman_api.hookspecs import hookimpl
 
 ON = {"connection": "shop"}
-BOOKS = {**ON, "object": "books"}
+BOOKS = {**ON, "rows": {"object": "books"}}
+PRICE = {"type": "filter", "column": "price", "op": ">", "value": "1"}
 KEY = "KEY"
 VETOED = {
     "objects": ("list_objects", ON),
-    "describe": ("describe_object", BOOKS),
-    "explain": ("compile_filter", {**BOOKS, "filters": [{"column": "price", "op": ">", "value": "1"}]}),
+    "describe": ("describe_object", {**ON, "object": "books"}),
+    "explain": ("compile_filter", {**ON, "rows": {"object": "books", "filters": [PRICE]}}),
     "page": ("fetch_page", BOOKS),
     "count": ("count_rows", BOOKS),
     "cell": ("fetch_cell", {**ON, "key": KEY, "column": "title"}),

@@ -192,7 +192,7 @@ async def test_reading_a_locked_production_connection_works(shop_home):
     guarded(shop_home, "[guards]\nproduction = true\n")
     async with signed_in(shop_home) as tab:
         await tab("open", connection="shop")
-        assert (await tab("page", connection="shop", object="books"))["rows"]
+        assert (await tab("page", connection="shop", rows={"object": "books"}))["rows"]
         assert (await tab("console/execute", connection="shop", text="GET /"))["answers"][0]["status"] == 200
 
 
@@ -266,7 +266,7 @@ async def test_a_connection_that_works_is_not_idle(shop_home, monkeypatch):
 
     async with signed_in(shop_home, use=[Slow()]) as tab:
         opened = await tab("open", connection="shop")
-        await tab("count", connection="shop", object="books")
+        await tab("count", connection="shop", rows={"object": "books"})
         assert (await tab("open", connection="shop"))["opened_at"] == opened["opened_at"]
 
 

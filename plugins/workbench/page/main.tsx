@@ -2,8 +2,8 @@
 
 import { render } from "preact";
 import { App } from "./shell/app.tsx";
-import { follow } from "./shell/route.ts";
-import { begin, entry } from "./shell/store.ts";
+import { follow } from "./state/route.ts";
+import { begin, entry } from "./state/store.ts";
 import { recallTheme } from "./shell/theme.ts";
 import "./style/index.css";
 

@@ -24,8 +24,9 @@
  * - ``cut-text``, ``cut-json``, ``cut-bytes``: only the beginning of such a value; ``cell`` fetches all of it
  * - ``missing``: the row has no such value, where the driver tells that apart from null; the text is empty
  *
- * A value that the page sends takes the same form, without the cut tags. Values of filter rows are texts: the driver reads
- * them according to the column.
+ * A value that the page sends takes the same form, without the cut tags.
+ *
+ * **Rows.** Which rows a request is about is a `dragoman.RowSelection`, in the JSON that the address of a grid holds, too.
  *
  * **Keys.** `GridRow.key` is a text that only the server reads; the page sends it back unchanged. `GridRow.id` is for
  * people.
@@ -242,21 +243,6 @@ export interface ConsoleAnswer {
   readonly seconds: number;
 }
 
-/** The number of rows, counted exactly. */
-export interface CountAsked {
-  readonly connection: string;
-  readonly object: string;
-  readonly filters?: readonly FilterRow[];
-  readonly match?: "all" | "any";
-  readonly sort?: readonly SortKey[];
-  readonly columns?: readonly string[] | null;
-  readonly span?: TimeSpan | null;
-  readonly tenant?: string | null;
-  readonly revision?: string;
-  readonly now?: string | null;
-  readonly residual?: number | null;
-}
-
 /** A number of rows as text, and what makes it approximate. */
 export interface Counted {
   readonly rows: string;
@@ -381,21 +367,6 @@ export interface Executed {
   readonly unsent: readonly UnsentRequest[];
 }
 
-/** What is sent for each row of the filter; no rows are fetched. */
-export interface ExplainAsked {
-  readonly connection: string;
-  readonly object: string;
-  readonly filters?: readonly FilterRow[];
-  readonly match?: "all" | "any";
-  readonly sort?: readonly SortKey[];
-  readonly columns?: readonly string[] | null;
-  readonly span?: TimeSpan | null;
-  readonly tenant?: string | null;
-  readonly revision?: string;
-  readonly now?: string | null;
-  readonly residual?: number | null;
-}
-
 /** How each row of the filter is sent, and the same page as a command and as Python. */
 export interface Explained {
   readonly rows: readonly Explanation[];
@@ -432,27 +403,14 @@ export interface Explanation {
  *     to: ``download``: answers with a ticket; the export begins when the browser fetches it. ``folder``: into the
  *         folder given at the start.
  *     file: The file's name, without a folder.
- *     format: The format.
- *     compress: Its compression.
- *     escape_formulas: Keep a spreadsheet from running texts of a CSV or TSV file.
+ *     format: What the file is.
  */
 export interface ExportAsked {
   readonly connection: string;
-  readonly object: string;
-  readonly filters?: readonly FilterRow[];
-  readonly match?: "all" | "any";
-  readonly sort?: readonly SortKey[];
-  readonly columns?: readonly string[] | null;
-  readonly span?: TimeSpan | null;
-  readonly tenant?: string | null;
-  readonly revision?: string;
-  readonly now?: string | null;
-  readonly residual?: number | null;
+  readonly rows: RowSelection;
   readonly to: "download" | "folder";
   readonly file: string;
-  readonly format?: "bulk" | "csv" | "documents" | "json" | "parquet" | "rows" | "tsv";
-  readonly compress?: "bzip2" | "gzip" | "zstd" | null;
-  readonly escape_formulas?: boolean;
+  readonly format?: FileFormat;
 }
 
 /**
@@ -518,23 +476,52 @@ export interface FieldEntry {
 }
 
 /**
- * One row of the filter.
+ * What a file of an export is.
  *
  * Attributes:
- *     column: Its name; empty for a row of raw text, which is then `value`.
- *     op: An operator as `Column.operators` spells it.
- *     value: The value, for operators with one.
- *     values: The values of ``in``, ``not-in`` and ``between``.
- *     group: Rows of the same group must hold for the same element of an array.
- *     case: True compares letter case, False ignores it, None leaves it to the operator.
+ *     format: ``documents`` as they are stored, also called ``ndjson``; ``json`` for one array of them; ``rows`` with
+ *         id and metadata; ``csv``; ``tsv``; ``bulk`` for the server's own bulk endpoint; ``arrow`` for an Arrow
+ *         stream; ``parquet``. Empty goes by the ending of the file's name, and a name without one means documents.
+ *     compression: ``gzip``, ``bzip2`` or ``zstd``; None goes by the file's name.
+ *     escape: Put an apostrophe before the texts of a CSV or TSV file that a spreadsheet would take for a formula. If
+ *         false, the texts stay unchanged and a note counts them.
+ *     strict: Refuse a value that does not fit its type in an Arrow or Parquet file (code ``values-misfit``); see
+ *         `Rows.batches`.
+ *     lists: The names of the columns of an Arrow or Parquet file that are lists; None for those that hold an array in
+ *         one of the first 200 rows. An export that is resumed keeps what its first run found.
  */
-export interface FilterRow {
-  readonly column?: string;
-  readonly op?: string;
-  readonly value?: string | null;
-  readonly values?: readonly string[];
-  readonly group?: string | null;
-  readonly case?: boolean | null;
+export interface FileFormat {
+  readonly format?: string;
+  readonly compression?: string | null;
+  readonly escape?: boolean;
+  readonly strict?: boolean;
+  readonly lists?: readonly string[] | null;
+}
+
+/**
+ * One filter row of a grid.
+ *
+ * Attributes:
+ *     column: The column's name.
+ *     op: An operator, or its command line spelling.
+ *     value: A scalar; for ``in``, ``not-in`` and ``between`` a list, or a comma-separated text; None if
+ *         the operator takes no value. In a column of kind ``binary``, each value is base64 text; in one of kind
+ *         ``timestamp``, it may be a period (``2026-11-23T00:00:00Z/2026-11-24T00:00:00Z``). ``near`` takes a
+ *         latitude, a longitude and a distance (``52.52,13.405,5km``), ``in-box`` the latitude and the longitude of
+ *         two corners (``south,west,north,east``).
+ *     group: Rows with the same group on leaves of one nested array must hold for the same element (E35).
+ *     case: True compares letter case, False ignores it, None leaves it to the operator.
+ *
+ * >>> Filter("price", ">=", 10).op
+ * <Operator.GE: '>='>
+ */
+export interface Filter {
+  readonly type: "filter";
+  readonly column: string;
+  readonly op: Operator;
+  readonly value: boolean | number | string | ReadonlyArray<boolean | number | string | null> | null;
+  readonly group: string | null;
+  readonly case: boolean | null;
 }
 
 /**
@@ -824,9 +811,9 @@ export interface OutcomeAnswer {
  *     revision: The state of the data; empty if unknown.
  *     seconds: How long it took.
  *     time: The range of time that was read, with absolute instants: further pages, counts and exports of the same
- *         rows name it as their span; null for all rows.
+ *         rows have it as their span; null for all rows.
  *     now: The instant that relative times of the filter count from; further pages, counts and exports of the same
- *         rows name it. Null if it has none.
+ *         rows have it, too. Null if it has none.
  */
 export interface PageAnswer {
   readonly columns: readonly Column[];
@@ -850,16 +837,7 @@ export interface PageAnswer {
  */
 export interface PageAsked {
   readonly connection: string;
-  readonly object: string;
-  readonly filters?: readonly FilterRow[];
-  readonly match?: "all" | "any";
-  readonly sort?: readonly SortKey[];
-  readonly columns?: readonly string[] | null;
-  readonly span?: TimeSpan | null;
-  readonly tenant?: string | null;
-  readonly revision?: string;
-  readonly now?: string | null;
-  readonly residual?: number | null;
+  readonly rows: RowSelection;
   readonly offset?: number;
   readonly limit?: number;
   readonly total?: boolean;
@@ -948,6 +926,12 @@ export interface QueryNamed {
   readonly name: string;
 }
 
+/** The filter row whose column is "Raw SQL": its text goes to the server in the server's own syntax (E36). */
+export interface RawQuery {
+  readonly type: "raw";
+  readonly text: string;
+}
+
 /**
  * One thing that a person can do about an error or a note.
  *
@@ -1013,32 +997,39 @@ export interface RowAsked {
 }
 
 /**
- * The rows of an object that a grid shows.
+ * The choice of rows that a read is about, as a plain value; `Session.select` reads them.
+ *
+ * ``msgspec.json`` writes it and reads it: messages and links of the workbench hold that JSON.
  *
  * Attributes:
- *     filters: Rows of the filter.
- *     match: ``all`` or ``any``.
- *     sort: The most significant key first.
- *     columns: The columns to return; None for all.
- *     span: None for the object's default window.
- *     tenant: None for an object without tenants.
- *     revision: `PageAnswer.revision` of an earlier page, to read the rows as they were then.
- *     now: `PageAnswer.now` of an earlier page: the instant that relative times count from; None for the current one.
- *     residual: Let the driver itself run filter rows and sorts of a page that the server cannot, over so many rows;
- *         None forbids it.
+ *     object: The object's name.
+ *     filters: The filter rows.
+ *     match: Whether ``all`` filter rows must match, or ``any``.
+ *     sort: The sort keys of a page, the most significant first.
+ *     columns: The columns, in order; None for all.
+ *     tenant: The tenant whose rows are read, if the object has tenants.
+ *     revision: The revision to read at; empty for the current one.
+ *     span: The span of time that the rows must lie in.
+ *     now: The instant that relative times count from, in whole milliseconds; None for the beginning of each read.
+ *     residual: The maximum number of rows, 1 to 10,000, that the driver may filter and sort itself; None for none.
  */
-export interface RowsAsked {
-  readonly connection: string;
+export interface RowSelection {
   readonly object: string;
-  readonly filters?: readonly FilterRow[];
+  readonly filters?: ReadonlyArray<Filter | RawQuery>;
   readonly match?: "all" | "any";
-  readonly sort?: readonly SortKey[];
+  readonly sort?: readonly Sort[];
   readonly columns?: readonly string[] | null;
-  readonly span?: TimeSpan | null;
   readonly tenant?: string | null;
   readonly revision?: string;
+  readonly span?: Span;
   readonly now?: string | null;
   readonly residual?: number | null;
+}
+
+/** The rows that a grid shows; values of filter rows are texts, which the driver reads according to the column. */
+export interface RowsAsked {
+  readonly connection: string;
+  readonly rows: RowSelection;
 }
 
 /**
@@ -1061,8 +1052,8 @@ export interface SaveConnection {
 /** Save rows under a name; `replace` puts them in place of a query of that name. */
 export interface SaveQuery {
   readonly connection: string;
+  readonly rows: RowSelection;
   readonly name: string;
-  readonly rows: RowsAsked;
   readonly replace?: boolean;
 }
 
@@ -1077,7 +1068,7 @@ export interface SaveQuery {
 export interface SavedQuery {
   readonly name: string;
   readonly shared: boolean;
-  readonly rows: RowsAsked;
+  readonly rows: RowSelection;
 }
 
 /**
@@ -1107,9 +1098,23 @@ export interface SetPreference {
 }
 
 /** One key of a sort. */
-export interface SortKey {
+export interface Sort {
   readonly column: string;
-  readonly descending?: boolean;
+  readonly descending: boolean;
+}
+
+/**
+ * A span of time, as a caller gives it.
+ *
+ * Attributes:
+ *     since: The first instant, ISO 8601 or relative to now (``-1h``, ``now-7d``); None for no lower bound.
+ *     until: The instant after the last one, in the same form.
+ *     all_time: Take all rows, even if the object has a default time window.
+ */
+export interface Span {
+  readonly since?: string | null;
+  readonly until?: string | null;
+  readonly all_time?: boolean;
 }
 
 /**
@@ -1198,16 +1203,7 @@ export interface Summarized {
  */
 export interface SummaryAsked {
   readonly connection: string;
-  readonly object: string;
-  readonly filters?: readonly FilterRow[];
-  readonly match?: "all" | "any";
-  readonly sort?: readonly SortKey[];
-  readonly columns?: readonly string[] | null;
-  readonly span?: TimeSpan | null;
-  readonly tenant?: string | null;
-  readonly revision?: string;
-  readonly now?: string | null;
-  readonly residual?: number | null;
+  readonly rows: RowSelection;
   readonly column: string;
   readonly values?: number;
   readonly buckets?: number;
@@ -1256,13 +1252,6 @@ export interface TimeRange {
   readonly column: string;
   readonly since: string | null;
   readonly until: string | null;
-}
-
-/** A span of time: ISO 8601, or relative to now (``-1h``); `all_time` for all rows. */
-export interface TimeSpan {
-  readonly since?: string | null;
-  readonly until?: string | null;
-  readonly all_time?: boolean;
 }
 
 /** The types of all registries. */
@@ -1355,10 +1344,10 @@ export interface Routes {
   "objects": [ObjectsAsked, Objects];
   "describe": [DescriptionAsked, Described];
   "page": [PageAsked, PageAnswer];
-  "count": [CountAsked, Counted];
+  "count": [RowsAsked, Counted];
   "cell": [CellAsked, CellAnswer];
   "summarize": [SummaryAsked, Summarized];
-  "explain": [ExplainAsked, Explained];
+  "explain": [RowsAsked, Explained];
   "queries": [OnConnection, QueryList];
   "queries/save": [SaveQuery, Done];
   "queries/remove": [QueryNamed, Done];

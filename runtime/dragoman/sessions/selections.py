@@ -51,7 +51,7 @@ _ISO = re.compile(
 )
 
 
-class Span(msgspec.Struct, frozen=True, kw_only=True):
+class Span(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """A span of time, as a caller gives it.
 
     Attributes:
@@ -74,8 +74,10 @@ DEFAULT = Span()
 """The default of the object's description: a time window before now, or all rows."""
 
 
-class RowSelection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The choice of rows that a read is about.
+class RowSelection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """The choice of rows that a read is about, as a plain value; `Session.select` reads them.
+
+    ``msgspec.json`` writes it and reads it: messages and links of the workbench hold that JSON.
 
     Attributes:
         object: The object's name.
@@ -102,6 +104,8 @@ class RowSelection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     residual: int | None = None
 
     def __post_init__(self) -> None:
+        if self.now is not None:
+            msgspec.structs.force_setattr(self, "now", whole(self.now.astimezone(UTC)))
         if self.match not in ("all", "any"):
             raise ConfigurationError(f"match is {self.match!r}; it can be all or any")
         if not isinstance(self.span, Span):

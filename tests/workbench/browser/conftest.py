@@ -14,13 +14,15 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
+import msgspec
 import pytest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser, Page, Request
 
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "plugins/workbench/dragoman_workbench/page/index.html"
@@ -170,7 +172,19 @@ def orders(page: Page) -> Page:
     return page
 
 
+def address_of(name: str, *, connection: str = "shop") -> str:
+    """Return the address of all rows of an object, as the page writes it."""
+    rows = quote(msgspec.json.encode({"object": name}), safe="!'()*")
+    return f"#/connection/{connection}/rows/{rows}"
+
+
+def rows_of(request: Request) -> dict[str, Any]:
+    """Return the selection of rows that a request of the page holds."""
+    rows: dict[str, Any] = json.loads(request.post_data or "")["rows"]
+    return rows
+
+
 def show(page: Page, name: str) -> None:
     """Go to the rows of an object and wait for the first."""
-    page.evaluate("hash => { location.hash = hash }", f"#/connection/shop/rows/{name}")
+    page.evaluate("hash => { location.hash = hash }", address_of(name))
     page.locator('[role=row][aria-rowindex="2"] [role=gridcell]:not(.loading)').first.wait_for()

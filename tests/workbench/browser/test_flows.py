@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -10,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
-from workbench.browser.conftest import Cluster, browsing, read_address, serving, show
+from workbench.browser.conftest import Cluster, browsing, read_address, rows_of, serving, show
 from workbench.browser.walking import Hands, fill_in_row
 
 import wheelhouse
@@ -252,7 +251,10 @@ def test_E36_a_raw_filter_row_is_offered_typed_and_sent(orders: Page) -> None:
     with orders.expect_response("**/api/page") as answered:
         orders.get_by_role("button", name="Apply").click()
     page = answered.value.json()
-    assert json.loads(answered.value.request.post_data or "")["filters"][1]["value"] == "total:<=200"
+    assert rows_of(answered.value.request)["filters"][1] == {
+        "type": "raw",
+        "text": "total:<=200",
+    }
     at = [column["name"] for column in page["columns"]].index("total")
     totals = [float(row["cells"][at][1]) for row in page["rows"]]
     assert totals

@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 import pytest
-from workbench.browser.conftest import Cluster, show
+from workbench.browser.conftest import Cluster, rows_of, show
 from workbench.browser.walking import Hands
 
 if TYPE_CHECKING:
@@ -53,8 +53,8 @@ def test_a_click_on_a_value_filters_by_it(orders: Page) -> None:
     text, rows = (value.locator(part).inner_text() for part in (".glance-text", ".glance-count"))
     with orders.expect_request("**/api/page") as sent:
         value.click()
-    row = {"column": "customer.city", "op": "=", "value": text}
-    assert json.loads(sent.value.post_data or "")["filters"] == [row]
+    row = {"type": "filter", "column": "customer.city", "op": "=", "value": text, "group": None, "case": None}
+    assert rows_of(sent.value)["filters"] == [row]
     shown = rows.partition(" ")[0]
     assert f"{shown} rows" in card(orders, "customer.city", f"{shown} rows")
     orders.get_by_text(f"{shown} rows", exact=True).wait_for()

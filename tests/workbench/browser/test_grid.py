@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 import pytest
-from workbench.browser.conftest import Cluster, show
-from workbench.browser.walking import Hands
+from workbench.browser.conftest import Cluster, rows_of, show
+from workbench.browser.walking import Hands, fill_in_row
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page, Request
@@ -72,9 +73,46 @@ def test_two_sorts_are_sent_in_their_order(orders: Page) -> None:
     orders.locator("[role=columnheader][aria-sort=ascending]").wait_for()
     with orders.expect_request("**/api/page") as sent:
         orders.locator("[role=columnheader]", has_text="gift").click(modifiers=["Shift"])
-    assert [key["column"] for key in json.loads(sent.value.post_data or "")["sort"]] == ["customer.city", "gift"]
+    assert [key["column"] for key in rows_of(sent.value)["sort"]] == [
+        "customer.city",
+        "gift",
+    ]
     heads = orders.locator("[role=columnheader][aria-sort=ascending]")
     assert heads.count() == 2
+
+
+def test_the_address_holds_the_rows_that_are_shown(orders: Page, cluster: Cluster) -> None:
+    """It can be kept and sent to others: what the hands asked for comes back from it, and a plain link shows all."""
+
+    def shown() -> dict[str, Any]:
+        name = str(orders.evaluate("location.hash")).removeprefix("#/connection/shop/rows/")
+        return dict(json.loads(unquote(name)))
+
+    orders.get_by_role("button", name="Filter", exact=True).click()
+    fill_in_row(orders, 1, "total", ">=", "100")
+    with orders.expect_response("**/api/page") as answered:
+        orders.get_by_role("button", name="Apply").click()
+    count = answered.value.json()["total"]
+    with orders.expect_response("**/api/page"):
+        orders.locator("[role=columnheader]", has_text="customer.city").click()
+    total = {"type": "filter", "column": "total", "op": ">=", "value": "100", "group": None, "case": None}
+    rows = {"object": "orders", "filters": [total], "sort": [{"column": "customer.city", "descending": False}]}
+    assert shown() == rows
+    with orders.expect_response("**/api/page") as answered:
+        orders.reload()
+    assert rows_of(answered.value.request)["sort"] == rows["sort"]
+    assert answered.value.json()["total"] == count < 12_003
+    orders.get_by_role("button", name="Filter (1)").click()
+    assert orders.get_by_label("Value of row 1").input_value() == "100"
+    with orders.expect_response("**/api/page") as answered:
+        orders.locator(".object", has_text="orders").click()
+    assert answered.value.json()["total"] == 12_003
+    orders.get_by_role("button", name="Filter", exact=True).wait_for()
+    assert shown() == {"object": "orders"}
+    with orders.expect_response("**/api/page") as answered:
+        orders.go_back()
+    assert answered.value.json()["total"] == count
+    assert shown() == rows
 
 
 def test_null_missing_empty_and_a_text_that_says_null_differ(page: Page, cluster: Cluster) -> None:
@@ -142,8 +180,8 @@ def pages_of(page: Page, name: str) -> list[int]:
     offsets: list[int] = []
 
     def note(request: Request) -> None:
-        if request.url.endswith("/api/page") and (asked := json.loads(request.post_data or ""))["object"] == name:
-            offsets.append(asked["offset"])
+        if request.url.endswith("/api/page") and rows_of(request)["object"] == name:
+            offsets.append(json.loads(request.post_data or "")["offset"])
 
     page.on("request", note)
     return offsets

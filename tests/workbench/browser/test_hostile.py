@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import pytest
 from workbench.browser import corpus
-from workbench.browser.conftest import browsing, read_address, serving
+from workbench.browser.conftest import address_of, browsing, read_address, serving
 from workbench.browser.test_flows import command
 from workbench.browser.walking import Hands
 
@@ -136,7 +136,7 @@ def test_objects_and_what_the_server_says_of_itself(bad: Page) -> None:
 
 
 def test_columns_values_keys_and_notes(bad: Page) -> None:
-    go(bad, "#/connection/bad/rows/fine")
+    go(bad, address_of("fine", connection="bad"))
     bad.locator('[role=row][aria-rowindex="2"] [role=gridcell]:not(.loading)').first.wait_for()
     assert corpus.TEXTS[0] in shown(bad)
     bad.get_by_role("button", name="Side pane").click()
@@ -154,7 +154,7 @@ def test_columns_values_keys_and_notes(bad: Page) -> None:
 
 
 def test_filters_what_explains_them_and_their_names(bad: Page) -> None:
-    go(bad, "#/connection/bad/rows/fine")
+    go(bad, address_of("fine", connection="bad"))
     bad.locator('[role=row][aria-rowindex="2"] [role=gridcell]:not(.loading)').first.wait_for()
     bad.get_by_role("button", name="Filter", exact=True).click()
     Hands(bad).paste_into(bad.get_by_label("Value of row 1"), corpus.TEXTS[0])
@@ -182,7 +182,7 @@ def test_filters_what_explains_them_and_their_names(bad: Page) -> None:
 
 
 def test_requests_of_changes_and_what_became_of_them(bad: Page) -> None:
-    go(bad, "#/connection/bad/rows/fine")
+    go(bad, address_of("fine", connection="bad"))
     bad.locator('[role=row][aria-rowindex="2"] [role=gridcell]:not(.loading)').first.wait_for()
     bad.locator('[role=row][aria-rowindex="2"] .cell:visible').nth(1).click()
     bad.keyboard.press("F2")
@@ -272,5 +272,8 @@ def test_addresses_of_views(bad: Page) -> None:
     for view in ("connection/%s", "connection/bad/rows/%s", "drivers/%s", "new/%s", "%s"):
         for text in (corpus.TEXTS[0], corpus.TEXTS[4], "__proto__", "constructor"):
             go(bad, "#/" + view.replace("%s", quote(text, safe="")))
+            bad.wait_for_timeout(100)
+            unharmed(bad)
+            go(bad, address_of(text, connection="bad"))
             bad.wait_for_timeout(100)
             unharmed(bad)

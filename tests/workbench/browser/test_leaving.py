@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from workbench.browser.conftest import Cluster, browsing, read_address, serving, show
+from workbench.browser.conftest import Cluster, address_of, browsing, read_address, serving, show
 from workbench.browser.test_flows import SAVE, command
 from workbench.browser.walking import Hands
 
@@ -76,7 +76,7 @@ def place_of(page: Page) -> str:
     return found
 
 
-HERE = "#/connection/shop/rows/drafts"
+HERE = address_of("drafts")
 
 
 def test_going_to_another_object_asks_and_staying_keeps_all(edited: Page) -> None:
@@ -94,7 +94,7 @@ def test_going_to_another_object_asks_and_staying_keeps_all(edited: Page) -> Non
     kept(edited)
     edited.locator(".object", has_text="orders").click()
     question(edited).get_by_role("button", name="Keep it and leave").click()
-    edited.wait_for_function("location.hash.endsWith('/rows/orders')")
+    edited.wait_for_function("hash => location.hash === hash", arg=address_of("orders"))
     edited.locator(".cell.digits").first.wait_for()
     edited.locator(".object", has_text="drafts").get_by_text("1 not sent").wait_for(state="attached")
     edited.locator(".object", has_text="drafts").click()

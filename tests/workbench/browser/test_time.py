@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from workbench.browser.conftest import Cluster, browsing, show
+from workbench.browser.conftest import Cluster, browsing, rows_of, show
 from workbench.browser.walking import Hands
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def sent(logs: Page) -> list[dict[str, Any]]:
 
     def note(request: Request) -> None:
         if request.url.endswith("/api/page"):
-            found.append(json.loads(request.post_data or ""))
+            found.append(rows_of(request) | {"offset": json.loads(request.post_data or "")["offset"]})
 
     logs.on("request", note)
     return found
@@ -116,7 +116,7 @@ def test_an_own_span_is_in_the_time_of_the_browser(chromium: Browser, address: s
         hands.set_time(dialog.get_by_label("To"), until + ahead)
         with page.expect_response("**/api/page") as answered:
             dialog.get_by_label("To").press("Enter")
-        asked = json.loads(answered.value.request.post_data or "")
+        asked = rows_of(answered.value.request)
         assert asked["span"] == {name: f"{at:%Y-%m-%dT%H:%M:%S}Z" for name, at in (("since", since), ("until", until))}
         assert 199 <= answered.value.json()["total"] <= 201
         assert (since + ahead).strftime("%Y-%m-%d %H:%M") in control(page).inner_text()

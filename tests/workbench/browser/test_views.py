@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from workbench.browser.conftest import Cluster, show
+from workbench.browser.conftest import Cluster, address_of, show
 from workbench.browser.walking import Hands, fill_in_row
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ VIEWS = {
     "#/exports": "h1",
     "#/connection/shop": ".facts",
     "#/connection/shop/edit": "form.page",
-    "#/connection/shop/rows/orders": ".cell.digits",
+    address_of("orders"): ".cell.digits",
     "#/connection/shop/structure/orders": "table",
     "#/connection/shop/console": ".cm-content",
 }

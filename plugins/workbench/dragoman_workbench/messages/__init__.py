@@ -21,8 +21,9 @@ ticket holds once, for 30 seconds.
 - ``cut-text``, ``cut-json``, ``cut-bytes``: only the beginning of such a value; ``cell`` fetches all of it
 - ``missing``: the row has no such value, where the driver tells that apart from null; the text is empty
 
-A value that the page sends takes the same form, without the cut tags. Values of filter rows are texts: the driver reads
-them according to the column.
+A value that the page sends takes the same form, without the cut tags.
+
+**Rows.** Which rows a request is about is a `dragoman.RowSelection`, in the JSON that the address of a grid holds, too.
 
 **Keys.** `GridRow.key` is a text that only the server reads; the page sends it back unchanged. `GridRow.id` is for
 people.

@@ -6,75 +6,19 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
+from dragoman import RowSelection
 from dragoman_api.changes import HttpRequest
 from dragoman_api.columns import Column, Note
 from dragoman_api.filters import Explanation, TimeRange
 
-from .base import Cell, ColumnName, Key, Name, ObjectName, Request, RouteAnswer, Text, Ticket
-
-
-class FilterRow(Request, frozen=True, kw_only=True):
-    """One row of the filter.
-
-    Attributes:
-        column: Its name; empty for a row of raw text, which is then `value`.
-        op: An operator as `Column.operators` spells it.
-        value: The value, for operators with one.
-        values: The values of ``in``, ``not-in`` and ``between``.
-        group: Rows of the same group must hold for the same element of an array.
-        case: True compares letter case, False ignores it, None leaves it to the operator.
-    """
-
-    column: Annotated[str, Meta(max_length=4_096)] = ""
-    op: Annotated[str, Meta(max_length=32)] = "="
-    value: Text | None = None
-    values: Annotated[list[Text], Meta(max_length=10_000)] = []
-    group: Annotated[str, Meta(max_length=64)] | None = None
-    case: bool | None = None
-
-
-class TimeSpan(Request, frozen=True, kw_only=True):
-    """A span of time: ISO 8601, or relative to now (``-1h``); `all_time` for all rows."""
-
-    since: Annotated[str, Meta(max_length=64)] | None = None
-    until: Annotated[str, Meta(max_length=64)] | None = None
-    all_time: bool = False
-
-
-class SortKey(Request, frozen=True, kw_only=True):
-    """One key of a sort."""
-
-    column: ColumnName
-    descending: bool = False
+from .base import Cell, ColumnName, Key, Name, Request, RouteAnswer, Ticket
 
 
 class RowsAsked(Request, frozen=True, kw_only=True):
-    """The rows of an object that a grid shows.
-
-    Attributes:
-        filters: Rows of the filter.
-        match: ``all`` or ``any``.
-        sort: The most significant key first.
-        columns: The columns to return; None for all.
-        span: None for the object's default window.
-        tenant: None for an object without tenants.
-        revision: `PageAnswer.revision` of an earlier page, to read the rows as they were then.
-        now: `PageAnswer.now` of an earlier page: the instant that relative times count from; None for the current one.
-        residual: Let the driver itself run filter rows and sorts of a page that the server cannot, over so many rows;
-            None forbids it.
-    """
+    """The rows that a grid shows; values of filter rows are texts, which the driver reads according to the column."""
 
     connection: Name
-    object: ObjectName
-    filters: Annotated[list[FilterRow], Meta(max_length=200)] = []
-    match: Literal["all", "any"] = "all"
-    sort: Annotated[list[SortKey], Meta(max_length=64)] = []
-    columns: Annotated[list[ColumnName], Meta(max_length=4_096)] | None = None
-    span: TimeSpan | None = None
-    tenant: Annotated[str, Meta(max_length=4_096)] | None = None
-    revision: Annotated[str, Meta(max_length=4_096)] = ""
-    now: Annotated[str, Meta(max_length=64)] | None = None
-    residual: Annotated[int, Meta(ge=1, le=10_000)] | None = None
+    rows: RowSelection
 
 
 QueryName = Annotated[str, Meta(min_length=1, max_length=64)]
@@ -91,7 +35,7 @@ class SavedQuery(RouteAnswer, frozen=True, kw_only=True):
 
     name: str
     shared: bool
-    rows: RowsAsked
+    rows: RowSelection
 
 
 class QueryList(RouteAnswer, frozen=True, kw_only=True):
@@ -101,12 +45,10 @@ class QueryList(RouteAnswer, frozen=True, kw_only=True):
     unusable: dict[str, str]
 
 
-class SaveQuery(Request, frozen=True, kw_only=True):
+class SaveQuery(RowsAsked, frozen=True, kw_only=True):
     """Save rows under a name; `replace` puts them in place of a query of that name."""
 
-    connection: Name
     name: QueryName
-    rows: RowsAsked
     replace: bool = False
 
 
@@ -157,9 +99,9 @@ class PageAnswer(RouteAnswer, frozen=True, kw_only=True):
         revision: The state of the data; empty if unknown.
         seconds: How long it took.
         time: The range of time that was read, with absolute instants: further pages, counts and exports of the same
-            rows name it as their span; null for all rows.
+            rows have it as their span; null for all rows.
         now: The instant that relative times of the filter count from; further pages, counts and exports of the same
-            rows name it. Null if it has none.
+            rows have it, too. Null if it has none.
     """
 
     columns: list[Column]
@@ -173,10 +115,6 @@ class PageAnswer(RouteAnswer, frozen=True, kw_only=True):
     seconds: float
     time: TimeRange | None = None
     now: str | None = None
-
-
-class CountAsked(RowsAsked, frozen=True, kw_only=True):
-    """The number of rows, counted exactly."""
 
 
 class Counted(RouteAnswer, frozen=True, kw_only=True):
@@ -199,10 +137,6 @@ class CellAnswer(RouteAnswer, frozen=True, kw_only=True):
     """The whole value."""
 
     cell: Cell
-
-
-class ExplainAsked(RowsAsked, frozen=True, kw_only=True):
-    """What is sent for each row of the filter; no rows are fetched."""
 
 
 class Explained(RouteAnswer, frozen=True, kw_only=True):

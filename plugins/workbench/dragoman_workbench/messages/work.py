@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
+from dragoman import FileFormat
 from dragoman_api.changes import HttpRequest
 from dragoman_api.columns import Note
 from dragoman_api.console import Suggestion
@@ -130,16 +131,12 @@ class ExportAsked(RowsAsked, frozen=True, kw_only=True):
         to: ``download``: answers with a ticket; the export begins when the browser fetches it. ``folder``: into the
             folder given at the start.
         file: The file's name, without a folder.
-        format: The format.
-        compress: Its compression.
-        escape_formulas: Keep a spreadsheet from running texts of a CSV or TSV file.
+        format: What the file is.
     """
 
     to: Literal["download", "folder"]
     file: Annotated[str, Meta(min_length=1, max_length=200)]
-    format: Literal["documents", "rows", "json", "csv", "tsv", "bulk", "parquet"] = "documents"
-    compress: Literal["gzip", "bzip2", "zstd"] | None = None
-    escape_formulas: bool = True
+    format: FileFormat = FileFormat("documents")
 
 
 class ExportJob(RouteAnswer, frozen=True, kw_only=True):

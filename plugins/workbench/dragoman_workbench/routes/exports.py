@@ -10,15 +10,12 @@ import anyio
 import anyio.to_thread
 from msgspec.structs import replace
 
-from dragoman import FileFormat
 from dragoman_api.errors import ConfigurationError, DragomanError, ExportError
 from dragoman_api.events import ExportProgressed
 from dragoman_workbench.failures import failure_of
 from dragoman_workbench.messages.base import Done
 from dragoman_workbench.messages.routes import ServerEvent
 from dragoman_workbench.messages.work import ExportJob, Exports
-
-from .grid import rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -88,7 +85,7 @@ class ExportRoutes:
 
     async def start(self, request: ExportAsked) -> ExportJob:
         """Start an export into the folder, or offer one as a download."""
-        rows_of(await self._open.session(request.connection), request)  # an unknown operator is reported now
+        (await self._open.session(request.connection)).select(request.rows)  # what no driver can read is reported now
         self._expect_room()
         _check_name(request.file)
         if request.to == "folder" and self._folder is None:
@@ -98,8 +95,14 @@ class ExportRoutes:
         for number in ended[: max(0, len(self._exports) - MAX_KEPT)]:
             del self._exports[number], self._requests[number]
         number = secrets.token_urlsafe(8)
-        fields = {"connection": request.connection, "object": request.object, "file": request.file, "to": request.to}
-        export = ExportJob(id=number, state="running", **fields)  # type: ignore[arg-type]
+        export = ExportJob(
+            id=number,
+            connection=request.connection,
+            object=request.rows.object,
+            file=request.file,
+            to=request.to,
+            state="running",
+        )
         if request.to == "download":
             ticket = self._downloads.offer(lambda stream: self._to_browser(number, request, stream), file=request.file)
             export = replace(export, state="waiting", ticket=ticket)
@@ -183,9 +186,7 @@ class ExportRoutes:
     async def _export(self, number: str, request: ExportAsked, target: Any, *, resume: bool) -> ExportJob:
         session = await self._open.session(request.connection)
         try:
-            escape = request.escape_formulas and request.format in ("csv", "tsv")
-            file_format = FileFormat(request.format, compression=request.compress, escape=escape)
-            result = await rows_of(session, request).export(target, format=file_format, resume=resume)
+            result = await session.select(request.rows).export(target, format=request.format, resume=resume)
         except ExportError as error:
             if not resume or error.code != "resume-refused":
                 raise

@@ -2,11 +2,11 @@
 
 import { useEffect, useState } from "preact/hooks";
 import type { OpenConnection } from "../messages.ts";
-import { askToLeave } from "../shell/leaving.tsx";
-import { beforeLeaving } from "../shell/route.ts";
+import { askToLeave } from "../state/leaving.tsx";
+import { beforeLeaving } from "../state/route.ts";
 import { Button } from "../ui/controls.tsx";
 import { toast } from "../ui/toasts.tsx";
-import { type ChangeList, changesOf } from "./change_list.ts";
+import { type ChangeList, changesOf } from "../state/change_list.ts";
 import { Review } from "./review.tsx";
 
 export function ChangeBar({ open, object, applied }: { open: OpenConnection; object: string; applied: () => void }) {

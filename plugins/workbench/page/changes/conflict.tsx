@@ -6,7 +6,7 @@ import type { OpenConnection, RowAnswer } from "../messages.ts";
 import { Button, asFailure } from "../ui/controls.tsx";
 import { toast } from "../ui/toasts.tsx";
 import { call } from "../wire/client.ts";
-import { type Change, changesOf } from "./change_list.ts";
+import { type Change, changesOf } from "../state/change_list.ts";
 
 export function Conflict({ open, change }: { open: OpenConnection; change: Change }) {
   const { connection } = open;

@@ -2,8 +2,8 @@
 
 import { useState } from "preact/hooks";
 import type { OpenConnection, Planned } from "../messages.ts";
-import { go } from "../shell/route.ts";
-import { changes, remedy } from "../shell/store.ts";
+import { go } from "../state/route.ts";
+import { changes, remedy } from "../state/store.ts";
 import { Button, ErrorBox, Notes } from "../ui/controls.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { toast } from "../ui/toasts.tsx";

@@ -1,12 +1,12 @@
 /** A new row: values by column, for the change list. */
 
 import { useState } from "preact/hooks";
-import { typed } from "../grid/cells.ts";
+import { typed } from "../wire/cells.ts";
 import type { GridController } from "../grid/controller.ts";
 import type { Cell } from "../messages.ts";
 import { Button } from "../ui/controls.tsx";
 import { Dialog } from "../ui/dialog.tsx";
-import { type NewRowDraft, changesOf } from "./change_list.ts";
+import { type NewRowDraft, changesOf } from "../state/change_list.ts";
 
 const EMPTY: NewRowDraft = { id: "", texts: {} };
 

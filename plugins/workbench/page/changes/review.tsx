@@ -3,11 +3,11 @@
 import { useEffect, useState } from "preact/hooks";
 import { spelled } from "../grid/clipboard.ts";
 import type { Applied, OpenConnection, OutcomeAnswer, Planned } from "../messages.ts";
-import { remedy } from "../shell/store.ts";
+import { remedy } from "../state/store.ts";
 import { Badge, Button, ErrorBox, Notes, Waiting } from "../ui/controls.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { call } from "../wire/client.ts";
-import { type Change, changesOf, toEntry } from "./change_list.ts";
+import { type Change, changesOf, toEntry } from "../state/change_list.ts";
 import { Conflict } from "./conflict.tsx";
 import { Steps } from "./steps.tsx";
 

@@ -1,8 +1,8 @@
 /** An open connection before an object is chosen. */
 
 import type { OpenConnection } from "../messages.ts";
-import { write } from "../shell/route.ts";
-import { sidebarOpen } from "../shell/sidebar.tsx";
+import { write } from "../state/route.ts";
+import { sidebarOpen } from "../state/store.ts";
 import { Badge, Button, Blank } from "../ui/controls.tsx";
 
 export function ConnectionView({ open }: { open: OpenConnection }) {

@@ -2,8 +2,8 @@
 
 import { Badge, Button, CopyCommand, Blank, Waiting } from "../ui/controls.tsx";
 import { openMenu } from "../ui/menu.tsx";
-import { go, write } from "../shell/route.ts";
-import { broken, connections, opened } from "../shell/store.ts";
+import { go, write } from "../state/route.ts";
+import { broken, connections, opened } from "../state/store.ts";
 import { signal } from "@preact/signals";
 import { RemoveConnection } from "./remove_connection.tsx";
 import type { ConnectionSummary } from "../messages.ts";

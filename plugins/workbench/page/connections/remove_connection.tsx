@@ -1,10 +1,10 @@
 /** Removing a saved connection, after a question. */
 
 import { useState } from "preact/hooks";
-import { changesOf, forgetChanges } from "../changes/change_list.ts";
+import { changesOf, forgetChanges } from "../state/change_list.ts";
 import { forgetConsoles } from "../console/console_view.tsx";
-import { go } from "../shell/route.ts";
-import { loadConnections } from "../shell/store.ts";
+import { go } from "../state/route.ts";
+import { loadConnections } from "../state/store.ts";
 import { Button, ErrorBox } from "../ui/controls.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { call } from "../wire/client.ts";

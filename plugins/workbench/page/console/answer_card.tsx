@@ -1,7 +1,7 @@
 /** The answer to one request: as a grid, a JSON tree or text. */
 
 import { useEffect, useId, useRef, useState } from "preact/hooks";
-import { show } from "../grid/cells.ts";
+import { show } from "../wire/cells.ts";
 import { asCsv, asJson, asText } from "../grid/clipboard.ts";
 import { visible, UNTOUCHED } from "../grid/column_layout.ts";
 import type { GridData } from "../grid/row_pool.ts";

@@ -3,8 +3,8 @@
 import type { EditorView } from "@codemirror/view";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Executed, HistoryEntry, OpenConnection, ParsedRequest, UnsentRequest } from "../messages.ts";
-import { recall, remember } from "../shell/preferences.ts";
-import { remedy } from "../shell/store.ts";
+import { recall, remember } from "../state/preferences.ts";
+import { remedy } from "../state/store.ts";
 import { Button, Blank, ErrorBox, Waiting, asFailure } from "../ui/controls.tsx";
 import { moment } from "../ui/figures.ts";
 import { openMenu } from "../ui/menu.tsx";

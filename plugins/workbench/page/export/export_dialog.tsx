@@ -1,15 +1,15 @@
 /** Exporting the rows of a grid, with its filter. */
 
 import { useState } from "preact/hooks";
-import type { Query } from "../grid/query.ts";
-import type { Column, ExportJob, ExportAsked, OpenConnection, SortKey } from "../messages.ts";
-import { go } from "../shell/route.ts";
-import { heardOfExport, remedy, state } from "../shell/store.ts";
+import type { Query } from "../state/query.ts";
+import type { Column, ExportJob, ExportAsked, FileFormat, OpenConnection, Sort } from "../messages.ts";
+import { go } from "../state/route.ts";
+import { heardOfExport, remedy, state } from "../state/store.ts";
 import { Button, ErrorBox } from "../ui/controls.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { call } from "../wire/client.ts";
 
-type Format = NonNullable<ExportAsked["format"]>;
+type Format = "documents" | "rows" | "json" | "csv" | "tsv" | "bulk" | "parquet";
 
 const FORMATS: readonly (readonly [Format, string, string])[] = [
   ["documents", "NDJSON, the documents", "ndjson"],
@@ -28,15 +28,15 @@ type Choice = "all" | "shown" | "chosen";
 
 const COMPRESSED = { gzip: ".gz", bzip2: ".bz2", zstd: ".zst" } as const;
 
-export function ExportDialog({ open, object, query, columns, shown, close }: {
+export function ExportDialog({ open, query, columns, shown, close }: {
   open: OpenConnection;
-  object: string;
   query: Query;
   columns: readonly Column[];
   /** The columns that the grid shows, in its order. */
   shown: readonly string[];
   close: () => void;
 }) {
+  const { object } = query;
   const [format, setFormat] = useState<Format>("documents");
   const separated = format === "csv" || format === "tsv";
   const tabular = TABLES.has(format);
@@ -62,16 +62,13 @@ export function ExportDialog({ open, object, query, columns, shown, close }: {
   const usual = `${object.replace(/[^\w.-]+/g, "_")}.${ending}${compress && COMPRESSED[compress]}`;
   const start = async () => {
     setFailed(null);
+    const content: FileFormat = { format, compression: compress || null, escape: escape && separated };
     const asked: ExportAsked = {
-      ...query,
       connection: open.connection,
-      object,
+      rows: { ...query, columns: tabular ? names[choice] : null },
       to,
       file: file.trim() || usual,
-      format,
-      compress: compress || null,
-      columns: tabular ? names[choice] : null,
-      escape_formulas: escape,
+      format: content,
     };
     try {
       begin(await call("exports/start", asked));
@@ -161,7 +158,7 @@ export function ExportDialog({ open, object, query, columns, shown, close }: {
   );
 }
 
-function inWords({ column, descending }: SortKey): string {
+function inWords({ column, descending }: Sort): string {
   return descending ? `${column}, descending` : column;
 }
 

@@ -1,7 +1,7 @@
 /** Exports since the start: progress, cancel, what became of each. */
 
 import type { ExportJob } from "../messages.ts";
-import { exports, state } from "../shell/store.ts";
+import { exports, state } from "../state/store.ts";
 import { Badge, Button, CopyCommand, Blank, ErrorBox, Notes, asFailure } from "../ui/controls.tsx";
 import { fileSize, whole } from "../ui/figures.ts";
 import { toast } from "../ui/toasts.tsx";

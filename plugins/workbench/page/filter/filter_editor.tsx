@@ -2,15 +2,15 @@
 
 import { useEffect, useId, useState } from "preact/hooks";
 import type { FilterDraft, GridController } from "../grid/controller.ts";
-import { EVERYTHING, type Query, queryOf } from "../grid/query.ts";
-import type { Column, Explained, FilterRow, OpenConnection, QueryList, RowsAsked, SavedQuery } from "../messages.ts";
-import { remedy } from "../shell/store.ts";
+import { type FilterRow, type Query, queryOf } from "../state/query.ts";
+import type { Column, Explained, OpenConnection, QueryList, SavedQuery } from "../messages.ts";
+import { remedy } from "../state/store.ts";
 import { Badge, Button, CopyCommand, ErrorBox, asFailure } from "../ui/controls.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { openMenu } from "../ui/menu.tsx";
 import { copyText, toast } from "../ui/toasts.tsx";
 import { type Failure, call } from "../wire/client.ts";
-import { type Filled, complete, filled, inputs, joinList, splitList, withOperator } from "./filter_rows.ts";
+import { type Filled, complete, filled, filterOf, inputs, joinList, splitList, textsOf, withOperator } from "../grid/filter_rows.ts";
 
 /** How a query can be named: `@NAME` is one word in a terminal. */
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
@@ -21,7 +21,7 @@ export function FilterEditor({ grid, open, close }: { grid: GridController; open
   const filterable = columns.filter((column) => column.operators?.length);
   const raw = open.capabilities.includes("raw-filter");
   const rows = grid.filter.value?.rows ?? (query.filters.length ? query.filters : [fresh(filterable)]);
-  const match = grid.filter.value?.match ?? query.match ?? "all";
+  const match = grid.filter.value?.match ?? query.match;
   const write = (part: Partial<FilterDraft>) => {
     grid.filter.value = { rows, match, ...part };
   };
@@ -33,7 +33,7 @@ export function FilterEditor({ grid, open, close }: { grid: GridController; open
   const ask = (part: Partial<Query>) => grid.ask({ ...grid.query.peek(), ...part });
   const use = ({ rows }: SavedQuery) => {
     const saved = queryOf(rows);
-    write({ rows: saved.filters.length ? saved.filters : [fresh(filterable)], match: saved.match ?? "all" });
+    write({ rows: saved.filters.length ? saved.filters : [fresh(filterable)], match: saved.match });
     grid.ask(saved);
   };
   const apply = () => half || ask({ filters: rows.filter(complete), match });
@@ -45,8 +45,8 @@ export function FilterEditor({ grid, open, close }: { grid: GridController; open
       ask({ filters: before.rows.filter(complete), match: before.match });
     };
     if (rows.some(complete)) toast("The filter is cleared.", "plain", { label: "Undo", run: back });
-    const { filters, columns, residual, revision, now } = EVERYTHING;
-    ask({ filters, match: "all", columns, residual, revision, now }); // what only a saved query sets ends, too
+    const { sort, span, tenant } = grid.query.peek();
+    grid.ask({ ...queryOf({ object: grid.object }), sort, span, tenant }); // what only a saved query sets ends, too
   };
   return (
     <>
@@ -71,7 +71,7 @@ export function FilterEditor({ grid, open, close }: { grid: GridController; open
       ))}
       <div class="filter-actions">
         <Button icon="add" label="Row" tone="quiet" onClick={() => setRows([...rows, fresh(filterable)])} />
-        {raw && <Button label="Raw text" tone="quiet" onClick={() => setRows([...rows, { column: "", value: null }])} />}
+        {raw && <Button label="Raw text" tone="quiet" onClick={() => setRows([...rows, RAW])} />}
         <label class="inline">
           <span>Match</span>
           <select value={match} onChange={(event) => write({ match: event.currentTarget.value as "all" | "any" })}>
@@ -92,9 +92,11 @@ export function FilterEditor({ grid, open, close }: { grid: GridController; open
   );
 }
 
+const RAW: FilterRow = { type: "raw", text: "" };
+
 function fresh(columns: readonly Column[]): FilterRow {
   const first = columns[0];
-  return { column: first?.name ?? "", op: first?.operators?.[0] ?? "=", value: null };
+  return first ? filterOf(first.name, first.operators?.[0] ?? "=") : RAW;
 }
 
 interface Explanation {
@@ -111,11 +113,10 @@ function useExplanation(grid: GridController, rows: readonly FilterRow[], match:
   useEffect(() => {
     const numbers = rows.flatMap((row, at) => (complete(row) ? [at] : []));
     const stop = new AbortController();
-    const { connection, object } = grid;
     const filters = numbers.map((at) => rows[at]);
     const timer = setTimeout(async () => {
       try {
-        const asked = { connection, object, ...query, filters, match };
+        const asked = { connection: grid.connection, rows: { ...query, filters, match } };
         setFound({ explained: await call("explain", asked, stop.signal), failure: null, numbers });
       } catch (error) {
         if (!stop.signal.aborted) setFound({ explained: null, failure: asFailure(error), numbers });
@@ -141,27 +142,29 @@ interface LineProps {
 }
 
 function Line({ row, number, columns, raw, explanation, change, remove, fix }: LineProps) {
-  const column = columns.find((one) => one.name === row.column);
+  const column = row.type === "raw" ? undefined : columns.find((one) => one.name === row.column);
   const place = `row ${number + 1}`;
   const pick = (name: string) => {
     const next = columns.find((one) => one.name === name);
-    if (!next) return change({ column: "", value: row.value });
-    const op = next.operators?.find((one) => one === row.op) ?? next.operators?.[0] ?? "=";
-    change(withOperator({ ...row, column: name }, op));
+    const [text = null] = textsOf(row);
+    if (!next) return change({ type: "raw", text: text ?? "" });
+    const before = row.type === "raw" ? filterOf(name, "=", text) : { ...row, column: name };
+    const op = next.operators?.find((one) => one === before.op) ?? next.operators?.[0] ?? "=";
+    change(withOperator(before, op));
   };
   const nested = (column?.arrays?.length ?? 0) > 0;
   return (
     <div class="filter-row" role="group" aria-label={`Filter ${place}`}>
-      <select aria-label={`Column of ${place}`} value={row.column} onChange={(event) => pick(event.currentTarget.value)}>
+      <select aria-label={`Column of ${place}`} value={row.type === "raw" ? "" : row.column} onChange={(event) => pick(event.currentTarget.value)}>
         {columns.map(({ name }) => (
           <option key={name} value={name}>{name}</option>
         ))}
         {raw && <option value="">raw text</option>}
       </select>
-      {row.column ? (
+      {row.type === "filter" ? (
         <select
           aria-label={`Operator of ${place}`}
-          value={row.op ?? "="}
+          value={row.op}
           onChange={(event) => change(withOperator(row, event.currentTarget.value))}
         >
           {column?.operators?.map((op) => (
@@ -172,7 +175,7 @@ function Line({ row, number, columns, raw, explanation, change, remove, fix }: L
         <span class="muted">in the server's own syntax</span>
       )}
       <Values row={row} place={place} change={change} />
-      {nested && (
+      {nested && row.type === "filter" && (
         <input
           class="group"
           placeholder="same element"
@@ -189,16 +192,19 @@ function Line({ row, number, columns, raw, explanation, change, remove, fix }: L
 }
 
 function Values({ row, place, change }: { row: FilterRow; place: string; change: (row: FilterRow) => void }) {
-  const kind = row.column ? inputs(row.op ?? "=") : "one";
+  const kind = row.type === "raw" ? "one" : inputs(row.op);
   const [typed, setTyped] = useState<string | null>(null);
+  const texts = textsOf(row);
+  const write = (text: string) => change(row.type === "raw" ? { ...row, text } : { ...row, value: text || null });
+  const writeAll = (value: string[]) => row.type === "filter" && change({ ...row, value });
   if (kind === "none") return <span class="value" />;
   if (kind === "two") {
-    const [low = "", high = ""] = row.values ?? [];
+    const [low = "", high = ""] = texts;
     return (
       <span class="value two">
-        <input aria-label={`From, ${place}`} value={low} onInput={(event) => change({ ...row, values: [event.currentTarget.value, high] })} />
+        <input aria-label={`From, ${place}`} value={low} onInput={(event) => writeAll([event.currentTarget.value, high])} />
         <span class="muted">to</span>
-        <input aria-label={`To, ${place}`} value={high} onInput={(event) => change({ ...row, values: [low, event.currentTarget.value] })} />
+        <input aria-label={`To, ${place}`} value={high} onInput={(event) => writeAll([low, event.currentTarget.value])} />
       </span>
     );
   }
@@ -208,10 +214,10 @@ function Values({ row, place, change }: { row: FilterRow; place: string; change:
         class="value"
         aria-label={`Values of ${place}`}
         placeholder="values, separated by commas"
-        value={typed ?? joinList(row.values ?? [])}
+        value={typed ?? joinList(texts)}
         onInput={(event) => {
           setTyped(event.currentTarget.value);
-          change({ ...row, values: splitList(event.currentTarget.value) });
+          writeAll(splitList(event.currentTarget.value));
         }}
         onBlur={() => setTyped(null)}
       />
@@ -221,10 +227,10 @@ function Values({ row, place, change }: { row: FilterRow; place: string; change:
     <input
       class="value"
       aria-label={`Value of ${place}`}
-      value={row.value ?? ""}
-      placeholder={row.value === "" ? "the empty text" : "value"}
+      value={texts[0] ?? ""}
+      placeholder={texts[0] === "" ? "the empty text" : "value"}
       spellcheck={false}
-      onInput={(event) => change({ ...row, value: event.currentTarget.value || null })}
+      onInput={(event) => write(event.currentTarget.value)}
     />
   );
 }
@@ -353,7 +359,7 @@ function NameQuery({ grid, filters, match, close }: {
 }) {
   const [name, setName] = useState("");
   const [taken, setTaken] = useState<ReadonlySet<string>>(new Set());
-  const { connection, object } = grid;
+  const { connection } = grid;
   useEffect(() => {
     call("queries", { connection }).then(
       ({ queries }) => setTaken(new Set(queries.flatMap((query) => (query.shared ? [] : [query.name])))),
@@ -363,7 +369,7 @@ function NameQuery({ grid, filters, match, close }: {
   const replace = taken.has(name);
   const named = NAME.test(name);
   const save = async () => {
-    const rows: RowsAsked = { connection, object, ...grid.query.peek(), filters, match };
+    const rows = { ...grid.query.peek(), filters, match };
     if (!(await saving(call("queries/save", { connection, name, rows, replace })))) return;
     toast(`The query ${name} is saved.`, "good");
     close();

@@ -1,8 +1,8 @@
 /** What a summary says in words, and the filter rows that its values and bars make. */
 
-import { rowForCell } from "../filter/filter_rows.ts";
-import { show, textOf } from "../grid/cells.ts";
-import type { Bar, Cell, FilterRow, Summarized } from "../messages.ts";
+import { filterOf, rowForCell } from "../grid/filter_rows.ts";
+import { show, textOf } from "../wire/cells.ts";
+import type { Bar, Cell, Filter, Summarized } from "../messages.ts";
 import { whole } from "../ui/figures.ts";
 
 /** A mark before a figure that is only estimated. */
@@ -36,18 +36,15 @@ export function sentence(summary: Summarized): string {
 }
 
 /** The rows of a filter that select one frequent value; null if no operator of the column does. */
-export function rowsForValue(summary: Summarized, cell: Cell): FilterRow[] | null {
+export function rowsForValue(summary: Summarized, cell: Cell): Filter[] | null {
   const row = rowForCell(summary.column, cell, false);
   return row ? [row] : null;
 }
 
 /** The rows of a filter that select one bar; null if no operators of the column do, or not for the same element. */
-export function rowsForBar({ column }: Summarized, bar: Bar): FilterRow[] | null {
+export function rowsForBar({ column }: Summarized, bar: Bar): Filter[] | null {
   const can = new Set<string>(column.operators ?? []);
   const [lower, upper] = [textOf(bar.lower), textOf(bar.upper)];
   if (column.repeated || lower === null || upper === null || !can.has(">=") || !can.has("<")) return null;
-  return [
-    { column: column.name, op: ">=", value: lower },
-    { column: column.name, op: "<", value: upper },
-  ];
+  return [filterOf(column.name, ">=", lower), filterOf(column.name, "<", upper)];
 }

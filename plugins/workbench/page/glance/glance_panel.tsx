@@ -2,7 +2,7 @@
 
 import { useEffect, useState } from "preact/hooks";
 import type { GridController } from "../grid/controller.ts";
-import type { Bar, FilterRow, Summarized } from "../messages.ts";
+import type { Bar, Filter as FilterRow, Summarized } from "../messages.ts";
 import { ErrorBox, Notes, Waiting } from "../ui/controls.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { whole } from "../ui/figures.ts";

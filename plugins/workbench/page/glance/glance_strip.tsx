@@ -7,7 +7,7 @@ import type { Placed } from "../grid/geometry.ts";
 import type { Summarized } from "../messages.ts";
 import { asFailure } from "../ui/controls.tsx";
 import { about, sentence, share, shownText } from "./figures.ts";
-import type { Glance } from "./summaries.ts";
+import type { Glance } from "../grid/summaries.ts";
 
 const MOST_VALUES = 3;
 

@@ -1,7 +1,7 @@
 /** Cells as text, JSON and CSV, with every digit as the server sent it. */
 
 import type { Cell } from "../messages.ts";
-import { tagOf, textOf } from "./cells.ts";
+import { tagOf, textOf } from "../wire/cells.ts";
 
 export interface Table {
   readonly columns: readonly string[];

@@ -1,7 +1,7 @@
 /** Which columns a grid shows, where and how wide: what a person arranged, over what the server has. */
 
 import type { Column } from "../messages.ts";
-import { isNumeric } from "./cells.ts";
+import { isNumeric } from "../wire/cells.ts";
 import type { GridColumn } from "./view.ts";
 
 /** What is remembered for an object. Columns that it does not name follow in the server's order. */

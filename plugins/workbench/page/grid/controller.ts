@@ -1,29 +1,29 @@
 /** One grid on one object: what is asked for, what is shown, and what a person does with it. */
 
-import { effect, signal } from "@preact/signals";
-import { changesOf } from "../changes/change_list.ts";
-import { Summaries } from "../glance/summaries.ts";
+import { type Signal, effect, signal } from "@preact/signals";
+import { changesOf } from "../state/change_list.ts";
+import { Summaries } from "./summaries.ts";
 import type {
   Cell,
   Column,
-  FilterRow,
   Note,
   PageAnswer,
+  RowSelection,
+  Span,
   GridRow,
   Summarized,
   TimeRange,
-  TimeSpan,
 } from "../messages.ts";
-import { filled } from "../filter/filter_rows.ts";
-import { recall, remember } from "../shell/preferences.ts";
+import { filled } from "./filter_rows.ts";
+import { recall, remember } from "../state/preferences.ts";
 import { asFailure } from "../ui/controls.tsx";
 import { toast } from "../ui/toasts.tsx";
 import { call } from "../wire/client.ts";
 import { type Arrangement, UNTOUCHED, moved, resized, visible, withHidden, withPinned } from "./column_layout.ts";
-import { typed } from "./cells.ts";
+import { typed } from "../wire/cells.ts";
 import { copyArea } from "./copying.ts";
 import { takeAhead } from "./first_page.ts";
-import { EVERYTHING, type Query } from "./query.ts";
+import { type FilterRow, type Query, queryOf, spell } from "../state/query.ts";
 import { RowBlocks } from "./row_blocks.ts";
 import { type Place, type Rectangle, Selection } from "./selection.ts";
 import { type GridActions, GridView } from "./view.ts";
@@ -83,7 +83,7 @@ export function whyNoChange(row: GridRow | undefined, column: Column | undefined
 export class GridController {
   readonly connection: string;
   readonly object: string;
-  readonly query = signal<Query>(EVERYTHING);
+  readonly query: Signal<Query>;
   /** The filter as it is being written, whether its editor is open or not; null for the one that is applied. */
   readonly filter = signal<FilterDraft | null>(null);
   readonly status = signal<Status>(NOTHING);
@@ -100,20 +100,23 @@ export class GridController {
   readonly view: GridView;
   #rows: RowBlocks;
   /** What the rows shown were asked for with; `query` may be ahead of it. */
-  #asked: Query = EVERYTHING;
+  #asked: Query;
   /** What rows came for at last. */
   #answered: Query | null = null;
   /** Their span with absolute instants: time goes on, and they stay the same. */
-  #span: TimeSpan | null = null;
+  #span: Span | null = null;
   /** The instant that relative times of their filter count from. */
   #now: string | null = null;
   #end: () => void;
 
-  constructor(connection: string, object: string, surroundings: Surroundings) {
+  constructor(connection: string, rows: RowSelection, surroundings: Surroundings) {
+    const { object } = rows;
     this.connection = connection;
     this.object = object;
+    this.query = signal(queryOf(rows));
+    this.#asked = this.query.peek();
     this.summaries = new Summaries((column, signal) => this.summary(column, SMALL, signal));
-    this.#rows = this.#newRows((signal) => takeAhead(connection, object, signal));
+    this.#rows = this.#newRows((signal) => (spell(rows) === spell({ object }) ? takeAhead(connection, object, signal) : null));
     this.view = new GridView(`Rows of ${object}`, this.#rows, this.#actions(surroundings));
     const changes = changesOf(connection);
     this.#end = effect(() => {
@@ -150,7 +153,7 @@ export class GridController {
   narrow(rows: readonly FilterRow[], ask = true): void {
     const query = this.query.peek();
     const draft = this.filter.peek();
-    const [written, match] = [draft?.rows.filter((row) => filled(row) !== "nothing") ?? query.filters, draft?.match ?? query.match ?? "all"];
+    const [written, match] = [draft?.rows.filter((row) => filled(row) !== "nothing") ?? query.filters, draft?.match ?? query.match];
     this.filter.value = { rows: [...written, ...rows], match };
     if (ask) this.ask({ ...query, filters: [...query.filters, ...rows] });
   }
@@ -170,7 +173,7 @@ export class GridController {
   /** What the rows that were shown last were asked for with, if that is something else than now. */
   get before(): Query | null {
     const [answered, query] = [this.#answered, this.query.value];
-    return answered && JSON.stringify(answered) !== JSON.stringify(query) ? answered : null;
+    return answered && spell(answered) !== spell(query) ? answered : null;
   }
 
   /** Fetch again what could not be fetched: the rows of another place, or all of them. */
@@ -182,20 +185,19 @@ export class GridController {
 
   /** Summarize a column over the rows that are shown. */
   summary(column: string, most: { values: number; buckets: number }, signal: AbortSignal): Promise<Summarized> {
-    const { sort: _, ...rows } = this.shown;
-    return call("summarize", { ...rows, column, ...most }, signal);
+    const { connection, shown } = this;
+    return call("summarize", { connection, rows: { ...shown, sort: [] }, column, ...most }, signal);
   }
 
   /** The rows that are shown, for requests about just these: a relative span is the one that was read. */
-  get shown(): Query & { connection: string; object: string; now: string | null } {
-    const { connection, object } = this;
-    return { connection, object, ...this.#asked, span: this.#span ?? this.#asked.span, now: this.#now };
+  get shown(): Query {
+    return { ...this.#asked, span: this.#span ?? this.#asked.span, now: this.#now };
   }
 
   #newRows(ahead = (_: AbortSignal): Promise<PageAnswer> | null => null): RowBlocks {
-    [this.#asked, this.#span, this.#now] = [this.query.peek(), null, this.query.peek().now ?? null];
+    [this.#asked, this.#span, this.#now] = [this.query.peek(), null, this.query.peek().now];
     const rows: RowBlocks = new RowBlocks(
-      (order, signal) => (order.offset ? null : ahead(signal)) ?? call("page", { ...this.shown, ...order }, signal),
+      (order, signal) => (order.offset ? null : ahead(signal)) ?? call("page", { connection: this.connection, rows: this.shown, ...order }, signal),
       {
         arrived: (page) => this.#arrived(rows, page),
         failed: (failed) => this.#failed(rows, failed),

@@ -2,7 +2,7 @@
 
 import { asFailure } from "../ui/controls.tsx";
 import { copyText, toast } from "../ui/toasts.tsx";
-import { isCut } from "./cells.ts";
+import { isCut } from "../wire/cells.ts";
 import { type Table, asCsv, asJson, asText } from "./clipboard.ts";
 import type { Rectangle } from "./selection.ts";
 

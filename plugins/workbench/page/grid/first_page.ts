@@ -2,7 +2,6 @@
 
 import type { PageAnswer } from "../messages.ts";
 import { call } from "../wire/client.ts";
-import { EVERYTHING } from "./query.ts";
 import { BLOCK } from "./row_blocks.ts";
 
 /** Milliseconds after which a page is not what the click wanted: rows as they are now. */
@@ -24,7 +23,7 @@ export function askAhead(event: PointerEvent, connection: string, object: string
   if (!plain || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return; // a new tab, or a scroll
   asked?.stop.abort();
   const stop = new AbortController();
-  const page = call("page", { connection, object, ...EVERYTHING, offset: 0, limit: BLOCK, total: true }, stop.signal);
+  const page = call("page", { connection, rows: { object }, offset: 0, limit: BLOCK, total: true }, stop.signal);
   const mine = { connection, object, began: performance.now(), stop, page };
   asked = mine;
   page.catch(() => {}); // the grid that takes it says why

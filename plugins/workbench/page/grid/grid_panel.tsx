@@ -1,36 +1,48 @@
 /** Rows of one object: tools, filter, notes, the grid, and a pane for whole values. */
 
+import type { ComponentType } from "preact";
 import { useSignalEffect } from "@preact/signals";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { ChangeBar } from "../changes/change_bar.tsx";
-import { changesOf } from "../changes/change_list.ts";
-import { NewRow } from "../changes/new_row.tsx";
-import { ExportDialog } from "../export/export_dialog.tsx";
-import { FilterEditor } from "../filter/filter_editor.tsx";
-import { rowForCell } from "../filter/filter_rows.ts";
-import { GlancePanel } from "../glance/glance_panel.tsx";
-import { GlanceStrip } from "../glance/glance_strip.tsx";
-import type { OpenConnection, TimeColumn } from "../messages.ts";
-import { write } from "../shell/route.ts";
-import { remedy } from "../shell/store.ts";
+import { changesOf } from "../state/change_list.ts";
+import { filterOf, rowForCell } from "./filter_rows.ts";
+import type { Column, OpenConnection, RowSelection, TimeColumn } from "../messages.ts";
+import { rename, write } from "../state/route.ts";
+import { remedy } from "../state/store.ts";
 import { Button, Blank, ErrorBox, asFailure } from "../ui/controls.tsx";
 import { duration, whole } from "../ui/figures.ts";
 import { type MenuItem, openMenu } from "../ui/menu.tsx";
 import { toast } from "../ui/toasts.tsx";
 import { call } from "../wire/client.ts";
 import { type CellEditor, editCell } from "./cell_editor.ts";
-import { isCut, textOf, typed } from "./cells.ts";
+import { isCut, textOf, typed } from "../wire/cells.ts";
 import { GridController, whyNoChange } from "./controller.ts";
 import { readTable } from "./clipboard.ts";
 import { copyArea } from "./copying.ts";
-import type { Query } from "./query.ts";
+import { type Query, queryOf, spell } from "../state/query.ts";
 import { type Place, Selection } from "./selection.ts";
 import { NotesLine } from "./notes_line.tsx";
 import { SidePane } from "./side_pane.tsx";
 import { Scope } from "./scope.tsx";
 
-export function GridPanel({ open, object }: { open: OpenConnection; object: string }) {
+/** Views that build on the grid and lie beside it; the page as a whole gives them. */
+export interface Panels {
+  readonly Filter: ComponentType<{ grid: GridController; open: OpenConnection; close: () => void }>;
+  readonly Strip: ComponentType<{ grid: GridController; show: (column: string) => void }>;
+  readonly Glance: ComponentType<{ grid: GridController; column: string; close: () => void }>;
+  readonly Changes: ComponentType<{ open: OpenConnection; object: string; applied: () => void }>;
+  readonly NewRow: ComponentType<{ grid: GridController; close: () => void }>;
+  readonly Export: ComponentType<{
+    open: OpenConnection;
+    query: Query;
+    columns: readonly Column[];
+    shown: readonly string[];
+    close: () => void;
+  }>;
+}
+
+export function GridPanel({ open, rows, panels }: { open: OpenConnection; rows: RowSelection; panels: Panels }) {
   const { connection } = open;
+  const { object } = rows;
   const host = useRef<HTMLDivElement>(null);
   const [pane, setPane] = useState(false);
   const [filtering, setFiltering] = useState(false);
@@ -42,7 +54,7 @@ export function GridPanel({ open, object }: { open: OpenConnection; object: stri
   const summarizes = open.hooks.includes("summarize_column");
   const writable = open.hooks.includes("plan_change") && open.hooks.includes("apply_change");
   const grid = useMemo(() => {
-    const made: GridController = new GridController(connection, object, {
+    const made: GridController = new GridController(connection, rows, {
       columnMenu: (column, anchor) => columnMenu(made, column, anchor, () => setFiltering(true), summarizes ? setGlanced : null),
       cellMenu: (place, anchor) =>
         cellMenu(made, place, anchor, writable, () => setPane(true), () => setFiltering(true)),
@@ -54,6 +66,12 @@ export function GridPanel({ open, object }: { open: OpenConnection; object: stri
     made.start(); // before anything is drawn: the server works meanwhile
     return made;
   }, [connection, object]);
+  useEffect(() => {
+    if (spell(rows) === spell(grid.query.peek())) return;
+    grid.filter.value = null;
+    grid.ask(queryOf(rows)); // another link to the same object
+  }, [rows]);
+  useSignalEffect(() => rename({ view: "rows", connection, rows: grid.query.value }));
   useLayoutEffect(() => {
     host.current?.append(grid.view.element);
     return () => grid.close();
@@ -82,7 +100,7 @@ export function GridPanel({ open, object }: { open: OpenConnection; object: stri
   const empty = status.failed !== null && !grid.rows.columns.length;
   const { before } = grid;
   const clear = () => {
-    grid.filter.value ??= { rows: query.filters, match: query.match ?? "all" }; // its editor keeps what was written
+    grid.filter.value ??= { rows: query.filters, match: query.match }; // its editor keeps what was written
     ask({ filters: [] });
   };
   const none = !status.loading && status.failed === null && status.total === 0;
@@ -111,7 +129,7 @@ export function GridPanel({ open, object }: { open: OpenConnection; object: stri
           <StructureIcon />
         </a>
       </div>
-      {filtering && <FilterEditor grid={grid} open={open} close={() => setFiltering(false)} />}
+      {filtering && <panels.Filter grid={grid} open={open} close={() => setFiltering(false)} />}
       {status.failed !== null && (
         <ErrorBox
           error={status.failed}
@@ -123,7 +141,7 @@ export function GridPanel({ open, object }: { open: OpenConnection; object: stri
       )}
       <div class={pane ? "grid-and-pane with-pane" : "grid-and-pane"}>
         <div class="grid-column">
-          {glancing && <GlanceStrip grid={grid} show={setGlanced} />}
+          {glancing && <panels.Strip grid={grid} show={setGlanced} />}
           <div class={stale ? "grid-host stale" : "grid-host"} aria-busy={stale} ref={host}>
             {empty && (
               <Blank icon="warning" title="These rows could not be read">
@@ -139,14 +157,13 @@ export function GridPanel({ open, object }: { open: OpenConnection; object: stri
         </div>
         {pane && <SidePane grid={grid} close={() => (setPane(false), grid.view.focus())} writable={writable} />}
       </div>
-      <ChangeBar open={open} object={object} applied={() => ask({})} />
+      <panels.Changes open={open} object={object} applied={() => ask({})} />
       <StatusLine grid={grid} open={open} />
-      {glanced && <GlancePanel grid={grid} column={glanced} close={() => setGlanced("")} />}
-      {adding && <NewRow grid={grid} close={() => setAdding(false)} />}
+      {glanced && <panels.Glance grid={grid} column={glanced} close={() => setGlanced("")} />}
+      {adding && <panels.NewRow grid={grid} close={() => setAdding(false)} />}
       {exporting && (
-        <ExportDialog
+        <panels.Export
           open={open}
-          object={object}
           query={grid.shown}
           columns={grid.columns.value}
           shown={grid.view.names}
@@ -176,9 +193,9 @@ function StatusLine({ grid, open }: { grid: GridController; open: OpenConnection
   });
   const count = async () => {
     try {
-      const { sort: _, ...rows } = grid.shown;
+      const { connection, shown } = grid;
       const query = grid.query.peek();
-      const answer = await call("count", rows);
+      const answer = await call("count", { connection, rows: { ...shown, sort: [] } });
       if (grid.query.peek() !== query) return; // other rows are shown by now
       setCounted(whole(answer.rows));
       for (const note of answer.notes) toast(note.reason);
@@ -239,7 +256,7 @@ function columnMenu(
         disabled: !column.operators?.length,
         hint: column.reasons?.filter,
         run: () => {
-          grid.narrow([{ column: name, op: column.operators?.[0] ?? "=", value: null }], false);
+          grid.narrow([filterOf(name, column.operators?.[0] ?? "=")], false);
           filter();
         },
       },

@@ -1,8 +1,9 @@
 /** Rows of one selection, fetched by blocks as they come into view; only so many are kept. */
 
-import type { Cell, Column, Note, PageAnswer, GridRow } from "../messages.ts";
-import { show } from "./cells.ts";
-import type { GridData, Shown } from "./row_pool.ts";
+import type { Cell, Column, GridRow, Note, PageAnswer } from "../messages.ts";
+import type { Overlay } from "../state/change_list.ts";
+import { type Shown, show } from "../wire/cells.ts";
+import type { GridData } from "./row_pool.ts";
 
 export const BLOCK = 100;
 const KEPT_CELLS = 600_000;
@@ -26,12 +27,6 @@ export interface Listener {
   failed(error: unknown): void;
   /** Rows are passed over to reach a distant one, where a server has no offsets that far. */
   walking(row: number | null): void;
-}
-
-/** Edits that are not sent yet, laid over the rows. */
-export interface Overlay {
-  cell(row: GridRow, column: string): Cell | undefined;
-  state(row: GridRow): string;
 }
 
 const BARE: Overlay = { cell: () => undefined, state: () => "" };

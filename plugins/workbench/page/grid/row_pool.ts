@@ -2,12 +2,7 @@
 
 import { ROW_HEIGHT, type Placed, Places } from "./geometry.ts";
 import { type Rectangle, within } from "./selection.ts";
-
-/** What a cell shows; `tone` is its class: how null, missing, empty and cut are told apart. */
-export interface Shown {
-  readonly text: string;
-  readonly tone: string;
-}
+import type { Shown } from "../wire/cells.ts";
 
 /** The rows that a grid draws. */
 export interface GridData {

@@ -1,11 +1,11 @@
 /** The tenant and the span of time whose rows a grid shows, where an object has such. */
 
 import { useEffect, useState } from "preact/hooks";
-import type { OpenConnection, TimeColumn, TimeRange, TimeSpan } from "../messages.ts";
+import type { OpenConnection, Span, TimeColumn, TimeRange } from "../messages.ts";
 import { Button } from "../ui/controls.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { type MenuItem, openMenu } from "../ui/menu.tsx";
-import type { Query } from "./query.ts";
+import type { Query } from "../state/query.ts";
 import { ALL, PRESETS, fromLocal, spanLabel, toLocal } from "./time_spans.ts";
 
 type Ask = (part: Partial<Query>) => void;
@@ -44,20 +44,20 @@ function Tenant({ query, ask }: { query: Query; ask: Ask }) {
 
 function Time({ time, range, query, ask }: { time: TimeColumn; range: TimeRange | null; query: Query; ask: Ask }) {
   const [choosing, setChoosing] = useState(false);
-  const chosen = query.span ?? null;
+  const chosen = query.span;
   const label = spanLabel(chosen, time);
   const choose = (event: MouseEvent) => {
-    const item = (text: string, span: TimeSpan | null): MenuItem => ({
+    const item = (text: string, span: Span): MenuItem => ({
       label: text,
       checked: JSON.stringify(span) === JSON.stringify(chosen),
       run: () => ask({ span }),
     });
     const own: MenuItem = { label: "From … to …", icon: "clock", run: () => setChoosing(true) };
-    const all: TimeSpan | null = time.window ? ALL : null;
+    const all: Span = time.window ? ALL : {};
     openMenu(
       `Time of ${time.column}`,
       [
-        ...(time.window ? [item(spanLabel(null, time), null)] : []),
+        ...(time.window ? [item(spanLabel({}, time), {})] : []),
         ...PRESETS.map(([text, span]) => item(text, span)),
         item("all time", all),
         "line",
@@ -79,12 +79,12 @@ function Time({ time, range, query, ask }: { time: TimeColumn; range: TimeRange 
 
 function OwnSpan({ time, span, range, ask, close }: {
   time: TimeColumn;
-  span: TimeSpan | null;
+  span: Span;
   range: TimeRange | null;
   ask: Ask;
   close: () => void;
 }) {
-  const begin = span && !span.all_time ? range : null;
+  const begin = span.since || span.until ? range : null;
   const [since, setSince] = useState(toLocal(begin?.since));
   const [until, setUntil] = useState(toLocal(begin?.until));
   const backwards = !!since && !!until && fromLocal(since)! >= fromLocal(until)!;

@@ -1,7 +1,7 @@
 /** The pane beside the grid: the whole value of a cell, or the whole row. */
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import { changesOf } from "../changes/change_list.ts";
+import { changesOf } from "../state/change_list.ts";
 import type { Cell } from "../messages.ts";
 import { Badge, Button, ErrorBox, Tabs, Waiting } from "../ui/controls.tsx";
 import { fileSize } from "../ui/figures.ts";
@@ -9,7 +9,7 @@ import { pretty } from "../ui/json_text.ts";
 import { JsonTree } from "../ui/json_tree.tsx";
 import { copyText, toast } from "../ui/toasts.tsx";
 import { call } from "../wire/client.ts";
-import { isCut, show, tagOf, textOf, typed } from "./cells.ts";
+import { isCut, show, tagOf, textOf, typed } from "../wire/cells.ts";
 import type { GridController } from "./controller.ts";
 
 const TABS = ["value", "row"] as const;

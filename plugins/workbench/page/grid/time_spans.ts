@@ -1,10 +1,10 @@
 /** Spans of time: the usual ones, their names, and instants in the browser's time zone. */
 
-import type { TimeColumn, TimeSpan } from "../messages.ts";
+import type { Span, TimeColumn } from "../messages.ts";
 
-export const ALL: TimeSpan = { all_time: true };
+export const ALL: Span = { all_time: true };
 
-export const PRESETS: readonly (readonly [string, TimeSpan])[] = [
+export const PRESETS: readonly (readonly [string, Span])[] = [
   ["last 15 minutes", { since: "-15m" }],
   ["last hour", { since: "-1h" }],
   ["last 24 hours", { since: "-24h" }],
@@ -12,8 +12,8 @@ export const PRESETS: readonly (readonly [string, TimeSpan])[] = [
 ];
 
 /** What a span is called. */
-export function spanLabel(span: TimeSpan | null, { window }: TimeColumn): string {
-  if (span === null) return window ? `last ${seconds(window)}` : "all";
+export function spanLabel(span: Span, { window }: TimeColumn): string {
+  if (!span.all_time && !span.since && !span.until) return window ? `last ${seconds(window)}` : "all";
   if (span.all_time) return "all";
   const preset = PRESETS.find(([, one]) => one.since === span.since && !span.until);
   if (preset) return preset[0];

@@ -3,7 +3,7 @@
 import { useEffect, useState } from "preact/hooks";
 import type { DriverPage, Report, VersionSummary } from "../messages.ts";
 import { Prose } from "../markdown/prose.tsx";
-import { changes, remedy } from "../shell/store.ts";
+import { changes, remedy } from "../state/store.ts";
 import { Badge, Button, ErrorBox, Tabs, Waiting } from "../ui/controls.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { fileSize } from "../ui/figures.ts";

@@ -1,7 +1,7 @@
 /** Installations that run now, as the event stream tells. */
 
 import { fileSize } from "../ui/figures.ts";
-import { installs } from "../shell/store.ts";
+import { installs } from "../state/store.ts";
 
 export function InstallProgress() {
   return (

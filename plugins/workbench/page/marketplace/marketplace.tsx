@@ -2,8 +2,8 @@
 
 import { useEffect, useState } from "preact/hooks";
 import type { Browsed, DriverSummary, UpdateOffer } from "../messages.ts";
-import { go, write } from "../shell/route.ts";
-import { changes } from "../shell/store.ts";
+import { go, write } from "../state/route.ts";
+import { changes } from "../state/store.ts";
 import { Badge, Button, Blank, ErrorBox, Waiting, asFailure } from "../ui/controls.tsx";
 import { Icon } from "../ui/icons.tsx";
 import { toast } from "../ui/toasts.tsx";

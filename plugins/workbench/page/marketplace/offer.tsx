@@ -2,7 +2,7 @@
 
 import { useEffect, useState } from "preact/hooks";
 import type { DriverPage } from "../messages.ts";
-import { remedy } from "../shell/store.ts";
+import { remedy } from "../state/store.ts";
 import { Badge, Button, ErrorBox, Waiting } from "../ui/controls.tsx";
 import { fileSize } from "../ui/figures.ts";
 import { call } from "../wire/client.ts";

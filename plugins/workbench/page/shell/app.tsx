@@ -1,24 +1,30 @@
 /** The page as a whole. */
 
+import { ChangeBar } from "../changes/change_bar.tsx";
+import { NewRow } from "../changes/new_row.tsx";
 import { ConnectionView } from "../connections/connection_view.tsx";
 import { EditConnection, NewConnection } from "../connections/editor.tsx";
 import { Home } from "../connections/home.tsx";
 import { ConsoleView } from "../console/console_view.tsx";
+import { ExportDialog } from "../export/export_dialog.tsx";
 import { ExportsView } from "../export/exports_view.tsx";
-import { GridPanel } from "../grid/grid_panel.tsx";
-import { Structure } from "../grid/structure.tsx";
+import { FilterEditor } from "../filter/filter_editor.tsx";
+import { GlancePanel } from "../glance/glance_panel.tsx";
+import { GlanceStrip } from "../glance/glance_strip.tsx";
+import { GridPanel, type Panels } from "../grid/grid_panel.tsx";
+import { Structure } from "../connections/structure.tsx";
 import { DriverView } from "../marketplace/driver_view.tsx";
 import { Marketplace } from "../marketplace/marketplace.tsx";
 import { CopyCommand, Blank, Waiting } from "../ui/controls.tsx";
 import { MenuHost } from "../ui/menu.tsx";
 import { Toasts } from "../ui/toasts.tsx";
 import { Header } from "./header.tsx";
-import { LeaveQuestion } from "./leaving.tsx";
+import { LeaveQuestion } from "../state/leaving.tsx";
 import { Questions } from "./questions.tsx";
-import { route } from "./route.ts";
+import { route } from "../state/route.ts";
 import { WhenOpen } from "./when_open.tsx";
-import { Sidebar, sidebarOpen } from "./sidebar.tsx";
-import { entry, failure } from "./store.ts";
+import { Sidebar } from "./sidebar.tsx";
+import { entry, failure, sidebarOpen } from "../state/store.ts";
 
 export function App() {
   if (entry.value === "entering") return <main class="center"><Waiting what="Opening the workbench …" /></main>;
@@ -47,6 +53,15 @@ function toMain(event: Event): void {
   document.getElementById("main")?.focus();
 }
 
+const PANELS: Panels = {
+  Filter: FilterEditor,
+  Strip: GlanceStrip,
+  Glance: GlancePanel,
+  Changes: ChangeBar,
+  NewRow,
+  Export: ExportDialog,
+};
+
 function View() {
   const here = route.value;
   switch (here.view) {
@@ -69,7 +84,7 @@ function View() {
         <WhenOpen
           key={here.connection}
           name={here.connection}
-          show={(open) => <GridPanel key={here.object} open={open} object={here.object} />}
+          show={(open) => <GridPanel key={here.rows.object} open={open} rows={here.rows} panels={PANELS} />}
         />
       );
     case "structure":

@@ -2,7 +2,7 @@
 
 import { signal } from "@preact/signals";
 import { useEffect, useState } from "preact/hooks";
-import { forgetChanges, unsent } from "../changes/change_list.ts";
+import { forgetChanges, unsent } from "../state/change_list.ts";
 import { forgetConsoles } from "../console/console_view.tsx";
 import type { OpenConnection } from "../messages.ts";
 import { Badge, Button, asFailure } from "../ui/controls.tsx";
@@ -11,10 +11,9 @@ import { Icon } from "../ui/icons.tsx";
 import { openMenu } from "../ui/menu.tsx";
 import { toast } from "../ui/toasts.tsx";
 import { call, leave } from "../wire/client.ts";
-import { askToLeave } from "./leaving.tsx";
-import { go, goUnasked, mayLeave, route } from "./route.ts";
-import { broken, close, entry, link, opened, state, unlocking } from "./store.ts";
-import { sidebarOpen } from "./sidebar.tsx";
+import { askToLeave } from "../state/leaving.tsx";
+import { go, goUnasked, mayLeave, route } from "../state/route.ts";
+import { broken, close, entry, link, opened, sidebarOpen, state, unlocking } from "../state/store.ts";
 import { flipTheme, theme } from "./theme.ts";
 
 const warningsOpen = signal(false);

@@ -5,7 +5,7 @@ import type { OpenQuestion } from "../messages.ts";
 import { Button, ErrorBox } from "../ui/controls.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { call } from "../wire/client.ts";
-import { questions } from "./store.ts";
+import { questions } from "../state/store.ts";
 
 export function Questions() {
   const first = questions.value[0];

@@ -1,19 +1,15 @@
 /** The sidebar: connections, their objects, and the ways to drivers and exports. */
 
-import { signal } from "@preact/signals";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { changesOf } from "../changes/change_list.ts";
+import { changesOf } from "../state/change_list.ts";
 import { askAhead } from "../grid/first_page.ts";
 import type { ConnectionSummary, Note, Object as Entry } from "../messages.ts";
 import { Badge, Button, ErrorBox } from "../ui/controls.tsx";
 import { compact, fileSize } from "../ui/figures.ts";
 import { Icon } from "../ui/icons.tsx";
 import { call } from "../wire/client.ts";
-import { type Route, go, route, write } from "./route.ts";
-import { broken, changes, connections, opened, opening, remedy, running } from "./store.ts";
-
-/** On a narrow screen the sidebar covers the page while it is open. */
-export const sidebarOpen = signal(false);
+import { type Route, go, objectOf, route, write } from "../state/route.ts";
+import { broken, changes, connections, opened, opening, remedy, running, sidebarOpen } from "../state/store.ts";
 
 export function Sidebar() {
   const here = route.value;
@@ -103,7 +99,7 @@ function Objects({ connection, console: offered }: { connection: string; console
   const [next, setNext] = useState<string | null>(null);
   const [failed, setFailed] = useState<unknown>(null);
   const here = route.value;
-  const object = "object" in here ? here.object : "";
+  const object = objectOf(here);
   const load = async (contains: string, cursor: string | null, signal?: AbortSignal) => {
     try {
       const part = await call("objects", { connection, contains, cursor, limit: 500 }, signal);
@@ -151,7 +147,7 @@ function Objects({ connection, console: offered }: { connection: string; console
           <li key={one.name}>
             <a
               class="nav-link object"
-              href={write({ view: "rows", connection, object: one.name })}
+              href={write({ view: "rows", connection, rows: { object: one.name } })}
               aria-current={one.name === object ? "page" : undefined}
               title={objectTitle(one)}
               onPointerDown={(event) => one.name !== object && askAhead(event, connection, one.name)}

@@ -1,7 +1,7 @@
 /** Light and dark: as the system has it, until a person chooses. */
 
 import { signal } from "@preact/signals";
-import { recall, remember } from "./preferences.ts";
+import { recall, remember } from "../state/preferences.ts";
 
 type Theme = "light" | "dark";
 const dark = matchMedia("(prefers-color-scheme: dark)");

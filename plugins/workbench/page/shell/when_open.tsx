@@ -5,8 +5,8 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import type { OpenConnection } from "../messages.ts";
 import { InstallProgress } from "../marketplace/install_progress.tsx";
 import { Button, ErrorBox, Waiting } from "../ui/controls.tsx";
-import { go, route } from "./route.ts";
-import { open, opened, opening, remedy } from "./store.ts";
+import { go, route } from "../state/route.ts";
+import { open, opened, opening, remedy } from "../state/store.ts";
 
 export function WhenOpen({ name, show }: { name: string; show: (open: OpenConnection) => ComponentChildren }) {
   const [failed, setFailed] = useState<unknown>(null);

@@ -2,8 +2,8 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ChangeList, changesOf, forgetChanges } from "../changes/change_list.ts";
-import { filled, withOperator } from "../filter/filter_rows.ts";
+import { ChangeList, changesOf, forgetChanges } from "../state/change_list.ts";
+import { filled, filterOf, withOperator } from "../grid/filter_rows.ts";
 import { asText, readTable } from "../grid/clipboard.ts";
 import type { GridRow } from "../messages.ts";
 
@@ -83,13 +83,13 @@ test("a table that was copied is read again as it was", () => {
 });
 
 test("a row of the filter without a value is nothing, and with one of two bounds half", () => {
-  assert.equal(filled({ column: "n", op: "=", value: null }), "nothing");
-  assert.equal(filled({ column: "n", op: "=", value: "" }), "all"); // the empty text, from the menu of a cell
-  assert.equal(filled({ column: "n", op: "null" }), "all");
-  assert.equal(filled({ column: "n", op: "in", values: [] }), "nothing");
-  assert.equal(filled({ column: "n", op: "between", values: ["1", ""] }), "half");
-  assert.equal(filled({ column: "n", op: "between", values: ["", ""] }), "nothing");
-  assert.equal(filled({ column: "", value: "" }), "nothing");
-  assert.equal(filled(withOperator({ column: "n", op: "null" }, "=")), "nothing");
-  assert.equal(filled(withOperator({ column: "n", op: "=", value: "1" }, "between")), "half");
+  assert.equal(filled(filterOf("n", "=", null)), "nothing");
+  assert.equal(filled(filterOf("n", "=", "")), "all"); // the empty text, from the menu of a cell
+  assert.equal(filled(filterOf("n", "null")), "all");
+  assert.equal(filled(filterOf("n", "in", [])), "nothing");
+  assert.equal(filled(filterOf("n", "between", ["1", ""])), "half");
+  assert.equal(filled(filterOf("n", "between", ["", ""])), "nothing");
+  assert.equal(filled({ type: "raw", text: "" }), "nothing");
+  assert.equal(filled(withOperator(filterOf("n", "null"), "=")), "nothing");
+  assert.equal(filled(withOperator(filterOf("n", "=", "1"), "between")), "half");
 });

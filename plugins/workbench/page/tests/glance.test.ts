@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { points, units } from "../console/places.ts";
 import { rowsForBar, sentence, share } from "../glance/figures.ts";
-import { Summaries } from "../glance/summaries.ts";
+import { filterOf } from "../grid/filter_rows.ts";
+import { Summaries } from "../grid/summaries.ts";
 import type { Column, Summarized } from "../messages.ts";
 
 const column = (name: string, more: Partial<Column> = {}): Column =>
@@ -94,8 +95,8 @@ test("a share never rounds to nothing or to all", () => {
 test("a bar is a filter of its half-open span, except where elements differ", () => {
   const bar = { lower: ["integer", "9007199254740993"], upper: ["integer", "9007199254740995"], rows: 1 } as const;
   assert.deepEqual(rowsForBar(summary("a"), bar), [
-    { column: "a", op: ">=", value: "9007199254740993" },
-    { column: "a", op: "<", value: "9007199254740995" },
+    filterOf("a", ">=", "9007199254740993"),
+    filterOf("a", "<", "9007199254740995"),
   ]);
   assert.equal(rowsForBar(summary("a", { column: column("a", { repeated: true }) }), bar), null);
 });

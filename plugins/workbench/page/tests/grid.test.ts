@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { isCut, line, show, typed } from "../grid/cells.ts";
+import { isCut, line, show, typed } from "../wire/cells.ts";
 import { asCsv, asJson, asText, spelled } from "../grid/clipboard.ts";
 import { UNTOUCHED, arranged, moved, visible, withHidden } from "../grid/column_layout.ts";
 import { MAX_EXTENT, Places, ROW_HEIGHT, Rows } from "../grid/geometry.ts";

@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { inputs, joinList, rowForCell, splitList, withOperator } from "../filter/filter_rows.ts";
+import { filterOf, inputs, joinList, rowForCell, splitList, textsOf, withOperator } from "../grid/filter_rows.ts";
 import type { Column } from "../messages.ts";
-import { read, write } from "../shell/route.ts";
+import { queryOf, spell } from "../state/query.ts";
+import { read, write } from "../state/route.ts";
 import { compact, duration, fileSize, whole } from "../ui/figures.ts";
 import { pretty, readJson } from "../ui/json_text.ts";
 import { MessageReader } from "../wire/event_stream.ts";
@@ -20,15 +21,15 @@ test("a list of values survives commas and quotes", () => {
 });
 
 test("an operator keeps the values that it can take", () => {
-  const row = withOperator({ column: "n", op: "=", value: "5" }, "between");
-  assert.deepEqual(row.values, ["5", ""]);
+  const row = withOperator(filterOf("n", "=", "5"), "between");
+  assert.deepEqual(row.value, ["5", ""]);
   assert.equal(withOperator(row, ">=").value, "5");
   assert.equal(inputs("not-null"), "none");
 });
 
 test("a cell makes the filter row that keeps it", () => {
   const text = { name: "t", operators: ["=", "!=", "null", "not-null", "empty"] } as unknown as Column;
-  assert.deepEqual(rowForCell(text, ["integer", "12345678901234567890"], false), { column: "t", op: "=", value: "12345678901234567890" });
+  assert.deepEqual(rowForCell(text, ["integer", "12345678901234567890"], false), filterOf("t", "=", "12345678901234567890"));
   assert.equal(rowForCell(text, null, false)?.op, "null");
   assert.equal(rowForCell(text, null, true)?.op, "not-null");
   assert.equal(rowForCell(text, "", false)?.op, "empty");
@@ -38,14 +39,30 @@ test("a cell makes the filter row that keeps it", () => {
 
 test("every view has an address that leads back to it", () => {
   for (const name of ["shop", "a/b", "100% #?", "ä"]) {
-    for (const view of ["rows", "structure"] as const) {
-      const to = { view, connection: name, object: name };
+    const rows = { object: name, filters: [filterOf(name, "in", ["1", name])], sort: [{ column: name, descending: true }] };
+    for (const to of [
+      { view: "structure", connection: name, object: name },
+      { view: "rows", connection: name, rows },
+    ] as const) {
       assert.deepEqual(read(write(to)), to);
     }
     assert.deepEqual(read(write({ view: "console", connection: name })), { view: "console", connection: name });
     assert.deepEqual(read(write({ view: "drivers", driver: name })), { view: "drivers", driver: name });
   }
   assert.equal(read("#/connection/%E0%A4%A").view, "home");
+});
+
+test("the address of rows holds their selection, and what is none leads to the connection", () => {
+  const read_ = (text: string) => read(`#/connection/shop/rows/${encodeURIComponent(text)}`);
+  assert.deepEqual(read_(spell(queryOf({ object: "orders" }))), { view: "rows", connection: "shop", rows: { object: "orders" } });
+  const big = read_('{"object":"o","filters":[{"type":"filter","column":"n","op":"in","value":[12345678901234567890,1.10]}],"residual":50}');
+  assert.deepEqual(big.view === "rows" && [big.rows.filters?.map(textsOf), big.rows.residual], [[["12345678901234567890", "1.10"]], 50]);
+  for (const wrong of ["", "orders", "{}", "[]", '{"object":""}', "null", '{"object":"o"', ...[
+    '"filters":{}', '"filters":[1]', '"filters":[{"type":"raw"}]', '"filters":[{"type":"filter","column":"a"}]', '"sort":["a"]',
+    '"sort":1', '"columns":"a"', '"columns":[1,null]', '"span":null', '"span":[]', '"tenant":{}',
+  ].map((part) => `{"object":"o",${part}}`)]) {
+    assert.equal(read_(wrong).view, "connection", wrong);
+  }
 });
 
 test("figures are short and keep big numbers whole", () => {

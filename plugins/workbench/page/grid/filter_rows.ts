@@ -1,7 +1,8 @@
 /** Rows of the filter: which inputs an operator takes, and the row that a cell makes. */
 
-import { tagOf, textOf } from "../grid/cells.ts";
-import type { Cell, Column, FilterRow } from "../messages.ts";
+import { tagOf, textOf } from "../wire/cells.ts";
+import type { Cell, Column, Filter } from "../messages.ts";
+import type { FilterRow } from "../state/query.ts";
 
 export type Inputs = "none" | "one" | "list" | "two";
 
@@ -14,23 +15,34 @@ export function inputs(op: string): Inputs {
   return op === "in" || op === "not-in" ? "list" : "one";
 }
 
+type Op = Filter["op"];
+
+/** A row of the filter on a column. */
+export function filterOf(column: string, op: string, value: Filter["value"] = null): Filter {
+  return { type: "filter", column, op: op as Op, value, group: null, case: null };
+}
+
+/** The texts of a row's values; none for a value that is not there yet. */
+export function textsOf(row: FilterRow): readonly string[] {
+  if (row.type === "raw") return row.text ? [row.text] : [];
+  const values = Array.isArray(row.value) ? row.value : row.value == null ? [] : [row.value];
+  return values.map((value) => String(value ?? ""));
+}
+
 /** The row for another operator: values are kept where it takes such. */
-export function withOperator(row: FilterRow, op: string): FilterRow {
-  const values = row.value != null && row.value !== "" ? [row.value] : (row.values ?? []);
-  switch (inputs(op)) {
-    case "none":
-      return { ...row, op, value: null, values: [] };
-    case "one":
-      return { ...row, op, value: values[0] || null, values: [] };
-    case "two":
-      return { ...row, op, value: null, values: [values[0] ?? "", values[1] ?? ""] };
-    default:
-      return { ...row, op, value: null, values };
-  }
+export function withOperator(row: Filter, op: string): Filter {
+  const values = textsOf(row).filter((value, _, all) => value !== "" || all.length > 1);
+  const value: Record<Inputs, Filter["value"]> = {
+    none: null,
+    one: values[0] || null,
+    list: values,
+    two: [values[0] ?? "", values[1] ?? ""],
+  };
+  return { ...row, op: op as Op, value: value[inputs(op)] };
 }
 
 /** The row that keeps, or with `not` drops, the rows with this value; null if the column has no such operator. */
-export function rowForCell(column: Column, cell: Cell, not: boolean): FilterRow | null {
+export function rowForCell(column: Column, cell: Cell, not: boolean): Filter | null {
   const can = new Set<string>(column.operators ?? []);
   const first = (...ops: string[]) => ops.find((op) => can.has(op));
   const tag = tagOf(cell);
@@ -39,22 +51,22 @@ export function rowForCell(column: Column, cell: Cell, not: boolean): FilterRow 
   if (tag.startsWith("cut-") || tag === "json") return null;
   if (text === "") return alone(column, not ? first("not-empty") : first("empty", "="));
   const op = not ? first("!=", "not-contains") : first("=", "contains");
-  return op ? { column: column.name, op, value: text } : null;
+  return op ? filterOf(column.name, op, text) : null;
 }
 
-function alone(column: Column, op: string | undefined): FilterRow | null {
-  return op ? { column: column.name, op, value: op === "=" ? "" : null } : null;
+function alone(column: Column, op: string | undefined): Filter | null {
+  return op ? filterOf(column.name, op, op === "=" ? "" : null) : null;
 }
 
 /** How much of a row is filled in: without a value it is no filter, and with one of two it is none yet. */
 export type Filled = "nothing" | "half" | "all";
 
 export function filled(row: FilterRow): Filled {
-  const kind = row.column ? inputs(row.op ?? "=") : "one";
+  const kind = row.type === "raw" ? "one" : inputs(row.op);
+  const texts = textsOf(row);
   if (kind === "none") return "all";
-  if (kind === "one") return row.value == null || (!row.column && !row.value) ? "nothing" : "all";
-  if (kind === "list") return row.values?.length ? "all" : "nothing";
-  const count = (row.values ?? []).filter((value) => value !== "").length;
+  if (kind !== "two") return texts.length ? "all" : "nothing";
+  const count = texts.filter((text) => text !== "").length;
   return count === 2 ? "all" : count ? "half" : "nothing";
 }
 

@@ -1,8 +1,7 @@
 /** Edits that gather until a person sends them: cells, new rows and deletions of one connection. */
 
 import { signal } from "@preact/signals";
-import { sameCell } from "../grid/cells.ts";
-import type { Overlay } from "../grid/row_blocks.ts";
+import { sameCell } from "../wire/cells.ts";
 import type { Cell, ChangeEntry, GridRow } from "../messages.ts";
 
 export interface Change {
@@ -17,6 +16,12 @@ export interface Change {
   /** What the changed cells were. */
   readonly before: Readonly<Record<string, Cell>>;
   readonly tenant: string | null;
+}
+
+/** Edits that are not sent yet, laid over the rows. */
+export interface Overlay {
+  cell(row: GridRow, column: string): Cell | undefined;
+  state(row: GridRow): string;
 }
 
 let counted = 0;

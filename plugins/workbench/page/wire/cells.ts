@@ -1,7 +1,12 @@
 /** Cells as the grid shows them, as a person copies them, and as they go back to the server. */
 
 import type { Cell, Column } from "../messages.ts";
-import type { Shown } from "./row_pool.ts";
+
+/** What a cell shows; `tone` is its class: how null, missing, empty and cut are told apart. */
+export interface Shown {
+  readonly text: string;
+  readonly tone: string;
+}
 
 const LONGEST_SHOWN = 300;
 const SYMBOLS: Record<string, string> = { "\n": "↵", "\r": "␍", "\t": "⇥" };

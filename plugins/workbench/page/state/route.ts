@@ -1,6 +1,8 @@
 /** Which view is shown: the part of the address after `#`, so that Back and Forward work. */
 
 import { signal } from "@preact/signals";
+import type { RowSelection } from "../messages.ts";
+import { readSelection, spell } from "./query.ts";
 
 export type Route =
   | { readonly view: "home" | "exports" }
@@ -8,7 +10,13 @@ export type Route =
   | { readonly view: "edit"; readonly connection: string }
   | { readonly view: "drivers"; readonly driver: string }
   | { readonly view: "connection" | "console"; readonly connection: string }
-  | { readonly view: "rows" | "structure"; readonly connection: string; readonly object: string };
+  | { readonly view: "rows"; readonly connection: string; readonly rows: RowSelection }
+  | { readonly view: "structure"; readonly connection: string; readonly object: string };
+
+/** The object that a view is about; empty for none. */
+export function objectOf(shown: Route): string {
+  return shown.view === "rows" ? shown.rows.object : shown.view === "structure" ? shown.object : "";
+}
 
 export function read(hash: string): Route {
   const parts = hash.replace(/^#\/?/, "").split("/").map(decoded);
@@ -16,9 +24,9 @@ export function read(hash: string): Route {
   if (first === "connection" && second) {
     if (third === "console") return { view: "console", connection: second };
     if (third === "edit") return { view: "edit", connection: second };
-    if ((third === "rows" || third === "structure") && fourth) {
-      return { view: third, connection: second, object: fourth };
-    }
+    if (third === "structure" && fourth) return { view: third, connection: second, object: fourth };
+    const rows = third === "rows" ? readSelection(fourth) : null;
+    if (rows) return { view: "rows", connection: second, rows };
     return { view: "connection", connection: second };
   }
   if (first === "new") return { view: "new", type: second };
@@ -30,8 +38,9 @@ export function write(to: Route): string {
   const name = "connection" in to ? `#/connection/${encodeURIComponent(to.connection)}` : "";
   switch (to.view) {
     case "rows":
+      return `${name}/rows/${encodeURIComponent(spell(to.rows))}`;
     case "structure":
-      return `${name}/${to.view}/${encodeURIComponent(to.object)}`;
+      return `${name}/structure/${encodeURIComponent(to.object)}`;
     case "console":
     case "edit":
       return `${name}/${to.view}`;
@@ -71,6 +80,11 @@ export function beforeLeaving(ask: Guard): () => void {
 /** Whether the view may be left; a person may be asked. */
 export async function mayLeave(): Promise<boolean> {
   return guard === null || (await guard());
+}
+
+/** Have the address name what is shown now, without a further step of the history. */
+export function rename(to: Route): void {
+  history.replaceState(history.state, "", write(to));
 }
 
 export function go(to: Route): void {

@@ -156,6 +156,9 @@ function told(event: Told): void {
   }
 }
 
+/** On a narrow screen the sidebar covers the page while it is open. */
+export const sidebarOpen = signal(false);
+
 /** Connections that are being opened, with what ends the attempt. */
 export const opening = signal<ReadonlyMap<string, AbortController>>(new Map());
 

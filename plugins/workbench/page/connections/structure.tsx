@@ -3,8 +3,8 @@
 import { useEffect, useState } from "preact/hooks";
 import { DropObject } from "../changes/drop_object.tsx";
 import type { Described, OpenConnection } from "../messages.ts";
-import { write } from "../shell/route.ts";
-import { remedy } from "../shell/store.ts";
+import { write } from "../state/route.ts";
+import { remedy } from "../state/store.ts";
 import { Badge, Button, ErrorBox, Notes, Waiting } from "../ui/controls.tsx";
 import { JsonTree } from "../ui/json_tree.tsx";
 import { call } from "../wire/client.ts";
@@ -30,7 +30,7 @@ export function Structure({ open, object }: { open: OpenConnection; object: stri
     <div class="page">
       <div class="toolbar">
         <h1 class="grow">{object}</h1>
-        <a class="button plain" href={write({ view: "rows", connection, object })}>Rows</a>
+        <a class="button plain" href={write({ view: "rows", connection, rows: { object } })}>Rows</a>
         {open.capabilities.includes("drop") && (
           <Button icon="remove" label="Drop" tone="danger" onClick={() => setDropping(true)} />
         )}
