@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from xdist.scheduler import LoadFileScheduling
 
     from command_line import Machine
+    from dragoman.sandbox.fork_server import ThreadForks
 
 
 # Shells have background jobs ignore SIGINT, and every process that a test starts would inherit that.
@@ -59,6 +60,7 @@ MAY_BLOCK = {
     "dragoman/folders.py": {"find_paths"},
     # a child must be started by the main thread: the signal of its parent's death follows the starting thread
     "dragoman/sandbox/bare_process.py": {"__init__"},
+    "dragoman/sandbox/fork_server.py": {"__init__"},
     "<frozen importlib._bootstrap>": {"_find_and_load"},
     "runtime/test_loads.py": {"keep_moment"},  # no other request may be carried out meanwhile
 }
@@ -117,6 +119,37 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.enable()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def fork_server() -> Iterator[None]:
+    """Fork the drivers' processes of all tests in this process from one server, which starts with the first of them."""
+    from dragoman.sandbox.fork_server import forks_here
+
+    forks = forks_here()
+    forks.claims += 1
+    yield
+    forks.release()
+
+
+@pytest.fixture
+def forks(monkeypatch: pytest.MonkeyPatch) -> Iterator[ThreadForks]:
+    """Let a test have a fork server of its own."""
+    from dragoman.sandbox import fork_server
+
+    forks = fork_server.ThreadForks()
+    forks.claims = 1
+    monkeypatch.setattr(fork_server._here, "forks", forks)
+    yield forks
+    forks.release()
+
+
+@pytest.fixture(params=["fork", "spawn"])
+def way(request: pytest.FixtureRequest, forks: ThreadForks) -> Iterator[str]:
+    """Start drivers' processes in both ways."""
+    forks.claims = int(request.param == "fork")
+    yield request.param
+    forks.claims = 1
 
 
 @pytest.fixture

@@ -28,6 +28,7 @@ from .plugins.install_steps import PluginInstaller
 from .references import Reference, regular_file
 from .sandbox.bare_process import Spare
 from .sandbox.driver_process import Launch
+from .sandbox.fork_server import ForkClaim
 from .sandbox.host_imports import find_host_imports
 from .sandbox.launch import granted
 from .sandbox.levels import achievable_level
@@ -93,7 +94,8 @@ class Runtime:
             confirm: Called before an action that needs consent; None refuses it (unattended).
             sandbox: ``auto``, ``require`` or ``off``; None for what `config.toml` says.
             surface: The user interface: ``cli``, ``desktop``, ``tablet`` or ``phone`` (P6).
-            spare: Keep one warm driver process ready.
+            spare: Keep ready what starts a driver's process fast: a fork server, or one warm process if `config.toml`
+                says ``processes = "spawn"``. False is for a single connection.
 
         Raises:
             ConfigurationError: `config.toml` cannot be used, or `use` holds something other than an automation.
@@ -162,14 +164,15 @@ class Runtime:
         change_file(path, edit)
 
     def prewarm(self, spare: Spare | None = None) -> None:
-        """Start a driver's process now, or adopt a running one, so that opening is fast.
+        """Start what makes opening fast now: a fork server or a driver's process; or adopt a running process.
 
         Raises:
             ConfigurationError: The runtime is closed (code ``runtime-closed``).
         """
         self._life.expect_open()
         if self._spare is None:
-            self._spare = spare or Spare(find_host_imports(self.paths.cache))
+            make = ForkClaim if self.settings.processes == "fork" else Spare
+            self._spare = spare or make(find_host_imports(self.paths.cache))
         self._spare.fill()
 
     def events(self) -> AbstractContextManager[Subscription]:
@@ -201,6 +204,8 @@ class Runtime:
         await self._hooks.ask(call)
 
     async def __aenter__(self) -> Self:
+        if self._keep_spare:
+            await anyio.to_thread.run_sync(find_host_imports, self.paths.cache)  # which remembers it
         tasks = await self._life.begin()
         self._listening = ExitStack()
         self._deliveries: dict[str, tuple[Subscription, anyio.Event]] = {}
@@ -436,6 +441,7 @@ class Runtime:
             policy=self._policy,
             trusted=generation.trusted,
             cache=self.paths.cache,
+            forked=self.settings.processes == "fork",
         )
         notices = (*self._drivers.notices(generation), *(exposure.reason for exposure in self.connections.exposures()))
         authority = str(files["ca_file"].path) if "ca_file" in files else ""
@@ -485,6 +491,7 @@ async def open(  # noqa: A001 - people write dragoman.open
     """
     running_loop()
     async with await anyio.to_thread.run_sync(partial(Runtime, home, use=use, spare=False)) as runtime:
-        runtime.prewarm(Spare(await anyio.to_thread.run_sync(find_host_imports, runtime.paths.cache)))
+        await anyio.to_thread.run_sync(find_host_imports, runtime.paths.cache)  # which remembers it
+        runtime.prewarm()
         async with runtime.open(name) as session:
             yield session

@@ -118,6 +118,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     Attributes:
         sandbox: ``auto`` takes the strongest level that the machine supports, ``require`` refuses below full,
             ``off`` is for development.
+        processes: Where a runtime lives on, ``fork`` forks each driver's process from one that has imported what all
+            need. ``spawn`` starts each by itself, with a memory layout of its own, as one-shot commands do.
         automations: Entry points of the group `dragoman.automations` to run, by name.
         guards: Settings of the built-in automations.
         registries: Registries in lookup order, before the bundled one.
@@ -128,6 +130,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """
 
     sandbox: Literal["auto", "require", "off"] = "auto"
+    processes: Literal["fork", "spawn"] = "fork"
     automations: list[str] = []
     guards: Guards = Guards()
     registries: list[RegistryEntry] = []

@@ -1,4 +1,4 @@
-"""Frames: the length as a little-endian u32, then that many bytes of msgpack."""
+"""Frames: the length as a little-endian u32, then that many bytes of msgpack. A fork server has fixed ones."""
 
 from __future__ import annotations
 
@@ -15,6 +15,15 @@ FROM_CHILD = 4 << 20
 
 FROM_HOST = 64 << 20
 """Maximum size, in bytes, of a frame that a child accepts from the host, such as a console text or a plan."""
+
+FORK_REQUEST = b"f"
+"""Asks a fork server for one process. Its two sockets and its output come beside it, in this order."""
+
+FORK_REPLY = struct.Struct("=i")
+"""The process's number, or the negated number of the error."""
+
+FORK_UNSUPPORTED = 4
+"""The exit status of a fork server that can never fork on this machine."""
 
 
 class FrameError(Exception):

@@ -16,15 +16,19 @@ BOOT = """import sys; sys.path.append(sys.argv[4]); from dragoman_worker.main im
 
 Its arguments: the control and broker descriptors, the host's pid, and the directory that holds
 this package. The first frame of the control socket says, as JSON, what the child may import of the host's environment.
+A fork server has `FORK_SERVER` in place of the broker's descriptor.
 """
+
+FORK_SERVER = "fork-server"
 
 
 def main() -> None:
-    """Run a driver's process to its end."""
+    """Run a driver's process, or a fork server and each process that it forks, to its end."""
     from .lockdown import process_limits
 
-    process_limits.die_with(int(sys.argv[3]))
-    process_limits.leave_behind(*map(int, sys.argv[1:3]))
+    *descriptors, host = (int(text) for text in sys.argv[1:4] if text != FORK_SERVER)
+    process_limits.die_with(host)
+    process_limits.leave_behind(*descriptors)
     import gc
 
     gc.disable()  # most imported objects stay, and scanning them repeatedly costs 10 ms
@@ -36,9 +40,7 @@ def main() -> None:
 
     from . import frames
 
-    control, broker = (socket.socket(fileno=int(text)) for text in sys.argv[1:3])
-    for sock in (control, broker):
-        sock.set_inheritable(False)
+    control, *brokers = (socket.socket(fileno=descriptor) for descriptor in descriptors)
     host_imports = frames.receive(control, limit=frames.FROM_HOST)
     if host_imports is None:
         os._exit(0)
@@ -48,11 +50,24 @@ def main() -> None:
 
     with late_certificates():
         from . import service
+        from .lockdown.confine import Confinement
+
+        if not brokers:
+            from . import fork_server
+
+            fork_server.prepare()
+    confinement = Confinement()
     sys.dont_write_bytecode = True
     gc.freeze()
+    if not brokers:
+        control, broker = fork_server.serve(control, host)  # it returns in each forked process
+        brokers = [broker]
+        sys.argv[1:3] = [str(control.fileno()), str(broker.fileno())]
+    for sock in (control, *brokers):
+        sock.set_inheritable(False)
     gc.set_threshold(20_000, 20, 20)  # a page or a batch has thousands of values that are in no cycle
     gc.enable()
-    service.run(control, broker)
+    service.run(control, brokers[0], confinement)
 
 
 class HostImportFinder:

@@ -28,7 +28,6 @@ from .broker_loop import BrokerClient, BrokerLoop
 from .channel import Channel
 from .frames import FROM_HOST, receive
 from .hook_types import EXPORT, HOOKS
-from .lockdown.confine import Confinement
 from .oversized_results import within_budget
 from .wire import Cancel, Chunk, Config, Credit, Failure, HookCall, Learned, Ready, Result, Secret
 
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
 
     from dragoman_api.exports import ExportPart
 
+    from .lockdown.confine import Confinement
     from .wire import Message
 
 _SHARE = 0.9  # of a call's deadline; in the rest, what failed is reported before the host gives up
@@ -54,12 +54,13 @@ _LACKS = {
 _FAULT_TEXT = 500  # characters of a foreign exception that leave the process
 
 
-def run(control: socket.socket, broker: socket.socket) -> None:
+def run(control: socket.socket, broker: socket.socket, confinement: Confinement) -> None:
     """Serve one connection until its end.
 
     Args:
         control: The control socket. The process ends with it.
         broker: The broker's socket.
+        confinement: The prepared lock-down.
     """
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(encoding="utf-8", line_buffering=True, errors="backslashreplace")  # type: ignore[union-attr]
@@ -74,7 +75,6 @@ def run(control: socket.socket, broker: socket.socket) -> None:
             raise DriverFaultError(f"the host sent {type(message).__name__} instead of {kind.__name__}")
         return message
 
-    confinement = Confinement()
     service = Service(control, messages, BrokerClient(broker))
     with asyncio.Runner(loop_factory=service.make_loop) as runner:
         config: Config = expect(Config)  # a warm spare waits here

@@ -1,4 +1,4 @@
-"""One host, attacked at one level: python tests/attacks/host.py LEVEL SENTINEL WHEEL [ATTACK...]
+"""One host, attacked at one level: python tests/attacks/host.py LEVEL SENTINEL WHEEL fork|spawn [ATTACK...]
 
 Prints how each attack ended, as JSON. The sentinel stands for the secrets of others: it must also be in the
 environment at the start, because that is what `/proc` shows of it.
@@ -26,6 +26,7 @@ from tests.attacks.table import ATTACKS, Attack
 
 from dragoman.sandbox.bare_process import Spare
 from dragoman.sandbox.driver_process import Worker
+from dragoman.sandbox.fork_server import ForkClaim, forks_here
 from dragoman.sandbox.host_imports import find_host_imports
 from dragoman.sandbox.launch import Launch
 from dragoman_api.connections import Profile, Secrets
@@ -51,6 +52,9 @@ class Ahead(Spare):
         child = super().take()
         self.fill()
         return child
+
+
+STARTS = {"fork": ForkClaim, "spawn": Ahead}
 
 
 LED = {
@@ -168,7 +172,7 @@ async def in_process(tree: Path, attacks: Iterable[Attack]) -> dict[str, str]:
     return {attack.name: await book.outcome(attack.name, SimpleNamespace()) for attack in attacks}
 
 
-async def main(level: str, wheel: str, names: list[str]) -> None:
+async def main(level: str, wheel: str, way: str, names: list[str]) -> None:
     """Unpack the driver as an installation does, and let it loose."""
     replace_by_nothing(LEVELS[level])
     attacks = [ATTACKS[name] for name in names] if names else list(ATTACKS.values())
@@ -176,12 +180,12 @@ async def main(level: str, wheel: str, names: list[str]) -> None:
     try:
         with zipfile.ZipFile(wheel) as archive:
             archive.extractall(folder / "tree")
-        print(json.dumps(await attacked(level, attacks, folder)))
+        print(json.dumps(await attacked(level, attacks, folder, way)))
     finally:
         shutil.rmtree(folder)
 
 
-async def attacked(level: str, attacks: list[Attack], folder: Path) -> dict[str, Any]:
+async def attacked(level: str, attacks: list[Attack], folder: Path, way: str) -> dict[str, Any]:
     """Prepare everything that is aimed at, and make the attacks."""
     trees = (folder / "tree",)
     if level == "in-process":
@@ -202,11 +206,14 @@ async def attacked(level: str, attacks: list[Attack], folder: Path) -> dict[str,
             remembered={name: Nearness.PUBLIC for name in LED if name not in ("metadata.internal", "login.internal")},
             trusted=True,
         )
-        with inherited(targets["key"]), Ahead(find_host_imports()) as spare:
+        with inherited(targets["key"]), STARTS[way](find_host_imports()) as spare:
+            spare.fill()
+            server = forks_here().server
             async with Worker(neighbour) as other:
                 targets |= vars(ports)
                 targets |= {
                     "neighbour": other._child.process.pid,
+                    "origin": server.process.pid if server else os.getpid(),  # that the attacker was started from
                     "may_unshare": os.getuid() == 0,
                     "around": lying_around(),
                 }
@@ -214,6 +221,7 @@ async def attacked(level: str, attacks: list[Attack], folder: Path) -> dict[str,
                 before = _peak()
                 report = await house.attack(attacks)
                 assert not other.ended.is_set(), "the neighbour lives"
+                assert forks_here().server is server, "and so does the server"
     return {
         "report": report,
         "outcomes": house.outcomes,
@@ -223,4 +231,4 @@ async def attacked(level: str, attacks: list[Attack], folder: Path) -> dict[str,
 
 
 if __name__ == "__main__":
-    anyio.run(main, sys.argv[1], sys.argv[3], sys.argv[4:])
+    anyio.run(main, sys.argv[1], *sys.argv[3:5], sys.argv[5:])

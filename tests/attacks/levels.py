@@ -16,7 +16,7 @@ from dragoman_worker import frames, values
 from dragoman_worker.lockdown import process_limits
 
 IN_CHILD = {
-    "landlock": "landlock.restrict = lambda *paths, **options: []",
+    "landlock": "landlock.restrict = lambda *paths, **options: []; landlock.forbid_all_but_reading = lambda: None",
     "seccomp": "seccomp.install = lambda program: None",
     "capabilities": "process_limits.drop_capabilities = lambda: None",
     "limits": "process_limits.set_limits = lambda **sizes: None",

@@ -58,7 +58,7 @@ def can_become_nobody() -> bool:
     return os.geteuid() == 0 and all(map(shutil.which, ("setpriv", "unshare", "mount")))
 
 
-def run(level: str, wheel: Path, *, user: str = "", names: Iterable[str] = ()) -> Run:
+def run(level: str, wheel: Path, *, user: str = "", names: Iterable[str] = (), way: str = "fork") -> Run:
     """Start a host at a level, with a secret in its environment, and have it attacked.
 
     Args:
@@ -66,10 +66,11 @@ def run(level: str, wheel: Path, *, user: str = "", names: Iterable[str] = ()) -
         wheel: The hostile driver.
         user: ``ordinary user`` for one, else the current user.
         names: Attacks; all of the level when empty.
+        way: How the drivers' processes come about: ``fork`` or ``spawn``.
     """
     sentinel = f"dragoman-sentinel-{secrets.token_hex(16)}"
     chosen = list(names) or attacks_at(level)
-    command = [sys.executable, "-B", str(HERE / "host.py"), level, sentinel, str(wheel), *chosen]
+    command = [sys.executable, "-B", str(HERE / "host.py"), level, sentinel, str(wheel), way, *chosen]
     path = os.pathsep.join([str(ROOT), *sys.path])
     with tempfile.TemporaryDirectory(prefix="dragoman-") as mounts:
         Path(mounts).chmod(0o755)

@@ -148,6 +148,8 @@ GROUPS: tuple[tuple[str, list[Attack]], ...] = (
         ("parent_descriptors", "list the numbers of the host's descriptors", "EACCES", "open-host"),
         ("parent_robust_list", "learn an address in the host's memory with `get_robust_list`", "EPERM", "open-host"),
         ("neighbour_memory", "search another driver's memory for its secret", "EACCES", "open-host"),
+        ("origin_maps", "read the fork server's memory map", "EACCES", "open-host"),
+        ("origin_memory", "open the fork server's memory", "EACCES", "open-host"),
     ),
     _group(
         "Other processes",
@@ -155,11 +157,13 @@ GROUPS: tuple[tuple[str, list[Attack]], ...] = (
         ("process_vm_readv", "read the host's memory with `process_vm_readv`", "EPERM", _PLAIN),
         ("ptrace_seize", "attach to the host as a debugger", "EPERM", _PLAIN),
         ("pidfd_getfd", "take a descriptor of the host with `pidfd_getfd`", "EPERM", _PLAIN),
+        ("origin_descriptor", "take a descriptor of the fork server with `pidfd_getfd`", "EPERM", _PLAIN),
     ),
     _group(
         "Other processes",
         "Landlock, seccomp",
         ("signal_parent", "signal the host", "EPERM", _PLAIN),
+        ("signal_origin", "signal the fork server", "EPERM", _PLAIN),
         ("pidfd_signal", "signal the host through a descriptor", "EPERM", _PLAIN),
     ),
     _group(

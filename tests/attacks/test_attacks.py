@@ -25,6 +25,14 @@ WHO = "root" if os.geteuid() == 0 else "ordinary user"
 # What the host's own code holds, and ends a process each, is in every run through tests/worker too.
 CORE = [name for name, attack in ATTACKS.items() if not attack.alone or attack.held != "the host" or "ampl" in name]
 
+BESIDE_FORKS = [
+    attack.name
+    for title, attacks in GROUPS
+    for attack in attacks
+    if title in ("Other processes", "Programs and processes") or (attack.name.startswith("read_") and not attack.alone)
+]
+"""What could depend on how a process came about."""
+
 
 @pytest.fixture(scope="module")
 def wheel() -> Iterator[Path]:
@@ -58,6 +66,12 @@ def test_at_full_every_attack_ends_as_it_must_and_nothing_is_looked_up(core: sui
 
 def test_at_full_at_most_stat_succeeds(core: suite.Run) -> None:
     assert suite.successes(core) == ["stat_foreign"]
+
+
+def test_a_spawned_process_holds_what_could_depend_on_how_it_came_about(wheel: Path) -> None:
+    run = suite.run("full", wheel, names=BESIDE_FORKS, way="spawn")
+    assert suite.faults_at_full(run) == {}
+    assert len(run["outcomes"]) == len(BESIDE_FORKS) > 40
 
 
 def test_the_host_of_a_driver_that_sends_all_it_can_stays_within_its_bounds(core: suite.Run) -> None:

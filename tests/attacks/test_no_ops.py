@@ -38,7 +38,7 @@ def launch(tmp_path: Path) -> Launch:
 
 @pytest.mark.parametrize("layers", LAYERS, ids="+".join)
 async def test_where_full_is_required_such_a_start_is_refused(
-    launch: Launch, monkeypatch: pytest.MonkeyPatch, layers: tuple[str, ...]
+    launch: Launch, monkeypatch: pytest.MonkeyPatch, layers: tuple[str, ...], way: str
 ) -> None:
     if layers == ("capabilities",) and os.geteuid() != 0:
         pytest.skip("NOT SHOWN HERE: an ordinary user has no capabilities to drop")
@@ -53,7 +53,7 @@ async def test_where_full_is_required_such_a_start_is_refused(
 
 @pytest.mark.parametrize("layers", [("seccomp",), ("self-test",), ("landlock", "seccomp")], ids="+".join)
 async def test_where_the_network_half_does_nothing_an_untrusted_driver_never_starts(
-    launch: Launch, monkeypatch: pytest.MonkeyPatch, layers: tuple[str, ...]
+    launch: Launch, monkeypatch: pytest.MonkeyPatch, layers: tuple[str, ...], way: str
 ) -> None:
     from dataclasses import replace
 

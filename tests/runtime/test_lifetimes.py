@@ -449,6 +449,10 @@ def hang_start(monkeypatch):
 
 
 def hang_lockdown(monkeypatch):
+    async def fork_none(host_imports):
+        return None  # the fork server of the test run is warm
+
+    monkeypatch.setattr(driver_process, "fork_child", fork_none)
     monkeypatch.setattr("dragoman.sandbox.bare_process.BOOT", "import time; time.sleep(60)")
 
 

@@ -6,9 +6,12 @@ from pathlib import Path
 
 
 def children() -> set[str]:
-    """Name the living ones."""
+    """Name the living ones, but for the fork server that the test run keeps."""
+    from dragoman.sandbox.fork_server import forks_here
+
     mine = f"PPid:\t{Path('/proc/self').resolve().name}\n"
-    return {path.parent.name for path in Path("/proc").glob("[0-9]*/status") if _lives(path, mine)}
+    kept = {str(server.process.pid)} if (server := forks_here().server) else set()
+    return {path.parent.name for path in Path("/proc").glob("[0-9]*/status") if _lives(path, mine)} - kept
 
 
 def _lives(path: Path, parent: str) -> bool:

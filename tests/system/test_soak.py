@@ -60,8 +60,9 @@ def measure(worker):
     }
 
 async def main(runtime):
+    kept = children()
     async with runtime.open("shop") as held:
-        [worker, *_] = children()
+        [worker] = {*children()} - {*kept}
         while not Path("stop").exists():
             row = (await held.rows("books").page(limit=1)).rows[0]
             await held.apply(await held.plan(Update(row.key, {"price": 12.5})))
@@ -184,10 +185,7 @@ def left_over(machine):
 
 
 def growth(rounds):
-    """Return what the earlier and the later half needed, after a fifth to warm up: memory as a rule, all else at most.
-
-    The warm driver process ahead of its use is there at some moments and not at others, with its descriptors.
-    """
+    """Return what the earlier and the later half needed, after a fifth to warm up: memory as a rule, else at most."""
     steady = rounds[len(rounds) // 5 :]
     halves = steady[: len(steady) // 2], steady[len(steady) // 2 :]
     measures = {what: statistics.median if what in ("host", "worker") else max for what in rounds[0]}

@@ -11,15 +11,12 @@ import pytest
 
 from dragoman.sandbox.bare_process import Spare
 from dragoman.sandbox.driver_process import Worker
-from dragoman.sandbox.host_imports import find_host_imports
 from dragoman.sandbox.launch import Launch
 from dragoman.sandbox.levels import achievable_level
 from dragoman_api.connections import Profile, Secrets
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from dragoman.sandbox.bare_process import Child
+    from collections.abc import Callable
 
 HEAD = """
 from __future__ import annotations
@@ -130,26 +127,10 @@ class Workshop:
         return self.worker(attempts(body), **options)
 
 
-class Ahead(Spare):
-    """A spare that is filled again when it is taken, so that the next start goes on beside the present test."""
-
-    def take(self) -> Child | None:
-        child = super().take()
-        self.fill()
-        return child
-
-
-@pytest.fixture(scope="session")
-def ahead() -> Iterator[Ahead]:
-    """Keep one child ahead for the whole run."""
-    with Ahead(find_host_imports()) as spare:
-        yield spare
-
-
 @pytest.fixture
-def workshop(tmp_path: Path, ahead: Ahead) -> Workshop:
+def workshop(tmp_path: Path) -> Workshop:
     """Return a folder for one test's drivers."""
-    return Workshop(tmp_path, spare=ahead)
+    return Workshop(tmp_path)
 
 
 @pytest.fixture

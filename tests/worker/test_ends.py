@@ -52,7 +52,6 @@ def traces(temporary: Path) -> dict[str, list[str]]:
 
 
 async def start_and_stop(workshop: Workshop, temporary: Path, times: int) -> None:
-    workshop.spare = None
     make = workshop.again(DRIVER)
     async with make() as worker:  # what is made once and kept
         await worker.call("ping")

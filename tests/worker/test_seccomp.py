@@ -303,3 +303,34 @@ def test_calls_of_network_and_privilege_say_so(machine: Machine) -> None:
     }
     for answer, names in refused.items():
         assert {machine(name) for name in names.split()} == {answer}
+
+
+CLONE_PARENT = 0x8000 | 0x1200000 | 17  # with the child's thread id written and cleared, and SIGCHLD at its end
+LOCK_DOWN = "capset landlock_create_ruleset landlock_add_rule landlock_restrict_self seccomp prlimit64 prctl setsid"
+
+
+@pytest.fixture(scope="module")
+def server(machine: Machine) -> Machine:
+    """Return the filter of a fork server."""
+    server = Machine(next(name for name, arch in ARCHES.items() if arch is machine.arch))
+    server.program = seccomp.compile_filter(server.arch, None)
+    return server
+
+
+def test_a_fork_server_may_fork_and_lock_down_and_nothing_else_beyond_a_driver(
+    machine: Machine, server: Machine
+) -> None:
+    assert server("clone", CLONE_PARENT) == server("clone", 0x3D0F00) == "allow"
+    assert {server("clone", namespace | 17) for namespace in (0x2000, 0x10000000, 0x20000000, 0x40000000)} == {"EPERM"}
+    assert server("clone", 0x100 | 0x4000 | 17) == "EPERM", "no vfork: it would share the memory"
+    assert {server(name) for name in LOCK_DOWN.split()} == {"allow"}
+    beyond = {name for name in server.arch.numbers if server(name) == "allow" != machine(name)}
+    assert beyond <= {*LOCK_DOWN.split(), "setrlimit", "kill", "tgkill", "clone"}, "which its forks give up again"
+
+
+def test_all_that_a_driver_may_do_its_fork_server_may(machine: Machine, server: Machine) -> None:
+    """The filters of both bind a forked process."""
+    for name in machine.arch.numbers:
+        for arguments in ((), (PID,), (2, 1, 6), (0, 0x1), (0x10100,), (0, 6, 1), (3,), (0, 0x5421)):
+            if machine(name, *arguments) == "allow":
+                assert server(name, *arguments) == "allow", (name, arguments)

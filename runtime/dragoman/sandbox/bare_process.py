@@ -21,9 +21,17 @@ if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
     from collections.abc import Callable, Mapping
     from types import TracebackType
-    from typing import Self
+    from typing import Protocol, Self
 
     from .host_imports import HostImports
+
+    Start = Callable[[socket.socket, socket.socket, int], tuple["Process", str | None]]
+
+    class Forgotten(Protocol):
+        """What a fork of its process closes."""
+
+        def let_go(self) -> None:
+            """Close the descriptors."""
 
 
 class Process:
@@ -34,28 +42,9 @@ class Process:
         returncode: Its exit status, or the negated number of the signal that ended it; None until it is reaped.
     """
 
-    def __init__(
-        self, program: str, *arguments: str, environment: dict[str, str], output: int, passed: Mapping[int, int]
-    ) -> None:
-        """Start a program with this process's inheritable descriptors.
-
-        Args:
-            program: The file.
-            arguments: What follows the program's name.
-            environment: All its variables.
-            output: The descriptor that it prints to.
-            passed: Descriptors that this program alone gets, and their numbers there, which are others.
-
-        Raises:
-            OSError: It cannot be started.
-        """
-        # They are never inheritable here, where another thread may start a program at the same moment.
-        streams = [
-            *((os.POSIX_SPAWN_DUP2, descriptor, number) for descriptor, number in passed.items()),
-            *((os.POSIX_SPAWN_DUP2, output, stream) for stream in (1, 2)),
-            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-        ]
-        self.pid = os.posix_spawn(program, [program, *arguments], environment, file_actions=streams)
+    def __init__(self, pid: int) -> None:
+        """Take over a child of this process."""
+        self.pid = pid
         self.returncode: int | None = None
         self._parent = os.getpid()
 
@@ -72,6 +61,11 @@ class Process:
         if self.poll() is None and self._parent == os.getpid():
             os.kill(self.pid, 9)  # the module of the names is imported later
 
+    def end(self) -> None:
+        """Kill and reap the process."""
+        self.kill()
+        self.wait()
+
     def _reap(self, options: int) -> int | None:
         if self.returncode is None:
             try:
@@ -81,6 +75,54 @@ class Process:
             if pid:
                 self.returncode = os.waitstatus_to_exitcode(status)
         return self.returncode
+
+
+def spawn(
+    program: str, *arguments: str, environment: dict[str, str], output: int, passed: Mapping[int, int]
+) -> Process:
+    """Start a program with this process's inheritable descriptors.
+
+    Args:
+        program: The file.
+        arguments: What follows the program's name.
+        environment: All its variables.
+        output: The descriptor that it prints to.
+        passed: Descriptors that this program alone gets, and their numbers there, which are others.
+
+    Raises:
+        OSError: It cannot be started.
+    """
+    # They are never inheritable here, where another thread may start a program at the same moment.
+    streams = [
+        *((os.POSIX_SPAWN_DUP2, descriptor, number) for descriptor, number in passed.items()),
+        *((os.POSIX_SPAWN_DUP2, output, stream) for stream in (1, 2)),
+        (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+    ]
+    return Process(os.posix_spawn(program, [program, *arguments], environment, file_actions=streams))
+
+
+def spawn_worker(*sockets: socket.socket, output: int, word: str = "") -> Process:
+    """Start a driver's process, or a fork server, with what `BOOT` takes.
+
+    Args:
+        sockets: Its ends of its sockets.
+        output: The descriptor that it prints to.
+        word: What it gets in place of a second socket.
+
+    Raises:
+        OSError: It cannot be started.
+    """
+    ends = [sock.fileno() for sock in sockets]
+    passed = dict(zip(ends, sorted({*range(3, 8)}.difference(ends, (output,)))))  # noqa: B905 - the first ones
+    [package] = dragoman_worker.__path__
+    folder = os.path.dirname(package)  # noqa: PTH120 - pathlib takes long, too
+    words = ("-I", "-S", "-B", "-c", BOOT, *map(str, passed.values()), *filter(None, [word]), str(os.getpid()), folder)
+    process = spawn(sys.executable, *words, environment={"LANG": "C.UTF-8"}, output=output, passed=passed)
+    if sys.platform == "linux":  # before the child is told anything: it would take as long as half of the start
+        from dragoman_worker.lockdown import process_limits
+
+        process_limits.hide_memory()  # this process's memory holds the secrets of all connections
+    return process
 
 
 class Output:
@@ -110,27 +152,33 @@ class Output:
 
 
 class Child:
-    """One process with its two sockets and its log pipe."""
+    """One process with its two sockets and its log pipe.
 
-    def __init__(self) -> None:
-        """Start the process, which imports of the standard library what it needs and then waits for `admit`.
+    Attributes:
+        origin: The kernel's status of the process that it was forked from; None if it was spawned, or if unreadable.
+    """
 
-        Must be called in the thread that outlives the child: the kernel ends it together with that thread.
+    def __init__(self, start: Start | None = None) -> None:
+        """Start the process.
+
+        Must be called in the thread that outlives the child, unless `start` forks it: the kernel ends it together with
+        that thread.
+
+        Args:
+            start: Starts the process with its ends of the sockets, and what it prints to; returns it and its origin.
+                None spawns one, which imports of the standard library what it needs and then waits for `admit`.
 
         Raises:
             OSError: The process cannot be started.
         """
         (self.control, its_control), (self.broker, its_broker) = socket.socketpair(), socket.socketpair()
         reading, writing = os.pipe()
-        ends = (its_control.fileno(), its_broker.fileno())
-        passed = dict(zip(ends, sorted({*range(3, 8)}.difference(ends, (writing,)))))  # noqa: B905 - the first two
-        [package] = dragoman_worker.__path__
-        folder = os.path.dirname(package)  # noqa: PTH120 - pathlib takes long, too
-        words = ("-I", "-S", "-B", "-c", BOOT, *map(str, passed.values()), str(os.getpid()), folder)
+        self.origin: str | None = None
         try:
-            self.process = Process(
-                sys.executable, *words, environment={"LANG": "C.UTF-8"}, output=writing, passed=passed
-            )
+            if start is None:
+                self.process = spawn_worker(its_control, its_broker, output=writing)
+            else:
+                self.process, self.origin = start(its_control, its_broker, writing)
         except BaseException:
             self.control.close()
             self.broker.close()
@@ -140,27 +188,14 @@ class Child:
             its_control.close()
             its_broker.close()
             os.close(writing)
-        if sys.platform == "linux":  # before the child is told anything: it would take as long as half of the start
-            from dragoman_worker.lockdown import process_limits
-
-            process_limits.hide_memory()  # this process's memory holds the secrets of all connections
         self.output = Output(reading)
         self._pidfd = os.pidfd_open(self.process.pid) if hasattr(os, "pidfd_open") else -1
         self._parent = os.getpid()
-        _living.add(self)
+        close_in_forks(self)
 
     def admit(self, host_imports: HostImports) -> None:
-        """Tell the process once what it may import; it imports what it trusts and waits for its configuration.
-
-        A process that has ended is noticed later, by the one who talks to it.
-        """
-        import json
-
-        from dragoman_worker.frames import frame
-
-        self.control.settimeout(0)  # the frame is far smaller than the socket's buffer
-        with suppress(OSError):
-            self.control.sendall(frame(json.dumps(host_imports.modules).encode()))
+        """Tell a spawned process once what it may import; it imports what it trusts and waits for its configuration."""
+        admit(self.control, host_imports)
 
     @property
     def is_own(self) -> bool:
@@ -192,8 +227,7 @@ class Child:
 
     def discard(self) -> None:
         """Kill and reap a child that no worker has taken over."""
-        self.process.kill()
-        self.process.wait()
+        self.process.end()
         self._close_pidfd()
         self.control.close()
         self.broker.close()
@@ -216,13 +250,32 @@ class Child:
             self._pidfd = -1
 
 
-_living: WeakSet[Child] = WeakSet()
+def admit(control: socket.socket, host_imports: HostImports) -> None:
+    """Tell a spawned process once what it may import.
+
+    A process that has ended is noticed later, by the one who talks to it.
+    """
+    import json
+
+    from dragoman_worker.frames import frame
+
+    control.settimeout(0)  # the frame is far smaller than the socket's buffer
+    with suppress(OSError):
+        control.sendall(frame(json.dumps(host_imports.modules).encode()))
+
+
+_living: WeakSet[Forgotten] = WeakSet()
+
+
+def close_in_forks(owner: Forgotten) -> None:
+    """Have a fork of this process close an object's descriptors with `let_go`."""
+    _living.add(owner)
 
 
 def _leave_to_parent() -> None:
     """Close what a fork inherits: its end must neither keep a driver alive nor touch what the parent's loop watches."""
-    for child in list(_living):
-        child.let_go()
+    for owner in list(_living):
+        owner.let_go()
 
 
 if hasattr(os, "register_at_fork"):

@@ -25,6 +25,7 @@ from dragoman_worker.wire import Cancel, Config, Credit, Failure, HookCall, Lear
 
 from . import levels, sanitizing
 from .bare_process import Child
+from .fork_server import fork_child
 from .host_imports import find_host_imports
 from .launch import Launch as Launch
 from .launch import configure
@@ -106,7 +107,7 @@ class Worker:
     async def __aenter__(self) -> Self:
         with stage("preparation"):
             host_imports, self._config = await anyio.to_thread.run_sync(self._look, abandon_on_cancel=True)
-        child = (self._spare and self._spare.take()) or _spawn(host_imports)
+        child = (self._spare and self._spare.take()) or await self._forked(host_imports) or _spawn(host_imports)
         try:
             self._adopt(child)
         except BaseException:
@@ -137,6 +138,14 @@ class Worker:
         host_imports = self._spare.host_imports if self._spare else find_host_imports(self._launch.cache)
         return host_imports, configure(self._launch, host_imports)
 
+    async def _forked(self, host_imports: HostImports) -> Child | None:
+        if not self._launch.forked or self._launch.policy == "off":  # what a server has given up cannot be had again
+            return None
+        try:
+            return await fork_child(host_imports)
+        except OSError as error:
+            raise _not_started(error) from error
+
     def _adopt(self, child: Child) -> None:
         self._loop = asyncio.get_running_loop()
         self._channel = Channel(
@@ -165,6 +174,7 @@ class Worker:
             status, own = await anyio.to_thread.run_sync(
                 lambda: [levels.read_status(pid) for pid in pids], abandon_on_cancel=True
             )
+        own = self._child.origin or own
         self.report = levels.assess(sandboxed, status=status, own=own, policy=launch.policy, cpu=launch.cpu is not None)
         levels.enforce(self.report, policy=launch.policy, trusted=launch.trusted)
         with stage("hand-over"):
@@ -400,9 +410,13 @@ def _spawn(host_imports: HostImports) -> Child:
     try:
         child = Child()
     except OSError as error:
-        raise SandboxError(f"the driver's process cannot be started: {error.strerror}") from error
+        raise _not_started(error) from error
     child.admit(host_imports)
     return child
+
+
+def _not_started(error: OSError) -> SandboxError:
+    return SandboxError(f"the driver's process cannot be started: {error.strerror}")
 
 
 async def smoke_test(launch: Launch, manifest: Manifest) -> None:

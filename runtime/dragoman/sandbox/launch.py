@@ -53,6 +53,7 @@ class Launch:
         descriptors: Open descriptors.
         cpu: Seconds of processor time for the whole life of the process; None for no limit except deadlines.
         cache: Directory for results that are costly to compute; None for no cache.
+        forked: Its process may come from the thread's fork server, if there is one.
     """
 
     driver: str
@@ -70,6 +71,7 @@ class Launch:
     descriptors: int = 256
     cpu: int | None = None
     cache: Path | None = None
+    forked: bool = True
 
     def connector(self) -> RouteConnector | None:
         """Return what connects to the hosts that a person entered, None if they are reached directly."""

@@ -16,13 +16,17 @@ if TYPE_CHECKING:
     from dragoman_worker.wire import Lockdown
 
 
+_ANY_PID = (1 << 31) - 1
+"""In the place of the process's number, which is 2²² at most."""
+
+
 class Confinement:
-    """One lock-down. Its preparation does not depend on the driver, so a warm spare does it in advance."""
+    """One lock-down. Its preparation does not depend on the driver, so a spare or a fork server does it in advance."""
 
     def __init__(self) -> None:
         """Compile the filter and find the directories of libraries and certificates."""
         arch = seccomp.ARCHES.get(kernel.MACHINE)
-        self._filter = None if arch is None else seccomp.compile_filter(arch, os.getpid())
+        self._filter = None if arch is None else seccomp.compile_filter(arch, _ANY_PID)
         self._mapped = _library_directories()
         self._certificates = _certificates()
 
@@ -75,7 +79,9 @@ class Confinement:
     def _filter_calls(self) -> None:
         if self._filter is None:
             raise OSError(f"no system call table for {kernel.MACHINE}")
-        seccomp.install(self._filter)
+        pid = os.getpid()  # a fork server compiled the filter for all that it forks
+        program = [(code, yes, no, pid if value == _ANY_PID else value) for code, yes, no, value in self._filter]
+        seccomp.install(program)
 
 
 def _probe(plan: Lockdown) -> dict[str, bool]:

@@ -87,6 +87,18 @@ def restrict(
     return missing
 
 
+def forbid_all_but_reading() -> None:
+    """Forbid this thread everything that Landlock knows but reading files and listing directories. Raises OSError."""
+    attributes = bytearray(ruleset_of(version()))
+    (handled,) = struct.unpack_from("=Q", attributes)
+    struct.pack_into("=Q", attributes, 0, handled & ~(READ_FILE | READ_DIR))
+    ruleset = syscall(_CREATE_RULESET, bytes(attributes), ctypes.c_size_t(len(attributes)), _NO_FLAGS)
+    try:
+        syscall(_RESTRICT_SELF, ctypes.c_int(ruleset), _NO_FLAGS)
+    finally:
+        os.close(ruleset)
+
+
 def _grant(ruleset: int, path: str, rights: int, which: Sequence[int] | None = None) -> bool:
     """Grant rights on a path. With `which` (device, inode), only if the path leads to that regular file."""
     try:

@@ -136,22 +136,36 @@ def conditional_rules(pid: int) -> dict[str, Rule]:
     }
 
 
+_FORKING = """
+capset landlock_create_ruleset landlock_add_rule landlock_restrict_self seccomp setrlimit prlimit64 prctl kill tgkill
+setsid
+"""
+
+
+def _fork_server_rules() -> dict[str, Rule]:
+    """Return what a fork server may do beyond a driver's process: fork, and lock down what it forked."""
+    always = Rule(((),), errno.EPERM)
+    clone = Rule(((Equal(0, _THREAD, _THREAD | _NEVER_CLONE),), (Equal(0, 0, _THREAD | _NEVER_CLONE),)), errno.EPERM)
+    return {**dict.fromkeys(_FORKING.split(), always), "clone": clone}
+
+
 Instruction = tuple[int, int, int, int]
 
 
-def compile_filter(arch: Arch, pid: int) -> list[Instruction]:
+def compile_filter(arch: Arch, pid: int | None) -> list[Instruction]:
     """Compile the filter of one architecture.
 
     Args:
         arch: One of `ARCHES`.
-        pid: The process that will be bound.
+        pid: The process that will be bound; None for a fork server, whose processes bind themselves again.
 
     Returns:
         Instructions as (code, jump if true, jump if false, operand). The first ones kill a foreign architecture.
     """
+    rules = conditional_rules(0) | _fork_server_rules() if pid is None else conditional_rules(pid)
     dispatch: list[tuple[int, int | Rule]] = [
         *((arch.numbers[name], ALLOW) for name in ALLOWED.split() if name in arch.numbers),
-        *((arch.numbers[name], rule) for name, rule in conditional_rules(pid).items() if name in arch.numbers),
+        *((arch.numbers[name], rule) for name, rule in rules.items() if name in arch.numbers),
         *(
             (arch.numbers[name], ERRNO | code)
             for code, names in REFUSED.items()

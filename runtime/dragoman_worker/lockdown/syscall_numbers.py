@@ -17,8 +17,9 @@ socketpair=53 setsockopt=54 getsockopt=55 clone=56 fork=57 vfork=58 execve=59 ex
 semget=64 semop=65 semctl=66 shmdt=67 msgget=68 msgsnd=69 msgrcv=70 msgctl=71 fcntl=72 flock=73 fsync=74
 fdatasync=75 truncate=76 ftruncate=77 getdents=78 getcwd=79 chdir=80 fchdir=81 readlink=89 chmod=90 fchmod=91
 chown=92 fchown=93 lchown=94 umask=95 gettimeofday=96 getrlimit=97 getrusage=98 sysinfo=99 times=100 ptrace=101
-getuid=102 syslog=103 getgid=104 setuid=105 setgid=106 geteuid=107 getegid=108 getppid=110 getpgrp=111 setreuid=113
-setregid=114 getgroups=115 setgroups=116 setresuid=117 getresuid=118 setresgid=119 getresgid=120 getpgid=121
+getuid=102 syslog=103 getgid=104 setuid=105 setgid=106 geteuid=107 getegid=108 getppid=110 getpgrp=111 setsid=112
+setreuid=113 setregid=114 getgroups=115 setgroups=116 setresuid=117 getresuid=118 setresgid=119 getresgid=120
+getpgid=121
 setfsuid=122 setfsgid=123 getsid=124 capget=125 capset=126 rt_sigpending=127 rt_sigtimedwait=128 rt_sigqueueinfo=129
 rt_sigsuspend=130 sigaltstack=131 utime=132 mknod=133 personality=135 statfs=137 fstatfs=138 getpriority=140
 setpriority=141 sched_setparam=142 sched_getparam=143 sched_setscheduler=144 sched_getscheduler=145 mlock=149
@@ -63,7 +64,8 @@ sched_getparam=121 sched_getaffinity=123 sched_yield=124 restart_syscall=128 kil
 sigaltstack=132 rt_sigsuspend=133 rt_sigaction=134 rt_sigprocmask=135 rt_sigpending=136 rt_sigtimedwait=137
 rt_sigqueueinfo=138 rt_sigreturn=139 setpriority=140 getpriority=141 reboot=142 setregid=143 setgid=144 setreuid=145
 setuid=146 setresuid=147 getresuid=148 setresgid=149 getresgid=150 setfsuid=151 setfsgid=152 times=153 getpgid=155
-getsid=156 getgroups=158 setgroups=159 uname=160 sethostname=161 setdomainname=162 getrlimit=163 setrlimit=164
+getsid=156 setsid=157 getgroups=158 setgroups=159 uname=160 sethostname=161 setdomainname=162 getrlimit=163
+setrlimit=164
 getrusage=165 umask=166 prctl=167 getcpu=168 gettimeofday=169 settimeofday=170 adjtimex=171 getpid=172 getppid=173
 getuid=174 geteuid=175 getgid=176 getegid=177 gettid=178 sysinfo=179 mq_open=180 mq_unlink=181 msgget=186 msgctl=187
 msgrcv=188 msgsnd=189 semget=190 semctl=191 semtimedop=192 semop=193 shmget=194 shmctl=195 shmat=196 shmdt=197

@@ -86,6 +86,29 @@ def neighbour_memory(targets: Targets) -> None:
 
 
 @attack
+def origin_maps(targets: Targets) -> None:
+    """Read where the process that this one was forked from keeps what: all forks of it have the same addresses."""
+    _spans(targets.origin)
+
+
+@attack
+def origin_memory(targets: Targets) -> None:
+    os.close(os.open(f"/proc/{targets.origin}/mem", os.O_RDONLY))
+
+
+@attack
+def origin_descriptor(targets: Targets) -> None:
+    """Take a descriptor of the process that forks the others, whose control socket would make it fork."""
+    _tracing_allowed()
+    os.close(syscall(NUMBERS["pidfd_getfd"], os.pidfd_open(targets.origin), 1, 0))
+
+
+@attack
+def signal_origin(targets: Targets) -> None:
+    os.kill(targets.origin, 0)
+
+
+@attack
 def process_vm_readv(targets: Targets) -> None:
     _tracing_allowed()
     try:

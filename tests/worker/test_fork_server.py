@@ -1,0 +1,379 @@
+"""Processes from a fork server are like spawned ones, survive it, and cannot be told apart by how they end."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import pytest
+
+from dragoman import Runtime
+from dragoman.sandbox import bare_process, fork_server
+from dragoman.sandbox.fork_server import ForkClaim, ForkServer, ThreadForks
+from dragoman.sandbox.host_imports import find_host_imports
+from dragoman_api.connections import Health
+from dragoman_api.errors import DriverCrashedError
+from dragoman_worker.main import FORK_SERVER
+
+if TYPE_CHECKING:
+    from tests.worker.conftest import Workshop
+
+    from dragoman.sandbox.driver_process import Worker
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="NOT SHOWN HERE: only Linux has fork servers")
+
+STATE = """
+import ctypes, gc, locale, resource, signal, stat, threading
+descriptors = []
+for number in range(64):
+    try:
+        mode = os.fstat(number).st_mode
+    except OSError:
+        continue
+    descriptors.append((stat.S_IFMT(mode), os.get_inheritable(number)))
+limits = {kind: resource.getrlimit(getattr(resource, kind)) for kind in dir(resource) if kind.startswith("RLIMIT")}
+umask = os.umask(0)
+return {
+    "parent": os.getppid(), "session": os.getsid(0) == os.getpid(), "group": os.getpgid(0) == os.getpid(),
+    "folder": os.getcwd(), "umask": umask, "environment": dict(os.environ), "words": [sys.argv[0], sys.argv[3:]],
+    "path": sys.path, "flags": str(sys.flags), "bytecode": sys.dont_write_bytecode, "finders": len(sys.meta_path),
+    "locale": locale.setlocale(locale.LC_ALL), "encoding": sys.stdout.encoding, "collector": gc.get_threshold(),
+    "collects": gc.isenabled(), "threads": threading.active_count(), "main": threading.main_thread().name,
+    "blocked": sorted(map(int, signal.pthread_sigmask(signal.SIG_BLOCK, []))),
+    "handlers": [str(signal.getsignal(number)).partition(" at ")[0] for number in (2, 13, 15, 17)],
+    "limits": limits, "descriptors": sorted(descriptors), "user": [os.getresuid(), os.getresgid(), os.getgroups()],
+    "nice": os.getpriority(os.PRIO_PROCESS, 0), "affinity": sorted(os.sched_getaffinity(0)),
+}
+"""
+
+CHANCE = """
+import random, secrets, ssl, tempfile, uuid
+return [random.random(), ssl.RAND_bytes(8).hex(), secrets.token_hex(8), uuid.uuid4().hex,
+        next(tempfile._get_candidate_names())]
+"""
+
+PING = """
+class Driver:
+    @hookimpl
+    async def ping(self):
+        return Health(ok=True)
+"""
+
+
+async def attempt(worker: Worker, name: str = "x") -> Any:
+    """Run what an attempting driver holds."""
+    return json.loads((await worker.call("describe_object", name)).structure)
+
+
+def children() -> set[int]:
+    """Return the processes that this thread has started and not reaped."""
+    return set(map(int, Path(f"/proc/self/task/{threading.get_native_id()}/children").read_text().split()))
+
+
+def server_of(forks: ThreadForks) -> ForkServer:
+    """Return the server that a test has."""
+    assert forks.server is not None
+    return forks.server
+
+
+async def test_a_forked_process_differs_in_nothing_from_a_spawned_one(workshop: Workshop, forks: ThreadForks) -> None:
+    states = {}
+    for way, claims in (("fork", 1), ("spawn", 0)):
+        forks.claims = claims
+        if not claims:
+            forks._end()
+        async with workshop.attempting(STATE) as worker:
+            assert (worker._child.origin is not None) == (way == "fork")
+            states[way] = await attempt(worker)
+            status = Path(f"/proc/{worker._child.process.pid}/status").read_text().splitlines()
+            names = (
+                "Uid",
+                "Groups",
+                "NoNewPrivs",
+                "Threads",
+                "CapEff",
+                "CapBnd",
+                "CapAmb",
+                "SigIgn",
+                "SigCgt",
+                "Seccomp",
+            )
+            states[way] |= {line: "" for line in status if line.split(":")[0] in names}
+    forks.claims = 1
+    assert states["fork"]["parent"] == os.getpid(), "the kernel ends it with the host, and tells the host how it ended"
+    assert states["fork"] == states["spawn"]
+
+
+async def test_no_two_forks_draw_the_same_numbers(workshop: Workshop, forks: ThreadForks) -> None:
+    draws = []
+    for _ in range(3):
+        async with workshop.attempting(CHANCE) as worker:
+            draws.append(await attempt(worker))
+    assert [len(set(column)) for column in zip(*draws, strict=True)] == [3] * 5
+
+
+@pytest.mark.parametrize(
+    ("end", "status"),
+    [
+        ("os._exit(7)", "exit status 7"),
+        ("os.abort()", "signal SIGABRT"),  # which the C library sends to the thread id that it remembers
+        ("import ctypes; ctypes.string_at(1)", "signal SIGSEGV"),
+        ("os.kill(os.getpid(), 15)", "signal SIGTERM"),
+        ("import threading; threading.Thread(target=os._exit, args=(5,)).start(); time.sleep(9)", "exit status 5"),
+    ],
+)
+async def test_the_host_learns_how_a_process_ended(workshop: Workshop, way: str, end: str, status: str) -> None:
+    async with workshop.attempting(end) as worker:
+        with pytest.raises(DriverCrashedError) as caught:
+            await attempt(worker)
+    assert caught.value.details["status"] == status
+    assert worker._child.process.pid not in children()
+
+
+async def test_a_server_that_dies_is_replaced_and_open_connections_live_on(
+    workshop: Workshop, forks: ThreadForks, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with workshop.worker(PING) as first:
+        server = server_of(forks)
+        os.kill(server.process.pid, signal.SIGKILL)
+        while Path(f"/proc/{server.process.pid}/stat").read_text().split()[2] != "Z":
+            await anyio.sleep(0.01)
+        assert await first.call("ping") == Health(ok=True)
+        async with workshop.worker(PING) as second:
+            assert second._child.origin is not None
+            assert server_of(forks) is not server
+            assert await first.call("ping") == await second.call("ping") == Health(ok=True)
+    [record] = caplog.records
+    assert (record.name, record.levelno) == ("dragoman.sandbox", logging.WARNING)
+    assert "it ended with signal 9" in record.getMessage()
+    assert server.process.pid not in children()
+
+
+def boot_server(monkeypatch: pytest.MonkeyPatch, change: str) -> None:
+    """Change what a fork server runs, and leave spawned processes as they are."""
+    only_there = f"sys.argv[2] == {FORK_SERVER!r} and exec({change!r}); from dragoman_worker.main"
+    monkeypatch.setattr(bare_process, "BOOT", bare_process.BOOT.replace("from dragoman_worker.main", only_there))
+
+
+async def test_servers_that_die_leave_their_starts_to_spawned_processes(
+    workshop: Workshop, forks: ThreadForks, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    boot_server(monkeypatch, "raise SystemExit('no \\x1b[31mroom')")
+    before = children()
+    for number in range(fork_server.MOST_FAILURES + 1):
+        async with workshop.worker(PING) as worker:
+            assert worker._child.origin is None
+            assert await worker.call("ping") == Health(ok=True)
+        assert len(caplog.records) == min(number + 1, fork_server.MOST_FAILURES)
+    assert "exit status 1: 'no \\x1b[31mroom'; the next one is started" in caplog.records[0].getMessage()
+    assert "drivers' processes are spawned now" in caplog.records[-1].getMessage()
+    assert children() == before
+
+
+async def test_a_machine_that_cannot_fork_in_this_way_spawns_and_says_nothing(
+    workshop: Workshop, forks: ThreadForks, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A C library that keeps its thread id elsewhere, or a kernel that does not tell where."""
+    boot_server(monkeypatch, "import dragoman_worker.lockdown.kernel as k; k.prctl = lambda *_: 0")
+    for _ in range(2):
+        async with workshop.worker(PING) as worker:
+            assert worker._child.origin is None
+        assert forks.server is None
+    assert caplog.records == []
+
+
+async def test_a_server_that_hangs_is_killed_and_the_start_goes_on(
+    workshop: Workshop, forks: ThreadForks, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with workshop.worker(PING) as first:
+        server = server_of(forks)
+        os.kill(server.process.pid, signal.SIGSTOP)
+        monkeypatch.setattr(fork_server, "SECONDS", 0.2)
+        async with workshop.worker(PING) as second:
+            assert second._child.origin is None
+            assert await first.call("ping") == await second.call("ping") == Health(ok=True)
+    assert "did not answer within 0.2 s and was killed" in caplog.text
+    assert server.process.pid not in children()
+
+
+@pytest.mark.parametrize("reply", ["os.getppid()", "1", "os.getpid() + 100_000"])
+async def test_a_server_that_names_a_foreign_process_is_killed_and_that_process_is_left_alone(
+    workshop: Workshop,
+    forks: ThreadForks,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+    reply: str,
+) -> None:
+    change = f"""
+import os, struct
+import dragoman_worker.frames as frames
+class Reply:
+    def pack(self, pid):
+        return struct.pack("=i", {reply})
+frames.FORK_REPLY = Reply()
+"""
+    boot_server(monkeypatch, change)
+    async with workshop.worker(PING) as worker:
+        assert worker._child.origin is None
+        assert await worker.call("ping") == Health(ok=True)
+    assert "which is no child of this one, and was killed" in caplog.text
+
+
+async def test_many_starts_at_once_share_one_server(workshop: Workshop, forks: ThreadForks) -> None:
+    make = workshop.again(PING)
+    pids: set[int] = set()
+
+    async def start() -> None:
+        async with make() as worker:
+            assert worker._child.origin is not None
+            pids.add(worker._child.process.pid)
+            assert await worker.call("ping") == Health(ok=True)
+
+    async with anyio.create_task_group() as tasks:
+        for _ in range(12):
+            tasks.start_soon(start)
+    assert len(pids) == 12
+    assert children() - pids == children(), "all are reaped"
+
+
+async def test_a_start_that_is_cancelled_at_any_moment_leaves_no_process(
+    workshop: Workshop, forks: ThreadForks
+) -> None:
+    make = workshop.again(PING)
+    async with make():
+        pass
+    before, descriptors = children(), len([*Path("/proc/self/fd").iterdir()])
+    for seconds in (0, 0.001, 0.003, 0.006, 0.01, 0.02):
+        with anyio.move_on_after(seconds):
+            async with make():
+                await anyio.sleep_forever()
+    with anyio.fail_after(5):
+        while children() != before:
+            await anyio.sleep(0.02)
+    assert len([*Path("/proc/self/fd").iterdir()]) <= descriptors + 1
+
+
+async def test_the_last_claim_ends_the_server_and_leaves_the_processes(workshop: Workshop, forks: ThreadForks) -> None:
+    forks.claims = 0
+    host_imports = await anyio.to_thread.run_sync(find_host_imports)
+    with ForkClaim(host_imports) as outer:
+        with ForkClaim(host_imports) as inner:
+            inner.fill()
+            server = server_of(forks)
+        outer.fill()
+        assert forks.server is server, "one server for both"
+        async with workshop.worker(PING) as worker:
+            outer.__exit__(None, None, None)
+            assert server.process.returncode == -signal.SIGKILL
+            assert await worker.call("ping") == Health(ok=True)
+    assert forks.claims == 0
+    forks.claims = 1
+
+
+def test_a_thread_that_ends_takes_its_server_along() -> None:
+    pids: list[int] = []
+
+    def claim() -> None:
+        lease = ForkClaim(find_host_imports())
+        lease.fill()
+        pids.append(server_of(fork_server.forks_here()).process.pid)
+
+    thread = threading.Thread(target=claim)
+    thread.start()
+    thread.join()
+    with pytest.raises(ChildProcessError):
+        os.waitpid(pids[0], os.WNOHANG)
+
+
+async def test_without_a_sandbox_a_process_is_spawned_because_a_server_has_given_up_too_much(
+    workshop: Workshop, forks: ThreadForks
+) -> None:
+    async with workshop.attempting("return os.fork() and 1 or os._exit(0)", policy="off", trusted=True) as worker:
+        assert worker._child.origin is None
+        assert await attempt(worker) == 1
+
+
+async def test_a_server_has_given_up_all_that_its_forks_do_not_need(
+    workshop: Workshop, forks: ThreadForks, full_level: None
+) -> None:
+    async with workshop.worker(PING, secrets={"password": "hunter2"}):
+        process = Path(f"/proc/{server_of(forks).process.pid}")
+        status = dict(line.split(":\t", 1) for line in (process / "status").read_text().splitlines())
+        none = dict.fromkeys(("CapEff", "CapPrm", "CapInh"), f"{0:016x}")
+        expected = {"Threads": "1", "NoNewPrivs": "1", "Seccomp": "2", **none}
+        assert {name: status[name] for name in expected} == expected
+        assert process.joinpath("environ").stat().st_uid == 0, "it is not dumpable"
+        kinds = [str(link.readlink()).partition(":")[0] for link in (process / "fd").iterdir()]
+        assert sorted(kinds) == ["/dev/null", "pipe", "pipe", "socket"]
+        assert b"hunter2" not in memory_of(process)
+
+
+def memory_of(process: Path) -> bytes:
+    """Return what a process has in its writable memory."""
+    found = bytearray()
+    with (process / "mem").open("rb", buffering=0) as memory:
+        for line in (process / "maps").read_text().splitlines():
+            low, high = (int(text, 16) for text in line.split()[0].split("-"))
+            if " rw" in line and "[v" not in line:
+                memory.seek(low)
+                found += memory.read(high - low)
+    return bytes(found)
+
+
+HOST = """
+import sys
+from pathlib import Path
+import anyio
+from dragoman.sandbox.driver_process import Worker
+from dragoman.sandbox.fork_server import ForkClaim, forks_here
+from dragoman.sandbox.host_imports import find_host_imports
+from dragoman.sandbox.launch import Launch
+
+async def main():
+    with ForkClaim(find_host_imports()):
+        async with Worker(Launch(driver="tiny_driver:Driver", trees=(Path(sys.argv[1]),))) as worker:
+            assert worker._child.origin is not None
+            print(worker._child.process.pid, forks_here().server.process.pid, flush=True)
+            await worker.call("describe_object", "x")
+
+anyio.run(main)
+"""
+
+
+def test_the_death_of_the_host_ends_the_server_and_a_driver_that_blocks(workshop: Workshop) -> None:
+    from tests.worker.conftest import attempts
+
+    tree = workshop.write(attempts("while True: pass"))
+    with subprocess.Popen([sys.executable, "-c", HOST, str(tree)], stdout=subprocess.PIPE, text=True) as host:
+        assert host.stdout is not None
+        processes = [Path(f"/proc/{pid}") for pid in host.stdout.readline().split()]
+        time.sleep(0.3)  # into the block
+        assert all(process.exists() for process in processes)
+        host.kill()
+        host.wait()
+    for _ in range(100):
+        if not any(process.exists() and "\nState:\tZ" not in (process / "status").read_text() for process in processes):
+            return
+        time.sleep(0.05)
+    pytest.fail("one outlived its host by 5 s")
+
+
+@pytest.mark.parametrize("processes", ["fork", "spawn"])
+async def test_the_settings_say_how_a_runtimes_processes_start(home: Path, forks: ThreadForks, processes: str) -> None:
+    forks.claims = 0
+    (home / "config").mkdir(parents=True)
+    (home / "config/config.toml").write_text(f'processes = "{processes}"\n')
+    async with await anyio.to_thread.run_sync(Runtime):
+        assert (forks.server is not None) == (processes == "fork")
+        assert forks.claims == (processes == "fork")
+    assert forks.server is None
+    forks.claims = 1
