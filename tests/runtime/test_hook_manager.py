@@ -7,6 +7,7 @@ import inspect
 from contextlib import suppress
 
 import anyio
+import msgspec
 import pytest
 
 from dragoman.automations import hook_manager
@@ -405,6 +406,29 @@ async def test_a_misspelt_hook_is_refused_at_once_with_its_place_and_the_right_n
         hooks(Misspelt())
     place = f"{__file__}:{line}: unknown hook before_cal; did you mean before_call?"
     assert caught.value.message == f"Misspelt cannot be used: {place}"
+
+
+async def test_a_guard_that_names_its_hooks_is_asked_about_these_and_no_others():
+    class Choosy(Guard):
+        decides_on = frozenset({"apply_change"})
+
+    hooks = Hooks([Choosy()], emit=lambda _: None)
+    await hooks.ask(CALL)
+    with pytest.raises(Refused, match="Choosy: apply_change on prod"):
+        await hooks.ask(msgspec.structs.replace(CALL, hook="apply_change"))
+    await hooks.ask(CALL)
+    with pytest.raises(Refused, match=r"^Guard: fetch_page on prod; nothing was sent$"):
+        await Hooks([Choosy(), Guard()], emit=lambda _: None).ask(CALL)
+
+
+@pytest.mark.parametrize("hooks", [frozenset({"apply_changes"}), {"apply_change"}, "apply_change", None])
+def test_a_guard_that_names_hooks_which_no_call_has_is_refused_at_once(hooks):
+    class Misled(Guard):
+        decides_on = hooks
+
+    with pytest.raises(ConfigurationError, match="Misled cannot be used: its decides_on is") as caught:
+        Hooks([Misled()], emit=lambda _: None)
+    assert "leave it out" in caught.value.hint
 
 
 def test_a_hook_without_its_mark_or_no_hook_at_all_is_refused_at_once():

@@ -89,6 +89,8 @@ class Bus:
 
     def emit(self, event: Event) -> None:
         """Pass an event to all listeners; never waits, and never fails because of one."""
+        if not (self._sinks or self._subscriptions):
+            return
         event = self._harmless(event)
         for sink in self._sinks:
             sink(event)

@@ -74,15 +74,20 @@ def shipped(
         log: The file of the audit.
         mask: Removes secrets from it.
     """
+    special = {name: guards.of(name) for name in guards.connections}
+
+    def of(connection: str) -> Guards:
+        return special.get(connection, guards)
+
     automations: list[object] = []
     if guards.any("read_only") or (locks is not None and guards.any("production")):
-        automations.append(ReadOnly(guards.of, confirm=confirm, locks=locks))
+        automations.append(ReadOnly(of, confirm=confirm, locks=locks))
     if guards.any("cut_cells"):
-        automations.append(CutCells(lambda name: guards.of(name).cut_cells))
+        automations.append(CutCells(lambda name: of(name).cut_cells))
     if guards.any("limits"):
-        automations.append(Limits(lambda name: guards.of(name).limits))
+        automations.append(Limits(lambda name: of(name).limits))
     if guards.any("audit"):
-        automations.append(Audit(log, lambda name: guards.of(name).audit, mask=mask))
+        automations.append(Audit(log, lambda name: of(name).audit, mask=mask))
     return automations
 
 
@@ -188,13 +193,14 @@ class CutCells:
     """Refuses a change that would store what a grid shows of a cut cell."""
 
     name: ClassVar = "cut_cells"
+    decides_on: ClassVar = frozenset({"plan_change"})
 
     def __init__(self, watches: Callable[[str], bool]) -> None:
         self._watches = watches
 
     @hookimpl
     async def before_call(self, call: Call) -> None:
-        if call.hook != "plan_change" or call.connection is None or not self._watches(call.connection.name):
+        if call.connection is None or not self._watches(call.connection.name):
             return
         for change in call.changes:
             if not isinstance(change, (Insert, Update)):
@@ -222,6 +228,7 @@ class Limits:
     """Refuses a page of more rows than a call may have, before it is requested; a `Meter` enforces the other limits."""
 
     name: ClassVar = "limits"
+    decides_on: ClassVar = frozenset({"fetch_page"})
 
     def __init__(self, limit: Callable[[str], Limit]) -> None:
         self._limit = limit

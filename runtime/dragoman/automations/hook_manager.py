@@ -37,6 +37,13 @@ AT_WORK: ContextVar[str] = ContextVar("dragoman_automation", default="")
 """Name of the automation whose code runs; what it prints is not data of a command."""
 
 
+DECIDES_ON = "decides_on"
+"""Attribute of an automation that names the hooks whose calls it decides on; without it, it is asked about all."""
+
+INSTALLING = frozenset({"install_plugin", "update_plugin", "remove_plugin"})
+"""Names of calls that are no hooks of a driver: they change which drivers are installed."""
+
+
 class Hooks:
     """One pluggy manager: the automations, and the driver of one open connection, if any.
 
@@ -49,6 +56,7 @@ class Hooks:
         self._manager.add_hookspecs(AutomationSpec)
         self._manager.add_hookspecs(DriverSpec)
         self._automations = list(automations)
+        self._callers: dict[str, pluggy.HookCaller] = {}
         self._emit = emit
         names: Counter[str] = Counter()
         for automation in automations:
@@ -61,6 +69,7 @@ class Hooks:
         try:
             if name != "driver":
                 self._check_names(plugin, name)
+                self._check_decides_on(plugin, name)
             self._manager.register(plugin, name=name)
             self._manager.check_pending()
             self._check_colours(plugin, name)
@@ -86,6 +95,16 @@ class Hooks:
         if faults:
             hint = "from dragoman_api import hookimpl; then: @hookimpl async def before_call(call)"
             raise ConfigurationError(f"{name} cannot be used: {'; '.join(faults)}", hint=hint)
+
+    def _check_decides_on(self, plugin: object, name: str) -> None:
+        """Refuse names of hooks that no call has: such a guard would never be asked."""
+        hooks = getattr(plugin, DECIDES_ON, frozenset())
+        known = {hook for hook in vars(DriverSpec) if not hook.startswith("_")} | INSTALLING
+        if not isinstance(hooks, frozenset) or not hooks <= known:
+            raise ConfigurationError(
+                f"{name} cannot be used: its {DECIDES_ON} is {hooks!r:.200}, which is no frozenset of names of hooks",
+                hint=f'{DECIDES_ON} = frozenset({{"apply_change"}}), or leave it out to be asked about every call',
+            )
 
     def _check_colours(self, plugin: object, name: str) -> None:
         for caller in self._manager.get_hookcallers(plugin) or ():
@@ -118,12 +137,13 @@ class Hooks:
         Raises:
             Refused: At least one vetoed, raised another error, or did not decide in time; the error names each.
         """
-        implementations = self._manager.hook.before_call.get_hookimpls()
+        caller = self._deciding(call.hook)
+        implementations = caller.get_hookimpls()
         if not implementations:
             return
-        pending = self._manager.hook.before_call(call=call)
+        pending = caller(call=call)
         names = [implementation.plugin_name for implementation in implementations]
-        vetoes = {number: Refused(f"{name} did not decide") for number, name in enumerate(names)}
+        vetoes: dict[int, Refused | None] = dict.fromkeys(range(len(names)))
 
         async def decide(number: int, plugin: object, name: str, decision: Awaitable[None]) -> None:
             AT_WORK.set(name)
@@ -142,7 +162,16 @@ class Hooks:
             for number, decision in enumerate(reversed(pending)):
                 tasks.start_soon(decide, number, implementations[number].plugin, names[number], decision)
         if vetoes:
-            raise self._refusal(call, [(names[number], vetoes[number]) for number in sorted(vetoes)])
+            reasons = [(names[at], vetoes[at] or Refused(f"{names[at]} did not decide")) for at in sorted(vetoes)]
+            raise self._refusal(call, reasons)
+
+    def _deciding(self, hook: str) -> pluggy.HookCaller:
+        """Return what asks the automations that decide on calls of a hook: all but those that name other hooks only."""
+        if (caller := self._callers.get(hook)) is None:
+            plugins = [implementation.plugin for implementation in self._manager.hook.before_call.get_hookimpls()]
+            others = [plugin for plugin in plugins if hook not in getattr(plugin, DECIDES_ON, (hook,))]
+            caller = self._callers[hook] = self._manager.subset_hook_caller("before_call", others)
+        return caller
 
     def _refusal(self, call: Call, vetoes: list[tuple[str, Refused]]) -> Refused:
         """Emit an event for each veto and combine them into one error: a single veto refuses the call."""
