@@ -478,7 +478,6 @@ WRITES = {  # modules that write files besides `change`, and why two processes l
     "dragoman/exports/targets.py": TARGET,
     "dragoman/imports/copies.py": STREAM,
     "dragoman/imports/ledgers.py": TARGET,
-    "dragoman/imports/reports.py": OWN,
     "dragoman/plugins/registries.py": APPENDED,
     "dragoman/sandbox/host_imports.py": "a cache, computed anew from nothing that it holds",
     "dragoman_registry/client/installer.py": STORE,

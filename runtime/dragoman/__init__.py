@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
     from .automations.consent import Question
     from .blocking import BlockingSession, connect
-    from .changes import undo_lines
+    from .changes.undo import undo_lines
     from .connections.saved_connections import SavedConnection
-    from .exports import FileFormat
-    from .imports import load
+    from .exports.formats import FileFormat
+    from .imports.loads import load
     from .plugins import DriverListing
     from .references import Reference
     from .runtime import Runtime, open  # noqa: A004 - dragoman.open("shop")
@@ -32,12 +32,12 @@ _ROOMS = {
     "dragoman_api.filters": "Filter RawQuery",
     "dragoman_api.grid": "Page Row RowKey Sort",
     "dragoman.blocking": "BlockingSession connect",
-    "dragoman.changes": "undo_lines",
+    "dragoman.changes.undo": "undo_lines",
     "dragoman.connections.saved_connections": "SavedConnection",
     "dragoman.sessions.selections": "RowSelection Span",
     "dragoman.sessions.rows": "Rows",
-    "dragoman.exports": "FileFormat",
-    "dragoman.imports": "load",
+    "dragoman.exports.formats": "FileFormat",
+    "dragoman.imports.loads": "load",
     "dragoman.references": "Reference",
     "dragoman.plugins": "DriverListing",
     "dragoman.automations.consent": "Question",

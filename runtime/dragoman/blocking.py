@@ -38,8 +38,7 @@ if TYPE_CHECKING:
     from dragoman_api.events import Event
 
     from .connections.curl_commands import CurlCommands
-    from .imports.loads import LoadProgress
-    from .imports.reports import LoadReport
+    from .imports.loads import LoadProgress, LoadReport
     from .sessions.selections import RowSelection
     from .sessions.splits import Split
     from .sessions.whole_reads import Batches, RowStream
@@ -464,7 +463,7 @@ class BlockingSession(_Blocking[Session]):
 
         `progress` is called in the thread of the connection.
         """
-        from .imports import load
+        from .imports.loads import load
 
         return self._loop.wait(
             lambda: load(

@@ -17,8 +17,9 @@ from msgspec.structs import replace
 
 from cancelling import cancelled
 from dragoman.automations.hook_manager import Hooks
-from dragoman.changes import ChangeSet, UndoFile
 from dragoman.changes import files as changefiles
+from dragoman.changes.sets import ChangeSet
+from dragoman.changes.undo import UndoFile
 from dragoman.sessions.session import Session
 from dragoman_api.columns import Note
 from dragoman_api.errors import (

@@ -20,8 +20,8 @@ from backports import zstd
 
 from dragoman import Filter
 from dragoman.cli.export import export
-from dragoman.exports import ExportResult, FileFormat, choose, choose_columns
-from dragoman.exports.formats import FORMS, SEPARATED
+from dragoman.exports.export import ExportResult
+from dragoman.exports.formats import FORMS, SEPARATED, FileFormat, choose, choose_columns
 from dragoman.exports.targets import unwritable
 from dragoman_api.columns import Column, ColumnKind, Description
 from dragoman_api.errors import ConfigurationError, ExportError, QueryError

@@ -17,12 +17,18 @@ from backports.zstd import compress as zstd
 from pyarrow import parquet
 
 from dragoman.imports import records, sources
-from dragoman.imports.checkpoints import LoadCheckpoint, Places, checkpoint_path, merged, ranges, read_checkpoint
-from dragoman.imports.ledgers import Ledger
+from dragoman.imports.batches import Places, Rejection, merged, ranges
+from dragoman.imports.fields import SeparatedRows
+from dragoman.imports.ledgers import (
+    AppendedFile,
+    Ledger,
+    LoadCheckpoint,
+    checkpoint_path,
+    read_checkpoint,
+    rejected_lines,
+)
 from dragoman.imports.parquet import ParquetRows
 from dragoman.imports.records import Record, read_array, read_pairs, read_values
-from dragoman.imports.reports import AppendedFile, Rejection, rejected_lines
-from dragoman.imports.separated import SeparatedRows
 from dragoman.imports.sources import ImportSource, choose
 from dragoman.spellings import Quoted
 from dragoman_api.cells import Json

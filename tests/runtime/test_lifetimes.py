@@ -21,7 +21,7 @@ import dragoman
 import wheelhouse
 from child_processes import children
 from dragoman import Insert, Runtime
-from dragoman.changes import ChangeSet
+from dragoman.changes.sets import ChangeSet
 from dragoman.sandbox import driver_process, stages
 from dragoman_api.changes import OutcomeStatus, Plan
 from dragoman_api.errors import ConfigurationError, DeadlineExceededError, DragomanError

@@ -18,9 +18,8 @@ from anyio import to_thread
 from msgspec.structs import replace
 
 from dragoman.changes.files import read_line
-from dragoman.imports import load
-from dragoman.imports.checkpoints import LoadCheckpoint, checkpoint_path, read_checkpoint
-from dragoman.imports.reports import AppendedFile
+from dragoman.imports.ledgers import AppendedFile, LoadCheckpoint, checkpoint_path, read_checkpoint
+from dragoman.imports.loads import load
 from dragoman.imports.sources import digest_of
 from dragoman_api import Insert, Outcome, Plan, RowKey
 from dragoman_api.changes import Delete, HttpRequest, OutcomeStatus, PlannedRequest
@@ -39,7 +38,7 @@ from in_process import Here
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from dragoman.imports import LoadReport
+    from dragoman.imports.loads import LoadReport
     from dragoman.sessions.session import Session
 
 COLUMNS = [

@@ -7,8 +7,8 @@ import pytest
 
 import wheelhouse
 from dragoman import Delete, Insert, Plan, Reference, SavedConnection, Update, undo_lines
-from dragoman.changes import UndoFile
 from dragoman.changes.files import read_line
+from dragoman.changes.undo import UndoFile
 from dragoman.connections.form_values import effective
 from dragoman_api.changes import HttpRequest, Outcome, OutcomeStatus, PlannedRequest
 from dragoman_api.connections import FieldKind, FormField

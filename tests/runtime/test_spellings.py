@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from corpora import every_row
 from dragoman.exports.csv_lines import Csv
-from dragoman.imports.inserts import FieldForm, FieldInserts, Wishes
-from dragoman.imports.separated import SeparatedRows
+from dragoman.imports.fields import FieldForm, FieldInserts, SeparatedRows
+from dragoman.imports.inserts import Wishes
 from dragoman.spellings import Quoted, exact_text, spelling_of, value_of
 from dragoman_api.cells import Json
 from dragoman_api.columns import Column, ColumnKind, Description

@@ -7,8 +7,8 @@ from contextlib import aclosing, asynccontextmanager
 from anyio import to_thread
 from msgspec.structs import replace
 
-from dragoman.exports import Export, ExportSource, FileFormat, choose, choose_columns
-from dragoman.exports.formats import TableColumns
+from dragoman.exports.export import Export, ExportSource
+from dragoman.exports.formats import FileFormat, TableColumns, choose, choose_columns
 from dragoman.sessions.whole_reads import as_lists
 from dragoman_api.exports import ExportRequest
 from dragoman_api.filters import FilterRequest

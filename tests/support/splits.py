@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 from datetime import UTC, datetime
 
-from dragoman.exports import FileFormat
-from dragoman.exports.formats import TableColumns
+from dragoman.exports.formats import FileFormat, TableColumns
 from dragoman.sessions.splits import ExportOrigin, PartResult, Split
 from dragoman_api.columns import Note
 from dragoman_api.exports import ExportForm, ExportRequest

@@ -9,7 +9,8 @@ import pytest
 
 import dragoman
 from dragoman import Reference, Runtime, SavedConnection
-from dragoman.imports import Load, LoadOptions, copy, make_pipe
+from dragoman.imports.copies import copy, make_pipe
+from dragoman.imports.loads import Load, LoadOptions
 from dragoman_api.console import ConsoleRequest
 
 if TYPE_CHECKING:

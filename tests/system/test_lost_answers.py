@@ -12,7 +12,8 @@ from anyio.from_thread import start_blocking_portal
 
 from cancelling import cancelled
 from dragoman import Runtime, SavedConnection
-from dragoman.changes import ChangeSet, files
+from dragoman.changes import files
+from dragoman.changes.sets import ChangeSet
 from fakes.elasticsearch import FakeElasticsearch
 from fakes.proxy import Proxy
 

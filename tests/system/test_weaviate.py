@@ -10,7 +10,7 @@ import pytest
 
 import dragoman_dask
 from dragoman import Delete, Filter, Insert, Reference, Runtime, SavedConnection, Sort, Update
-from dragoman.changes import ChangeSet
+from dragoman.changes.sets import ChangeSet
 from dragoman_api.errors import AuthenticationError, FilterNotSupportedError
 from fakes.weaviate import FakeWeaviate, User
 

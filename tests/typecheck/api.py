@@ -26,7 +26,7 @@ from dragoman import (
     Sort,
     Update,
 )
-from dragoman.exports import ExportResult
+from dragoman.exports.export import ExportResult
 from dragoman_api import (
     Call,
     Cell,

@@ -23,7 +23,7 @@ from .streams import attended
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from dragoman.changes import ChangeReport, ChangeSet, LineOutcome
+    from dragoman.changes.sets import ChangeReport, ChangeSet, LineOutcome
     from dragoman.sessions.session import Session
     from dragoman_api.changes import Change, Outcome, Plan, Values
     from dragoman_api.columns import Column
@@ -310,7 +310,7 @@ async def apply(options: Options, session: Session, *, file: str, undo: str | No
     {"op":"update","object":"books","id":"17","set":{"price":12.5}}, or "insert", or "delete". Bad lines are
     listed, and then nothing is applied.
     """
-    from dragoman.changes import ChangeSet
+    from dragoman.changes.sets import ChangeSet
 
     stdin = sys.stdin.buffer if file == "-" else None
     target = Path(undo) if undo and not dry_run else None

@@ -21,7 +21,7 @@ from .read_options import ESCAPE, FILTER, LISTS, TIME, RowChoice, choosing, pars
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-    from dragoman.exports import FileFormat
+    from dragoman.exports.formats import FileFormat
     from dragoman.sessions.rows import Rows
     from dragoman.sessions.session import Session
 
@@ -57,7 +57,7 @@ class _SafeStream:
 
 
 def _beside(file: Path) -> tuple[Path, ...]:
-    from dragoman.exports import files_beside
+    from dragoman.exports.targets import files_beside
 
     return files_beside(file)
 
@@ -109,7 +109,8 @@ async def export(
     parts: int | None, cluster: str | None, workers: int | None, insecure_cluster: bool, max_requests: int | None,
 ) -> None:  # fmt: skip
     """Export an object of any size, or its rows that match a filter."""
-    from dragoman.exports import FileFormat, is_url
+    from dragoman.exports.formats import FileFormat
+    from dragoman.exports.targets import is_url
 
     if options.reserved and not output:
         raise click.UsageError("--events - reserves stdout; name a file for the export: -o FILE")
@@ -146,7 +147,7 @@ async def _resumable(options: Options, file: Path | None) -> AsyncIterator[None]
     import anyio
     import anyio.to_thread
 
-    from dragoman.exports import unfinished
+    from dragoman.exports.targets import unfinished
     from dragoman_api.errors import DragomanError
 
     try:
@@ -209,7 +210,7 @@ async def _unfinished(options: Options, session: Session, target: str, dask: Any
     """Name the command that continues a failed export, and clean up after an interrupted one."""
     import anyio
 
-    from dragoman.exports import is_url
+    from dragoman.exports.targets import is_url
     from dragoman_api.errors import DragomanError
 
     folder = None if is_url(target) else anyio.Path(target)

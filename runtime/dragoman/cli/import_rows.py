@@ -23,7 +23,7 @@ from .streams import attended
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
 
-    from dragoman.imports import Load, LoadReport
+    from dragoman.imports.loads import Load, LoadReport
     from dragoman.sessions.session import Session
 
     from .options import Options
@@ -37,7 +37,7 @@ _ALWAYS = ("applied", "skipped", "conflict", "failed")
 
 
 def _beside(file: Path) -> tuple[Path, ...]:
-    from dragoman.imports import files_beside
+    from dragoman.imports.loads import files_beside
 
     return files_beside(file)
 
@@ -87,7 +87,7 @@ async def import_(
     FILE is what an export writes: NDJSON, JSON, CSV, TSV, Parquet, rows or bulk lines, perhaps packed with gzip,
     bzip2 or zstd. Rows that are not written go to FILE.rejected.ndjson, each with its reason.
     """
-    from dragoman.imports import Load, LoadOptions
+    from dragoman.imports.loads import Load, LoadOptions
 
     streamed = file == "-"
     if streamed and resume:
@@ -223,8 +223,9 @@ async def _copy(
     options: Options, *, source: str, choice: RowChoice, target: str, to: str, on_conflict: str,
     renamed: dict[str, str], batch: int, to_tenant: str | None, create: bool,
 ) -> int | None:  # fmt: skip
-    from dragoman.imports import Load, LoadOptions, make_pipe
-    from dragoman.imports import copy as copy_rows
+    from dragoman.imports.copies import copy as copy_rows
+    from dragoman.imports.copies import make_pipe
+    from dragoman.imports.loads import Load, LoadOptions
 
     selection = choice.texts.read()
     if (source, selection.object, selection.tenant) == (target, to, to_tenant or selection.tenant):

@@ -8,20 +8,18 @@ import msgspec
 from anyio import from_thread
 
 from dragoman.spellings import spell_id
-from dragoman_api.changes import Drop, Insert
+from dragoman_api.changes import Drop, Insert, OutcomeStatus
+from dragoman_api.grid import RowId
 
-from .checkpoints import Places
-from .places import UnplacedError
+from .inserts import UnplacedError
 from .records import Record
-from .reports import Rejection
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from dragoman_api.changes import Change
     from dragoman_api.errors import DragomanError
 
-    from .checkpoints import Range
     from .sources import ImportSource
 
 BATCH_BYTES = 5 << 19
@@ -32,6 +30,24 @@ _IN_DOUBT = (
     "it was sent before the load was interrupted, and no answer came; the server makes its id, so sending it again "
     "could double it: look whether it is there"
 )
+
+
+Range = tuple[int, int]
+"""The numbers of the first and the last row of a range."""
+
+
+def no_counts() -> dict[str, int]:
+    """Return a count of 0 for every outcome."""
+    return dict.fromkeys(map(str, OutcomeStatus), 0)
+
+
+class Rejection(msgspec.Struct, frozen=True):
+    """A row that was not written, and the reason; `code` is its outcome, or ``unreadable``."""
+
+    record: Record
+    code: str
+    reason: str
+    id: RowId | None = None
 
 
 class Entry(msgspec.Struct):
@@ -194,3 +210,47 @@ def _size(entry: Entry) -> int:
     if isinstance(data, bytes):
         return len(data)
     return 40 + sum(16 + (len(value) if isinstance(value, str | bytes) else 8) for value in insert.values.values())
+
+
+def ranges(numbers: Iterable[int]) -> list[Range]:
+    """Return sorted numbers as ranges.
+
+    >>> ranges([1, 2, 3, 7, 9, 10])
+    [(1, 3), (7, 7), (9, 10)]
+    """
+    spans: list[Range] = []
+    for number in numbers:
+        if spans and spans[-1][1] == number - 1:
+            spans[-1] = (spans[-1][0], number)
+        else:
+            spans.append((number, number))
+    return spans
+
+
+def merged(parts: Sequence[Range]) -> list[Range]:
+    """Return the ranges in order, with those that touch merged.
+
+    >>> merged([(5, 9), (1, 4), (20, 21)])
+    [(1, 9), (20, 21)]
+    """
+    spans: list[Range] = []
+    for first, last in sorted(parts):
+        if spans and spans[-1][1] >= first - 1:
+            spans[-1] = (spans[-1][0], max(last, spans[-1][1]))
+        else:
+            spans.append((first, last))
+    return spans
+
+
+class Places:
+    """Tells for increasing numbers whether they lie in some ranges."""
+
+    def __init__(self, parts: Sequence[Range]) -> None:
+        self._left = merged(parts)
+        self._left.reverse()
+
+    def __contains__(self, number: object) -> bool:
+        assert isinstance(number, int)
+        while self._left and self._left[-1][1] < number:
+            self._left.pop()
+        return bool(self._left) and self._left[-1][0] <= number

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from dragoman.sessions.selections import RowSelection
     from dragoman.sessions.session import Session
 
-    from .loads import Load
-    from .reports import LoadReport
+    from .loads import Load, LoadReport
 
 
 def make_pipe() -> tuple[BinaryIO, BinaryIO]:

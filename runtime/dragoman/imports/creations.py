@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from dragoman_api.columns import Description
 from dragoman_api.console import ConsoleRequest
-from dragoman_api.errors import DriverFaultError, ObjectNotFoundError, QueryError, UnsupportedOperationError
+from dragoman_api.errors import DriverFaultError, QueryError, UnsupportedOperationError
 
 from .inserts import DocumentInserts
 
@@ -24,16 +24,6 @@ SAMPLES = 200
 """The number of rows that show a driver what the object has to hold."""
 
 _SAID = 1_000  # characters of a server's answer in a message
-
-
-async def described(session: Session, name: str, *, missing: bool) -> Description | None:
-    """Describe an object; return None if it does not exist and may be missing."""
-    try:
-        return await session.describe(name)
-    except ObjectNotFoundError:
-        if missing:
-            return None
-        raise
 
 
 def sampled(records: Iterable[Record], wishes: Wishes, *, rows: bool) -> list[str]:

@@ -1,22 +1,25 @@
-"""The ledger of a load: the state of each row is on disk before the next ones are sent."""
+"""The ledger of a load: the state of each row is on disk, as a checkpoint, before the next ones are sent."""
 
 from __future__ import annotations
 
 import os
 from contextlib import suppress
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, BinaryIO
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
+from math import isfinite, isnan
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 import msgspec
+from msgspec import Raw
 
-from dragoman.changes.files import read_line, write_line
+from dragoman.spellings import json_of
+from dragoman_api.cells import Json
 from dragoman_api.errors import ConfigurationError
+from dragoman_api.json_text import decode
 from dragoman_api.wording import quoted
 from dragoman_registry import files
 
-from .batches import key_of
-from .checkpoints import LoadCheckpoint, checkpoint_path, merged, ranges, read_checkpoint
-from .reports import AppendedFile, no_counts, rejected_lines
+from .batches import Range, key_of, merged, no_counts, ranges
 from .sources import digest_of
 
 if TYPE_CHECKING:
@@ -25,9 +28,10 @@ if TYPE_CHECKING:
 
     from dragoman_api.changes import Change
 
-    from .batches import Batch, Entry
-    from .checkpoints import Range
-    from .reports import Rejection
+    from .batches import Batch, Entry, Rejection
+    from .records import Record
+
+_MOST = 4 << 20  # bytes of a checkpoint
 
 
 class Ledger:
@@ -108,6 +112,8 @@ class Ledger:
         Lines after those of the checkpoint stay: their rows may have been written, and only these lines hold what was
         there before. An incomplete line is of a row that was not sent.
         """
+        from dragoman.changes.files import read_line
+
         size = checkpoint.undo_from
         try:
             with path.open("rb") as file:
@@ -177,6 +183,8 @@ class Ledger:
 
     def undo_of(self, rows: Iterable[tuple[Entry, Change]]) -> None:
         """Write the undo of rows once, before they are sent: later, a row may hold what the load itself wrote."""
+        from dragoman.changes.files import write_line
+
         assert self.undo is not None
         lines = []
         for entry, change in rows:
@@ -291,3 +299,182 @@ def _numbers(entries: Iterable[Entry], *, doubt: bool) -> list[Range]:
 
 def _beyond(number: int, parts: Iterable[Range]) -> list[Range]:
     return [(max(first, number + 1), last) for first, last in parts if last > number]
+
+
+# JSON texts keep their digits; msgspec takes them for a type of their own
+_encoder = msgspec.json.Encoder(decimal_format="number", enc_hook=lambda value: Raw(str(value).encode()))
+
+
+class LoadCheckpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The state of a load's rows, on disk before the next ones are sent.
+
+    Attributes:
+        identity: Properties that another run must share to be the same load, by name.
+        read: The number of rows that were read; all but those of the next two attributes have an outcome.
+        doubt: The rows that were sent, but have no answer on disk.
+        waiting: The rows that were certainly not sent.
+        bytes: The number of bytes of the file that were read for these rows.
+        sha256: The SHA-256 digest of these bytes, in hexadecimal.
+        counts: The number of rows per outcome.
+        rejected: The size of the file of rejected rows, in bytes.
+        undo: The size of the undo file, in bytes.
+        undo_from: The place in the undo file, in bytes, after which the lines of all rows in doubt are.
+        started: When the load's first run began: ISO 8601, in UTC.
+        resumed: How often the load was resumed.
+    """
+
+    version: Literal[1] = 1
+    identity: dict[str, Any]
+    read: int
+    doubt: list[Range]
+    waiting: list[Range]
+    bytes: int
+    sha256: str
+    counts: dict[str, int]
+    rejected: int
+    undo: int
+    undo_from: int
+    started: str
+    resumed: int
+
+
+def checkpoint_path(file: Path) -> Path:
+    """Return the path of the checkpoint of a file's load."""
+    return file.with_name(f".{file.name}.import")
+
+
+def read_checkpoint(file: Path) -> LoadCheckpoint | None:
+    """Read the checkpoint of a file's load; None if it is missing, unreadable, or of another user.
+
+    Another user could have rows skipped as if they were written.
+    """
+    try:
+        return decode(files.read_plain(checkpoint_path(file), limit=_MOST, own=True), LoadCheckpoint)
+    except (OSError, ValueError):
+        return None
+
+
+def unfinished(file: Path) -> bool:
+    """Return whether a load of this file can be resumed."""
+    return bool(file.name) and read_checkpoint(file) is not None
+
+
+class AppendedFile:
+    """A file of lines that grows while a load runs; a resumed load continues it at a known place.
+
+    Attributes:
+        size: The size of the file so far, in bytes.
+    """
+
+    def __init__(self, path: Path, *, size: int = 0, mode: int) -> None:
+        """Prepare; nothing is created until there is a line.
+
+        Args:
+            path: The file's path.
+            size: The number of bytes of an earlier run to keep; later ones are removed. 0 for a new file.
+            mode: The mode of a new file, which the umask narrows.
+
+        Raises:
+            ConfigurationError: The file of an earlier run is gone, or cannot be written.
+        """
+        self.path, self.size, self._mode = path, size, mode
+        self._file: int | None = None
+        self._unsynced = False
+        try:
+            if not size:
+                path.unlink(missing_ok=True)
+            elif path.stat().st_size < size:
+                raise ConfigurationError(f"{path} was cut since the load was interrupted", code="resume-refused")
+            else:
+                self._file = os.open(path, os.O_WRONLY)
+                os.ftruncate(self._file, size)
+        except OSError as error:
+            raise self._failed(error) from error
+
+    def append(self, data: bytes) -> None:
+        """Append lines. Raises ConfigurationError if the file cannot be written."""
+        if not data:
+            return
+        try:
+            if self._file is None:
+                self._file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, self._mode)
+                files.sync(self.path.parent)
+            view, at = memoryview(data), self.size
+            os.lseek(self._file, at, os.SEEK_SET)
+            while view:
+                view = view[os.write(self._file, view) :]
+        except OSError as error:
+            raise self._failed(error) from error
+        self.size += len(data)
+        self._unsynced = True
+
+    def sync(self) -> None:
+        """Sync the file to disk if it has changed. Raises ConfigurationError if that fails."""
+        if self._file is not None and self._unsynced:
+            try:
+                os.fsync(self._file)
+            except OSError as error:
+                raise self._failed(error) from error
+            self._unsynced = False
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+    def _failed(self, error: OSError) -> ConfigurationError:
+        return ConfigurationError(f"{self.path} cannot be written: {error.strerror}")
+
+
+def rejected_lines(rejections: Sequence[Rejection], names: Sequence[str]) -> bytes:
+    """Return one line for each rejected row: its number, code and reason, and the row as it was read.
+
+    Args:
+        rejections: The rejected rows.
+        names: The columns of a table; empty for rows that are lines.
+    """
+    lines = []
+    for rejection in rejections:
+        line: dict[str, Any] = {"row": rejection.record.number, "code": rejection.code, "reason": rejection.reason}
+        if rejection.id is not None:
+            line["id"] = json_of(rejection.id)
+        line["data"] = _as_read(rejection.record, names)
+        lines.append(line)
+    return _encoder.encode_lines(lines) if lines else b""
+
+
+def _as_read(record: Record, names: Sequence[str]) -> object:
+    data = record.data
+    if isinstance(data, list):
+        values = [*map(_as_json, data)]
+        return dict(zip(names, values, strict=False)) if len(names) == len(values) else values
+    parts = [_json_or_text(part) for part in data.split(b"\n")] if not record.fault else [data.decode(errors="replace")]
+    return parts[0] if len(parts) == 1 else parts
+
+
+def _as_json(value: Any) -> Any:
+    """Return a value of a table in a type that JSON has; a number that JSON lacks becomes text: ``NaN`` or ``-inf``."""
+    match value:
+        case Json() | bool() | None:
+            return value
+        case str():
+            return str(value)
+        case float() if not isfinite(value):
+            return "NaN" if isnan(value) else str(value)
+        case list() | tuple():
+            return [*map(_as_json, value)]
+        case dict():
+            return {str(name): _as_json(member) for name, member in value.items()}
+        case int() | float() | Decimal() | bytes() | date() | time():
+            return value
+    return str(value)
+
+
+def _json_or_text(data: bytes) -> object:
+    try:
+        data.decode()
+        msgspec.json.decode(data, type=Raw)
+    except (ValueError, RecursionError):
+        return data.decode(errors="replace")
+    return Raw(data)

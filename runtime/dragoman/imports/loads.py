@@ -16,18 +16,13 @@ from anyio.to_thread import run_sync
 
 from dragoman_api.changes import NewObject
 from dragoman_api.columns import Note
-from dragoman_api.errors import ConfigurationError, DragomanError
+from dragoman_api.errors import ConfigurationError, DragomanError, ObjectNotFoundError
 from dragoman_api.kit.page_columns import columns_left_out
 
-from .batches import BatchReader
-from .checkpoints import checkpoint_path
-from .creations import SAMPLES, described, make_object, plan_object, sampled
-from .inserts import DocumentInserts, FieldForm, FieldInserts, RowInserts, Wishes
-from .ledgers import Ledger, rejected_path
-from .parquet import ParquetRows
+from .batches import BatchReader, no_counts
+from .inserts import DocumentInserts, Wishes
+from .ledgers import Ledger, checkpoint_path, rejected_path
 from .records import read_array, read_pairs, read_values
-from .reports import LoadReport
-from .separated import SeparatedRows
 from .sources import ImportSource, choose, digest_of, read_manifest
 from .writers import ON_CONFLICT, Writer
 
@@ -39,6 +34,8 @@ if TYPE_CHECKING:
     from dragoman_api.columns import Description
 
     from .batches import Batch, Maker
+    from .fields import FieldForm, FieldInserts
+    from .places import RowInserts
     from .records import Record
 
 AT_ONCE = 4
@@ -69,6 +66,39 @@ class LoadOptions(msgspec.Struct, frozen=True, kw_only=True):
     create: bool = False
     like: str = ""
     copied: bool = False
+
+
+class LoadReport(msgspec.Struct, kw_only=True):
+    """The outcomes of the rows of a file.
+
+    Attributes:
+        file: The file's name.
+        object: The object that received the rows.
+        format: The format that the file was read as.
+        rows: The number of rows that were read, by earlier runs too.
+        now: The number of rows that the last run read.
+        counts: The number of rows per outcome; contains every outcome. ``refused`` includes rows that cannot be read;
+            ``unknown`` rows were sent, but no answer came.
+        complete: Every row of the file has its outcome. If not, the load can be resumed.
+        resumed: How often the load was resumed.
+        rejected: The file of the rows that were not written, with the reasons; None if there are none.
+        undo: The file that takes the load back; None if there is none.
+        seconds: The duration of the last run.
+        notes: Notes for the user.
+    """
+
+    file: str
+    object: str
+    format: str
+    rows: int = 0
+    now: int = 0
+    counts: dict[str, int] = msgspec.field(default_factory=no_counts)
+    complete: bool = False
+    resumed: int = 0
+    rejected: str | None = None
+    undo: str | None = None
+    seconds: float = 0.0
+    notes: list[Note] = msgspec.field(default_factory=list)
 
 
 class LoadProgress(msgspec.Struct, frozen=True):
@@ -133,7 +163,12 @@ class Load:
         """
         began = time.perf_counter()
         _check(self._options)
-        description = await described(self._session, self._object, missing=self._options.create)
+        description: Description | None = None
+        try:
+            description = await self._session.describe(self._object)
+        except ObjectNotFoundError:
+            if not self._options.create:
+                raise
         try:
             # Opening may wait for a pipe without a writer.
             await run_sync(self._open, abandon_on_cancel=True)
@@ -186,6 +221,8 @@ class Load:
 
     async def _create(self) -> Description | None:
         """Create the object as the first rows need it; None for a dry run, whose rows cannot be planned."""
+        from .creations import make_object, plan_object
+
         options = self._options
         samples: list[str] = []
         if not options.like:
@@ -201,6 +238,8 @@ class Load:
 
     def _sampled(self) -> list[str]:
         """Return the first rows as JSON texts; they are read again later."""
+        from .creations import SAMPLES, sampled
+
         if self._names:
             text = f"{self._object!r} does not exist, and a table does not say what types its columns have"
             hint = "make it in the console, or import documents: NDJSON says what is a number and what is a text"
@@ -217,6 +256,8 @@ class Load:
         if self._names:
             maker: Maker = self._fields(self._wishes, description, self._names)
         elif chosen in ("bulk", "rows"):
+            from .places import RowInserts
+
             maker = self._rows = RowInserts(
                 self._wishes, description, tenants="tenants" in self._session.capabilities, copied=options.copied
             )
@@ -235,6 +276,8 @@ class Load:
     def _read(self, chosen: str, compression: str | None) -> Iterator[Record]:
         """Open the file in the chosen format, and return its rows."""
         if chosen == "parquet":
+            from .parquet import ParquetRows
+
             try:
                 self._place = self._file.stat().st_size, digest_of(self._file)
             except OSError as error:
@@ -245,6 +288,8 @@ class Load:
         self._source = source = ImportSource(self._file, stdin=self._stdin, compression=compression)
         self._resources.enter_context(closing(source))
         if chosen in ("csv", "tsv"):
+            from .fields import FieldForm, SeparatedRows
+
             manifest = None if self._stdin is not None else read_manifest(self._file)
             exact = manifest is not None and manifest.format == chosen
             self._spelled = FieldForm(exact=exact, escaped=exact and manifest is not None and manifest.escaped)
@@ -255,6 +300,8 @@ class Load:
         return {"bulk": read_pairs, "rows": read_values}.get(chosen, read_array)(source)
 
     def _fields(self, wishes: Wishes, description: Description, names: list[str]) -> FieldInserts:
+        from .fields import FieldInserts
+
         try:
             fields = FieldInserts(wishes, description, names, spelled=self._spelled)
         except ConfigurationError as error:

@@ -1,4 +1,4 @@
-"""Places: where each member of a row goes, by the target's columns and `--map`; a row with any other member is refused.
+"""Places: where each member of an exported row goes, by the target's columns and `--map`; others are refused.
 
 A row of an export has a document, an id, and members beside them, such as vectors. A target may hold these under
 another name, or not at all. Only this module decides what an import does with each: write it, move it or leave it out
@@ -16,26 +16,24 @@ from msgspec import Raw
 
 from dragoman.spellings import value_of
 from dragoman_api.cells import Json
+from dragoman_api.changes import Insert
 from dragoman_api.columns import Written
-from dragoman_api.json_text import decode_once
 from dragoman_api.kit.page_columns import MEMBERS, OTHERS, LeftOut
+
+from .inserts import DocumentInserts, Members, UnplacedError, object_of, read_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from dragoman_api.columns import Description
+    from dragoman_api.columns import Description, Note
 
-Members = dict[str, Raw]
+    from .inserts import Wishes
+    from .records import Record
 
-_members = msgspec.json.Decoder(Members)
 _text = msgspec.json.Decoder(str)
 _encoder = msgspec.json.Encoder()
 _NOTHING = (b"null", b"[]", b"{}")
 _NAMED, _NAME = 5, 255  # names in a message, and characters of one
-
-
-class UnplacedError(ValueError):
-    """The target has no place for a member of a row, which is refused; the message names the member and a remedy."""
 
 
 class MemberPlace(NamedTuple):
@@ -43,14 +41,6 @@ class MemberPlace(NamedTuple):
 
     column: str
     part: str = ""
-
-
-def object_of(data: bytes) -> Members:
-    """Return the members of a JSON object. Raises ValueError if the text is not one, or holds a name twice."""
-    try:
-        return decode_once(data, _members)
-    except ValueError as error:
-        raise ValueError(f"it is not a JSON object: {error}") from None
 
 
 class MemberPlaces:
@@ -264,3 +254,83 @@ class RowPlaces:
         examples, name = self.places.examples, name[:_NAME]
         moves = f"--map {name}=NAME moves it{f' (to {examples})' if examples else ''}, and --map {name}= leaves it out"
         return UnplacedError(f"{self._object!r} has no place for its member {name!r}; {moves}")
+
+
+class RowInserts:
+    """Lines that hold a row with its id and what the server keeps beside the document, as an export writes them.
+
+    `Column.path` says where each column lies in a line. The members ``routing`` or ``_routing``, and ``tenant``, become
+    those of the insert. In bulk files, the first of two lines holds the id and the routing. `RowPlaces` decides on the
+    other members.
+    """
+
+    def __init__(self, wishes: Wishes, description: Description, *, tenants: bool, copied: bool = False) -> None:
+        """Prepare to convert rows.
+
+        Args:
+            wishes: The wishes of the caller.
+            description: The object that receives the rows.
+            tenants: The driver has tenants.
+            copied: The caller named the object that the rows come from, so no note repeats it.
+        """
+        self._wishes = wishes
+        self._documents = DocumentInserts(wishes, description)
+        inner = Counter(column.path[0] for column in description.columns if len(column.path) > 1)
+        keys = [column.path for column in description.columns if column.is_key and column.path]
+        self._document = inner.most_common(1)[0][0] if inner else "_source" if keys == [("_id",)] else ""
+        document = self._document or "_source"
+        fixed = ["_id", "_routing", "routing", *(["tenant"] if tenants else [])]
+        self._settler = RowPlaces(description, wishes.renamed, document=document, fixed=fixed)
+        self._places, self._copied = self._settler.places, copied
+        self._beside = [*self._places.beside.items()]
+
+    @property
+    def notes(self) -> list[Note]:
+        """Notes on what was left out of the rows so far."""
+        return [note for note in self._settler.left_out.notes() if not (self._copied and note.code == OTHERS)]
+
+    def insert(self, record: Record) -> Insert:
+        """Return the insert for a record. Raises ValueError if the record holds no row."""
+        assert isinstance(record.data, bytes)
+        action, line, document = record.data.partition(b"\n")
+        members = object_of(action)
+        if line:
+            [metadata] = [object_of(bytes(value)) for value in members.values()]
+            members, data = metadata, document
+        else:
+            if self._document and self._document not in members:
+                raise ValueError(f"it has no member {self._document!r}; documents alone are imported as documents")
+            data = bytes(members.get(self._document, b"{}"))
+        return self._made(members, data)
+
+    def _made(self, members: Members, data: bytes) -> Insert:
+        renamed: Mapping[str, str] | None = None
+        if self._settler.plain(members):
+            values: dict[str, Any] = {}
+            for name, column in self._beside:
+                if name in members and (value := value_of(bytes(members[name]))) is not None:
+                    values[column] = value
+        else:
+            members, data, values, renamed = self._settler.settle(members, data)
+        key = _only(members, self._places.key[0], "_id")
+        id_ = None if key is None else read_id(key, self._places.key[0])
+        routing = _word(_only(members, "_routing", "routing"))
+        tenant = self._wishes.tenant or _word(members.get("tenant"))
+        if self._document or "_source" in members:
+            return self._documents.made(data, tenant, id=id_, routing=routing, values=values, renamed=renamed)
+        return Insert(
+            self._wishes.object, values, id_, replace=self._wishes.replace and id_ is not None, tenant=tenant,
+            routing=routing,
+        )  # fmt: skip
+
+
+def _only(members: Members, name: str, alias: str) -> Raw | None:
+    """Return a member that may have one of two names. Raises UnplacedError if both are there and differ."""
+    value, other = members.get(name), members.get(alias)
+    if value is not None and other is not None and value != other:
+        raise UnplacedError(f"its members {name!r} and {alias!r} say different things")
+    return other if value is None else value
+
+
+def _word(value: Raw | None) -> str | None:
+    return None if value is None or value == Raw(b"null") else _text.decode(bytes(value))

@@ -9,7 +9,6 @@ import msgspec
 
 from dragoman_api.errors import ConfigurationError
 
-from .parquet_reader import ROW_BYTES
 from .sources import DAMAGED
 
 if TYPE_CHECKING:
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 
     from .sources import ImportSource
 
-RECORD_BYTES = ROW_BYTES
+RECORD_BYTES = 3 << 20
 """Maximum size of a record, in bytes; no driver plans a longer row."""
 
 _BOM = b"\xef\xbb\xbf"

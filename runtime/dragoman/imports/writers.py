@@ -12,7 +12,7 @@ from dragoman.sessions.driver_calls import unknown
 from dragoman_api.changes import OutcomeStatus
 from dragoman_api.errors import DragomanError, DriverFaultError, QueryError, UnsupportedOperationError
 
-from .reports import Rejection, no_counts
+from .batches import Rejection, no_counts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

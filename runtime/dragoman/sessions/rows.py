@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
     from pyarrow import Table
 
-    from dragoman.exports import ExportResult, FileFormat
+    from dragoman.exports.export import ExportResult
+    from dragoman.exports.formats import FileFormat
     from dragoman_api.cells import Cell
     from dragoman_api.changes import HttpRequest
     from dragoman_api.events import Event
@@ -285,7 +286,7 @@ class Rows:
         Raises:
             ConfigurationError: The package pyarrow is not installed.
         """
-        from dragoman.exports import FileFormat
+        from dragoman.exports.formats import FileFormat
 
         from .whole_reads import Batches, read_batches
 

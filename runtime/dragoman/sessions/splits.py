@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import msgspec
 from anyio.to_thread import run_sync
 
-from dragoman.exports import Export, ExportSource, choose
-from dragoman.exports.export import add_notes
-from dragoman.exports.formats import COMPRESSED, ENDINGS, FileFormat, TableColumns
+from dragoman.exports.export import Export, ExportSource, add_notes
+from dragoman.exports.formats import COMPRESSED, ENDINGS, FileFormat, TableColumns, choose
 from dragoman_api.columns import Note
 from dragoman_api.errors import ConfigurationError, DriverFaultError, ExportError
 from dragoman_api.exports import MAX_SHARES, ExportRequest, SnapshotHold, SplitRequest

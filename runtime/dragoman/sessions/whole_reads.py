@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 
     from pyarrow import RecordBatch, Table
 
-    from dragoman.exports import ExportResult
-    from dragoman.exports.export import Parts
+    from dragoman.exports.export import ExportResult, Parts
     from dragoman.exports.tables import TableReader
     from dragoman_api.columns import Description
 
@@ -346,7 +345,8 @@ async def run_export(
         ExportError: The target cannot be written or resumed.
         DragomanError: The read failed; no file was created.
     """
-    from dragoman.exports import Export, ExportSource, choose
+    from dragoman.exports.export import Export, ExportSource
+    from dragoman.exports.formats import choose
 
     driver = calls.driver
     source = ExportSource(

@@ -9,7 +9,7 @@ import pytest
 from drivers.elasticsearch.importing.test_loads import export, session, stored
 from drivers.elasticsearch.rig import OnFake, OnServer, Rig
 
-from dragoman.imports import Load, LoadOptions, load
+from dragoman.imports.loads import Load, LoadOptions, load
 from dragoman_api import QueryError, hookimpl
 from dragoman_api.changes import NewObject, Plan
 from dragoman_api.errors import (

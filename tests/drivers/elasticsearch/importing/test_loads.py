@@ -15,8 +15,9 @@ from drivers.elasticsearch.rig import OnFake, OnServer, Rig, on_fake
 from pyarrow import parquet
 
 from cancelling import cancelled
-from dragoman.changes import ChangeSet
-from dragoman.imports import LoadReport, load, unfinished
+from dragoman.changes.sets import ChangeSet
+from dragoman.imports.ledgers import unfinished
+from dragoman.imports.loads import load
 from dragoman_api import Delete, Insert, RowKey, Update
 from dragoman_api.arrow.schema import may_be_lists
 from dragoman_api.changes import OutcomeStatus
@@ -28,6 +29,7 @@ from in_process import Here
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from dragoman.imports.loads import LoadReport
     from dragoman.sessions.session import Session
 
 COLUMNS: dict[str, Any] = {

@@ -12,7 +12,7 @@ from drivers.weaviate.rig import OnFake, OnServer, Rig, apply_plan, key, on_fake
 from drivers.weaviate.views import view
 from msgspec.structs import replace
 
-from dragoman.imports import LoadReport, load
+from dragoman.imports.loads import load
 from dragoman_api import Delete, Insert, Plan, PlanRequest, RowKey, Update
 from dragoman_api.errors import DragomanError
 from dragoman_weaviate.protocol import Features
@@ -22,6 +22,8 @@ from dragoman_weaviate.writing.plan import plan_changes
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from dragoman.imports.loads import LoadReport
 
 TYPES = {"n": "int"}
 BATCH = "/v1/batch/objects"

@@ -10,7 +10,7 @@ import pytest
 from drivers.weaviate.importing.test_loads import OBJECTS, TYPES, session, stored
 from drivers.weaviate.rig import OnFake, OnServer, Rig, key
 
-from dragoman.imports import Load, LoadOptions, load
+from dragoman.imports.loads import Load, LoadOptions, load
 from dragoman_api import QueryError
 from dragoman_api.changes import NewObject
 from dragoman_weaviate.writing.plan import plan_collection

@@ -12,7 +12,7 @@ from drivers.weaviate.rig import OnFake, OnServer, Rig, key
 
 from dragoman.changes.files import read_line, write_line
 from dragoman.cli.changes import parse_values
-from dragoman.imports import load
+from dragoman.imports.loads import load
 from dragoman_api import Insert, Json, RowKey, Update
 from dragoman_api.changes import OutcomeStatus, PlanRequest
 from exporting import Line

@@ -9,7 +9,7 @@ import pytest
 from drivers.weaviate.rig import OnFake, OnServer, Rig, key
 from drivers.weaviate.views import view
 
-from dragoman.imports import load
+from dragoman.imports.loads import load
 from dragoman_api.errors import ConnectionFailedError, DragomanError
 from dragoman_api.hookspecs import hookimpl
 from exporting import Line
