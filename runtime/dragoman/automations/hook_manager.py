@@ -98,7 +98,7 @@ class Hooks:
 
     def _check_decides_on(self, plugin: object, name: str) -> None:
         """Refuse names of hooks that no call has: such a guard would never be asked."""
-        hooks = getattr(plugin, DECIDES_ON, frozenset())
+        hooks: object = getattr(plugin, DECIDES_ON, frozenset())
         known = {hook for hook in vars(DriverSpec) if not hook.startswith("_")} | INSTALLING
         if not isinstance(hooks, frozenset) or not hooks <= known:
             raise ConfigurationError(
