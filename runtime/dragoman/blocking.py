@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from .connections.curl_commands import CurlCommands
     from .imports.loads import LoadProgress, LoadReport
     from .sessions.selections import RowSelection
-    from .sessions.splits import Split
     from .sessions.whole_reads import Batches, RowStream
 
 A = TypeVar("A")
@@ -161,6 +160,17 @@ def _waiting(
 
     waiting.__qualname__ = f"Blocking{method.__qualname__}"
     return waiting
+
+
+def _passing(method: Callable[Concatenate[A, P], T]) -> Callable[Concatenate[_Blocking[A], P], T]:
+    """Make the method that calls one which waits for nothing; it has the same signature and documentation."""
+
+    @wraps(method)
+    def passing(self: _Blocking[A], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return method(self._wrapped, *args, **kwargs)
+
+    passing.__qualname__ = f"Blocking{method.__qualname__}"
+    return passing
 
 
 def _wrapping(
@@ -290,18 +300,6 @@ class BlockingRows(_Blocking[Rows]):
         """Which rows, as a plain value."""
         return self._wrapped.selection
 
-    def command(self) -> list[str]:
-        """Return the words of the command that shows these rows, not quoted; `shlex.join` makes a line of them.
-
-        Raises:
-            ConfigurationError: A filter row has no spelling there, such as one with None in its list.
-        """
-        return self._wrapped.command()
-
-    def script(self) -> str:
-        """Return a Python script that prints these rows."""
-        return self._wrapped.script()
-
     @property
     def connection(self) -> str:
         """The name of the connection."""
@@ -332,19 +330,13 @@ class BlockingRows(_Blocking[Rows]):
         """
         return self._loop.wait(lambda: function(self._wrapped))
 
-    def check_origin(self, split: Split) -> None:
-        """Check that this connection can read the parts of a split that another process has made; nothing is sent.
-
-        Raises:
-            ConfigurationError: The rows are of another object than the split's; or this connection leads to another
-                server, or has another driver (``worker-differs``).
-        """
-        self._wrapped.check_origin(split)
-
     def emit(self, event: Event) -> None:
         """Emit an event as this connection does its own, such as the progress of an export that a caller runs."""
         self._loop.portal.call(self._wrapped.emit, event)
 
+    command = _passing(Rows.command)
+    script = _passing(Rows.script)
+    check_origin = _passing(Rows.check_origin)
     page = _waiting(Rows.page)
     count = _waiting(Rows.count)
     explain = _waiting(Rows.explain)
@@ -438,10 +430,6 @@ class BlockingSession(_Blocking[Session]):
         """The capabilities that the driver's manifest announces."""
         return self._wrapped.capabilities
 
-    def can(self, hook: str) -> bool:
-        """Return whether the driver implements a hook (`fetch_cell`, `export_rows`, …)."""
-        return self._wrapped.can(hook)
-
     def load(
         self,
         object: str,  # noqa: A002 - the design's word
@@ -484,6 +472,7 @@ class BlockingSession(_Blocking[Session]):
             )
         )
 
+    can = _passing(Session.can)
     objects = _waiting(Session.objects)
     describe = _waiting(Session.describe)
     plan = _waiting(Session.plan)

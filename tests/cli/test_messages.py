@@ -48,7 +48,6 @@ CHANGING = [
     "plugins repair",
     "plugins sync --frozen",
     "plugins gc",
-    "plugins pin demo 1 --off",
     "registry remove nosuch",
     "run nosuch.py",
     "connections add shop --type demo",
@@ -70,6 +69,7 @@ def told(machine, lines):
     for line in lines:
         ended = machine(f"dragoman {line}", code=None)
         text = ended.said.replace(str(machine.home), "HOME")
+        text = re.sub(r"\d+\.\d+ kB\b", "0.0 kB", text)
         text = re.sub(r"sandbox (full|partial|process)\b.*", "sandbox LEVEL", text)
         text = re.sub(r"\d+\.\d+ s\b", "0.0 s", re.sub(r"(?<=\s)/\S*/(?=[\w.]+)", "…/", text))
         parts.append(f"$ dragoman {line}\n{text}[{ended.code}]\n")

@@ -46,7 +46,7 @@ def test_the_shell_asks_line_by_line_and_outlives_a_failure(own, screen):
     shell.type("drop books")
     shell.until("Type the object's name: ".rstrip())
     shell.type("no")
-    shell.until("nothing was sent")
+    shell.until("nothing was changed")
     shell.ready()
     shell.type("drop books")
     shell.until(lambda: shell.shown.count("Type the object's name:") == 2)

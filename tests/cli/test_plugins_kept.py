@@ -35,7 +35,7 @@ def test_an_update_shows_its_difference_and_asks_for_wider_permissions(old, team
     done = old("plugins", "update", "demo", code=1)
     assert "error[refused]: demo asks for net:host=example.org; nothing was installed" in done.err
     assert store(old).active("demo").version == "1.0.0"
-    failed = old("plugins", "update", "--all", code=1).out.splitlines()[1]
+    failed = old("plugins", "update", code=1).out.splitlines()[1]
     assert "failed" in failed
     assert "net:host=example.org" in failed
     assert paste(old, hint_of(done)).out.splitlines()[1].split()[:4] == ["demo", "1.0.0", "2.0.0", "updated"]

@@ -20,16 +20,20 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     """Something that needs a person's consent.
 
     Attributes:
-        about: ``permissions``, ``publisher``, ``sandbox``, ``change``; ``address``: a host's name leads nearer;
-            ``certificate``: a server's certificate is not trusted, and would be pinned; or ``sign-in``: the driver
-            would reach a token endpoint besides the database.
+        about: ``permissions``, ``publisher``, ``sandbox``, ``download``, ``change``; ``address``: a host's name leads
+            nearer; ``certificate``: a server's certificate is not trusted, and would be pinned; or ``sign-in``: the
+            driver would reach a token endpoint besides the database.
         text: The question.
         details: What a person should see before answering.
+        object: The object whose name a person types to agree; empty for yes or no.
+        default: What an empty answer means.
     """
 
     about: str
     text: str
     details: tuple[str, ...] = ()
+    object: str = ""
+    default: bool = False
 
 
 Confirm = Callable[[Question], Awaitable[bool]]

@@ -201,21 +201,14 @@ async def delete(
 async def drop(options: Options, session: Session, *, object: str, dry_run: bool, as_curl: bool) -> int | None:
     """Delete a whole object, after a person has typed its name again."""
     from dragoman_api.changes import Drop
-    from dragoman_api.errors import Refused
 
     plan = await session.plan(Drop(object))
-    if plan.planned and not (dry_run or as_curl) and not options.yes:
+    if plan.planned and not (dry_run or as_curl):
         first = plan.planned[0]
-        statement = f"  # {plain(first.statement)}" if first.statement else ""
-        request = f"{plain(str(first.request))}{statement}  to {_address(options, session)}"
-        if not attended():
-            hint = shlex.join(["dragoman", "drop", session.name, object, "--yes"])
-            raise Refused(f"cannot ask to confirm  {request}: not a terminal; nothing was sent", hint=hint)
-        from .prompts import ask
-
-        typed = await ask(f"Send  {request}?  Type the object's name")
-        if typed != object:
-            raise Refused(f"{typed!r} is not {object!r}; nothing was sent")
+        statement = f"  # {first.statement}" if first.statement else ""
+        text = f"Send  {first.request}{statement}  to {_address(options, session)}?"
+        instead = shlex.join(["dragoman", "drop", session.name, object, "--yes"])
+        await options.agree(text, object=object, instead=instead)
     return await _carry_out(options, session, Drop(object), dry_run=dry_run, as_curl=as_curl, plan=plan)
 
 

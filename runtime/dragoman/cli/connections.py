@@ -190,23 +190,16 @@ async def _choose_type(runtime: Runtime) -> str:
 
 async def _form_of(options: Options, runtime: Runtime, kind: str, *, asks: bool) -> tuple[FormField, ...]:
     """Return the form of a type; offer to download its driver first if it is missing (P2)."""
-    from dragoman_api.errors import Refused
     from dragoman_registry.names import marked
 
     listing = await runtime.plugins.for_type(kind)
     if listing.state == "available":
-        label = f"{plain(marked(listing.label))} {plain(listing.version)}"
-        if not options.yes:
-            if not (asks or attended()):
-                hint = f"dragoman plugins install {listing.id}\nor repeat the command with --yes"
-                raise Refused(
-                    f"{label} ({listing.id}) is not installed; cannot ask to download it: not a terminal", hint=hint
-                )
-            from .prompts import confirm
-
-            reach = f"It can reach {plain(listing.reaches)}; nothing else."
-            if not await confirm(f"Download {label} ({listing.id}, {show_size(listing.size)})? {reach}", default=True):
-                raise Refused(f"{label} was not installed; nothing was saved")
+        label = f"{marked(listing.label)} {listing.version}"
+        text = (
+            f"Download {label} ({listing.id}, {show_size(listing.size)})? It can reach {listing.reaches}; nothing else."
+        )
+        instead = f"dragoman plugins install {listing.id}\nor repeat the command with --yes"
+        await options.agree(text, about="download", default=True, instead=instead, piped=asks)
         await runtime.plugins.install(listing.id, version=listing.version)
     return await runtime.plugins.form(kind)
 

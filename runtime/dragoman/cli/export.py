@@ -27,14 +27,12 @@ if TYPE_CHECKING:
 
     from .options import Options
 
-FINAL = ("resume-refused", "export-running", "export-not-resumable", "context-lost", "limit-exceeded")
-"""Codes of errors that resuming would meet again."""
 PACKAGE = "dragoman_dask"
 """A wheel of its own, which only exports in parts need and nothing else imports."""
 
-_FINAL = (
-    "export-running", "limit-exceeded", "parts-differ", "context-lost", "resume-refused", "snapshot-lost",
-    "target-occupied",
+FINAL = (
+    "context-lost", "export-not-resumable", "export-running", "limit-exceeded", "parts-differ", "resume-refused",
+    "snapshot-lost", "target-occupied",
 )  # fmt: skip
 """Codes of errors that resuming would meet again."""
 
@@ -159,11 +157,10 @@ async def _resumable(options: Options, file: Path | None) -> AsyncIterator[None]
         with anyio.CancelScope(shield=True):
             resumable = await anyio.to_thread.run_sync(unfinished, file)
         if resumable:
-            words = ["dragoman", *options.words, *(["--resume"] if "--resume" not in options.words else [])]
             if failure:
-                failure.advise(shlex.join(words))
+                failure.advise(shlex.join(options.resuming))
             else:
-                say(f"to continue: {command(*words)}")
+                say(f"to continue: {command(*options.resuming)}")
         raise
 
 
@@ -228,7 +225,6 @@ async def _unfinished(options: Options, session: Session, target: str, dask: Any
                     await folder.rmdir()
         raise
     except DragomanError as error:
-        if error.code not in _FINAL and await anyio.to_thread.run_sync(dask.unfinished, target):
-            words = ["dragoman", *options.words, *(["--resume"] if "--resume" not in options.words else [])]
-            error.advise(shlex.join(words))
+        if error.code not in FINAL and await anyio.to_thread.run_sync(dask.unfinished, target):
+            error.advise(shlex.join(options.resuming))
         raise

@@ -350,7 +350,7 @@ def _bars(title: str, rows: Sequence[tuple[str, int]], *, width: int, blocks: bo
     counts = [f"{number:,}" for _, number in rows]
     wide = max(map(len, [*counts, "ROWS"]))
     room = max(width - wide - 2 * len(output.GAP) - NARROWEST_BAR - 1, 1)
-    labels = [_cut(label, room) for label, _ in rows]
+    labels = [output.fitted(label, room) for label, _ in rows]
     label = max(map(output.width_of, [*labels, title]))
     bar = max(min(WIDEST_BAR, width - label - wide - 2 * len(output.GAP) - 1), 0)
     maximum = max((number for _, number in rows), default=0)
@@ -368,14 +368,6 @@ def _bar(share: float, width: int, *, blocks: bool) -> str:
         return "#" * max(round(share * width), int(share > 0 and width > 0))
     eighths = max(round(share * width * 8), int(share > 0 and width > 0))
     return _BLOCKS[8] * (eighths // 8) + _BLOCKS[eighths % 8].strip()
-
-
-def _cut(text: str, room: int) -> str:
-    if output.width_of(text) <= room:
-        return text
-    while text and output.width_of(text) > room - 1:
-        text = text[: min(len(text) - 1, room)]
-    return f"{text}…"
 
 
 def _padded(text: str, width: int, *, right: bool) -> str:

@@ -53,6 +53,20 @@ def renamed_columns(_context: click.Context, _parameter: click.Parameter, values
     return names
 
 
+def loading(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of how rows are written."""
+    for option in (
+        click.option("--batch", type=click.IntRange(1, 5_000), default=2_000,
+                     help="Maximum number of rows of a batch."),
+        click.option("--map", "renamed", multiple=True, metavar="OLD=NEW", callback=renamed_columns,
+                     help="Rename a column, or a vector; OLD= leaves it out. Repeatable."),
+        click.option("--on-conflict", default="fail", type=click.Choice(["fail", "skip", "overwrite"]),
+                     help="A row whose id exists: reject it, keep the stored row, or replace that row."),
+    ):  # fmt: skip
+        command = option(command)
+    return command
+
+
 def _delimiter(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
     return "\t" if value in ("tab", "\\t") else value
 
@@ -65,11 +79,7 @@ def _delimiter(_context: click.Context, _parameter: click.Parameter, value: str 
 @click.option("--delimiter", metavar="CHARACTER", callback=_delimiter,
               help="What separates the fields of CSV, for example ';' or tab; by default a comma.")  # fmt: skip
 @click.option("--id", "id_", metavar="COLUMN", help="The column whose value becomes the row's id.")
-@click.option("--on-conflict", default="fail", type=click.Choice(["fail", "skip", "overwrite"]),
-              help="A row whose id exists: reject it, keep the stored row, or replace that row.")  # fmt: skip
-@click.option("--map", "renamed", multiple=True, metavar="OLD=NEW", callback=renamed_columns,
-              help="Rename a column of the file; OLD= leaves it out. Repeatable.")  # fmt: skip
-@click.option("--batch", type=click.IntRange(1, 5_000), default=2_000, help="Maximum number of rows of a batch.")
+@loading
 @TENANT
 @click.option("--undo", metavar="FILE", callback=command_file(written=True),
               help="Write an undo file, a change file that takes the load back.")  # fmt: skip
@@ -163,12 +173,11 @@ def _resumable(options: Options, load: Load) -> Iterator[None]:
             say(f"stopped after {show_rows(report.rows)}: {counts_of(report)}")
         if not load.resumable or (failure and failure.code in FINAL):
             raise
-        words = ["dragoman", *options.words, *(["--resume"] if "--resume" not in options.words else [])]
         if failure:
             failure.details.update(report.counts)
-            failure.advise(shlex.join(words))
+            failure.advise(shlex.join(options.resuming))
         else:
-            say(f"to continue: {command(*words)}")
+            say(f"to continue: {command(*options.resuming)}")
         raise
 
 
@@ -202,11 +211,7 @@ def tell(options: Options, session: Session, report: LoadReport, *, sent: bool) 
 @click.argument("target", metavar="TARGET", shell_complete=complete_connection)
 @click.argument("to", metavar="TARGET-OBJECT")
 @choosing(*FILTER, "tenant")
-@click.option("--on-conflict", default="fail", type=click.Choice(["fail", "skip", "overwrite"]),
-              help="A row whose id exists: reject it, keep the stored row, or replace that row.")  # fmt: skip
-@click.option("--map", "renamed", multiple=True, metavar="OLD=NEW", callback=renamed_columns,
-              help="Rename a column, or a vector; OLD= leaves it out. Repeatable.")  # fmt: skip
-@click.option("--batch", type=click.IntRange(1, 5_000), default=2_000, help="Maximum number of rows of a batch.")
+@loading
 @click.option("--to-tenant", metavar="NAME", help="The tenant that receives them; by default the same.")
 @click.option("--create", is_flag=True, help="Make the target object as the source is, if it does not exist.")
 @click.pass_obj

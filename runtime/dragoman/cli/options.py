@@ -83,6 +83,11 @@ class Options:
         self.current = runtime
         return runtime
 
+    @property
+    def resuming(self) -> list[str]:
+        """The words of this command line with `--resume`."""
+        return ["dragoman", *self.words, *(["--resume"] if "--resume" not in self.words else [])]
+
     def listener(self) -> Callable[[Any], None]:
         """Return the event sink of a command that needs no runtime."""
         if not self.events:
@@ -110,15 +115,28 @@ class Options:
 
         return find_paths(Path(self.home) if self.home else None)
 
-    async def agree(self, question: str, *, instead: str) -> None:
-        """Ask for consent to something irreversible.
+    async def agree(
+        self, text: str, *, instead: str, piped: bool = False, about: str = "change", **fields: Any
+    ) -> None:
+        """Ask for consent to what a command is about to do.
+
+        Args:
+            text: The question.
+            instead: The command that does not ask.
+            piped: The answer may come from a pipe, too, as all answers of this command.
+            about: What the question is about; see `Question`.
+            fields: Further fields of the `Question`.
 
         Raises:
-            Refused: Consent was denied, or there is no terminal; `instead` is the command that does not ask.
+            Refused: Consent was denied, or there is no terminal.
         """
-        from .prompts import expect_yes
+        from dragoman.automations.consent import Question
+        from dragoman_api.errors import Refused
 
-        await expect_yes(question, yes=self.yes, instead=instead)
+        if not (self.yes or piped or attended()):
+            raise Refused(f"{text} Cannot ask: not a terminal. Nothing was changed.", hint=instead)
+        if not await self._confirm(Question(about=about, text=text, **fields), asks=True):
+            raise Refused("not confirmed; nothing was changed")
 
     def result(self, document: object, line: str) -> None:
         """Write the result of a command: a line, or with ``--json`` a document."""

@@ -109,13 +109,10 @@ DRY_RUN = click.option("--dry-run", is_flag=True, help="Show what would be done 
 
 @plugins.command
 @SOME
-@click.option("--all", "every", is_flag=True, help="Update all drivers that are not pinned; the same as naming none.")
 @DRY_RUN
 @managed
-async def update(options: Options, plugins: Plugins, *, id_: str | None, every: bool, dry_run: bool) -> int | None:
+async def update(options: Options, plugins: Plugins, *, id_: str | None, dry_run: bool) -> int | None:
     """Update one driver, or all that are not pinned; wider permissions need your consent."""
-    if id_ and every:
-        raise click.UsageError("use either ID or --all")
     updates = await plugins.update(id_, dry_run=dry_run)
 
     def more(candidate: AvailableUpdate) -> str:
@@ -172,16 +169,13 @@ async def rollback(options: Options, plugins: Plugins, *, id_: str, version: str
 @plugins.command
 @ID
 @click.argument("version", required=False)
-@click.option("--off", is_flag=True, help="Follow new versions again, as `unpin` does.")
 @managed
-async def pin(options: Options, plugins: Plugins, *, id_: str, version: str | None, off: bool) -> None:
+async def pin(options: Options, plugins: Plugins, *, id_: str, version: str | None) -> None:
     """Stay at the active version, or at VERSION."""
-    if off and version:
-        raise click.UsageError("use either VERSION or --off")
     active = {listing.id: listing.version for listing in plugins.installed()}
-    if not (off or version or id_ in active):
+    if not (version or id_ in active):
         raise click.UsageError(f"{id_!r} is not installed; name the VERSION to stay at")
-    await _pin(options, plugins, id_, None if off else version or active[id_])
+    await _pin(options, plugins, id_, version or active[id_])
 
 
 @plugins.command

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import anyio
 import click
 
-from dragoman_api.errors import ConfigurationError, Refused
+from dragoman_api.errors import ConfigurationError
 
 from .output import plain, say
 from .streams import attended
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 async def consents(question: Question, *, yes: bool, asks: bool) -> bool:
-    """Answer a question of the runtime: as `--yes` does, or as the person at the terminal.
+    """Answer a question of the runtime or of a command: as `--yes` does, or as the person at the terminal.
 
     Args:
         question: The question; what concerns a person alone, `--yes` does not answer.
@@ -38,21 +38,12 @@ async def consents(question: Question, *, yes: bool, asks: bool) -> bool:
         return True
     for detail in question.details:
         say(detail)
-    return await confirm(plain(question.text))
-
-
-async def expect_yes(question: str, *, yes: bool, instead: str) -> None:
-    """Ask for consent to something irreversible.
-
-    Raises:
-        Refused: Consent was denied, or there is no terminal; `instead` is the command that does not ask.
-    """
-    if yes:
-        return
-    if not attended():
-        raise Refused(f"{question} Cannot ask: not a terminal. Nothing was changed.", hint=instead)
-    if not await confirm(plain(question)):
-        raise Refused("not confirmed; nothing was changed")
+    if not question.object:
+        return await confirm(plain(question.text), default=question.default)
+    name = await ask(f"{plain(question.text)}  Type the object's name")
+    if name != question.object:
+        say(f"{name!r} is not {question.object!r}")
+    return name == question.object
 
 
 async def ask(text: str, *, default: str = "", hidden: bool = False, end: str = ":") -> str:
