@@ -41,7 +41,7 @@ from docs.markdown import (  # noqa: E402 - a script finds its own folder only
 REFERENCE = ROOT / "docs/reference"
 SANDBOX = ROOT / "docs/explanation/sandbox.md"
 MODELS = (
-    "connections", "columns", "cells", "filters", "grid", "summaries", "changes", "console", "exports",
+    "connections", "columns", "cells", "json_text", "filters", "grid", "summaries", "changes", "console", "exports",
 )  # fmt: skip
 PYTHON = (
     ("dragoman.runtime", "open"),

@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Raw
 
-from dragoman_api.cells import MAX_DIGITS, Json, exact_number
+from dragoman_api.cells import Json
 from dragoman_api.columns import ColumnKind
 from dragoman_api.grid import check_id
-from dragoman_api.json_text import decode
+from dragoman_api.json_text import MAX_DIGITS, decode, exact_number
 from dragoman_api.remedies import RemedyKind
 from dragoman_api.wording import as_typed
 

@@ -11,7 +11,7 @@ from api.loopback import Request, http, serving
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dragoman_api import http_settings
+from dragoman_api import changes, endpoints
 from dragoman_api.changes import HttpRequest
 from dragoman_api.connections import AuthScheme, Profile, Secrets
 from dragoman_api.errors import (
@@ -74,7 +74,7 @@ async def test_a_prefix_that_looks_like_a_user_and_a_host_is_a_plain_segment():
 @example("a/../b")
 def test_no_prefix_leads_to_another_server_or_out_of_itself(text: str):
     try:
-        prefix = http_settings.path_prefix(text)
+        prefix = endpoints.path_prefix(text)
     except ValueError:
         return
     assert prefix == "" or (prefix.startswith("/") and not prefix.endswith("/"))
@@ -228,7 +228,7 @@ def test_a_header_that_is_both_open_and_secret_is_refused():
 @example("Host : evil")
 def test_whatever_is_entered_no_header_holds_a_line_break_or_a_name_that_is_ours(text: str):
     try:
-        found = http_settings.headers(text)
+        found = endpoints.headers(text)
     except ValueError:
         return
     ours = ("host", "authorization", "content-length", "transfer-encoding", "connection", "cookie")
@@ -250,7 +250,7 @@ ELSEWHERE = (
 def test_a_text_that_could_lead_elsewhere_is_no_path_however_a_request_is_made(text: str) -> None:
     whole = HttpRequest("GET", "/")
     for make in (
-        lambda: http_settings.request_path(text),
+        lambda: changes.request_path(text),
         lambda: HttpRequest("GET", text),
         lambda: msgspec.structs.replace(whole, path=text),
         lambda: msgspec.convert({"method": "GET", "path": text}, HttpRequest),
@@ -264,7 +264,7 @@ def test_a_text_that_could_lead_elsewhere_is_no_path_however_a_request_is_made(t
 def test_whatever_is_a_path_stays_on_the_host_it_is_joined_to(text: str, address: str) -> None:
     for candidate in (text, f"/{text}", f"/a{text}", f"/a?b={text}"):
         try:
-            path = http_settings.request_path(candidate)
+            path = changes.request_path(candidate)
         except ValueError:
             continue
         parts, base = urlsplit(address + path), urlsplit(address)

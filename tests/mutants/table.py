@@ -39,9 +39,9 @@ _ELASTICSEARCH = {
     "console.text": "console/test_completion.py console",
 }
 _WEAVIATE = {
-    "columns.field_types": "grid test_objects.py test_collections_in_detail.py writing test_conformance.py",
-    "columns.schema": "test_objects.py test_collections_in_detail.py test_strange_answers.py grid",
-    "columns.grid_columns": "test_objects.py test_collections_in_detail.py grid",
+    "columns.field_types": "grid test_objects.py test_collections_in_detail.py test_strange_answers.py writing "
+    "test_conformance.py",
+    "columns.grid_columns": "test_objects.py test_collections_in_detail.py test_strange_answers.py grid",
     "connect": "test_connect.py test_error_answers.py test_objects.py grid/test_exactness.py grid/test_pages.py",
     "console.answers": "console test_strange_answers.py",
     "protocol": "test_connect.py test_strange_answers.py test_error_answers.py console writing",
@@ -68,7 +68,7 @@ _API = {
     "_tokens": "test_oauth.py kit/test_sign_in.py",
     "_transport": "test_http.py test_http_tls.py test_http_tls_attacks.py test_nodes.py",
     "cells": "test_arrow_pages.py test_memory_driver.py test_changes.py kit/test_views.py",
-    "changes": "test_changes.py kit/test_row_changes.py",
+    "changes": "test_changes.py kit/test_row_changes.py test_http_settings.py",
     "columns": "test_memory_driver.py test_conformance_kit.py kit",
     "endpoints": "test_http_settings.py test_nodes.py test_oauth.py",
     "errors": "test_public_api.py test_http.py kit/test_exchanges.py",
@@ -76,8 +76,7 @@ _API = {
     "filters": "kit/test_filter_rows.py kit/test_filter_meaning.py kit/test_residual.py",
     "grid": "test_memory_driver.py test_changes.py test_notebook_html.py kit",
     "http": "test_http.py test_http_streams.py test_http_tls.py test_nodes.py",
-    "http_settings": "test_http_settings.py",
-    "json_text": "test_json_text.py",
+    "json_text": "test_json_text.py test_arrow_pages.py",
     "masking": "test_masking.py",
     "notebook_html": "test_notebook_html.py",
     "replies": "test_replies.py test_http_settings.py test_http.py test_http_streams.py",

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from dragoman_api import Filter, Sort, TimeRange
 from dragoman_api import Operator as Op
-from dragoman_api.cells import exact_number
 from dragoman_api.exports import ExportForm
+from dragoman_api.json_text import exact_number
 
 from .calls import KINDS, Call
 from .columns import LISTS, PATTERNS, VALUELESS, Column, MisfitError, Place, Text

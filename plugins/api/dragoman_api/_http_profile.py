@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from yarl import URL
 
-from . import http_settings
+from . import endpoints
 from .connections import AuthScheme
 from .errors import ConfigurationError
 
@@ -88,7 +88,7 @@ def extra_headers(profile: Profile) -> dict[str, str]:
         ("secret_headers", profile.secrets.get("secret_headers")),
     ):
         try:
-            field_headers = http_settings.headers(text)
+            field_headers = endpoints.headers(text)
         except ValueError as error:
             hint = "enter them as Name: value, one on each line, or separated by ;"
             raise ConfigurationError(f"{field}: {error}", hint=hint) from error

@@ -18,16 +18,16 @@ import anyio.lowlevel
 import msgspec
 
 from . import _http_profile, tls
+from .changes import request_path
 from .columns import Note
 from .connections import Profile
 from .errors import ConfigurationError, ConnectionFailedError, QueryError
-from .http_settings import request_path
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
+    from .changes import RequestPath
     from .errors import Detail
-    from .http_settings import RequestPath
 
 _CLIMBS = re.compile(r"(/|%2f|\\|%5c)(\.|%2e){1,2}(/|%2f|\\|%5c|;|$)", re.IGNORECASE)  # what servers take for . and ..
 

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from datetime import date, time
 from decimal import Decimal
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NewType
 
 import msgspec
 
 from .cells import MISSING, CutBytes, CutJson, CutText, Json, Value
 from .columns import Note
 from .grid import RowId, RowKey, check_id
-from .http_settings import RequestPath, request_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+LONGEST_PATH = 1 << 17
+"""Maximum length of a request's path with its query, in characters."""
+
+# Visible ASCII. yarl drops '#…' and a '?' without a query; some clients read '\\' as '/', so '/\\host' as '//host'.
+_PATH = re.compile(r"/(?![/\\])[!\"$->@-\[\]-~]*(\?[!\"$-\[\]-~]+)?")
 
 Values = dict[str, Value | list[object] | dict[str, object]]
 """Values of a row by column.
@@ -165,6 +171,32 @@ def object_of(change: Change) -> str:
 
 
 _METHOD_LENGTH = 40
+
+
+RequestPath = NewType("RequestPath", str)
+"""The path of one request, with its query, as `request_path` returns it."""
+
+
+def request_path(text: str) -> RequestPath:
+    r"""Return the path of a request, with its query: joined to an address, it can only lead to that address.
+
+    It begins with exactly one slash and holds visible ASCII characters, percent-encoded, without ``#`` and ``\``: no
+    client reads a scheme, a user, a host or a port in it, and no terminal anything that is not visible.
+
+    >>> request_path("/books/_doc/a%2Fb?refresh=true")
+    '/books/_doc/a%2Fb?refresh=true'
+
+    Raises:
+        ValueError: It is no such path.
+    """
+    if len(text) > LONGEST_PATH:
+        raise ValueError(f"the path has {len(text):,} characters; {LONGEST_PATH:,} are the most")
+    if not _PATH.fullmatch(text):
+        beginning = f"{text[:120]!r}{'…' if len(text) > 120 else ''}"
+        raise ValueError(
+            f"the path {beginning} cannot be sent: it must begin with one '/', be percent-encoded and not end in '?'"
+        )
+    return RequestPath(text)
 
 
 class HttpRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

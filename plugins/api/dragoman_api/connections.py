@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 
-from . import http_settings
+from . import endpoints
 from .endpoints import Endpoint, endpoint_name, more_hosts, token_url
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class Secrets(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     def texts(self) -> list[str]:
         """Every text to mask: the secrets, and each value of the secret headers."""
         try:
-            return [*self.values.values(), *http_settings.headers(self.get("secret_headers")).values()]
+            return [*self.values.values(), *endpoints.headers(self.get("secret_headers")).values()]
         except ValueError:  # they are refused before anything is sent
             return [*self.values.values()]
 
@@ -155,7 +155,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         Raises:
             ValueError: The option ``path_prefix`` is not a path prefix.
         """
-        return http_settings.path_prefix(str(self.options.get("path_prefix") or ""))
+        return endpoints.path_prefix(str(self.options.get("path_prefix") or ""))
 
     @property
     def base_url(self) -> str:

@@ -1,4 +1,4 @@
-"""Hosts and ports as a person enters them: several nodes of one cluster, and the Cloud ID of a hosted one.
+"""Where requests go, as a person enters it: hosts and ports, a Cloud ID, a path prefix, extra headers.
 
 The host computes from them what a driver may reach, without running any code of the driver. Each function reads one
 text, and raises ValueError with a reason that follows the name of the field.
@@ -26,6 +26,24 @@ _PORT = re.compile(r"[0-9]{1,5}")
 _CLOUD_PORT = 443
 _TOKEN_URL_LENGTH = 2_000
 _TOKEN_PATH = re.compile(r"/(?!/)[!\"$-~]*")
+
+MOST_HEADERS = 20
+"""Maximum number of extra headers."""
+
+_PREFIX_LENGTH = 200
+_HEADERS_LENGTH = 8 * 2**10  # servers refuse more than 8 KiB of headers, or of one
+_SEGMENT = re.compile(r"[A-Za-z0-9._~!$&'()*+,;=:@-]+")
+_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}")
+_HEADER_VALUE = re.compile(r"[!-~]([ \t!-~]*[!-~])?")
+
+_OWN = {
+    "host", "authorization", "content-length", "content-type", "content-encoding", "transfer-encoding", "connection",
+    "cookie", "set-cookie", "accept", "accept-encoding", "keep-alive", "te", "trailer", "upgrade", "expect", "range",
+    "http2-settings",
+}  # fmt: skip
+"""Headers that frame a request, sign in, or choose the form of an answer: dragoman sets them, or no header may."""
+
+_METHOD = re.compile(r"x-(http-)?method.*")  # would turn a read into a write after the guards have seen it
 
 
 def endpoint_name(host: str, port: int) -> str:
@@ -169,3 +187,59 @@ def _cloud_parts(text: str) -> tuple[str, str]:
     if not 2 <= len(parts) <= 4 or not all(parts[:2]):
         raise ValueError("does not contain a domain and a cluster, separated by $; copy it again")
     return parts[0], parts[1]
+
+
+def path_prefix(text: str) -> str:
+    """Return the path that precedes every request's own path, such as ``/es``; empty for none.
+
+    >>> path_prefix("es/"), path_prefix("/search/v8"), path_prefix("/")
+    ('/es', '/search/v8', '')
+
+    Raises:
+        ValueError: It has an empty or a dot segment, a query, an escape or another character, or is too long.
+    """
+    inner = text.strip("/")
+    if not inner and len(text) <= 1:
+        return ""
+    if len(text) > _PREFIX_LENGTH:
+        raise ValueError(f"has {len(text):,} characters; a path prefix has {_PREFIX_LENGTH} at most")
+    if "://" in text:
+        raise ValueError(f"{text!r} is an address; enter its path alone, such as /es")
+    for segment in text.removeprefix("/").removesuffix("/").split("/"):
+        if segment in (".", ".."):
+            raise ValueError(f"{text!r} contains the segment {segment!r}, which leads elsewhere")
+        if not _SEGMENT.fullmatch(segment):
+            fault = f"the segment {segment!r}" if segment else "an empty segment"
+            raise ValueError(f"{text!r} contains {fault}; a prefix is a plain path, without a query and without %")
+    return f"/{inner}"
+
+
+def headers(text: str) -> dict[str, str]:
+    r"""Return extra headers by name. They stand on lines of their own, or in one line, separated by ``;``.
+
+    >>> headers("X-Tenant: blue; X-Team: search"), headers("Prefer: a; b\n")
+    ({'X-Tenant': 'blue', 'X-Team': 'search'}, {'Prefer': 'a; b'})
+
+    Raises:
+        ValueError: There are too many, or one of them is malformed, named twice, or not a person's to set. The reason
+            contains no value.
+    """
+    if len(text) > _HEADERS_LENGTH:
+        raise ValueError(f"has {len(text):,} characters; {_HEADERS_LENGTH:,} are allowed")
+    values_by_name: dict[str, str] = {}
+    entries = text.replace("\r\n", "\n").split("\n" if "\n" in text else ";")
+    for number, entry in enumerate(filter(str.strip, entries), 1):
+        name, colon, value = entry.partition(":")
+        name, value = name.strip(), value.strip(" \t")
+        if not colon or not _HEADER_NAME.fullmatch(name):
+            raise ValueError(f"entry {number} is not a header of the form Name: value")
+        if name.lower() in _OWN or name.lower().startswith("proxy-") or _METHOD.fullmatch(name.lower()):
+            raise ValueError(f"{name} is not an extra header: it would change what a request is, or who sends it")
+        if not _HEADER_VALUE.fullmatch(value):
+            raise ValueError(f"the value of {name} is empty, or contains a character that a header cannot carry")
+        if name.lower() in map(str.lower, values_by_name):
+            raise ValueError(f"{name} is there twice")
+        values_by_name[name] = value
+    if len(values_by_name) > MOST_HEADERS:
+        raise ValueError(f"has {len(values_by_name)} headers; {MOST_HEADERS} are allowed")
+    return values_by_name

@@ -44,10 +44,10 @@ if TYPE_CHECKING:
 
     from aiohttp.connector import AddrInfoType
 
+    from .changes import RequestPath
     from .columns import Note
     from .connections import Profile
     from .errors import DragomanError
-    from .http_settings import RequestPath
 
 __all__ = ["BODY_LIMIT", "CALL_ENDS", "Http"]
 

@@ -1,13 +1,30 @@
-"""JSON text: encoded with every digit, decoded with one kind of error."""
+"""JSON text: encoded and read with every digit, decoded with one kind of error."""
 
 from __future__ import annotations
 
 import json
-from typing import Any, TypeVar
+import re
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
+from .cells import Json
+
+if TYPE_CHECKING:
+    from decimal import Decimal
+
 T = TypeVar("T")
+
+MAX_DIGITS = 4_300
+"""Maximum digits of an integer that Python and msgspec read and print; a longer one is a Decimal."""
+
+_ZERO = "e-0000"  # appended to an integer that is too long, and to -0; the number keeps its value
+_LONG = re.compile(  # an unclosed string, and digits that are not an integer, are consumed: no byte is scanned twice
+    rb'"(?:[^"\\]++|\\[^\n])*+"?|(-0(?![0-9])|-[0-9]{%d,}+|[0-9]{%d,}+)(?![.eE])|[0-9]++' % (MAX_DIGITS, MAX_DIGITS + 1)
+)
+_DIGITS = b"0123456789"
+_SIGNED = re.compile(rb"-0(?![0-9.eE])")
+_WIDENED = re.compile(rf'"(?:[^"\\]++|\\[^\n])*+"?|(-0|-?[0-9]{{{MAX_DIGITS},}}+){_ZERO}(?![0-9])|[0-9]++')
 
 _encoder = msgspec.json.Encoder(decimal_format="number")
 
@@ -76,3 +93,53 @@ def indented(text: bytes) -> str:
         return msgspec.json.format(text, indent=2).decode()
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
+
+
+def exact_number(text: str) -> float | Decimal | Json:
+    """Read a JSON number that has a fraction or an exponent, and keep every digit.
+
+    Use it as msgspec's `float_hook`. A number outside Decimal's range stays text.
+
+    >>> exact_number("1.5"), exact_number("1.10"), exact_number("1e400"), exact_number("1e99999999999999999999")
+    (1.5, Decimal('1.10'), Decimal('1E+400'), '1e99999999999999999999')
+    """
+    value = float(text)
+    if repr(value) == text:
+        return value
+    from decimal import Decimal, InvalidOperation
+
+    try:
+        return Decimal(text if len(text) <= MAX_DIGITS else narrowed(text))
+    except InvalidOperation:
+        return Json(text)
+
+
+def widened(json: bytes) -> bytes:
+    """Add an exponent of zero to the integers of a JSON text that would not be read as integers: too long ones, and -0.
+
+    `exact_number` reads them; `narrowed` removes the exponent if they stay text.
+    """
+    if not (has_signed_zero(json) or _has_long_run(json)):
+        return json
+    return _LONG.sub(lambda match: match[1] + _ZERO.encode() if match[1] else match[0], json)
+
+
+def _has_long_run(json: bytes) -> bool:
+    """Return whether a text holds `MAX_DIGITS` digits in a row: such a run covers one of the places looked at."""
+    for at in range(MAX_DIGITS, len(json) + 1, MAX_DIGITS):
+        if json[at - 1] in _DIGITS:
+            before, behind = json[at - MAX_DIGITS : at], json[at : at + MAX_DIGITS]
+            spare = len(before.rstrip(_DIGITS)) + len(behind.lstrip(_DIGITS))
+            if len(before) + len(behind) - spare >= MAX_DIGITS:
+                return True
+    return False
+
+
+def has_signed_zero(json: bytes) -> bool:
+    """Return whether a JSON text may hold the integer -0, whose sign is lost unless the text is `widened`."""
+    return _SIGNED.search(json) is not None
+
+
+def narrowed(json: str) -> str:
+    """Remove the exponents that `widened` added."""
+    return _WIDENED.sub(lambda match: match[1] or match[0], json) if _ZERO in json else json

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 from multidict import CIMultiDictProxy
 
-from . import _connection_errors, http_settings
+from . import _connection_errors, endpoints
 from .errors import ConnectionFailedError, QueryError
 from .json_text import decode
 from .remedies import Remedy, RemedyKind
@@ -76,7 +76,7 @@ def _prefixed(reply: Reply, profile: Profile) -> tuple[str, Remedy] | None:
     origin = profile.base_url.removesuffix(profile.path_prefix)
     to = reply.headers.get("Location", "").removeprefix(origin)
     try:
-        prefix = http_settings.path_prefix(to)
+        prefix = endpoints.path_prefix(to)
     except ValueError:
         return None
     if not prefix or prefix == profile.path_prefix:

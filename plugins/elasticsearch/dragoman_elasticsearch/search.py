@@ -14,9 +14,8 @@ from msgspec import Raw
 from msgspec.json import Decoder
 
 from dragoman_api import HttpRequest, Note, RowKey
-from dragoman_api.cells import has_signed_zero, widened
 from dragoman_api.errors import QueryError
-from dragoman_api.json_text import encode
+from dragoman_api.json_text import encode, has_signed_zero, widened
 from dragoman_api.kit.exchanges import Exchange, ask, post
 from dragoman_api.replies import PROXY_HINT
 

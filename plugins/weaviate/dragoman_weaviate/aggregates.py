@@ -24,7 +24,7 @@ import msgspec
 from msgspec import Raw
 
 from . import protocol
-from .columns.schema import Count
+from .columns.field_types import Count
 from .graphql import Where, literal, query, scope
 
 if TYPE_CHECKING:

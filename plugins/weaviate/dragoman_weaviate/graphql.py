@@ -25,8 +25,7 @@ from msgspec import Raw
 from dragoman_api.kit.exchanges import Exchange, ask, post
 
 from . import protocol
-from .columns.field_types import Family, Field, family_of
-from .columns.schema import Count
+from .columns.field_types import Count, Family, Field, family_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -34,8 +33,8 @@ if TYPE_CHECKING:
     from dragoman_api import HttpRequest
     from dragoman_api.replies import Reply
 
+    from .columns.field_types import Property
     from .columns.grid_columns import View
-    from .columns.schema import Property
 
 Where = dict[str, Any]
 PropertyPath = list[str]

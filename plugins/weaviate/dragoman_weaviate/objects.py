@@ -14,8 +14,8 @@ from dragoman_api.kit.views import digest
 from dragoman_api.remedies import Remedy, RemedyKind
 
 from . import graphql, protocol
+from .columns.field_types import Collection, Schema, is_collection
 from .columns.grid_columns import View
-from .columns.schema import Collection, Schema, is_collection
 from .connect import OWN_INFO, hidden_collections
 
 if TYPE_CHECKING:

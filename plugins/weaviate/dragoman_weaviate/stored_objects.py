@@ -17,8 +17,7 @@ from dragoman_api.remedies import Remedy, RemedyKind
 from dragoman_api.wording import failure
 
 from . import graphql, protocol
-from .columns.field_types import Family, Field, family_of
-from .columns.schema import Count
+from .columns.field_types import Count, Family, Field, family_of
 from .protocol import object_path
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from dragoman import RowKey
-from dragoman_api.cells import MAX_DIGITS, CutBytes, CutJson, CutText, Json, as_bytes, exact_number
+from dragoman_api.cells import CutBytes, CutJson, CutText, Json, as_bytes
 from dragoman_api.errors import ConfigurationError
-from dragoman_api.json_text import decode
+from dragoman_api.json_text import MAX_DIGITS, decode, exact_number
 
 from .messages.rows import Bar, FrequentValue, GridRow, PageAnswer, Summarized
 

@@ -13,8 +13,8 @@ import anyio.to_thread
 import msgspec
 
 from dragoman.settings import user_name
-from dragoman_api.cells import exact_number
 from dragoman_api.hookspecs import hookimpl
+from dragoman_api.json_text import exact_number
 from dragoman_api.masking import Mask, MaskedStream, escaped
 
 if TYPE_CHECKING:

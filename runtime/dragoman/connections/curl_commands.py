@@ -9,7 +9,7 @@ import msgspec
 
 from dragoman.sandbox.reach.route import HttpProxy
 from dragoman_api.connections import AuthScheme, SslMode
-from dragoman_api.http_settings import headers
+from dragoman_api.endpoints import headers
 from dragoman_api.wording import shell_word
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from dragoman.references import Reference
 from dragoman.spellings import field_words
-from dragoman_api import endpoints, http_settings
+from dragoman_api import endpoints
 from dragoman_api.connections import FieldKind, FormField, SslMode
 from dragoman_api.errors import ConfigurationError
 from dragoman_api.wording import quoted
@@ -254,8 +254,8 @@ def _coerce(field: FormField, value: FieldValue) -> tuple[FieldValue, str]:
 
 
 _READERS: Mapping[str, Callable[[str], object]] = {
-    "path_prefix": http_settings.path_prefix,
-    "headers": http_settings.headers,
+    "path_prefix": endpoints.path_prefix,
+    "headers": endpoints.headers,
     "hosts": lambda text: endpoints.more_hosts(text, 1),
     "token_url": lambda text: text and endpoints.token_url(text),
 }

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from dragoman_api.cells import exact_number, widened
 from dragoman_api.errors import ExportError
+from dragoman_api.json_text import exact_number, widened
 from dragoman_api.kit.page_columns import KEYS, VALUES, LeftOut, ShownKeys, joined
 
 if TYPE_CHECKING:

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman_api.cells import Json, exact_number, is_cut
+from dragoman_api.cells import Json, is_cut
 from dragoman_api.columns import ColumnKind
+from dragoman_api.json_text import exact_number
 from dragoman_api.kit.page_columns import cell_of, kinds_of
 
 FITTING = {

@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman_api import Delete, DragomanError, Drop, Insert, PageRequest, Plan, PlanRequest, QueryError, RowKey, Update
-from dragoman_api.cells import widened
 from dragoman_api.grid import MAX_ROWS
+from dragoman_api.json_text import widened
 from dragoman_elasticsearch import connect, objects, protocol, search
 from dragoman_elasticsearch.columns.mapping import FieldCaps, IndexMapping, read
 from dragoman_elasticsearch.console import answers

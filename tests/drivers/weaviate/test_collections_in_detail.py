@@ -15,7 +15,7 @@ from dragoman_api import Filter, PageRequest, Sort
 from dragoman_api.columns import MAX_COLUMNS, MAX_OBJECTS
 from dragoman_api.errors import ObjectNotFoundError, QueryError
 from dragoman_weaviate import objects
-from dragoman_weaviate.columns.schema import Collection, is_collection
+from dragoman_weaviate.columns.field_types import Collection, is_collection
 from dragoman_weaviate.grid import pages
 from dragoman_weaviate.protocol import Features
 from dragoman_weaviate.stored_objects import StoredObject

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from drivers.weaviate.rig import INDEXED, TYPES, properties
 
-from dragoman_weaviate.columns import schema
+from dragoman_weaviate.columns import field_types
 from dragoman_weaviate.columns.grid_columns import View
 from dragoman_weaviate.protocol import Features
 
@@ -29,4 +29,4 @@ def view(
         filled.append(usual | each)
     definition = {"class": name, "properties": filled, "invertedIndexConfig": INDEXED if index is None else index}
     text = json.dumps(definition | more)
-    return View(name, msgspec.json.decode(text, type=schema.Collection), text, Features(version))
+    return View(name, msgspec.json.decode(text, type=field_types.Collection), text, Features(version))

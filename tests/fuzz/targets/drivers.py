@@ -38,7 +38,7 @@ from dragoman_weaviate import connect as wv_connect
 from dragoman_weaviate import graphql
 from dragoman_weaviate import objects as wv_objects
 from dragoman_weaviate import protocol as wv_protocol
-from dragoman_weaviate.columns import schema
+from dragoman_weaviate.columns import field_types
 from dragoman_weaviate.columns.grid_columns import View as WvView
 from dragoman_weaviate.console import answers as wv_answers
 from dragoman_weaviate.exporting import export as wv_exports
@@ -331,7 +331,7 @@ _LANES = [["", "80"], ["80", ""]]
 
 def _wv_view() -> WvView:
     text = json.dumps(_CLASS)
-    return WvView("Article", msgspec.json.decode(text, type=schema.Collection), text, wv_protocol.Features())
+    return WvView("Article", msgspec.json.decode(text, type=field_types.Collection), text, wv_protocol.Features())
 
 
 def _wv_export(checkpoint: str | None = None, columns: list[str] | None = None) -> Callable[[], Exchange]:

@@ -16,10 +16,9 @@ from urllib.parse import quote
 
 import msgspec
 
-from dragoman_api.changes import HttpRequest
+from dragoman_api.changes import HttpRequest, request_path
 from dragoman_api.console import ConsoleRequest
 from dragoman_api.errors import ConsoleSyntaxError
-from dragoman_api.http_settings import request_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

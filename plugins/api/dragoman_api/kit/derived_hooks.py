@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import msgspec
 
-from dragoman_api.cells import as_bytes, cut, exact_number, is_cut, widened
+from dragoman_api.cells import as_bytes, cut, is_cut
 from dragoman_api.columns import Column, ColumnKind, Note
 from dragoman_api.errors import QueryError, UnsupportedOperationError, WindowExceededError
 from dragoman_api.exports import ExportForm, ExportPart, ExportRequest
 from dragoman_api.grid import CellRequest, CountRequest, Page, PageRequest, RowKey, check_id
 from dragoman_api.hookspecs import hookimpl
-from dragoman_api.json_text import decode, encode
+from dragoman_api.json_text import decode, encode, exact_number, widened
 from dragoman_api.wording import quoted
 
 from . import cursors

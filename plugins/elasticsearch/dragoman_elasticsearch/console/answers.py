@@ -12,10 +12,10 @@ import msgspec
 from msgspec import Raw
 
 from dragoman_api import Answer, AnswerKind, Column, ColumnKind, Note, Page, Written
-from dragoman_api.cells import MISSING, widened
+from dragoman_api.cells import MISSING
 from dragoman_api.columns import MAX_COLUMNS
 from dragoman_api.grid import MAX_ROWS
-from dragoman_api.json_text import decode, indented
+from dragoman_api.json_text import decode, indented, widened
 from dragoman_api.kit.exchanges import Exchange, ask
 from dragoman_api.kit.row_changes import unknown_note
 from dragoman_elasticsearch import protocol

@@ -12,8 +12,8 @@ import msgspec
 from msgspec import Raw
 
 from dragoman_api import Cell, Json
-from dragoman_api.cells import CELL_CUT, MISSING, cut, exact_number, narrowed
-from dragoman_api.json_text import decode
+from dragoman_api.cells import CELL_CUT, MISSING, cut
+from dragoman_api.json_text import decode, exact_number, narrowed
 from dragoman_elasticsearch.columns.field_types import DATE_FORMAT, SPECIAL, Family, Field
 
 if TYPE_CHECKING:

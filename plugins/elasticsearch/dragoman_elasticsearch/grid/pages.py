@@ -13,9 +13,9 @@ import msgspec
 from msgspec import Raw
 
 from dragoman_api import DragomanError, Note, Page, PageRequest, Sort
-from dragoman_api.cells import Json, widened
+from dragoman_api.cells import Json
 from dragoman_api.errors import QueryError, RowNotFoundError, UnsupportedOperationError, WindowExceededError
-from dragoman_api.json_text import encode
+from dragoman_api.json_text import encode, widened
 from dragoman_api.kit import cursors
 from dragoman_api.kit.exchanges import Exchange, ask, get, post
 from dragoman_api.kit.filter_rows import body_of
@@ -275,7 +275,7 @@ def page_query(request: PageRequest, view: View, features: Features, *, window: 
         reader=reader,
         keys=keys,
         notes=notes,
-        query=within(query, request.time, view),
+        query=query if request.time is None else within(query, request.time, view),
         raw=raw,
         window=window,
         preference=preference,

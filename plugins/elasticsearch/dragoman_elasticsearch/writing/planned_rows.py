@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from dragoman_api import Delete, Insert, OutcomeStatus, QueryError, RowKey
-from dragoman_api.cells import MAX_DIGITS
 from dragoman_api.changes import object_of
 from dragoman_api.errors import RowNotFoundError
 from dragoman_api.grid import text_id
-from dragoman_api.json_text import encode
+from dragoman_api.json_text import MAX_DIGITS, encode
 from dragoman_api.kit.exchanges import post
 from dragoman_api.kit.row_changes import NotSentError
 from dragoman_elasticsearch import protocol

@@ -13,8 +13,7 @@ from dragoman_api.kit.views import digest
 from dragoman_weaviate import protocol
 from dragoman_weaviate.protocol import Features
 
-from .field_types import Family, Field, family_of
-from .schema import Collection
+from .field_types import Collection, Family, Field, family_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

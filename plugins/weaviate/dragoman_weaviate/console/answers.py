@@ -26,10 +26,10 @@ from dragoman_api import (
     RowKey,
     Written,
 )
-from dragoman_api.cells import MISSING, exact_number
+from dragoman_api.cells import MISSING
 from dragoman_api.columns import MAX_COLUMNS
 from dragoman_api.grid import MAX_ROWS
-from dragoman_api.json_text import decode, encode, indented
+from dragoman_api.json_text import decode, encode, exact_number, indented
 from dragoman_api.kit.exchanges import Exchange, ask
 from dragoman_api.kit.row_changes import unknown_note
 from dragoman_weaviate import objects, protocol
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 
     from dragoman_api import Cell, ConsoleRequest
     from dragoman_api.replies import Reply
+    from dragoman_weaviate.columns.field_types import PropertyBase
     from dragoman_weaviate.columns.grid_columns import View
-    from dragoman_weaviate.columns.schema import PropertyBase
     from dragoman_weaviate.protocol import Features
 
 JsonRow = dict[str, Any]

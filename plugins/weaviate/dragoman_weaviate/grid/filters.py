@@ -13,9 +13,8 @@ from msgspec import Raw
 
 from dragoman_api import CompiledFilter, Explanation, Filter, FilterRequest, RawQuery
 from dragoman_api import Operator as Op
-from dragoman_api.cells import exact_number
 from dragoman_api.columns import EMPTINESS, NULLS, PATTERNS
-from dragoman_api.json_text import encode
+from dragoman_api.json_text import encode, exact_number
 from dragoman_api.kit import operands
 from dragoman_api.kit.exchanges import Exchange, ask, get
 from dragoman_api.kit.filter_rows import NEGATED, body_of

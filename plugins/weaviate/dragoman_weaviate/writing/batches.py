@@ -14,7 +14,7 @@ from msgspec import Raw
 from dragoman_api import HttpRequest, Insert, Outcome, OutcomeStatus, PlannedRequest, QueryError, RowKey
 from dragoman_api.kit.exchanges import Exchange, ask, with_query
 from dragoman_weaviate import graphql, protocol
-from dragoman_weaviate.columns.schema import Count
+from dragoman_weaviate.columns.field_types import Count
 from dragoman_weaviate.protocol import object_path
 
 if TYPE_CHECKING:

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from dragoman_api.changes import Change
+    from dragoman_weaviate.columns.field_types import PropertyBase
     from dragoman_weaviate.columns.grid_columns import View
-    from dragoman_weaviate.columns.schema import PropertyBase
     from dragoman_weaviate.stored_objects import StoredObject
 
 SHA = "sha256"

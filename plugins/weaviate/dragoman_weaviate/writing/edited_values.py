@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Raw
 
-from dragoman_api.cells import Json, exact_number, is_cut
-from dragoman_api.json_text import decode, decode_once, encode
+from dragoman_api.cells import Json, is_cut
+from dragoman_api.json_text import decode, decode_once, encode, exact_number
 from dragoman_api.kit import operands
 from dragoman_weaviate.columns import field_types
 from dragoman_weaviate.columns.field_types import Family, family_of
@@ -19,7 +19,7 @@ from dragoman_weaviate.columns.field_types import Family, family_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dragoman_weaviate.columns.schema import PropertyBase
+    from dragoman_weaviate.columns.field_types import PropertyBase
 
 _exact = msgspec.json.Decoder(float_hook=exact_number)
 _DIGITS = bytes.maketrans(b"123456789", b"000000000")

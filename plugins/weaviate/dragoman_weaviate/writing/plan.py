@@ -31,7 +31,7 @@ from dragoman_api.kit import operands
 from dragoman_api.kit.exchanges import Exchange, ask, get, with_query
 from dragoman_api.kit.row_changes import Folded, NotSentError, PlanDraft, fold, typed
 from dragoman_weaviate import objects, protocol, stored_objects
-from dragoman_weaviate.columns.schema import Schema
+from dragoman_weaviate.columns.field_types import Schema
 from dragoman_weaviate.protocol import object_path
 from dragoman_weaviate.stored_objects import filled
 

@@ -15,8 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman_api import CellRequest, CutJson, Json, RowKey, Sort
-from dragoman_api.cells import CELL_CUT, MISSING, exact_number, narrowed, widened
+from dragoman_api.cells import CELL_CUT, MISSING
 from dragoman_api.errors import ObjectNotFoundError, QueryError, RowNotFoundError
+from dragoman_api.json_text import exact_number, narrowed, widened
 from dragoman_elasticsearch.columns.mapping import SPECIAL
 from dragoman_elasticsearch.grid import pages
 from dragoman_elasticsearch.grid.cells import CellReader, _follow, _numbers, _ways, parse

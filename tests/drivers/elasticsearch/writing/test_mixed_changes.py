@@ -23,7 +23,7 @@ from dragoman_api import (
     RowKey,
     Update,
 )
-from dragoman_api.cells import MAX_DIGITS
+from dragoman_api.json_text import MAX_DIGITS
 from dragoman_elasticsearch.columns.mapping import FieldCaps, IndexMapping, read
 from dragoman_elasticsearch.writing import plan, planned_rows, requests
 from dragoman_elasticsearch.writing.edited_values import respelled

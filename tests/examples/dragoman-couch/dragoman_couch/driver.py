@@ -45,9 +45,8 @@ from dragoman_api import (
     Written,
     hookimpl,
 )
-from dragoman_api.cells import exact_number
 from dragoman_api.errors import ObjectNotFoundError, RowNotFoundError, ServerNotSupportedError
-from dragoman_api.json_text import encode
+from dragoman_api.json_text import encode, exact_number
 from dragoman_api.kit import cursors
 from dragoman_api.kit.page_columns import cell_of, choose, kinds_of, sortable
 from dragoman_api.kit.row_changes import NotSentError, Outcomes, PlanDraft, fold, status_of, typed, unknown_note, unsure
