@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 import dragoman
+import dragoman.extending
 import dragoman_api
+import dragoman_dask
 
 BY_POSITION = {
     "Http.request": 2,  # method and path, as every HTTP client takes them
@@ -103,3 +105,35 @@ def test_every_read_of_rows_is_asynchronous(method):
 
 def test_there_are_no_synchronous_twins():
     assert not [name for name in vars(dragoman.Session) if name.endswith(("_sync", "_async"))]
+
+
+CHOICE = set(inspect.signature(dragoman.Session.rows).parameters) - {"self", "object"}
+"""The arguments that choose rows."""
+CONTENT = set(dragoman.FileFormat.__struct_fields__) - {"format"} | {"compress", "escape_formulas"}
+"""What a file is; a signature takes all of it as its `format`."""
+RECEIVER = {"load": {"tenant"}, "BlockingSession.load": {"tenant"}}
+"""Where the word says what receives rows, not which are read."""
+
+
+def signatures() -> dict[str, set[str]]:
+    """Return the parameters of everything public, of the distributions beside the host as well, by a name to read."""
+    found = {}
+    for package in (dragoman, dragoman_api, dragoman.extending, dragoman_dask):
+        for name in package.__all__:
+            value = getattr(package, name)
+            members = inspect.getmembers(value) if inspect.isclass(value) else [("", value)]
+            for member, function in members:
+                if inspect.isfunction(function) and (member == "__init__" or not member.startswith("_")):
+                    found[f"{name}.{member}".rstrip(".")] = {*inspect.signature(function).parameters}
+    return found
+
+
+def test_rows_are_chosen_in_one_place_and_what_a_file_is_is_one_value():
+    choosing = {name for name, parameters in signatures().items() if parameters >= CHOICE}
+    assert choosing == {"Session.rows", "BlockingSession.rows"}
+    strays = {
+        name: stray
+        for name, parameters in signatures().items()
+        if name not in choosing and (stray := parameters & (CHOICE | CONTENT) - RECEIVER.get(name, set()))
+    }
+    assert not strays, strays

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dragoman_registry import files
 
 from .blocking import BlockingRows
+from .exports.formats import in_memory
 from .exports.targets import is_url, reporting, unwritable
 from .folders import scratch_folder
 from .lifetimes import background
@@ -16,6 +17,7 @@ __all__ = [
     "Split",
     "background",
     "files",
+    "in_memory",
     "is_url",
     "reporting",
     "scratch_folder",

@@ -114,6 +114,13 @@ async def test_a_misfit_is_counted_in_a_note_of_the_table_and_of_the_batches(ses
     assert [note.code for note in batches.notes] == ["told", "values-misfit"]
 
 
+@pytest.mark.parametrize("content", ["csv", FileFormat("arrow", compression="gzip"), FileFormat(escape=True)])
+async def test_a_table_in_memory_is_no_file_of_another_format(session, content):
+    for read in (session.rows("odd").batches, session.rows("odd").table):
+        with pytest.raises(ConfigurationError, match="a table in memory is of the format arrow"):
+            await read(format=content)
+
+
 class Several(MemoryDriver):
     """Has an object whose rows hold one value or several, and says of which columns; counts the looks at it."""
 
@@ -182,21 +189,21 @@ async def test_the_look_is_at_the_rows_of_the_filter_and_of_the_tenant():
 
 async def test_named_columns_are_lists_and_nothing_is_looked_at():
     driver = Several(*DOCUMENTS)
-    table = await Here(driver).session().rows("things").table(lists=["n"])
+    table = await Here(driver).session().rows("things").table(format=FileFormat("arrow", lists=["n"]))
     assert table.schema.field("n").type == pa.list_(pa.int64())
     assert table.schema.field("tags").type == pa.string()
     assert table.column("n").to_pylist() == [[1], None, None, None]
     assert notes(table) == [("values-misfit", "tags")]
     assert "lists" in json.loads(table.schema.metadata[b"notes"])[0]["hint"]
     assert driver.looks == []
-    plain = await Here(driver).session().rows("things").table(lists=[])
+    plain = await Here(driver).session().rows("things").table(format=FileFormat(lists=[]))
     assert (plain.schema.field("n").type, driver.looks) == (pa.int64(), [])
 
 
 @pytest.mark.parametrize(("name", "match"), [("one", "cannot be one of lists"), ("nope", "no column of the table")])
 async def test_a_column_that_cannot_be_one_of_lists_is_refused(name, match):
     with pytest.raises(ConfigurationError, match=match):
-        await Here(Several(*DOCUMENTS)).session().rows("things").table(lists=[name])
+        await Here(Several(*DOCUMENTS)).session().rows("things").table(format=FileFormat(lists=[name]))
 
 
 async def test_a_look_that_fails_leaves_the_columns_as_they_are_and_says_so():
@@ -261,7 +268,7 @@ async def test_lists_of_a_file_without_types_are_refused(tmp_path):
 
 
 async def test_strict_refuses_a_misfit(session):
-    async with aclosing(session.rows("odd").batches(strict=True)) as batches:
+    async with aclosing(session.rows("odd").batches(format=FileFormat(strict=True))) as batches:
         assert (await anext(batches)).num_rows == 2
         with pytest.raises(ExportError, match="row 3 holds"):
             await anext(batches)

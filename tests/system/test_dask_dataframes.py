@@ -16,7 +16,7 @@ from anyio.from_thread import start_blocking_portal
 import dragoman_dask
 from clusters import send
 from dask_processes import encryption, scheduler, until, worker
-from dragoman import Filter, connect
+from dragoman import FileFormat, Filter, connect
 from dragoman_api.errors import ConfigurationError, ExportError, QueryError
 from dragoman_dask import reading, workers
 from fakes.elasticsearch import FakeElasticsearch
@@ -57,7 +57,8 @@ def read(connection, name, *, home=None, parts, insecure=False, strict=False, ke
     """Make a dataframe of rows of a connection, which closes before anything is computed."""
     with connect(connection, home=home) as session:
         rows = session.rows(name, **choice)
-        return dragoman_dask.read(rows, parts=parts, insecure=insecure, strict=strict, keep_alive=keep_alive)
+        file_format = FileFormat("arrow", strict=strict)
+        return dragoman_dask.read(rows, parts=parts, insecure=insecure, format=file_format, keep_alive=keep_alive)
 
 
 def by_id(table):

@@ -105,23 +105,23 @@ class Insert(msgspec.Struct, frozen=True, tag="insert", forbid_unknown_fields=Tr
         if self.id is not None and self.id.__class__ is not str:  # a load has thousands of texts
             check_id(self.id)
 
-    def with_key(self, *columns: str) -> Insert:
+    def with_key(self, *key_columns: str) -> Insert:
         """Return the insert with the values of the key columns, if they are given, as `id`.
 
         Raises:
             ValueError: Only some of several columns are given, they and `id` name different rows, or a value cannot be
                 a part of a key.
         """
-        key_columns = [name for name in columns if self.values.get(name) is not None]
-        if key_columns and len(key_columns) < len(columns):
-            raise ValueError(f"a key needs all of its columns: {', '.join(columns)}")
+        present = [name for name in key_columns if self.values.get(name) is not None]
+        if present and len(present) < len(key_columns):
+            raise ValueError(f"a key needs all of its columns: {', '.join(key_columns)}")
         key: RowId | None = self.id
-        if key_columns:
-            texts = [_part(name, self.values[name], alone=len(columns) == 1) for name in columns]
+        if present:
+            texts = [_part(name, self.values[name], alone=len(key_columns) == 1) for name in key_columns]
             key = texts if len(texts) > 1 else texts[0] if isinstance(texts[0], bytes) else str(texts[0])
         if self.id is not None and key != self.id:
-            raise ValueError(f"the row's id is {self.id!r}, but its columns {', '.join(columns)} say {key!r}")
-        values = {name: value for name, value in self.values.items() if name not in columns}
+            raise ValueError(f"the row's id is {self.id!r}, but its columns {', '.join(key_columns)} say {key!r}")
+        values = {name: value for name, value in self.values.items() if name not in key_columns}
         return msgspec.structs.replace(self, values=values, id=key)
 
 

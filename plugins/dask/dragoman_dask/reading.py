@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from dragoman import FileFormat
-from dragoman.extending import Split
+from dragoman.extending import Split, in_memory
 from dragoman_api.errors import DragomanError, ExportError
 
 from . import workers as tasks
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
 
     from dask.dataframe import DataFrame
 
+    from dragoman import FileFormat
     from dragoman.extending import BlockingRows
 
 RENEWALS = 3
@@ -115,9 +115,8 @@ def read(
     *,
     parts: int,
     insecure: bool = False,
-    lists: Sequence[str] | None = None,
+    format: FileFormat | str = "arrow",  # noqa: A002 - the word that people know
     keep_alive: int | None = None,
-    strict: bool = False,
 ) -> DataFrame:
     """Return rows as a `dask.dataframe`, which reads each partition where it is needed.
 
@@ -134,10 +133,9 @@ def read(
         rows: The rows of a connection that `connect` opened.
         parts: The wanted number of partitions; there are fewer if the object has fewer rows.
         insecure: Accept an open client whose connections are not encrypted.
-        lists: The names of the columns that are lists; None for those that hold an array in one of the first 200 rows.
+        format: How values become typed, as for `Rows.table`.
         keep_alive: Seconds for which the server holds the snapshot without requests, at least 60; None for what
             `config.toml` says.
-        strict: Refuse a value that does not fit its type (ExportError, code ``values-misfit``).
 
     Returns:
         The dataframe. Notes on the rows, such as that there is no snapshot, come as warnings of Python.
@@ -150,7 +148,7 @@ def read(
     if client is not None and not (address := client.scheduler.address).startswith("inproc://"):
         check_address(address, insecure=insecure)
     own = str(rows.home) if rows.home is not None else ""
-    split = rows.split(parts, format=FileFormat("arrow", strict=strict, lists=lists), keep_alive=keep_alive)
+    split = rows.split(parts, format=in_memory(format), keep_alive=keep_alive)
     snapshot = Snapshot(split, own) if split.snapshot else None
     try:
         if client is not None:

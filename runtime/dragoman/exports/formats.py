@@ -181,6 +181,19 @@ def choose(to: Path | BinaryIO, format: FileFormat | str | None = None) -> FileF
     return chosen
 
 
+def in_memory(format: FileFormat | str) -> FileFormat:  # noqa: A002 - the public word
+    """Return what a table in memory is: a format of Arrow.
+
+    Raises:
+        ConfigurationError: It is another format, or has what only a file has.
+    """
+    chosen = format if isinstance(format, FileFormat) else FileFormat(format)
+    if chosen.format not in ("", "arrow") or chosen.compression is not None or chosen.escape:
+        reason = f"a table in memory is of the format arrow, not {chosen.format or 'what a file is'}"
+        raise ConfigurationError(reason, hint='FileFormat("arrow", lists=["…"], strict=True)')
+    return msgspec.structs.replace(chosen, format="arrow")
+
+
 def format_of_ending(suffixes: Sequence[str], formats: Sequence[str], *, what: str) -> str:
     """Return the format that the endings of a file's name stand for; documents if there is no ending.
 

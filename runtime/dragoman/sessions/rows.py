@@ -21,7 +21,7 @@ from .selection_codec import SelectionTexts, call_arguments, script
 from .selections import Count, RowSelection, check_key
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from typing import BinaryIO
 
     from pyarrow import Table
@@ -264,7 +264,7 @@ class Rows:
 
         return (await until_unchanged(fetch))[0]
 
-    def batches(self, *, lists: Sequence[str] | None = None, strict: bool = False) -> Batches:
+    def batches(self, *, format: FileFormat | str = "arrow") -> Batches:  # noqa: A002 - the word that people know
         """Iterate over the rows as `pyarrow.RecordBatch`, in constant memory; there is at least one.
 
         The types of the columns come from the object's description. A value that does not fit its column's type is
@@ -276,24 +276,23 @@ class Rows:
         ``async with aclosing(rows.batches()) as batches``.
 
         Args:
-            lists: The names of the columns to read as lists, among those in which a row may hold one value or several;
-                an empty sequence for none. None reads those as lists that hold an array in one of the first 200 rows,
-                which a note (``lists-found``) names. In such a column, a single value becomes a list of one. An array
-                of one value becomes the same; the one of these two for which a list of one does not stand is also in
-                ``_misfits``.
-            strict: Refuse a value that does not fit its type (ExportError, code ``values-misfit``).
+            format: A `FileFormat` says how values become typed. Its `lists` name columns in which a row may hold one
+                value or several; without them, those are lists that hold an array in one of the first 200 rows, which
+                a note (``lists-found``) names. In such a column, a single value becomes a list of one. An array of one
+                value becomes the same; the one of these two for which a list of one does not stand is also in
+                ``_misfits``. If it is `strict`, a value that does not fit its type is refused (ExportError, code
+                ``values-misfit``).
 
         Raises:
-            ConfigurationError: The package pyarrow is not installed.
+            ConfigurationError: The package pyarrow is not installed, or the format is not ``arrow``.
         """
-        from dragoman.exports.formats import FileFormat
+        from dragoman.exports.formats import in_memory
 
         from .whole_reads import Batches, read_batches
 
-        file_format = FileFormat("arrow", strict=strict, lists=lists)
-        return Batches(partial(read_batches, self._calls, self.selection, file_format=file_format))
+        return Batches(partial(read_batches, self._calls, self.selection, file_format=in_memory(format)))
 
-    async def table(self, *, lists: Sequence[str] | None = None, strict: bool = False) -> Table:
+    async def table(self, *, format: FileFormat | str = "arrow") -> Table:  # noqa: A002 - the word that people know
         """Read the rows into a `pyarrow.Table`, which pandas, polars and DuckDB take as it is.
 
         Types and the column ``_misfits`` are those of `batches`. The metadata of the schema hold the notes on the rows,
@@ -301,16 +300,14 @@ class Rows:
         of a column of integers in which some are missing.
 
         Args:
-            lists: The names of the columns that are lists; None for those that hold an array in one of the first 200
-                rows.
-            strict: Refuse a value that does not fit its type (ExportError, code ``values-misfit``).
+            format: How values become typed, as for `batches`.
 
         Raises:
-            ConfigurationError: The package pyarrow is not installed.
+            ConfigurationError: The package pyarrow is not installed, or the format is not ``arrow``.
         """
         from .whole_reads import collect_table
 
-        return await collect_table(self.batches(lists=lists, strict=strict))
+        return await collect_table(self.batches(format=format))
 
     async def export(
         self,

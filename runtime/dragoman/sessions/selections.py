@@ -113,23 +113,24 @@ class RowSelection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
         if self.residual is not None and not 1 <= self.residual <= MAX_ROWS:
             raise ConfigurationError(f"residual is 1 to {MAX_ROWS:,} rows, not {self.residual}")
 
-    def at(self, now: datetime | None = None) -> RowSelection:
+    def at(self, instant: datetime | None = None) -> RowSelection:
         """Return the selection with an instant that its relative times count from: its own, or the given one.
 
         Args:
-            now: The instant to use if the selection has none; None for the current one.
+            instant: The instant to use if the selection has none; None for the current one.
         """
         if self.now is not None:
             return self
-        return msgspec.structs.replace(self, now=whole(now or datetime.now(UTC)))
+        return msgspec.structs.replace(self, now=whole(instant or datetime.now(UTC)))
 
-    def of_server(self, now: datetime | None = None) -> RowSelection:
+    def of_server(self, instant: datetime | None = None) -> RowSelection:
         """Return the selection with an instant for a read that is no page: the driver evaluates no filter row itself.
 
         Args:
-            now: The instant to use if the selection has none; None for the current one.
+            instant: The instant to use if the selection has none; None for the current one.
         """
-        return msgspec.structs.replace(self.at(now), residual=None) if self.residual is not None else self.at(now)
+        selection = self.at(instant)
+        return selection if self.residual is None else msgspec.structs.replace(selection, residual=None)
 
     @property
     def listed_columns(self) -> list[str] | None:
