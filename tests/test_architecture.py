@@ -295,6 +295,7 @@ ALONE = {
     "dragoman.imports.creations": "beside loads, which is long",
     "dragoman_api.testing.strategies": "knows hypothesis, for authors",
     "dragoman_worker.access_recorder": "runs in a process of its own",
+    "dragoman_worker.lockdown.confine": "runs before anything else is imported",
     "dragoman_worker.lockdown.selftest": "runs before anything else is imported",
 }
 """Modules of under 120 lines that one other module imports, or none, and why each has a file of its own."""

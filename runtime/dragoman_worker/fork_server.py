@@ -26,12 +26,19 @@ _CLONE = {"x86_64": (56, 3), "aarch64": (220, 4)}
 
 
 def prepare() -> None:
-    """Import what most drivers will import, so that they share it: all that the API offers for their code."""
+    """Import what most drivers will import, and make what each process would make, so that they share it."""
     import difflib  # noqa: F401 - as of the API
     import pkgutil
     import secrets  # noqa: F401 - as of the API
 
     from dragoman_api import kit
+    from dragoman_api.connections import Profile
+
+    from . import values
+    from .hook_types import HOOKS
+
+    for kind in (Profile | None, *(hook.request for hook in HOOKS.values() if hook.request is not None)):
+        values.decoder_of(kind)
 
     for module in pkgutil.iter_modules(kit.__path__, f"{kit.__name__}."):
         import_module(module.name)

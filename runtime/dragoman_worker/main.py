@@ -49,14 +49,12 @@ def main() -> None:
     from .late_tls import late_certificates
 
     with late_certificates():
-        from . import service
-        from .lockdown.confine import Confinement
+        from .service import Service
+    service = Service()
+    if not brokers:
+        from . import fork_server
 
-        if not brokers:
-            from . import fork_server
-
-            fork_server.prepare()
-    confinement = Confinement()
+        fork_server.prepare()
     sys.dont_write_bytecode = True
     gc.freeze()
     if not brokers:
@@ -67,7 +65,7 @@ def main() -> None:
         sock.set_inheritable(False)
     gc.set_threshold(20_000, 20, 20)  # a page or a batch has thousands of values that are in no cycle
     gc.enable()
-    service.run(control, brokers[0], confinement)
+    service.run(control, brokers[0])
 
 
 class HostImportFinder:

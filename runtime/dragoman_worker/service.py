@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import anyio._backends._asyncio
 import pluggy
-from msgspec import Raw, msgpack
+from msgspec import Raw
 from msgspec.structs import replace
 
 from dragoman_api.connections import Health, Profile, Server
@@ -28,6 +28,7 @@ from .broker_loop import BrokerClient, BrokerLoop
 from .channel import Channel
 from .frames import FROM_HOST, receive
 from .hook_types import EXPORT, HOOKS
+from .lockdown.confine import Confinement
 from .oversized_results import within_budget
 from .wire import Cancel, Chunk, Config, Credit, Failure, HookCall, Learned, Ready, Result, Secret
 
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
 
     from dragoman_api.exports import ExportPart
 
-    from .lockdown.confine import Confinement
     from .wire import Message
 
 _SHARE = 0.9  # of a call's deadline; in the rest, what failed is reported before the host gives up
@@ -52,35 +52,6 @@ _LACKS = {
 }
 """Hints for what libraries lack in the sandbox, by words of their errors."""
 _FAULT_TEXT = 500  # characters of a foreign exception that leave the process
-
-
-def run(control: socket.socket, broker: socket.socket, confinement: Confinement) -> None:
-    """Serve one connection until its end.
-
-    Args:
-        control: The control socket. The process ends with it.
-        broker: The broker's socket.
-        confinement: The prepared lock-down.
-    """
-    for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(encoding="utf-8", line_buffering=True, errors="backslashreplace")  # type: ignore[union-attr]
-    messages = wire.decoder(wire.HostMessage)
-
-    def expect(kind: type[Any]) -> Any:
-        body = receive(control, limit=FROM_HOST)
-        if body is None:
-            os._exit(0)
-        message = messages.decode(body)
-        if not isinstance(message, kind):
-            raise DriverFaultError(f"the host sent {type(message).__name__} instead of {kind.__name__}")
-        return message
-
-    service = Service(control, messages, BrokerClient(broker))
-    with asyncio.Runner(loop_factory=service.make_loop) as runner:
-        config: Config = expect(Config)  # a warm spare waits here
-        control.sendall(wire.pack(confinement.apply(config.lockdown)))
-        secret: Secret = expect(Secret)
-        runner.run(service.serve(config, values.decode_request(Profile | None, secret.profile)))
 
 
 class Client:
@@ -127,20 +98,43 @@ class Client:
 class Service:
     """One driver and its running calls."""
 
-    def __init__(self, control: socket.socket, messages: msgpack.Decoder[Any], broker: BrokerClient) -> None:
-        self._control, self._messages, self._broker = control, messages, broker
+    def __init__(self) -> None:
+        """Prepare what depends on no connection; a fork server does it once for all its processes."""
+        self._messages = wire.decoder(wire.HostMessage)
         self._channel = Channel(limit=FROM_HOST, on_frame=self._receive, on_fault=self._end, on_end=self._end)
         self._manager = pluggy.PluginManager(PROJECT)
         self._manager.add_hookspecs(DriverSpec)
         self._scopes: dict[int, anyio.CancelScope] = {}
         self._credits: dict[int, anyio.Semaphore] = {}
         self._hooks: tuple[str, ...] = ()
+        self._confinement = Confinement()
 
-    def make_loop(self) -> BrokerLoop:
-        """Return a new event loop that connects through the broker."""
-        return BrokerLoop(self._broker)
+    def run(self, control: socket.socket, broker: socket.socket) -> None:
+        """Serve one connection until its end.
 
-    async def serve(self, config: Config, profile: Profile | None) -> None:
+        Args:
+            control: The control socket. The process ends with it.
+            broker: The broker's socket.
+        """
+        for stream in (sys.stdout, sys.stderr):
+            stream.reconfigure(encoding="utf-8", line_buffering=True, errors="backslashreplace")  # type: ignore[union-attr]
+        self._control, self._broker = control, BrokerClient(broker)
+        with asyncio.Runner(loop_factory=lambda: BrokerLoop(self._broker)) as runner:
+            config: Config = self._expect(Config)  # a warm spare waits here
+            control.sendall(wire.pack(self._confinement.apply(config.lockdown)))
+            secret: Secret = self._expect(Secret)
+            runner.run(self._serve(config, values.decode_request(Profile | None, secret.profile)))
+
+    def _expect(self, kind: type[Any]) -> Any:
+        body = receive(self._control, limit=FROM_HOST)
+        if body is None:
+            os._exit(0)
+        message = self._messages.decode(body)
+        if not isinstance(message, kind):
+            raise DriverFaultError(f"the host sent {type(message).__name__} instead of {kind.__name__}")
+        return message
+
+    async def _serve(self, config: Config, profile: Profile | None) -> None:
         """Load the driver and answer calls until the process ends. Without a profile the driver cannot connect."""
         async with anyio.create_task_group() as self._tasks:
             await self._channel.attach(self._control)

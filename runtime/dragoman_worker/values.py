@@ -175,7 +175,7 @@ def _digits(value: Any) -> Any:
 
 def decode_request(kind: Any, body: Raw) -> Any:
     """Decode a hook's argument. It comes from the trusted host and is not checked further."""
-    return _with_changes(_decoder(kind).decode(body), thaw)
+    return _with_changes(decoder_of(kind).decode(body), thaw)
 
 
 def _with_changes(request: Any, convert: Callable[[object], Any]) -> Any:
@@ -325,7 +325,8 @@ def _halves(values: list[Any]) -> tuple[list[Any], list[Any]]:
 
 
 @cache
-def _decoder(kind: Any) -> msgspec.msgpack.Decoder[Any]:
+def decoder_of(kind: Any) -> msgspec.msgpack.Decoder[Any]:
+    """Return the one decoder of a type."""
     return msgspec.msgpack.Decoder(kind)
 
 
@@ -376,7 +377,7 @@ class Assembly:
         kind = _piece_type(self._kind, path)
         pieces = self._pieces.setdefault(path, [])
         if kind is Page:
-            cells = _decoder(_CELLS if part.extended else _PLAIN_CELLS).decode(piece)
+            cells = decoder_of(_CELLS if part.extended else _PLAIN_CELLS).decode(piece)
             if part.extended:
                 _thaw_cells(cells)
             for at in part.json:
@@ -386,9 +387,9 @@ class Assembly:
             if len(pieces) > MAX_ROWS:
                 raise ValueFaultError(f"a page of more than {MAX_ROWS:,} rows")
         elif kind is str:
-            pieces.append(_decoder(bytes if part.extended else str).decode(piece))
+            pieces.append(decoder_of(bytes if part.extended else str).decode(piece))
         else:
-            elements = _decoder(kind).decode(piece)
+            elements = decoder_of(kind).decode(piece)
             pieces += elements
             self._count(len(elements))
 
@@ -402,7 +403,7 @@ class Assembly:
         Raises:
             FAULTS: The rest is malformed, does not fit the parts, or exceeds a bound.
         """
-        value = _decoder(self._kind).decode(rest)
+        value = decoder_of(self._kind).decode(rest)
         if self._kind is Cell:
             value = thaw(value)
         for path, pieces in self._pieces.items():
