@@ -131,6 +131,14 @@ def test_a_read_only_connection_is_never_written_to(own, rows):
     ]
 
 
+@pytest.mark.parametrize("line", ["import shop new FILE", "copy shop books shop new"])
+def test_an_object_that_the_driver_cannot_make_is_not_made(shop, rows, line):
+    """Every option of the line is known."""
+    words = line.replace("FILE", str(rows({"title": "x"}))).split()
+    done = shop(*words, "--create", "--on-conflict", "overwrite", "--yes", code=1)
+    assert "the driver demo does not make objects" in done.err
+
+
 def test_a_load_that_was_stopped_names_the_command_that_goes_on(shop, rows, tmp_path, monkeypatch):
     """The disk is full after the first batch; once it has room, the command that is named finishes the load."""
     from dragoman.cli.progress import StatusLine

@@ -184,6 +184,9 @@ def test_columns_that_do_not_fit_a_terminal_are_counted(terminal, capsys):
 
 def test_no_color_leaves_no_escape_sequence(terminal, monkeypatch):
     screen = terminal()
+    output.write_table(["A"], [["null"], ["x"]])
+    assert ["\x1b[2mnull" in screen.getvalue(), "\x1b[2mx" in screen.getvalue()] == [True, False]
+    screen = terminal()
     monkeypatch.setenv("NO_COLOR", "1")
     output.write_table(["A"], [["null"]])
     assert "\x1b[3" not in screen.getvalue()
@@ -254,9 +257,13 @@ def test_every_note_is_told_with_its_column_and_every_line_of_its_hint(capsys):
 
 @pytest.mark.parametrize("escape", [False, True])
 def test_every_formula_of_a_line_is_counted_and_escaped_if_asked(capsys, escape):
-    output.write_page(page(["a", "b"], [["=1", "@b"], ["x\ty,z", 3], [-2, "-cmd"]]), format="tsv", escape=escape)
+    output.write_page(
+        page(["a", "b"], [["=1", "@b"], ["x\ty,z", 3], [-2, "-cmd"], [b"\xfb\xef\xbe", ""]]),
+        format="tsv",
+        escape=escape,
+    )
     told, mark = capsys.readouterr(), "'" if escape else ""
-    assert told.out == f'a\tb\n{mark}=1\t{mark}@b\n"x\ty,z"\t3\n-2\t{mark}-cmd\n'
+    assert told.out == f'a\tb\n{mark}=1\t{mark}@b\n"x\ty,z"\t3\n-2\t{mark}-cmd\n++++\t""\n'
     assert ": 3 cells" in told.err
 
 

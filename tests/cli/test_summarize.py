@@ -69,6 +69,7 @@ def test_bars_fit_the_width_and_no_control_character_gets_out(width, blocks):
     assert any("not known: no index" in line for line in lines)
     assert "~" not in lines[1]
     assert "…" in bars[0]
+    assert sum(f" {'≤' if blocks else '<='} x < " in line for line in lines) == len(SUMMARY.buckets)
 
 
 @given(st.lists(st.integers(0, 10**12), min_size=1, max_size=20), st.integers(40, 200))

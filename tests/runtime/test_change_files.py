@@ -35,6 +35,8 @@ def test_a_document_that_a_line_cannot_hold_as_it_is_comes_back_as_its_text(docu
         ('{"op":"delete","object":"b","id":"1","routing":"r","guard":{"seq_no":3,"primary_term":1}}',
          Delete(RowKey("b", "1", "r", {"seq_no": 3, "primary_term": 1}))),
         ('{"op":"insert","object":"b","set":{"a":"x"}}', Insert("b", {"a": "x"})),
+        ('{"op":"update","object":"b","id":"1","set":{"a":"x","c":null}}',
+         Update(RowKey("b", "1"), {"a": "x", "c": None})),
         ('{"op":"insert","object":"b","id":"1","set":{"a":1},"replace":true,"tenant":"t"}',
          Insert("b", {"a": 1}, "1", replace=True, tenant="t")),
         ('{"op":"insert","object":"b","document":{"a": 1.10,"b":1e400}}',

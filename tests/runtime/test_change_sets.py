@@ -395,16 +395,17 @@ async def test_a_driver_that_forgets_rows_or_invents_some_leaves_them_unknown(sh
     assert await shop.stored() == before
 
 
-async def test_a_driver_that_knows_no_undo_says_so_before_anything_is_sent(tmp_path):
+async def test_a_driver_that_knows_no_undo_says_so_before_anything_is_sent(tmp_path, monkeypatch):
+    monkeypatch.setattr(changefiles, "CHUNK_LINES", 1)
     driver = MemoryDriver()
-    line = b'{"op":"update","object":"books","id":"1","set":{"stock":7}}\n'
+    line = b"".join(b'{"op":"update","object":"books","id":"%d","set":{"stock":7}}\n' % row for row in (1, 2))
     session = Session(InProcess(driver), emit=lambda _: None)
     with pytest.raises(UnsupportedOperationError, match="cannot build an undo"):
         async with ChangeSet(session, Path("-"), stdin=io.BytesIO(line), undo=tmp_path / "undo.ndjson") as changes:
             await changes.plan()
     async with ChangeSet(session, Path("-"), stdin=io.BytesIO(line)) as changes:
         await changes.plan()
-        assert [each.request.method async for each in changes.planned()] == ["PUT"]
-        assert (await changes.apply()).counts["applied"] == 1
+        assert [each.request.method async for each in changes.planned()] == ["PUT", "PUT"]
+        assert (await changes.apply()).counts["applied"] == 2
     assert driver.server.objects["books"]["1"]["stock"] == 7
     assert not (tmp_path / "undo.ndjson").exists()

@@ -48,6 +48,7 @@ def test_a_token_endpoint_on_another_host_or_port_has_to_be_agreed_to(url, agree
     with pytest.raises(PermissionDeniedError) as caught:
         check_sign_in(connection, reached)
     assert str(caught.value.__cause__) == caught.value.details["server"] == asked
+    assert caught.value.code == "sign-in-not-agreed"
     assert f"--sign-in-at {asked}" in caught.value.hint
     assert (f"you agreed to {agreed}" in caught.value.message) == bool(agreed)
 

@@ -162,6 +162,7 @@ def verdicts(*rows: str, text: str = BODY, status: int = 200) -> list[str]:
     [
         "status 200", "status = 200", "status >= 200", "status != 404",
         "hits.total.value >= 5", "hits.total.value = 12003", "hits.total.value > 12002", "hits.total.value <= 1.2003e4",
+        "hits.total.value > 0",
         "hits.total.value < 20000", "hits.total.value != 5", "hits.total exists", "hits.total.value exists",
         "hits.hits.0._id = a", 'hits.hits[0]._id = "a"', "hits.hits.0._score = 1.1", "hits.hits.1 missing",
         "hits.hits.0._id.x missing", "hits.hits.x missing", "aggregations missing",
@@ -196,6 +197,7 @@ def test_what_holds(row: str) -> None:
         ("hits.hits.0._score > 1.1", "1.10"),
         (".status = yellow", '"green"'),
         (".status >= 5", '"green"'),
+        (".status >= 0", '"green"'),
         ("settings.index.hidden = 0", "false"),
         ("settings.index.hidden >= 0", "false"),
         ("tags contains y", '["x", 2, null]'),

@@ -484,6 +484,13 @@ def test_a_strange_schema_of_parquet_is_refused(tmp_path):
         parquet_rows(tmp_path, pa.table([pa.array([1])], schema=schema))
 
 
+def test_a_rejected_line_is_json_where_it_is_json_however_large_its_numbers_are():
+    lines = [b'{"n":1e400}', b'{"n":', b'"\xff"', b'{"n":1}\n[2]']
+    written = rejected_lines([Rejection(Record(1, line), "failed", "full") for line in lines], [])
+    data = [line.partition(b'"data":')[2] for line in written.splitlines()]
+    assert data == [b'{"n":1e400}}', b'"{\\"n\\":"}', '"\\"\ufffd\\""}'.encode(), b'[{"n":1},[2]]}']
+
+
 def test_a_rejected_row_of_a_table_keeps_its_id_and_the_numbers_that_json_lacks():
     values = [
         "[1]",
@@ -496,8 +503,9 @@ def test_a_rejected_row_of_a_table_keeps_its_id_and_the_numbers_that_json_lacks(
         None,
         2**70,
     ]
-    rejection = Rejection(Record(3, values, "it holds NaN"), "unreadable", "it holds NaN")
+    rejection = Rejection(Record(3, values, "it holds NaN"), "unreadable", "it holds NaN", id="")
     [line] = rejected_lines([rejection], [f"c{at}" for at in range(len(values))]).splitlines()
+    assert json.loads(line)["id"] == ""
     assert list(json.loads(line, parse_float=str)["data"].values()) == [
         "[1]", "NaN", "-inf", 'a"b', ["1e3"], ["1.5", "inf"], "/w==", None, 2**70,
     ]  # fmt: skip

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import anyio
 import pytest
 
+from dragoman.sandbox import pending_calls
+from dragoman.sandbox.pending_calls import PendingCall, PendingCalls, open_pipe
 from dragoman_api.connections import Health
 from dragoman_api.errors import DeadlineExceededError, DriverCrashedError
 
@@ -109,3 +112,19 @@ async def test_many_calls_run_at_once(workshop: Workshop) -> None:
                 tasks.start_soon(one, str(at))
         assert anyio.current_time() - began < 2
     assert sorted(seen) == sorted(map(str, range(50)))
+
+
+async def test_no_grace_lasts_longer_than_its_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pending_calls, "GRACE_SECONDS", 0.01)
+    disobedience: list[str] = []
+    calls = PendingCalls(on_disobedience=lambda: disobedience.append("late"))
+    assert [calls.abandon(calls.add(PendingCall(Health))) for _ in range(2)] == [True, True]
+    calls.end(lambda: DriverCrashedError("it ended"))
+    await anyio.sleep(0.03)
+    assert disobedience == []
+
+
+def test_neither_end_of_a_pipe_blocks() -> None:
+    reading, writing = open_pipe()
+    with reading, writing:
+        assert [os.get_blocking(end.fileno()) for end in (reading, writing)] == [False, False]

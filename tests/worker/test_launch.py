@@ -41,6 +41,8 @@ def test_a_process_reads_the_library_its_imports_and_its_trees_but_no_environmen
         assert path.name not in ("site-packages", "dist-packages")
     for folder in (*made.listable, sys.prefix, str(Path.home()), "/", "/etc", "/tmp"):
         assert folder not in made.readable
+    if sys.prefix != sys.base_prefix:
+        assert sysconfig.get_path("platstdlib") not in made.listable, "only the host may read its environment"
 
 
 def test_a_process_reads_what_tls_time_and_chance_need_and_nothing_that_is_not_there() -> None:
@@ -63,6 +65,7 @@ def test_the_self_test_tries_what_this_process_may_do() -> None:
 @pytest.mark.parametrize(
     ("closed", "name", "expected"),
     [
+        ([], "writable_dir", "/dev/shm"),
         (["/dev/shm"], "writable_dir", "/tmp"),
         (["/dev/shm", "/tmp"], "writable_dir", str(Path.cwd())),
         (["/etc/passwd"], "secret_file", "/etc/hostname"),

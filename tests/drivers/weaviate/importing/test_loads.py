@@ -136,6 +136,7 @@ class Rules:
             ("named", {"vector": [1, 2]}, {"vector": "back"}, "the schema has no property back"),
             ("named", {"vector": [1, 2]}, {"vector": "vector.back"}, "has no vector 'back'"),
             ("named", {"vectors": {"x": [1], "text": [2]}}, {"x": "cover"}, {"cover": [1], "text": [2]}),
+            ("named", {"vectors": {"text": [2], "x": [1]}}, {"x": "cover"}, {"cover": [1], "text": [2]}),
             ("named", {"vectors": {"cover": [1]}, "vector": [2]}, {"vector": "text"}, "two of its members"),
             ("single", {"properties": {"n": 1, "floats": [1, 2]}}, {"floats": "vector"}, [1, 2]),
             ("single", {"vectors": {"n": [1]}}, {"n": "vector"}, "may mean 'vectors.n', too"),
