@@ -16,8 +16,6 @@ from dragoman_api.exports import ExportForm
 from dragoman_api.kit.page_columns import CUT, columns_left_out
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from dragoman_api.columns import Description, Note
 
     from .values import RowKeys
@@ -251,36 +249,28 @@ class Compressing(Protocol):
         """End the member or frame, and return the rest of its output."""
 
 
-def _gzip() -> Callable[[], Compressing]:
-    # 31: a gzip member with its own header; its time stays 0, so equal exports are equal files
-    return lambda: zlib.compressobj(wbits=31)
-
-
-def _bzip2() -> Callable[[], Compressing]:
-    from bz2 import BZ2Compressor
-
-    return BZ2Compressor
-
-
-def _zstd() -> Callable[[], Compressing]:
-    compressor: Callable[[], Compressing] = zstd().ZstdCompressor
-    return compressor
-
-
-_COMPRESSORS = {"gzip": _gzip, "bzip2": _bzip2, "zstd": _zstd}
-
-
 class Compressor:
     """Compresses in members or frames of any length, so that a file can be truncated after each of them."""
 
     def __init__(self, compression: str) -> None:
-        self._make = _COMPRESSORS[compression]()
+        self._compression = compression
         self._member: Compressing | None = None
+
+    def _begin(self) -> Compressing:
+        if self._compression == "gzip":
+            # 31: a gzip member with its own header; its time stays 0, so equal exports are equal files
+            return zlib.compressobj(wbits=31)
+        if self._compression == "bzip2":
+            from bz2 import BZ2Compressor
+
+            return BZ2Compressor()
+        member: Compressing = zstd().ZstdCompressor()
+        return member
 
     def compress(self, data: bytes) -> bytes:
         """Compress bytes, and return the output that is ready."""
         if self._member is None:
-            self._member = self._make()
+            self._member = self._begin()
         return self._member.compress(data)
 
     def end(self) -> bytes:

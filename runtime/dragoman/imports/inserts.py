@@ -83,28 +83,25 @@ class DocumentInserts:
     ) -> Insert:  # fmt: skip
         """Return the insert for a document; the driver checks its JSON. Raises ValueError if it is no JSON object."""
         wishes = self._wishes
-        renamed = wishes.renamed if renamed is None else renamed
         if self._plain:
             if data[:1] != b"{":
                 raise ValueError("it is not a JSON object")
-            return Insert(
-                wishes.object, dict(values or {}), id, replace=wishes.replace and id is not None, tenant=tenant,
-                routing=routing, document=data.decode(),
-            )  # fmt: skip
-        members, changed = object_of(data), False
-        if renamed and not renamed.keys().isdisjoint(members):
-            members, changed = _renamed(members, renamed), True
-        if wishes.id is not None:
-            if (raw_id := _at(members, wishes.id)) is None:
-                raise ValueError(f"it has no column {wishes.id!r}, which --id names")
-            id = read_id(raw_id, wishes.id)  # noqa: A001
-            if wishes.id in self._keys:  # a document does not repeat its key
-                members = {name: value for name, value in members.items() if name != wishes.id}
-                changed = True
-        text = (_encoder.encode(members) if changed else data).decode()
+        else:
+            members, changed = object_of(data), False
+            renamed = wishes.renamed if renamed is None else renamed
+            if renamed and not renamed.keys().isdisjoint(members):
+                members, changed = _renamed(members, renamed), True
+            if wishes.id is not None:
+                if (raw_id := _at(members, wishes.id)) is None:
+                    raise ValueError(f"it has no column {wishes.id!r}, which --id names")
+                id = read_id(raw_id, wishes.id)  # noqa: A001
+                if wishes.id in self._keys:  # a document does not repeat its key
+                    members = {name: value for name, value in members.items() if name != wishes.id}
+                    changed = True
+            data = _encoder.encode(members) if changed else data
         return Insert(
             wishes.object, dict(values or {}), id, replace=wishes.replace and id is not None, tenant=tenant,
-            routing=routing, document=text,
+            routing=routing, document=data.decode(),
         )  # fmt: skip
 
 
