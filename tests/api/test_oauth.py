@@ -61,6 +61,7 @@ async def test_one_token_serves_many_requests_and_the_secret_goes_to_the_endpoin
     assert endpoint.forms == [{"grant_type": "client_credentials", "scope": "read write"}]
     assert {request.headers["authorization"] for request in server.requests} == {"Bearer token-number-0001"}
     assert "X-Tenant" not in endpoint.heads[0]
+    assert endpoint.heads[0]["Content-Type"] == "application/x-www-form-urlencoded"
     assert {"token-number-0001", SECRET} <= {*hidden}
 
 

@@ -231,11 +231,13 @@ def test_a_shared_folder_is_read_with_care(own, tmp_path):
     (folder / "dear.toml").write_text('object = "books"\nfilters = ["price >= 10"]\n')
     (folder / "secret.toml").write_text('object = "books"\nhost = "elsewhere"\n')
     (folder / "long.toml").write_text('object = "books"\n' + "#" * MAX_FILE)
+    (folder / "broken.toml").write_text('object = "books')
+    (folder / "latin.toml").write_bytes(b'object = "b\xfccher"\n')
     os.mkfifo(folder / "pipe.toml")
     assert own("count", "shop", "@dear").out == "2\n"
     found = own("queries", "list", "shop", "--json").json
     assert [(each["name"], each["place"]) for each in found["queries"]] == [("dear", "team")]
-    assert {*found["unusable"]} >= {"secret", "long"}
+    assert {*found["unusable"]} >= {"secret", "long", "broken", "latin"}
     assert "host" in found["unusable"]["secret"]
     for name in ("secret", "long", "pipe", "../../config/config"):
         own("page", "shop", f"@{name}", code=2)

@@ -161,7 +161,8 @@ _HOST = {
     "imports.batches": _LOADS,
     "imports.ledgers": _LOADS,
     "imports.creations": "drivers/elasticsearch/importing/test_creations.py",
-    "imports.inserts": f"{_LOADS} drivers/elasticsearch/importing/test_kinds.py",
+    "imports.inserts": f"{_LOADS} drivers/elasticsearch/importing/test_kinds.py "
+    "drivers/weaviate/importing/test_loads.py",
     "imports.loads": _LOADS,
     "imports.parquet": "runtime/test_import_files.py",
     "imports.places": "drivers/weaviate/importing/test_loads.py drivers/elasticsearch/importing/test_loads.py",

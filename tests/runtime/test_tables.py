@@ -179,10 +179,22 @@ async def test_arrays_in_the_first_rows_make_a_column_one_of_lists():
     assert (look.limit, look.columns, look.total) == (LOOK_ROWS, ["tags", "n"], False)
 
 
+class Watching:
+    """Notes which object every call is about."""
+
+    def __init__(self):
+        self.calls = []
+
+    @hookimpl
+    async def before_call(self, call):
+        self.calls.append((call.hook, call.object))
+
+
 async def test_the_look_is_at_the_rows_of_the_filter_and_of_the_tenant():
-    driver = Several(*DOCUMENTS)
-    here = Here(driver, capabilities=("tenants",))
+    driver, watching = Several(*DOCUMENTS), Watching()
+    here = Here(driver, watching, capabilities=("tenants",))
     await here.session().rows("things", tenant="t", columns=["tags"]).table()
+    assert watching.calls == [(hook, "things") for hook in ("describe_object", "fetch_page", "export_rows")]
     [look] = driver.looks
     assert (look.tenant, look.columns) == ("t", ["tags"])
 
@@ -229,8 +241,9 @@ async def test_a_split_decides_the_lists_once_for_all_parts():
             assert [batch.schema.field("tags").type async for batch in batches] == [pa.list_(pa.string())]
     assert len(driver.looks) == 1
     assert split.identity()["choice of lists"] == [("tags", "array")]
-    plain = await session.rows("things").split(parts=2, format=FileFormat("arrow", lists=[]))
-    assert plain.identity()["choice of lists"] == []
+    for lists in (["tags", "n"], []):
+        split = await session.rows("things").split(parts=2, format=FileFormat("arrow", lists=lists))
+        assert split.identity()["choice of lists"] == [(name, "array") for name in lists]
 
 
 async def test_a_resumed_export_keeps_the_lists_that_its_first_run_found(tmp_path):

@@ -10,7 +10,16 @@ from dragoman.sessions.driver_calls import reason_of, tell_unknown, unknown
 from dragoman_api import hookimpl
 from dragoman_api.changes import HttpRequest
 from dragoman_api.console import ConsoleRequest
-from dragoman_api.errors import AccessDeniedError, AuthenticationError, DragomanError, Refused
+from dragoman_api.errors import (
+    AccessDeniedError,
+    AuthenticationError,
+    ConfigurationError,
+    ConsoleSyntaxError,
+    DragomanError,
+    QueryError,
+    Refused,
+    UnsupportedOperationError,
+)
 from dragoman_api.events import Call
 from dragoman_worker.hook_types import HOOKS
 
@@ -147,4 +156,21 @@ def test_a_refusal_answers_for_the_only_request_and_leaves_the_outcome_of_severa
     refusal = HttpRequest(method="POST", path="/")
     for requests, outcome in (((refusal,), None), ((refusal, refusal), "unknown")):
         tell_unknown(error, Call(hook="apply_change", writes=True, requests=requests))
+        assert error.details.get("outcome") == outcome
+
+
+@pytest.mark.parametrize(
+    ("kind", "outcome"),
+    [
+        (Refused, None),
+        (UnsupportedOperationError, None),
+        (ConfigurationError, None),
+        (ConsoleSyntaxError, None),
+        (QueryError, "unknown"),
+    ],
+)
+def test_what_is_turned_down_before_it_is_sent_has_no_unknown_outcome(kind, outcome):
+    for requests in ((), (HttpRequest(method="POST", path="/"),)):
+        error = kind("no")
+        tell_unknown(error, Call(hook="execute_console", writes=True, requests=requests))
         assert error.details.get("outcome") == outcome

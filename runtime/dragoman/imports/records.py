@@ -67,7 +67,7 @@ def split_blocks(source: ImportSource | _Again) -> Iterator[tuple[list[bytes], s
             del lines[0]
         elif not block and not rest:
             lines = []
-        if lines and len(block) <= RECORD_BYTES:  # all but the first lie in the block
+        if len(block) <= RECORD_BYTES:  # all but the first lie in the block
             yield lines, ""
         else:
             for line in lines:

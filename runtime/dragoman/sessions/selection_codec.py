@@ -322,7 +322,7 @@ def parse_filter(row: str) -> Filter:
     if is_relative(time := " ".join(word.text for word in words[1:])):
         raise _fault(row, f"{time!r} needs an operator", hint=f"--filter '{words[0].text} in {time}'")
     column, operator, rest = words[0].text, _operator(row, words[1].text), words[2:]
-    if len(rest) > 1 and (hint := _conditions(words)):
+    if hint := _conditions(words):
         raise _fault(row, "it has more than one condition, and a filter row has one", hint=hint)
     case = _CASES[rest.pop().text.lower()] if rest and rest[-1].bare and rest[-1].text.lower() in _CASES else None
     group = None

@@ -9,7 +9,10 @@ import pytest
 from drivers.elasticsearch.importing.test_loads import export, session, stored
 from drivers.elasticsearch.rig import OnFake, OnServer, Rig
 
+from dragoman.imports.creations import sampled
+from dragoman.imports.inserts import Wishes
 from dragoman.imports.loads import Load, LoadOptions, load
+from dragoman.imports.records import Record
 from dragoman_api import QueryError, hookimpl
 from dragoman_api.changes import NewObject, Plan
 from dragoman_api.errors import (
@@ -123,6 +126,13 @@ class TestOnFake(Rules, OnFake):
 
 async def nothing(request: Any) -> Plan:
     return Plan(planned=[])
+
+
+def test_an_object_is_made_for_several_rows_under_their_new_names_without_the_unreadable_ones():
+    texts = [b'{"a": 1}', b'{"a": "x"}', b"[", b'{"b": 2}']
+    records = [Record(at, data) for at, data in enumerate(texts, 1)]
+    samples = sampled([*records, Record(5, b"{}", "too long")], Wishes(object="t", renamed={"a": "c"}), rows=False)
+    assert [json.loads(sample) for sample in samples] == [{"c": 1}, {"c": "x"}, {"b": 2}]
 
 
 @pytest.mark.parametrize("name", [
