@@ -74,9 +74,9 @@ class NamedFile(msgspec.Struct, frozen=True):
     device: int
     inode: int
 
-    def is_that(self, about: os.stat_result) -> bool:
+    def is_same(self, status: os.stat_result) -> bool:
         """Return whether a stat result is still of this file."""
-        return stat.S_ISREG(about.st_mode) and (about.st_dev, about.st_ino) == (self.device, self.inode)
+        return stat.S_ISREG(status.st_mode) and (status.st_dev, status.st_ino) == (self.device, self.inode)
 
 
 Saved = FieldValue | Reference
@@ -130,7 +130,7 @@ def read_file(file: NamedFile, *, where: str, limit: int) -> str:
         # Non-blocking: the file may have been replaced by a pipe without a writer.
         nonblocking = getattr(os, "O_NONBLOCK", 0)
         with open(file.path, "rb", opener=lambda name, flags: os.open(name, flags | nonblocking)) as stream:
-            same = file.is_that(os.fstat(stream.fileno()))
+            same = file.is_same(os.fstat(stream.fileno()))
             data = stream.read(limit + 1) if same else b""
         text = data.decode()
     except (OSError, UnicodeDecodeError) as error:

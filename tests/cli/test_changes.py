@@ -96,7 +96,7 @@ def test_an_assignment_that_cannot_be_meant_is_refused(pairs):
 def test_guards_are_taken_out_wherever_they_stand():
     known = {"--set"}.__contains__
     words = ["shop", "--if-seq-no", "41", "books", "--set", "a=1", "17", "--if-primary-term=1", "--", "--if-x", "y"]
-    rest, guards = take_pairs(words, known=known)
+    rest, guards = take_pairs(words, is_known=known)
     assert rest == ["shop", "books", "--set", "a=1", "17", "--", "--if-x", "y"]
     assert guards == {"if_seq_no": "41", "if_primary_term": "1"}
 

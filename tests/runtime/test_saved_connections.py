@@ -349,11 +349,11 @@ def test_a_field_whose_option_means_something_else_is_set_by_name():
         for value in ("-x", True, False):
             words = command_words(Remedy("edit-field", {"connection": "shop", "field": field, "value": value}))
             context = edit.make_context("edit", words[3:], obj=Options())
-            own = {name: given for name, given in context.params.items() if name not in ("given", "connection")}
+            own = {name: given for name, given in context.params.items() if name not in ("fields", "connection")}
             plain = edit.make_context("edit", ["shop"], obj=Options()).params
             assert own == {name: plain[name] for name in own}, field
             form = [FormField(name=field, label="L", kind=FieldKind.SWITCH if value is not None else FieldKind.TEXT)]
-            matched = match_fields(form, context.params["given"])
+            matched = match_fields(form, context.params["fields"])
             assert str(matched[field]).lower() == str(value).lower(), field
 
 

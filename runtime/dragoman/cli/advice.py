@@ -100,16 +100,16 @@ def lines(hint: str) -> Iterator[str]:
             yield f"{'hint: outside of this shell:' if _place else 'try:'} {shell_line(_at_home(words))}"
 
 
-def advice(about: Note | DragomanError) -> Iterator[str]:
+def advice(source: Note | DragomanError) -> Iterator[str]:
     """Yield the lines that show hint and remedies with their source: a driver's advice is not the host's."""
-    if about.hint_from and about.hint:
-        yield f"the driver suggests: {about.hint}"
-    elif about.hint:
-        yield from lines(about.hint)
-    for remedy in about.remedies:
+    if source.hint_from and source.hint:
+        yield f"the driver suggests: {source.hint}"
+    elif source.hint:
+        yield from lines(source.hint)
+    for remedy in source.remedies:
         command = remedy_command(remedy)
         text = command or str(remedy)
-        yield f"{'the driver suggests' if about.hint_from else 'try' if command else 'hint'}: {text}"
+        yield f"{'the driver suggests' if source.hint_from else 'try' if command else 'hint'}: {text}"
 
 
 def remedy_command(remedy: Remedy) -> str:

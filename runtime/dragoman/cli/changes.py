@@ -54,7 +54,7 @@ class Guarded(Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Extract the guards before the known options are parsed."""
-        rest, guards = take_pairs(args, known=lambda name: not name.startswith("--if-"))
+        rest, guards = take_pairs(args, is_known=lambda name: not name.startswith("--if-"))
         if empty := [name for name, value in guards.items() if value is True]:
             raise click.UsageError(f"--{empty[0].replace('_', '-')} needs a value", ctx)
         super_rest = super().parse_args(ctx, rest)

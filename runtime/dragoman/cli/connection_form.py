@@ -65,7 +65,7 @@ def via_options(command: Callable[..., object]) -> Callable[..., object]:
     return command
 
 
-def entered_via(given: dict[str, str | bool | None], *, before: Route | None) -> Route | None:
+def entered_via(options: dict[str, str | bool | None], *, before: Route | None) -> Route | None:
     """Return what was entered, with what was saved for options that were left out.
 
     Raises:
@@ -73,8 +73,8 @@ def entered_via(given: dict[str, str | bool | None], *, before: Route | None) ->
     """
     from dragoman_api.errors import ConfigurationError
 
-    option_texts = {name: str(given[name]) for name in VIA if given.get(name) is not None}
-    kinds = {name.partition("_")[0] for name in option_texts} | ({"direct"} if given.get("direct") else set())
+    option_texts = {name: str(options[name]) for name in VIA if options.get(name) is not None}
+    kinds = {name.partition("_")[0] for name in option_texts} | ({"direct"} if options.get("direct") else set())
     if len(kinds) > 1:
         raise ConfigurationError(f"{' and '.join(f'--{kind}' for kind in sorted(kinds))} exclude each other")
     if "direct" in kinds:
@@ -125,16 +125,16 @@ def _option(option_texts: dict[str, str]) -> str:
     return f"--{next(iter(option_texts)).replace('_', '-')}"
 
 
-def kept_pins(saved: SavedConnection, before: SavedConnection, *, unpin: bool, given: set[str]) -> SavedConnection:
+def kept_pins(saved: SavedConnection, before: SavedConnection, *, unpin: bool, entered: set[str]) -> SavedConnection:
     """Return an edited connection with the pins that still hold.
 
     Args:
         saved: The connection as it was edited.
         before: The connection before.
         unpin: A person wants no pins.
-        given: The fields that were entered.
+        entered: The fields that were entered.
     """
-    changed = any(saved.values.get(name) != before.values.get(name) for name in given & _ELSEWHERE)
+    changed = any(saved.values.get(name) != before.values.get(name) for name in entered & _ELSEWHERE)
     return structs.replace(saved, pinned={} if unpin or changed else before.pinned)
 
 
@@ -193,7 +193,7 @@ def fitting_values(form: Sequence[FormField], values: Values) -> dict[str, Saved
     }
 
 
-def match_fields(form: Sequence[FormField], given: Mapping[str, str | bool]) -> dict[str, Saved]:
+def match_fields(form: Sequence[FormField], entries: Mapping[str, str | bool]) -> dict[str, Saved]:
     """Match options with the fields of a form; an unambiguous beginning is enough (``--auth``).
 
     Raises:
@@ -204,7 +204,7 @@ def match_fields(form: Sequence[FormField], given: Mapping[str, str | bool]) -> 
     names = {field.name: field for field in form}
     values: dict[str, Saved] = {}
     faults, hint = [], "dragoman connections add --help"
-    for name, value in given.items():
+    for name, value in entries.items():
         option = f"--{name.replace('_', '-')}"
         if value is True and name not in names and name.startswith("no_") and name[3:] in names:
             values[name[3:]] = False

@@ -54,12 +54,12 @@ class Fielded(Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Extract the fields before the known options are parsed."""
         own = {name for param in self.params if isinstance(param, click.Option) for name in param.opts} | {"--help"}
-        rest, fields = take_pairs(args, known=own.__contains__)
+        rest, fields = take_pairs(args, is_known=own.__contains__)
         remaining = super().parse_args(ctx, rest)
         for pair in ctx.params.pop("pairs", ()):
             name, _, value = pair.partition("=")
             fields[name.replace("-", "_")] = value
-        ctx.params["given"] = fields
+        ctx.params["fields"] = fields
         return remaining
 
 
@@ -86,7 +86,7 @@ async def add(
     *,
     name: str,
     kind: str | None,
-    given: dict[str, str | bool],
+    fields: dict[str, str | bool],
     no_connect: bool,
     pins: tuple[str, ...],
     sign_in_at: str | None,
@@ -105,7 +105,7 @@ async def add(
         via = entered_via(between, before=None)
         chosen = kind or await _choose_type(runtime)
         form = await _form_of(options, runtime, chosen, asks=kind is None)
-        values, typed = match_fields(form, given), Secrets()
+        values, typed = match_fields(form, fields), Secrets()
         if kind is None:
             values = await ask_form(typed, name, form, values, current={})
         saved = _saved(name, chosen, form, values, via=via, sign_in_at=sign_in_at or "", new=True)
@@ -129,7 +129,7 @@ async def edit(
     /,
     *,
     connection: str,
-    given: dict[str, str | bool],
+    fields: dict[str, str | bool],
     no_connect: bool,
     pins: tuple[str, ...],
     sign_in_at: str | None,
@@ -150,12 +150,12 @@ async def edit(
         check_pin_options(pins, no_connect=no_connect)
         entered_via(between, before=before.via)  # faults are said before a question
         has_options = any(between.values()) or bool(pins or sign_in_at or unpin)
-        form = await _form_of(options, runtime, before.type, asks=not given)
-        values, typed = match_fields(form, given), Secrets()
+        form = await _form_of(options, runtime, before.type, asks=not fields)
+        values, typed = match_fields(form, fields), Secrets()
         previous = known_values(form, edited(before, values))
         fitting = fitting_values(form, previous)
         again = [*previous.keys() - fitting.keys()]
-        asks = not (given or has_options) or bool(again and attended())
+        asks = not (fields or has_options) or bool(again and attended())
         if asks:
             values = await ask_form(typed, connection, form, values, current=fitting, only=again)
 
@@ -167,7 +167,7 @@ async def edit(
             via = entered_via(between, before=now.via)
             agreed = now.sign_in_at if sign_in_at is None else sign_in_at
             saved = _saved(connection, now.type, form, entries, via=via, sign_in_at=agreed)
-            return kept_pins(saved, now, unpin=unpin, given={*values})
+            return kept_pins(saved, now, unpin=unpin, entered={*values})
 
         saved = await to_thread.run_sync(runtime.connections.amend, connection, changed)
         if {"host", "hosts", "cloud_id"} & values.keys() or between.get("proxy"):  # a person accepts the addresses

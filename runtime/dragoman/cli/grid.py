@@ -302,28 +302,28 @@ def _takes_blocks() -> bool:
     return True
 
 
-def drawn(found: ColumnSummary, *, width: int, blocks: bool = True) -> list[str]:
+def drawn(summary: ColumnSummary, *, width: int, blocks: bool = True) -> list[str]:
     """Return a summary as lines for a terminal.
 
     Args:
-        found: The summary.
+        summary: The summary.
         width: Columns of the terminal.
         blocks: Draw bars with block characters; else with number signs.
     """
-    lines = [output.plain(f"{found.column.name} ({found.column.type})")]
-    lines += _figures(found)
-    values = [(output.show(frequency.value), frequency.rows) for frequency in found.values]
+    lines = [output.plain(f"{summary.column.name} ({summary.column.type})")]
+    lines += _figures(summary)
+    values = [(output.show(frequency.value), frequency.rows) for frequency in summary.values]
     if values:
-        lines += ["", *_bars("VALUE", values, width=width, blocks=blocks, right=found.column.kind.numeric)]
+        lines += ["", *_bars("VALUE", values, width=width, blocks=blocks, right=summary.column.kind.numeric)]
     buckets = [
-        (f"{output.show(bucket.lower)} ≤ x < {output.show(bucket.upper)}", bucket.rows) for bucket in found.buckets
+        (f"{output.show(bucket.lower)} ≤ x < {output.show(bucket.upper)}", bucket.rows) for bucket in summary.buckets
     ]
     if not blocks:
         buckets = [(text.replace("≤", "<="), rows) for text, rows in buckets]
     if buckets:
         lines += ["", *_bars("RANGE", buckets, width=width, blocks=blocks, right=True)]
-    remarks = [f"{figure} is approximate: {reason}" for figure, reason in found.approximate.items()]
-    remarks += [f"{figure} is not known: {reason}" for figure, reason in found.absent.items()]
+    remarks = [f"{figure} is approximate: {reason}" for figure, reason in summary.approximate.items()]
+    remarks += [f"{figure} is not known: {reason}" for figure, reason in summary.absent.items()]
     return lines + (["", *map(output.plain, remarks)] if remarks else [])
 
 

@@ -90,12 +90,12 @@ class KnownNames:
     def objects(self, connection: str) -> Known:
         """Return the names of a connection's objects."""
         record = self._kept(connection)
-        return Known(record.objects, told_age(time.time() - record.seen))
+        return Known(record.objects, age_text(time.time() - record.seen))
 
     def columns(self, connection: str, object: str) -> Known:
         """Return the columns of an object, as `KnownColumn`."""
         description = self._kept(connection).columns.get(object)
-        return Known(description.columns, told_age(time.time() - description.seen)) if description else Known()
+        return Known(description.columns, age_text(time.time() - description.seen)) if description else Known()
 
     def values(self, connection: str, object: str, column: str) -> Sequence[str]:
         """Return the values of a column, which are data and therefore not kept: none."""
@@ -189,10 +189,10 @@ async def note_columns(paths: Paths, connection: str, object: str, columns: Sequ
     await run_sync(partial(KnownNames(paths).remember_columns, connection, object, columns))
 
 
-def told_age(seconds: float) -> str:
+def age_text(seconds: float) -> str:
     """Say how old names are, and mark old ones.
 
-    >>> told_age(2), told_age(200), told_age(9_000), told_age(-5), told_age(300_000)
+    >>> age_text(2), age_text(200), age_text(9_000), age_text(-5), age_text(300_000)
     ('seen now', 'seen 3 min ago', 'seen 2 h ago', 'seen now', 'seen 3 days ago, may be stale')
     """
     for unit, size in (("days", 86_400), ("h", 3_600), ("min", 60)):

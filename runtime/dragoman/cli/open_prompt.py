@@ -22,7 +22,7 @@ from .errors import USAGE
 from .opening import tell_warnings, warm_runtime
 from .options import CONNECTION, Command
 from .output import plain, say
-from .streams import GRACE, asked, ignoring_interrupts
+from .streams import GRACE, ignoring_interrupts, received_signals
 from .word_completion import is_console, split_words
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ class _Shell:
             try:
                 code = self._one(words, line)
             except KeyboardInterrupt:  # between the calls of a command; it ends the line, not the shell
-                if asked or not self._attended:
+                if received_signals or not self._attended:
                     raise
                 sys.stdout.write("\n")
             if code and not self._attended:
@@ -156,7 +156,7 @@ class _Shell:
                 sys.stdout.write("\n")
                 return
             except KeyboardInterrupt:  # as in other shells: forget the line
-                if asked:
+                if received_signals:
                     raise
                 sys.stdout.write("\n")
             else:

@@ -275,13 +275,13 @@ def complete_connection(context: click.Context, _parameter: click.Parameter, inc
     return [name for name in names if name.startswith(incomplete)]
 
 
-def completed(what: str) -> Callable[[click.Context, click.Parameter, str], Any]:
+def completed(kind: str) -> Callable[[click.Context, click.Parameter, str], Any]:
     """Return the completion of `word_completion` that is called `complete_…`; it is imported when it is needed."""
 
     def complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> Any:
         from . import word_completion
 
-        return getattr(word_completion, f"complete_{what}")(context, parameter, incomplete)
+        return getattr(word_completion, f"complete_{kind}")(context, parameter, incomplete)
 
     return complete
 
@@ -297,8 +297,8 @@ def parse_time(text: str | None, *, option: str) -> int | None:
     return seconds
 
 
-def take_pairs(args: Iterable[str], *, known: Callable[[str], bool]) -> tuple[list[str], dict[str, str | bool]]:
-    """Extract the options that the command does not know (`known`) from its words.
+def take_pairs(args: Iterable[str], *, is_known: Callable[[str], bool]) -> tuple[list[str], dict[str, str | bool]]:
+    """Extract the options that the command does not know (`is_known`) from its words.
 
     Returns:
         The other words, and the values by name with underscores; True for an option without a value.
@@ -311,7 +311,7 @@ def take_pairs(args: Iterable[str], *, known: Callable[[str], bool]) -> tuple[li
         name, equals, value = word.partition("=")
         if word == "--":
             return [*rest, word, *words], pairs
-        if not name.startswith("--") or known(name):
+        if not name.startswith("--") or is_known(name):
             rest.append(word)
         elif equals:
             pairs[name[2:].replace("-", "_")] = value

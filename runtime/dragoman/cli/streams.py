@@ -27,7 +27,7 @@ GRACE = 10.0
 ENDED = (124, 130, 143)
 """Exit codes of commands stopped from outside."""
 
-asked: list[int] = []
+received_signals: list[int] = []
 """The received signals that end this process, in order."""
 
 _ALARM = signal.SIGALRM
@@ -132,7 +132,7 @@ def heed(*, seconds: float | None = None) -> None:
 
 
 def _stop(number: int, _frame: FrameType | None) -> None:
-    asked.append(number)
+    received_signals.append(number)
     _set_alarm(GRACE)
     signal.raise_signal(signal.SIGINT)
 
@@ -186,10 +186,10 @@ def leave(code: int) -> None:
 def explain(error: BaseException) -> BaseException | DragomanError:
     """Return the error to report for an interrupt, which may come from Ctrl-C, a signal or the time limit."""
     inner = error.subgroup(KeyboardInterrupt) if isinstance(error, BaseExceptionGroup) else error
-    if not (asked and isinstance(inner, KeyboardInterrupt | BaseExceptionGroup)):
+    if not (received_signals and isinstance(inner, KeyboardInterrupt | BaseExceptionGroup)):
         return error
     from dragoman_api.errors import DragomanError
 
-    if asked[0] == _ALARM:
+    if received_signals[0] == _ALARM:
         return DragomanError("the time limit was reached", hint="allow more time: --timeout 2h", code="timed-out")
     return DragomanError("terminated by SIGTERM", code="terminated")

@@ -58,7 +58,7 @@ def complete_object(context: click.Context, _parameter: click.Parameter, incompl
 def complete_column(context: click.Context, _parameter: click.Parameter, incomplete: str) -> Items:
     """Return the columns of the object that begin with what was typed."""
     columns = _columns(context)
-    return [CompletionItem(column.name, help=_told(column, columns)) for column in _beginning(columns, incomplete)]
+    return [CompletionItem(column.name, help=_hint(column, columns)) for column in _beginning(columns, incomplete)]
 
 
 def complete_columns(context: click.Context, _parameter: click.Parameter, incomplete: str) -> Items:
@@ -66,7 +66,7 @@ def complete_columns(context: click.Context, _parameter: click.Parameter, incomp
     before, comma, last = incomplete.rpartition(",")
     columns, chosen = _columns(context), before.split(",")
     return [
-        CompletionItem(f"{before}{comma}{column.name}", help=_told(column, columns), goes_on=True)
+        CompletionItem(f"{before}{comma}{column.name}", help=_hint(column, columns), goes_on=True)
         for column in _beginning(columns, last)
         if column.name not in chosen
     ]
@@ -76,7 +76,7 @@ def complete_sort(context: click.Context, _parameter: click.Parameter, incomplet
     """Return the columns that can be sorted by and begin with what was typed."""
     columns = _columns(context)
     sortable_columns = [column for column in _beginning(columns, incomplete) if column.sortable]
-    return [CompletionItem(column.name, help=_told(column, columns)) for column in sortable_columns]
+    return [CompletionItem(column.name, help=_hint(column, columns)) for column in sortable_columns]
 
 
 def complete_assignment(context: click.Context, _parameter: click.Parameter, incomplete: str) -> Items:
@@ -85,7 +85,7 @@ def complete_assignment(context: click.Context, _parameter: click.Parameter, inc
     columns = _columns(context)
     if not sign:
         matches = _beginning(columns, column)
-        return [CompletionItem(f"{match.name}=", help=_told(match, columns), goes_on=True) for match in matches]
+        return [CompletionItem(f"{match.name}=", help=_hint(match, columns), goes_on=True) for match in matches]
     name = column.removesuffix(":")
     return [
         CompletionItem(f"{column}={candidate}") for candidate in _values(context, name) if candidate.startswith(value)
@@ -99,16 +99,16 @@ def complete_filter(context: click.Context, _parameter: click.Parameter, incompl
     if typed is None:
         matches = [candidate for candidate in columns.names if word(candidate.name).startswith(incomplete)]
         if len(matches) == 1:  # a single one with its operators, so that no shell closes the quote after it
-            return [*_with_operators(f"{word(matches[0].name)} ", "", matches[0], help=_told(matches[0], columns))]
+            return [*_with_operators(f"{word(matches[0].name)} ", "", matches[0], help=_hint(matches[0], columns))]
         return [
-            CompletionItem(f"{word(candidate.name)} ", help=_told(candidate, columns), goes_on=True)
+            CompletionItem(f"{word(candidate.name)} ", help=_hint(candidate, columns), goes_on=True)
             for candidate in matches
         ]
     column = next((candidate for candidate in columns.names if word(candidate.name) == typed["column"]), None)
     if column is None:
         return []
     if typed["operator"] is None:
-        return [*_with_operators(typed[0], incomplete[typed.end() :], column, help=_told(column, columns))]
+        return [*_with_operators(typed[0], incomplete[typed.end() :], column, help=_hint(column, columns))]
     return _row_values(context, incomplete, typed, column.name)
 
 
@@ -161,7 +161,7 @@ def _beginning(columns: Known, text: str) -> list[KnownColumn]:
     return [column for column in columns.names if column.name.startswith(text)]
 
 
-def _told(column: KnownColumn, columns: Known) -> str:
+def _hint(column: KnownColumn, columns: Known) -> str:
     return ", ".join(filter(None, (column.type, columns.age)))
 
 

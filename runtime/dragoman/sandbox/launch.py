@@ -95,7 +95,7 @@ def configure(launch: Launch, host_imports: HostImports) -> Config:
     """
     for file in launch.files:
         try:
-            same = file.is_that(file.path.lstat())
+            same = file.is_same(file.path.lstat())
         except OSError:
             same = False
         if not same:
