@@ -1,4 +1,4 @@
-"""The conformance kit around its tests: guard, skips, strategies, pytest plugin."""
+"""The conformance kit around its tests: guard, skips, pytest plugin."""
 
 from __future__ import annotations
 
@@ -8,21 +8,15 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
-import anyio
 import pytest
 from api.loopback import http, serving
 from api.test_memory_driver import PROFILE
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from dragoman_api.changes import HttpRequest
-from dragoman_api.columns import ColumnKind, ObjectList
+from dragoman_api.columns import ObjectList
 from dragoman_api.connections import Profile, Server
-from dragoman_api.filters import FilterRequest
-from dragoman_api.grid import CountRequest, PageRequest
 from dragoman_api.hookspecs import hookimpl
-from dragoman_api.kit.filter_rows import holds
-from dragoman_api.testing import DriverConformance, MemoryDriver, Target, deviates, opened, plugin, strategies
+from dragoman_api.testing import DriverConformance, MemoryDriver, Target, deviates, opened, plugin
 from dragoman_api.testing.target import hooks_of
 
 if TYPE_CHECKING:
@@ -108,57 +102,6 @@ async def test_opened_records_what_a_driver_sends_over_real_http():
         async with opened(Asks(), profile) as log:
             assert log == [HttpRequest("POST", "/a%2Fb", "{}"), HttpRequest("GET", "/c")]
     assert [request.target for request in server.requests] == ["/a%2Fb", "/c"]
-
-
-# strategies -----------------------------------------------------------------------------------------------------------
-
-relaxed = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
-
-
-def all_of_memory():
-    return anyio.run(MemoryDriver().fetch_page, PageRequest(object="books", limit=100))
-
-
-ALL = all_of_memory()
-
-
-@relaxed
-@given(rows=st.lists(strategies.filters(ALL), min_size=1, max_size=3), match=st.sampled_from(["all", "any"]))
-def test_drawn_filters_compile_and_never_widen(rows, match):
-    driver = MemoryDriver()
-
-    async def run() -> None:
-        compiled = await driver.compile_filter(FilterRequest(object="books", rows=rows, match=match))
-        page = await driver.fetch_page(PageRequest(object="books", filter=compiled, limit=100))
-        assert await driver.count_rows(CountRequest(object="books", filter=compiled)) == len(page.cells) <= 23
-        for row in page.rows:
-            answers = [holds(each, row[each.column]) for each in rows]
-            assert not (all if match == "any" else any)(answer is False for answer in answers)
-
-    anyio.run(run)
-
-
-@relaxed
-@given(tiles=strategies.tilings(23), sort=strategies.sorts(ALL))
-def test_drawn_tilings_meet_every_row_once_under_any_sort(tiles, sort):
-    driver = MemoryDriver()
-
-    async def run() -> list[str]:
-        pages = [
-            await driver.fetch_page(PageRequest(object="books", sort=sort, offset=offset, limit=limit))
-            for offset, limit in tiles
-        ]
-        return [key.id for page in pages for key in page.keys]
-
-    met = anyio.run(run)
-    assert len(met) == len(set(met)) == 23
-
-
-@relaxed
-@given(data=st.data(), kind=st.sampled_from(ColumnKind))
-def test_drawn_values_travel_as_json(data, kind):
-    value = data.draw(strategies.values(kind))
-    assert json.loads(json.dumps(value)) == value
 
 
 # the pytest plugin ----------------------------------------------------------------------------------------------------

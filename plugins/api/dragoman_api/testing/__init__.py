@@ -1,4 +1,4 @@
-"""The conformance kit: the conformance tests, a driver that passes them, and strategies for property tests."""
+"""The conformance kit: the conformance tests, and a driver that passes them."""
 
 from __future__ import annotations
 

@@ -12,8 +12,7 @@ from dragoman_api.errors import ConsoleSyntaxError
 from .changes import ChangeConformance
 from .exports import ExportConformance, ShareConformance
 from .filters import FilterConformance, TimeConformance
-from .grid import GridConformance, ObjectConformance
-from .summaries import SummaryConformance
+from .grid import GridConformance, ObjectConformance, SummaryConformance
 
 if TYPE_CHECKING:
     from collections.abc import Callable
