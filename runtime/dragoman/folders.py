@@ -51,9 +51,9 @@ def find_paths(home: Path | None = None) -> Paths:
     """
     paths = _find_paths(home)
     for root in paths:
-        _expect_folder(root)
+        _check_folder(root)
     for path in (paths.config, paths.data, paths.state, paths.cache, paths.settings, paths.data / "state.db"):
-        expect_own(path)
+        check_own(path)
     return paths
 
 
@@ -82,11 +82,11 @@ def scratch_folder() -> Iterator[Path]:
 
     with TemporaryDirectory(prefix="dragoman-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
-        expect_own(folder)
+        check_own(folder)
         yield folder
 
 
-def _expect_folder(root: Path) -> None:
+def _check_folder(root: Path) -> None:
     """Refuse a root that is no folder, or lies below something else, such as /dev/null, or is not UTF-8."""
     hint = f"set {HOME_VARIABLE} to a folder that you can write"
     try:
@@ -114,7 +114,7 @@ class Exposure(NamedTuple):
     remedy: str
 
 
-def expect_own(path: Path, *, chosen: Path | None = None, secret: bool = False) -> None:
+def check_own(path: Path, *, chosen: Path | None = None, secret: bool = False) -> None:
     """Refuse a file or folder that others can change; same arguments as `find_exposure`.
 
     Raises:

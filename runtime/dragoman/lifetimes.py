@@ -121,14 +121,14 @@ class Lifetime:
         """Whether the caller runs in the loop and the process to which this belongs, so that it can end it."""
         return self._pid == os.getpid() and self._loop is not None and self._loop is asyncio._get_running_loop()  # noqa: SLF001 - documented; None outside a loop
 
-    def check(self) -> None:
+    def check_usable(self) -> None:
         """Refuse callers that cannot use it.
 
         Raises:
             ConfigurationError: It is closed; or the caller is a fork (``process-forked``), or runs in another event
                 loop (``other-loop``).
         """
-        self.expect_open()
+        self.check_open()
         if self._task is None:
             reason = f"{self._subject} is not open yet"
             raise ConfigurationError(reason, hint="enter it: async with …")
@@ -139,7 +139,7 @@ class Lifetime:
         if self._task.done():
             raise self._error()
 
-    def expect_open(self) -> None:
+    def check_open(self) -> None:
         """Refuse calls after the end, and those of a fork; for what works before the beginning, and in any loop."""
         if self.closed:
             raise self._error()
@@ -154,7 +154,7 @@ class Lifetime:
         if self.closed or self._pid != os.getpid() or self._loop is None:
             return False
         if not self.is_own and self._loop.is_running():
-            self.check()
+            self.check_usable()
         return self.is_own
 
     async def end(self) -> None:

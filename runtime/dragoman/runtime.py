@@ -169,7 +169,7 @@ class Runtime:
         Raises:
             ConfigurationError: The runtime is closed (code ``runtime-closed``).
         """
-        self._life.expect_open()
+        self._life.check_open()
         if self._spare is None:
             make = ForkClaim if self.settings.processes == "fork" else Spare
             self._spare = spare or make(find_host_imports(self.paths.cache))
@@ -181,7 +181,7 @@ class Runtime:
         Raises:
             ConfigurationError: The runtime is closed (code ``runtime-closed``).
         """
-        self._life.expect_open()
+        self._life.check_open()
         return self._bus.subscribe()
 
     def add_sink(self, sink: Callable[[Event], None]) -> None:
@@ -200,7 +200,7 @@ class Runtime:
             Refused: One of them vetoed it.
             ConfigurationError: The runtime is closed (code ``runtime-closed``).
         """
-        self._life.expect_open()
+        self._life.check_open()
         await self._hooks.ask(call)
 
     async def __aenter__(self) -> Self:
@@ -269,7 +269,7 @@ class Runtime:
             ConnectionFailedError: TLS or the network failed.
             SandboxError: The driver could not be started or confined.
         """
-        self._life.check()
+        self._life.check_usable()
         trial = not isinstance(name, str)
         if isinstance(name, str):
             connection, secrets = await anyio.to_thread.run_sync(self.connections.get, name), {}
@@ -324,7 +324,7 @@ class Runtime:
             ConfigurationError: It does not fit the form (``details["field"]`` names the first field that does not),
                 its name is taken, or the file cannot be written.
         """
-        self._life.expect_open()
+        self._life.check_open()
         form = await self.plugins.form(connection.type)
         values = to_save(form, connection.values, name=connection.name, new=not (replace or before))
         saved = msgspec.structs.replace(connection, values=values)
@@ -378,7 +378,7 @@ class Runtime:
         """
         from .sandbox.server_certificates import meet
 
-        self._life.expect_open()
+        self._life.check_open()
         digests = list(map(_fingerprint, fingerprints))
         connection = await anyio.to_thread.run_sync(self.connections.get, name)
         generation = await self._drivers.ready_for(connection.type, connection=name)
@@ -418,7 +418,7 @@ class Runtime:
         manifest, name = generation.manifest, connection.name
         values = check_values(manifest.form, connection.values, name=name)
         if any(isinstance(value, Reference) for value in values.values()):
-            self.connections.expect_own()
+            self.connections.check_own()
         files = open_files(values)
         secrets = {
             key: typed[key] if key in typed else self.connections.secret(value, connection=name, field=key)
@@ -452,7 +452,7 @@ class Runtime:
         route = connection.via
         if route is None:
             return None, ""
-        self.connections.expect_own()  # else another user could have this user sign in somewhere
+        self.connections.check_own()  # else another user could have this user sign in somewhere
         if isinstance(route, HttpProxy):
             if route.password is None:
                 return route, ""

@@ -9,7 +9,7 @@ from msgspec import Raw
 from msgspec.json import Decoder
 
 from dragoman_api.cells import Json
-from dragoman_api.json_text import decode, decode_once, encode, expect_once
+from dragoman_api.json_text import check_once, decode, decode_once, encode
 
 
 def test_numbers_keep_their_digits_and_raw_parts_their_bytes() -> None:
@@ -65,7 +65,7 @@ def test_a_name_that_occurs_twice_in_an_object_is_refused_instead_of_lost(text: 
     with pytest.raises(ValueError, match=r"'a?' occurs twice"):
         decode_once(text, kind)
     with pytest.raises(ValueError, match=r"'a?' occurs twice"):
-        expect_once(text.encode())
+        check_once(text.encode())
 
 
 @pytest.mark.parametrize(

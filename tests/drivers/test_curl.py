@@ -60,7 +60,7 @@ async def run(command: str, **secrets: str) -> bytes:
     return (await anyio.run_process(["bash"], input=f"{command}\n".encode(), env=environment)).stdout
 
 
-async def expect_same(fake: Any, rig: rigging.Rig, curl: CurlCommands, page: PageRequest, **secrets: str) -> None:
+async def check_same(fake: Any, rig: rigging.Rig, curl: CurlCommands, page: PageRequest, **secrets: str) -> None:
     """A page that the driver fetches and the commands of its preview arrive as the same requests."""
     await rig.driver.fetch_page(page)
     named = await rig.driver.preview_read(PreviewRequest(page=page))
@@ -88,7 +88,7 @@ async def test_a_page_a_count_and_a_write_with_a_password() -> None:
             name = await es.index({"t": {"type": "keyword"}, "n": {"type": "long"}}, [{"t": "it's $(x)", "n": 1}])
             compiled = await es.filter(name, Filter("t", "=", "it's $(x)"))
             page = PageRequest(object=name, filter=compiled, sort=[Sort("n")], limit=7)
-            await expect_same(fake, es, curl, page, **typed)
+            await check_same(fake, es, curl, page, **typed)
             [count] = await es.driver.preview_read(PreviewRequest(count=CountRequest(object=name, filter=compiled)))
             assert json.loads(await run(curl.command(count), **typed))["count"] == 1
             plan = await es.plan(Insert(name, {"t": "@new\n'\"\\", "n": 2}, "2"))
@@ -128,7 +128,7 @@ async def test_an_api_key_over_tls_with_a_ca_file(certificates: Certificates) ->
         curl = of(profile, ca_file=str(certificates.ca))
         async with elasticsearch.connected(profile, version="8.19.21") as es:
             name = await es.index({"n": {"type": "long"}}, [{"n": 1}])
-            await expect_same(fake, es, curl, PageRequest(object=name), SHOP_API_KEY=key.encoded)
+            await check_same(fake, es, curl, PageRequest(object=name), SHOP_API_KEY=key.encoded)
         unchecked = of(msgspec.structs.replace(profile, ssl_mode=SslMode.PREFERRED))
         for commands in (curl, unchecked):
             found = await run(commands.command(HttpRequest("GET", "/")), SHOP_API_KEY=key.encoded)
@@ -144,7 +144,7 @@ async def test_a_page_of_weaviate_with_its_key() -> None:
             name = await wv.collection({"t": "text", "i": "int"}, [{"t": "tea", "i": 1}, {"t": "sea", "i": 2}])
             compiled = await wv.filter(name, Filter("i", ">=", "2"))
             for page in (PageRequest(object=name, filter=compiled), PageRequest(object=name, sort=[Sort("i")])):
-                await expect_same(fake, wv, of(profile), page, LIBRARY_API_KEY="a key")
+                await check_same(fake, wv, of(profile), page, LIBRARY_API_KEY="a key")
             [listed, _] = await wv.driver.preview_read(PreviewRequest(page=PageRequest(object=name)))
             found = json.loads(await run(of(profile).command(listed), LIBRARY_API_KEY="a key"))
             assert len(found["objects"]) == 2

@@ -49,7 +49,7 @@ class InProcess:
         self.info = ConnectionInfo(name="shop", type="demo", host="localhost", port=1)
         self._hooks = Hooks(automations, emit=lambda _: None).for_connection(driver)
 
-    def check_open(self):
+    def check_usable(self):
         pass
 
     async def hooks(self):

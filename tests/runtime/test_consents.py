@@ -64,7 +64,7 @@ class Person:
         self.answer, self.about = answer, list[str]()
 
     async def __call__(self, question):
-        self.about.append(question.about)
+        self.about.append(question.subject)
         return self.answer
 
 

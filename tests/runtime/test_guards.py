@@ -107,7 +107,7 @@ async def test_a_question_shows_five_requests_with_their_statements_and_counts_t
     assert five.details == tuple(f"DELETE /books/{at}" for at in range(5))
     assert many.details[:2] == ("DELETE /books/0", "DELETE /books/1   # DROP ROW 1")
     assert many.details[5:] == ("and 1,002 more",)
-    assert {each.about for each in person.asked} == {"change"}
+    assert {question.subject for question in person.asked} == {"change"}
 
 
 async def test_a_person_who_says_no_and_one_who_is_not_there_both_stop_a_write() -> None:

@@ -31,7 +31,7 @@ CALL = Call(
 )
 
 
-QUESTION = Question(about="change", text="Sure?")
+QUESTION = Question(subject="change", text="Sure?")
 
 
 class Guard:

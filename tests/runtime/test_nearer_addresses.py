@@ -187,7 +187,7 @@ async def test_a_person_who_agrees_is_not_asked_again(place):
     place.answer = True
     assert await place.open(LOOPBACK) == [LOOPBACK]
     [question] = place.asked
-    assert question.about == "address"
+    assert question.subject == "address"
     assert "this machine itself; it led to a public address before" in question.details[0]
     assert await place.open(LOOPBACK) == [LOOPBACK]
     assert len(place.asked) == 1

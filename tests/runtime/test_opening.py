@@ -335,7 +335,7 @@ async def test_below_full_nothing_is_installed_without_consent(make_runtime, mon
 
     async with make_runtime(confirm=agree) as runtime, runtime.open("demo") as session:
         assert await session.objects()
-    assert [question.about for question in asked] == ["sandbox"]
+    assert [question.subject for question in asked] == ["sandbox"]
 
 
 async def test_require_refuses_to_open_below_full(make_runtime, monkeypatch):

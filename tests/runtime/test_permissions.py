@@ -118,7 +118,7 @@ async def test_what_a_person_agreed_to_is_given_as_far_as_it_was_asked_for(opene
     wanted = (hosts, "fs:read=key_file", "memory=3072MiB", "cpu=2s")
     async with opened(*wanted, values={"key_file": Reference("path", "~/key.txt")}) as attempt:
         [question] = attempt.asked
-        assert question.about == "permissions"
+        assert question.subject == "permissions"
         assert "(dragoman-demo)" in question.text  # a label may look like another's
         details = " ".join(question.details)
         assert all(words in details for words in (f"127.0.0.1:{greeting}", "key_file", "3072MiB", "2s"))
@@ -137,7 +137,7 @@ async def test_what_a_person_agreed_to_is_given_as_far_as_it_was_asked_for(opene
 async def test_without_the_permissions_the_same_is_refused(opened, greeting, tmp_path):
     (tmp_path / "key.txt").write_text("sesame")
     async with opened(values={"key_file": Reference("path", str(tmp_path / "key.txt"))}) as attempt:
-        assert "permissions" not in [question.about for question in attempt.asked]
+        assert "permissions" not in [question.subject for question in attempt.asked]
         assert await attempt(f"reach 127.0.0.1:{greeting}") == REFUSED
         assert attempt.sandbox != "full" or await attempt("read chosen") == REFUSED
         assert await attempt("take 2500") == ["OSError", errno.ENOMEM]

@@ -36,10 +36,10 @@ class Here:
         self.alive, self.incarnation = True, 1
         self._hooks = Hooks(use, emit=self.seen.append, driver=driver)
 
-    def check_open(self) -> None:
+    def check_usable(self) -> None:
         """Let everything pass: it is never closed."""
 
-    expect_open = check_open
+    check_open = check_usable
 
     def offers(self, hook: str) -> bool:
         """Return whether the driver implements a hook."""

@@ -69,7 +69,7 @@ async def test_every_part_of_a_request_reaches_the_drivers(route, request_, aske
 async def test_a_list_names_how_many_drivers_it_leaves_out_and_a_check_every_fault(tab, monkeypatch):
     monkeypatch.setattr("dragoman_workbench.routes.marketplace.SHOWN", 1)
     browsed = await tab("plugins/browse")
-    assert (len(browsed["drivers"]), browsed["more"]) == (1, 1)
+    assert (len(browsed["drivers"]), browsed["omitted"]) == (1, 1)
 
     async def verify(_):
         return [("1.0", ["a", "b"]), ("2.0", ["c"])]
@@ -84,7 +84,7 @@ async def test_a_driver_is_shown_before_it_is_installed(tab):
     assert page["publisher"]
     assert page["permissions"]
     assert page["readme"].startswith("#")
-    assert page["kept"] == []
+    assert page["rollback_versions"] == []
     assert (await tab.failure("plugins/show", id="nothing"))["code"] == "plugin-not-found"
 
 
@@ -95,7 +95,7 @@ async def test_the_life_of_a_driver(shop_home):
     async with signed_in(shop_home) as tab:
         page = await tab("plugins/show", id="elasticsearch")
         assert page["used_by"] == ["shop"]
-        [version] = page["kept"]
+        [version] = page["rollback_versions"]
         assert (await tab("plugins/verify", id="elasticsearch"))["faults"] == []
         await tab("plugins/pin", id="elasticsearch", version=version)
         assert (await tab("plugins/show", id="elasticsearch"))["pin"] == version
@@ -125,13 +125,13 @@ async def test_wider_permissions_are_asked_about_in_the_page(market, yes):
 
         tasks.start_soon(update)
         question = (await tab.told("question"))["question"]
-        assert question["about"] == "permissions"
+        assert question["subject"] == "permissions"
         await tab("questions/answer", id=question["id"], yes=yes)
         with anyio.fail_after(30):
             while not ended:
                 await anyio.sleep(0.01)
         assert ended[0][0] == (200 if yes else 422)
-        active = (await tab("plugins/show", id="demo"))["kept"][0]
+        active = (await tab("plugins/show", id="demo"))["rollback_versions"][0]
         assert active == ("1.1.0" if yes else "1.0.0")
         if yes:
             assert (await tab("plugins/rollback", id="demo"))["version"] == "1.0.0"

@@ -171,7 +171,7 @@ async def test_the_first_answer_to_each_question_counts_and_none_is_no(monkeypat
     questions, answers = Questions(EventStream()), {}
 
     async def ask(text):
-        answers[text] = await questions.ask(Question(about="change", text=text, details=("DELETE /a", "DELETE /b")))
+        answers[text] = await questions.ask(Question(subject="change", text=text, details=("DELETE /a", "DELETE /b")))
 
     async with anyio.create_task_group() as tasks:
         for text in ("first", "second"):
@@ -287,7 +287,7 @@ async def test_a_guard_asks_in_the_page(shop_home, yes):
 
         tasks.start_soon(run)
         question = (await tab.told("question"))["question"]
-        assert question["about"] == "change"
+        assert question["subject"] == "change"
         assert "DELETE /books/_doc/none" in question["details"][0]
         assert (await tab("state"))["questions"] == [question]
         await tab("questions/answer", id=question["id"], yes=yes)
@@ -416,6 +416,6 @@ async def test_P6_no_route_brings_new_code_of_a_driver_that_is_not_for_phones(ho
         for route in ("plugins/install", "plugins/update", "plugins/rollback", "plugins/repair"):
             status, answer = await tab.send(route, {"id": "demo"}, **{"User-Agent": PHONE})
             assert (status, answer["error"]["code"]) == (422, "surface-excluded"), route
-        assert (await tab("plugins/show", id="demo"))["kept"] == ["1.0.0"]
+        assert (await tab("plugins/show", id="demo"))["rollback_versions"] == ["1.0.0"]
         await tab("plugins/update", id="demo")
-        assert (await tab("plugins/show", id="demo"))["kept"][0] == "1.1.0"
+        assert (await tab("plugins/show", id="demo"))["rollback_versions"][0] == "1.1.0"

@@ -43,7 +43,7 @@ async def tried(**options):
 async def opened(**options):
     asked = []
     async def agree(question):
-        asked.append(question.about)
+        asked.append(question.subject)
         return True
     confirm = agree if options.pop("attended") else None
     runtime = Runtime(home, confirm=confirm, spare=False, **options)
@@ -110,7 +110,7 @@ def run_under(house: Path, *refused: str) -> dict[str, Any]:
     return json.loads(done.stdout)  # type: ignore[no-any-return]
 
 
-def expect_honest(tried: dict[str, Any]) -> None:
+def check_honest(tried: dict[str, Any]) -> None:
     """Hold a report to what a driver could really do in that very process."""
     for name, outcome in tried["attempts"].items():
         assert (outcome == "done") == (tried["states"][name] == "not_enforced"), (name, outcome, tried["states"])
@@ -120,7 +120,7 @@ def expect_honest(tried: dict[str, Any]) -> None:
 def test_under_a_filter_that_refuses_nothing_the_level_is_full(house: Path, full_level: None) -> None:
     told = run_under(house)
     assert told["achievable"] == told["measured"] == told["untrusted"]["level"] == told["require"]["level"] == "full"
-    expect_honest(told["untrusted"])
+    check_honest(told["untrusted"])
     assert told["unattended"] == {"level": "full", "asked": []}
 
 
@@ -139,7 +139,7 @@ def test_without_landlock_it_is_partial_and_asks(
     for key in ("achievable", "measured"):
         assert told[key].startswith(f"partial: {cause}")
     assert told["untrusted"]["level"].startswith(f"partial: {cause}"), "an untrusted driver runs: it can send nothing"
-    expect_honest(told["untrusted"])
+    check_honest(told["untrusted"])
     assert told["untrusted"]["states"]["fs_read"] == "not_enforced"
     assert told["untrusted"]["states"]["network"] == told["untrusted"]["states"]["fs_write"] == "enforced"
     assert told["require"]["code"] == "sandbox-insufficient"
@@ -174,7 +174,7 @@ def test_without_seccomp_it_is_only_a_process_and_an_untrusted_driver_is_refused
     assert "seccomp" in told["untrusted"]["message"]
     assert f"seccomp: {refused[-1][8:]}" in told["untrusted"]["hint"]
     assert told["trusted"]["level"].startswith("process: ")
-    expect_honest(told["trusted"])
+    check_honest(told["trusted"])
     assert told["trusted"]["states"]["network"] == "not_enforced"
     reads = "enforced" if len(refused) == 1 else "not_enforced"
     assert told["trusted"]["states"]["fs_read"] == reads, "what Landlock holds is still said"

@@ -66,11 +66,11 @@ def decode_once(text: bytes | str, kind: type[T] | msgspec.json.Decoder[T]) -> T
     data = text.encode() if isinstance(text, str) else text
     # Each lost member is a colon less, as is each colon that the text spells by its code.
     if data.count(b":") != _encoder.encode(value).count(b":") or b"u003" in data:
-        expect_once(data)
+        check_once(data)
     return value
 
 
-def expect_once(text: bytes) -> None:
+def check_once(text: bytes) -> None:
     """Check that no object of a JSON text holds a name twice. Raises ValueError if one does, or if it is not JSON."""
     try:
         json.loads(text, object_pairs_hook=_once, parse_int=str, parse_float=str)

@@ -135,7 +135,7 @@ class Questions:
     async def ask(self, question: Question) -> bool:
         """Ask in every tab, and wait for the first answer; the runtime's `confirm`."""
         number = secrets.token_urlsafe(8)
-        message = OpenQuestion(id=number, about=question.about, text=question.text, details=[*question.details])
+        message = OpenQuestion(id=number, subject=question.subject, text=question.text, details=[*question.details])
         self._open[number], self._answered[number] = message, anyio.Event()
         self._stream.send(ServerEvent(kind="question", question=message))
         try:

@@ -187,7 +187,7 @@ class EntryFile:
         self._folder = folder
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            _expect_private(folder)
+            _check_private(folder)
             for old in folder.glob("open-*.html"):
                 if not _runs(old.stem.removeprefix("open-")):
                     old.unlink(missing_ok=True)
@@ -221,7 +221,7 @@ class EntryFile:
             self.path.unlink(missing_ok=True)
 
 
-def _expect_private(folder: Path) -> None:
+def _check_private(folder: Path) -> None:
     """Close a folder to others."""
     status = folder.lstat()
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():

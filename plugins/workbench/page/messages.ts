@@ -88,7 +88,7 @@ export interface BrowseAsked {
 /** Drivers, the best match first (500 at most), and the registries that could not be read, with the reason. */
 export interface Browsed {
   readonly drivers: readonly DriverSummary[];
-  readonly more: number;
+  readonly omitted: number;
   readonly failures: Readonly<Record<string, string>>;
 }
 
@@ -182,10 +182,10 @@ export interface CompleteAsked {
   readonly position: number;
 }
 
-/** Suggestions, the likeliest first, with places in code points; with `more`, further characters bring others. */
+/** Suggestions, the likeliest first, places in code points; if `incomplete`, more characters bring others. */
 export interface Completed {
   readonly suggestions: readonly Suggestion[];
-  readonly more: boolean;
+  readonly incomplete: boolean;
 }
 
 /** The saved connections; `warnings` says how others can change the file. */
@@ -283,7 +283,7 @@ export interface DriverNamed {
  *     readme: Markdown of a stranger.
  *     changelog: Markdown of a stranger.
  *     skipped: Newer versions that do not fit, and why.
- *     kept: Versions to which one can roll back, the active one first.
+ *     rollback_versions: Versions to which one can roll back, the active one first.
  *     pin: The version it is pinned to; empty for none.
  *     used_by: Saved connections of its types.
  */
@@ -300,7 +300,7 @@ export interface DriverPage {
   readonly server_versions: readonly string[];
   readonly licence: string;
   readonly docs: string;
-  readonly kept: readonly string[];
+  readonly rollback_versions: readonly string[];
   readonly pin: string;
   readonly used_by: readonly string[];
 }
@@ -766,13 +766,13 @@ export interface OpenConnection {
  *
  * Attributes:
  *     id: For the answer.
- *     about: ``permissions``, ``publisher``, ``sandbox``, ``change``, ``reference`` or ``address``.
+ *     subject: ``permissions``, ``publisher``, ``sandbox``, ``change``, ``reference`` or ``address``.
  *     text: The question.
  *     details: What a person should see first; lines.
  */
 export interface OpenQuestion {
   readonly id: string;
-  readonly about: string;
+  readonly subject: string;
   readonly text: string;
   readonly details: readonly string[];
 }

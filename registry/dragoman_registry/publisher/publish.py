@@ -176,7 +176,7 @@ def _publish(
     publishers = roles_of(repository.targets)
     signed: dict[str, dict[str, bytes]] = {publishers[project]: {} for project in drivers.values()}
     for role in signed:
-        repository.expect_publisher(role)
+        repository.check_publisher(role)
     edit.record(reports)
     for path, report in reports.items():
         files = write_wheel(edit.path, path, report, side_files.get(path.name, {}))

@@ -83,7 +83,7 @@ def new_key() -> CryptoSigner:
     Raises:
         ConfigurationError: The signing library is not installed.
     """
-    _expect_cryptography()
+    _check_cryptography()
     from securesystemslib.signer import CryptoSigner
 
     return CryptoSigner.generate_ed25519()
@@ -95,7 +95,7 @@ def read_private(path: Path) -> CryptoSigner:
     Raises:
         ConfigurationError: The file is missing, not a key, or readable by others.
     """
-    _expect_cryptography()
+    _check_cryptography()
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
     from securesystemslib.signer import CryptoSigner
@@ -115,7 +115,7 @@ def read_private(path: Path) -> CryptoSigner:
 
 def read_public(path: Path) -> Key:
     """Read an author's public key. Raises ConfigurationError if the file is not one."""
-    _expect_cryptography()
+    _check_cryptography()
     from cryptography.hazmat.primitives.serialization import load_pem_public_key
     from securesystemslib.signer import SSlibKey
 
@@ -137,7 +137,7 @@ def _public_bytes(signer: CryptoSigner) -> bytes:
     return public.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
 
 
-def _expect_cryptography() -> None:
+def _check_cryptography() -> None:
     try:
         import cryptography  # noqa: F401
     except ModuleNotFoundError as error:

@@ -216,7 +216,7 @@ class Repository:
             text = f"the keys of {', '.join(lacking)} are not in {self.keys.folder}"
             raise ConfigurationError(text, hint="name their folder: --keys DIR", code="key-missing")
 
-    def expect_publisher(self, name: str) -> None:
+    def check_publisher(self, name: str) -> None:
         """Raise ConfigurationError if a publisher's key is not available."""
         if not self.can_sign(name):
             who = name.removeprefix(roles.PUBLISHER)
@@ -251,7 +251,7 @@ class Repository:
 
     def write_publisher(self, name: str, metadata: Metadata[Targets]) -> None:
         """Sign a publisher's role with the next version number. Raises ConfigurationError without the key."""
-        self.expect_publisher(name)
+        self.check_publisher(name)
         metadata.signed.version = self.next_version(name)
         metadata.signed.expires = self._expiry(name)
         self._write(name, metadata)

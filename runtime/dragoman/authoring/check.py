@@ -232,7 +232,7 @@ def link(path: Path, *, store: Store, wheels: Path | None = None, policy: Policy
         SandboxError: It cannot be imported, or its hooks differ from its manifest.
     """
     with built(path, wheels=wheels) as build:
-        build.expect_sound()
+        build.check_sound()
         manifest = build.report.manifest
         assert manifest is not None
         trees = _import_folders(build, manifest, store)

@@ -96,7 +96,7 @@ def publish(
             path = shutil.copytree(path, copy, ignore=_no_copy, symlinks=True)
         build, notes = _closed(stack, path, wheels)
         build.faults[:] = anyio.run(partial(check, build, policy=policy)).faults
-        build.expect_sound()
+        build.check_sound()
         tested = _tested(build, policy, folder)
         return _publish(build, tested, notes, to=to, dry_run=dry_run, sign=sign or _own(to, own))
 

@@ -78,7 +78,7 @@ class Built(msgspec.Struct, frozen=True, kw_only=True):
         """The driver's id, else the project's name."""
         return self.report.manifest.id if self.report.manifest else self.wheel.name.partition("-")[0]
 
-    def expect_sound(self) -> None:
+    def check_sound(self) -> None:
         """Raise WheelRejectedError with all faults, if there are any."""
         if self.faults:
             pairs = tuple((fault.code, str(fault)) for fault in self.faults)

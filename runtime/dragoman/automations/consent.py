@@ -20,7 +20,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     """Something that needs a person's consent.
 
     Attributes:
-        about: ``permissions``, ``publisher``, ``sandbox``, ``download``, ``change``; ``address``: a host's name leads
+        subject: ``permissions``, ``publisher``, ``sandbox``, ``download``, ``change``; ``address``: a host's name leads
             nearer; ``certificate``: a server's certificate is not trusted, and would be pinned; or ``sign-in``: the
             driver would reach a token endpoint besides the database.
         text: The question.
@@ -29,7 +29,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
         default: What an empty answer means.
     """
 
-    about: str
+    subject: str
     text: str
     details: tuple[str, ...] = ()
     object: str = ""

@@ -179,7 +179,7 @@ class ConfirmWrites:
             raise Refused(f"cannot ask to confirm {lines[0]} on {name}: not a terminal", hint="add --yes")
         text = f"Send {'this' if len(call.requests) == 1 else 'these'} to {name}?"
         async with self._lock:
-            answer = await ask_consent(self._confirm, Question(about="change", text=text, details=tuple(lines)))
+            answer = await ask_consent(self._confirm, Question(subject="change", text=text, details=tuple(lines)))
         if not answer:
             raise Refused("not confirmed")
 

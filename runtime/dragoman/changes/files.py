@@ -13,7 +13,7 @@ from dragoman.spellings import Base64, id_of, json_of, spell_id, value_of
 from dragoman_api.changes import Delete, Insert, Update
 from dragoman_api.errors import ConfigurationError
 from dragoman_api.grid import RowKey
-from dragoman_api.json_text import decode, expect_once
+from dragoman_api.json_text import check_once, decode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -92,7 +92,7 @@ def read_line(data: bytes) -> RowChange:
     """
     try:
         line = _decoder.decode(data)
-        expect_once(data)
+        check_once(data)
         return _change(line)
     except (ValueError, RecursionError) as error:
         raise ValueError(str(error)) from None
@@ -145,7 +145,7 @@ def _fits(document: str) -> bool:
         return False
     try:
         decode(document, Raw)
-        expect_once(document.encode())
+        check_once(document.encode())
     except ValueError:
         return False
     return True

@@ -146,7 +146,7 @@ def _execute(words: list[str], options: Options, wait: Callable[[Work], int | No
     if COMPLETES in os.environ:
         from . import shell_completion  # noqa: F401 - click finds the shells there
     try:
-        _expect_text(words)
+        _check_text(words)
         with options.cleanup:
             result = cli.main(words, prog_name="dragoman", standalone_mode=False, obj=options)
             if inspect.iscoroutine(result):
@@ -165,7 +165,7 @@ def _execute(words: list[str], options: Options, wait: Callable[[Work], int | No
     return code or 0
 
 
-def _expect_text(words: list[str]) -> None:
+def _check_text(words: list[str]) -> None:
     """Refuse a word that is not UTF-8, before anything happens: events, results and settings keep names as text.
 
     What follows `run` is the script's.

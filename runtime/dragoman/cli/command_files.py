@@ -157,17 +157,17 @@ def load_file(path: str) -> ModuleType:
     from importlib.machinery import SourceFileLoader
     from importlib.util import module_from_spec, spec_from_file_location
 
-    from dragoman.folders import expect_own, shared
+    from dragoman.folders import check_own, shared
     from dragoman_api.errors import ConfigurationError
 
     file = Path(path)
     spec = spec_from_file_location(f"_dragoman_file_{file.stem}", file)
     if spec is None or not isinstance(spec.loader, SourceFileLoader) or not file.is_file():
         raise ConfigurationError(f"{path} is not a readable Python file", hint="name the path of a .py file")
-    expect_own(file, chosen=file)
+    check_own(file, chosen=file)
     folder, before = file.resolve().parent, [*sys.path]
     if not shared(folder):  # as /tmp, where others can put a module of any name
-        expect_own(folder / "__pycache__", chosen=file)
+        check_own(folder / "__pycache__", chosen=file)
         sys.path.insert(0, str(folder))
     module = module_from_spec(spec)
     sys.modules[spec.name] = module

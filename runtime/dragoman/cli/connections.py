@@ -143,7 +143,7 @@ async def edit(
     """
     from anyio import to_thread
 
-    from dragoman.connections.saved_connections import expect_unedited
+    from dragoman.connections.saved_connections import check_unedited
 
     async with options.runtime() as runtime:
         before = runtime.connections.get(connection)
@@ -161,7 +161,7 @@ async def edit(
 
         def changed(now: SavedConnection) -> SavedConnection:
             if asks or now.type != before.type:
-                expect_unedited(before, now)
+                check_unedited(before, now)
             names, entries = {field.name for field in form}, fitting if asks else edited(now, values)
             entries = {key: value for key, value in {**entries, **values}.items() if key in names}
             via = entered_via(between, before=now.via)
@@ -199,7 +199,7 @@ async def _form_of(options: Options, runtime: Runtime, kind: str, *, asks: bool)
             f"Download {label} ({listing.id}, {show_size(listing.size)})? It can reach {listing.reaches}; nothing else."
         )
         instead = f"dragoman plugins install {listing.id}\nor repeat the command with --yes"
-        await options.agree(text, about="download", default=True, instead=instead, piped=asks)
+        await options.agree(text, subject="download", default=True, instead=instead, piped=asks)
         await runtime.plugins.install(listing.id, version=listing.version)
     return await runtime.plugins.form(kind)
 

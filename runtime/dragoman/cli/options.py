@@ -116,7 +116,7 @@ class Options:
         return find_paths(Path(self.home) if self.home else None)
 
     async def agree(
-        self, text: str, *, instead: str, piped: bool = False, about: str = "change", **fields: Any
+        self, text: str, *, instead: str, piped: bool = False, subject: str = "change", **fields: Any
     ) -> None:
         """Ask for consent to what a command is about to do.
 
@@ -124,7 +124,7 @@ class Options:
             text: The question.
             instead: The command that does not ask.
             piped: The answer may come from a pipe, too, as all answers of this command.
-            about: What the question is about; see `Question`.
+            subject: What the question is about; see `Question`.
             fields: Further fields of the `Question`.
 
         Raises:
@@ -135,7 +135,7 @@ class Options:
 
         if not (self.yes or piped or attended()):
             raise Refused(f"{text} Cannot ask: not a terminal. Nothing was changed.", hint=instead)
-        if not await self._confirm(Question(about=about, text=text, **fields), asks=True):
+        if not await self._confirm(Question(subject=subject, text=text, **fields), asks=True):
             raise Refused("not confirmed; nothing was changed")
 
     def result(self, document: object, line: str) -> None:

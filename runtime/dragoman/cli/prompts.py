@@ -31,7 +31,7 @@ async def consents(question: Question, *, yes: bool, asks: bool) -> bool:
     """
     from dragoman.automations.consent import PERSONAL
 
-    if question.about in PERSONAL:
+    if question.subject in PERSONAL:
         if not (asks and attended()):
             return False
     elif yes:

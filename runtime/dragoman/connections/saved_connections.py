@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from dragoman.connections.secrets import StoredSecrets, resolve
-from dragoman.folders import Exposure, Paths, expect_own, find_exposure
+from dragoman.folders import Exposure, Paths, check_own, find_exposure
 from dragoman.references import Reference, Saved, from_table
 from dragoman.sandbox.reach import route
 from dragoman.sandbox.reach.address_history import AddressHistory
@@ -76,7 +76,7 @@ class SavedConnection(msgspec.Struct, frozen=True, kw_only=True):
         return own | (dict(self.via.references) if self.via else {})
 
 
-def expect_unedited(connection: SavedConnection, saved: SavedConnection) -> None:
+def check_unedited(connection: SavedConnection, saved: SavedConnection) -> None:
     """Refuse a connection that was edited since a person was asked about it.
 
     Args:
@@ -240,7 +240,7 @@ class Connections:
         """
 
         def put(entries: Mapping[str, Any]) -> SavedConnection:
-            _expect_saved(name, entries)
+            _check_saved(name, entries)
             return edit(self._entry(name, entries[name]))
 
         return self._put(put)
@@ -266,7 +266,7 @@ class Connections:
         """
 
         def edit(document: TOMLDocument, entries: dict[str, Any]) -> None:
-            _expect_saved(name, entries)
+            _check_saved(name, entries)
             del document[name]
 
         self._change(edit)
@@ -288,7 +288,7 @@ class Connections:
         return self._section(self._entries(), name, key)
 
     def _section(self, entries: Mapping[str, Any], name: str, key: str) -> dict[str, Any]:
-        _expect_saved(name, entries)
+        _check_saved(name, entries)
         entry = entries[name]
         section = entry.get(key, {}) if isinstance(entry, dict) else {}
         if not isinstance(section, dict):
@@ -341,15 +341,15 @@ class Connections:
 
     def check_saved(self, name: str) -> None:
         """Refuse a name that has no saved entry, usable or not. Raises ConfigurationError."""
-        _expect_saved(name, self._entries())
+        _check_saved(name, self._entries())
 
     def store_secret(self, connection: str, field: str, value: str) -> Reference:
         """Store a secret in a file that only its owner can read, and return a reference to it."""
         return self._secrets.keep(connection, field, value)
 
-    def expect_own(self) -> None:
+    def check_own(self) -> None:
         """Refuse to act on references if other users can write the file. Raises ConfigurationError."""
-        expect_own(self._path)
+        check_own(self._path)
 
     def exposures(self) -> Sequence[Exposure]:
         """List how other users can change the file, and so redirect connections: one exposure or none."""
@@ -365,7 +365,7 @@ class Connections:
         Raises:
             ConfigurationError: It cannot be resolved; the message never contains the secret.
         """
-        self.expect_own()
+        self.check_own()
         where = f"{field} of {connection!r}"
         if reference.scheme == "stored":
             if (value := self._secrets.get(connection, field)) is None:
@@ -375,7 +375,7 @@ class Connections:
         return resolve(reference, where=where)
 
     def _change(self, edit: Callable[[TOMLDocument, dict[str, Any]], None]) -> None:
-        self.expect_own()  # rewriting would make other users' entries look like this user's
+        self.check_own()  # rewriting would make other users' entries look like this user's
         change_toml(self._path, edit, mode=0o600)
 
 
@@ -401,13 +401,13 @@ def _write_entry(document: TOMLDocument, connection: SavedConnection, others: Ma
 
 def _with_consents(connection: SavedConnection, before: SavedConnection, saved: SavedConnection) -> SavedConnection:
     """Return a connection with what a person consented to since `before`, as `saved` has it."""
-    expect_unedited(before, saved)
+    check_unedited(before, saved)
     pins = {server: pin for server, pin in saved.pinned.items() if before.pinned.get(server) != pin}
     at = saved.sign_in_at if saved.sign_in_at != before.sign_in_at else connection.sign_in_at
     return msgspec.structs.replace(connection, pinned={**connection.pinned, **pins}, sign_in_at=at)
 
 
-def _expect_saved(name: str, entries: Mapping[str, Any]) -> None:
+def _check_saved(name: str, entries: Mapping[str, Any]) -> None:
     if name not in entries:
         raise _unknown(name, sorted(entries))
 

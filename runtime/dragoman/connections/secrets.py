@@ -10,7 +10,7 @@ from shlex import quote
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
-from dragoman.folders import expect_own
+from dragoman.folders import check_own
 from dragoman.references import STORED, Reference, read_file, regular_file
 from dragoman.settings import change_toml, read_toml
 from dragoman_api.errors import ConfigurationError
@@ -38,7 +38,7 @@ class StoredSecrets:
         Raises:
             ConfigurationError: The file cannot be read, or other users can read or change it.
         """
-        expect_own(self._path, secret=True)
+        check_own(self._path, secret=True)
         value = _secrets_of(connection, read_toml(self._path)).get(field)
         return value if isinstance(value, str) else None
 
@@ -62,12 +62,12 @@ class StoredSecrets:
             else:
                 stored.pop(connection, None)
 
-        expect_own(self._path)
+        check_own(self._path)
         if self._path.exists():
             self._change(drop)
 
     def _change(self, edit: Callable[[dict[str, Any]], None]) -> None:
-        expect_own(self._path)
+        check_own(self._path)
 
         def change(document: TOMLDocument, values: dict[str, Any]) -> None:
             before = deepcopy(values)

@@ -187,7 +187,7 @@ class PluginInstaller:
         """Ask for a person's consent. Raises Refused if it is denied or no person can be asked."""
         release = decision.choice.release if decision.choice else None
         question = Question(
-            about=decision.about,
+            subject=decision.about,
             text=f"{decision.reason}. Install {_called(offer)} anyway?",
             details=plain_permissions(release.permissions) if release else (),
         )

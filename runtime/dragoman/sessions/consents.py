@@ -10,7 +10,7 @@ import anyio.to_thread
 from msgspec.structs import replace
 
 from dragoman.automations.consent import Question, ask_consent
-from dragoman.connections.saved_connections import expect_unedited
+from dragoman.connections.saved_connections import check_unedited
 from dragoman.sandbox.reach.address_resolver import NearerError
 from dragoman_api import tls
 from dragoman_api.endpoints import endpoint_name
@@ -191,7 +191,7 @@ class Consents:
         return None
 
     async def _agree(self, subject: str, text: str, error: DragomanError) -> bool:
-        question = Question(about=subject, text=text, details=(error.message,))
+        question = Question(subject=subject, text=text, details=(error.message,))
         return await ask_consent(self._confirm, question)
 
     async def record(
@@ -214,7 +214,7 @@ class Consents:
             return replace(to, pinned={**to.pinned, **pins}, sign_in_at=sign_in_at or to.sign_in_at)
 
         def edit(saved: SavedConnection) -> SavedConnection:
-            expect_unedited(connection, saved)
+            check_unedited(connection, saved)
             return agreed(saved)
 
         try:

@@ -215,13 +215,13 @@ class LiveDriver:
         """Return whether the driver implements a hook."""
         return self._hooks.offers(hook)
 
-    def check_open(self) -> None:
+    def check_usable(self) -> None:
         """Raise ConfigurationError if the connection is closed, or belongs to another process or event loop."""
-        self._life.check()
+        self._life.check_usable()
 
-    def expect_open(self) -> None:
+    def check_open(self) -> None:
         """Raise ConfigurationError if the connection is closed, or the caller is a fork; any thread may call this."""
-        self._life.expect_open()
+        self._life.check_open()
 
     async def hooks(self) -> Hooks:
         """Return the driver's hooks; start and connect the driver first if it does not run.
@@ -231,10 +231,10 @@ class LiveDriver:
             DriverCrashedError: The driver was started too often within a minute.
             DragomanError: The driver could not be started or connected.
         """
-        self._life.check()
+        self._life.check_usable()
         if not self.alive:
             async with self._lock:
-                self._life.check()
+                self._life.check_usable()
                 if not self.alive:  # no other call connected it meanwhile
                     await self._connect(self._worker if self._runs(self._worker) else await self._start())
         return self._hooks

@@ -339,7 +339,7 @@ class Rows:
         """
         from .whole_reads import run_export
 
-        self._calls.driver.check_open()
+        self._calls.driver.check_usable()
         return await run_export(
             self._calls,
             self.selection,
@@ -383,7 +383,7 @@ class Rows:
         """
         from .splits import SplitExports
 
-        self._calls.driver.expect_open()
+        self._calls.driver.check_open()
         return await SplitExports(self._calls).split_or_continue(
             earlier,
             self.selection,
@@ -480,7 +480,7 @@ class Rows:
         """Return what reads the parts of a split of these rows' object."""
         from .splits import SplitExports
 
-        self._calls.driver.expect_open()
+        self._calls.driver.check_open()
         if split.request.object != (name := self.selection.object):
             reason = f"the split is of {split.request.object!r}, not of {name!r}"
             raise ConfigurationError(reason, hint="use rows of its object: session.rows(split.request.object)")

@@ -241,7 +241,7 @@ class Session:
             plan: The plan.
             bulk: Emit one event, `rows.written`, for all rows that were applied, instead of one for each row.
         """
-        self._driver.check_open()
+        self._driver.check_usable()
         changes = tuple(plan.changes)
         outcomes: list[Outcome] = list(plan.refusals)
         if plan.planned:
@@ -335,7 +335,7 @@ class Session:
 
     async def ping(self) -> Health:
         """Check whether the connection still works; a change of health emits an event (W35)."""
-        self._driver.check_open()
+        self._driver.check_usable()
         try:
             health = await self._calls.run(DriverSpec.ping)
         except Refused:

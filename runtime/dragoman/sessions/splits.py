@@ -101,7 +101,7 @@ class Split(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         total: The number of rows of all parts; None if it is not known.
         notes: Notes on the request and on the split.
         filter: How each filter row is applied.
-        wanted: The number of parts that the caller asked for.
+        requested_parts: The number of parts that the caller asked for.
         format: What each part is; its `lists` are in `table`.
         table: The columns of a table; none for other formats.
         now: The instant that relative times count from.
@@ -116,7 +116,7 @@ class Split(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     total: int | None
     notes: list[Note]
     filter: list[Explanation]
-    wanted: int
+    requested_parts: int
     format: FileFormat
     table: TableColumns
     now: datetime
@@ -184,7 +184,7 @@ class Split(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             "choice of lists": [(column.name, column.many) for column in self.table.columns if column.many],
             "format": (self.format.format, self.format.escape, self.format.strict),
             "compression": self.format.compression,
-            "number of parts": self.wanted,
+            "number of parts": self.requested_parts,
         }
 
 
@@ -323,7 +323,7 @@ class SplitExports:
             total=None,
             notes=read.notes,
             filter=compiled.rows if compiled else [],
-            wanted=parts,
+            requested_parts=parts,
             format=file_format,
             table=read.table,
             now=selection.now,

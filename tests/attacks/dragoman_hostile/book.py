@@ -61,7 +61,7 @@ async def _wait(result: Awaitable[object]) -> None:
     await result
 
 
-def expect_sentinel(data: bytes) -> None:
+def check_sentinel(data: bytes) -> None:
     """Succeed only with a secret in hand."""
     if SENTINEL.search(data) is None:
         raise FoiledError("absent")

@@ -17,14 +17,14 @@ import msgspec
 
 from dragoman_worker.lockdown.kernel import NUMBERS, syscall
 
-from .book import FoiledError, Targets, UnsupportedError, attack, expect_sentinel
+from .book import FoiledError, Targets, UnsupportedError, attack, check_sentinel
 
 _HERE = -100  # AT_FDCWD
 _RESOURCE = 1 << 24  # CAP_SYS_RESOURCE
 
 
 def _read(path: str) -> None:
-    expect_sentinel(Path(path).read_bytes())
+    check_sentinel(Path(path).read_bytes())
 
 
 def _create(path: str) -> None:

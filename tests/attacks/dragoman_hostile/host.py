@@ -14,7 +14,7 @@ from pathlib import Path
 
 from dragoman_worker.lockdown.kernel import NUMBERS, syscall
 
-from .book import FoiledError, Targets, UnsupportedError, attack, expect_sentinel, in_a_fork
+from .book import FoiledError, Targets, UnsupportedError, attack, check_sentinel, in_a_fork
 
 _PEER_PIDFD = 77
 _SEIZE = 0x4206
@@ -32,7 +32,7 @@ def _search(process: int) -> None:
         for low, high in spans:
             memory.seek(low)
             with suppress(FoiledError):
-                expect_sentinel(memory.read(min(high - low, 256 << 20)) or b"")
+                check_sentinel(memory.read(min(high - low, 256 << 20)) or b"")
                 return
     raise FoiledError("absent")
 
@@ -45,12 +45,12 @@ def _tracing_allowed() -> None:
 
 @attack
 def parent_environ(targets: Targets) -> None:
-    expect_sentinel(Path(f"/proc/{os.getppid()}/environ").read_bytes())
+    check_sentinel(Path(f"/proc/{os.getppid()}/environ").read_bytes())
 
 
 @attack
 def parent_arguments(targets: Targets) -> None:
-    expect_sentinel(Path(f"/proc/{os.getppid()}/cmdline").read_bytes())
+    check_sentinel(Path(f"/proc/{os.getppid()}/cmdline").read_bytes())
 
 
 @attack
@@ -196,19 +196,19 @@ def outlive_the_host(targets: Targets) -> None:
 
 @attack
 def secret_in_environment(targets: Targets) -> None:
-    expect_sentinel(repr(dict(os.environ)).encode())
+    check_sentinel(repr(dict(os.environ)).encode())
 
 
 @attack
 def secret_in_arguments(targets: Targets) -> None:
-    expect_sentinel(repr(sys.argv).encode())
+    check_sentinel(repr(sys.argv).encode())
 
 
 @attack
 def secret_in_descriptors(targets: Targets) -> None:
     for descriptor in range(3, 1024):
         with suppress(OSError, FoiledError):
-            expect_sentinel(os.pread(descriptor, 4096, 0))
+            check_sentinel(os.pread(descriptor, 4096, 0))
             return
     raise FoiledError("absent")
 
@@ -219,7 +219,7 @@ def secret_in_objects(targets: Targets) -> None:
         for value in list(vars(module).values()):
             if isinstance(value, str):
                 with suppress(FoiledError):
-                    expect_sentinel(value.encode(errors="replace"))
+                    check_sentinel(value.encode(errors="replace"))
                     return
     raise FoiledError("absent")
 

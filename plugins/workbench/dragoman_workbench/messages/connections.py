@@ -320,7 +320,7 @@ class Browsed(RouteAnswer, frozen=True, kw_only=True):
     """Drivers, the best match first (500 at most), and the registries that could not be read, with the reason."""
 
     drivers: list[DriverSummary]
-    more: int
+    omitted: int
     failures: dict[str, str]
 
 
@@ -362,7 +362,7 @@ class DriverPage(RouteAnswer, frozen=True, kw_only=True):
         readme: Markdown of a stranger.
         changelog: Markdown of a stranger.
         skipped: Newer versions that do not fit, and why.
-        kept: Versions to which one can roll back, the active one first.
+        rollback_versions: Versions to which one can roll back, the active one first.
         pin: The version it is pinned to; empty for none.
         used_by: Saved connections of its types.
     """
@@ -379,7 +379,7 @@ class DriverPage(RouteAnswer, frozen=True, kw_only=True):
     server_versions: list[str]
     licence: str
     docs: str
-    kept: list[str]
+    rollback_versions: list[str]
     pin: str
     used_by: list[str]
 

@@ -72,13 +72,13 @@ class OpenQuestion(RouteAnswer, frozen=True, kw_only=True):
 
     Attributes:
         id: For the answer.
-        about: ``permissions``, ``publisher``, ``sandbox``, ``change``, ``reference`` or ``address``.
+        subject: ``permissions``, ``publisher``, ``sandbox``, ``change``, ``reference`` or ``address``.
         text: The question.
         details: What a person should see first; lines.
     """
 
     id: str
-    about: str
+    subject: str
     text: str
     details: list[str]
 

@@ -105,10 +105,10 @@ class CompleteAsked(Request, frozen=True, kw_only=True):
 
 
 class Completed(RouteAnswer, frozen=True, kw_only=True):
-    """Suggestions, the likeliest first, with places in code points; with `more`, further characters bring others."""
+    """Suggestions, the likeliest first, places in code points; if `incomplete`, more characters bring others."""
 
     suggestions: list[Suggestion]
-    more: bool
+    incomplete: bool
 
 
 class HistoryEntry(RouteAnswer, frozen=True, kw_only=True):

@@ -86,7 +86,7 @@ class ExportRoutes:
     async def start(self, request: ExportAsked) -> ExportJob:
         """Start an export into the folder, or offer one as a download."""
         (await self._open.session(request.connection)).select(request.rows)  # what no driver can read is reported now
-        self._expect_room()
+        self._check_room()
         _check_name(request.file)
         if request.to == "folder" and self._folder is None:
             hint = "dragoman workbench --export-to FOLDER"
@@ -117,7 +117,7 @@ class ExportRoutes:
         self._requests[number] = request
         return export
 
-    def _expect_room(self) -> None:
+    def _check_room(self) -> None:
         running = [export for export in self.all if export.state not in _ENDED]
         if len(running) >= MAX_RUNNING:
             raise ExportError(f"{MAX_RUNNING} exports are running", hint="wait for one, or cancel it", code="too-many")
@@ -127,7 +127,7 @@ class ExportRoutes:
         export, original = self._exports.get(request.id), self._requests.get(request.id)
         if export is None or original is None or not export.resumable or self._folder is None:
             raise ExportError("this export cannot be resumed", hint="start it again", code="resume-refused")
-        self._expect_room()
+        self._check_room()
         await self._open.session(original.connection)
         target = self._folder / original.file
         export = replace(export, state="running", error=None, resumable=False)

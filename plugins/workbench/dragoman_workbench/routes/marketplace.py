@@ -93,7 +93,7 @@ class MarketplaceRoutes:
             compatible=request.compatible,
         )
         drivers = [summary(listing) for listing in listings[:SHOWN]]
-        return Browsed(drivers=drivers, more=max(0, len(listings) - SHOWN), failures=dict(self._failures))
+        return Browsed(drivers=drivers, omitted=max(0, len(listings) - SHOWN), failures=dict(self._failures))
 
     async def show(self, request: DriverNamed) -> DriverPage:
         """Return everything known about a driver."""
@@ -135,7 +135,7 @@ class MarketplaceRoutes:
             server_versions=[*manifest.server_versions],
             licence=manifest.licence,
             docs=manifest.docs,
-            kept=rollback_versions,
+            rollback_versions=rollback_versions,
             pin=pin,
             used_by=[connection.name for connection in saved if connection.type in types],
         )
@@ -149,11 +149,11 @@ class MarketplaceRoutes:
 
     async def install(self, request: DriverNamed) -> Installed:
         """Install a driver; the button is the consent, except to wider permissions."""
-        await self._expect_here(request.id)
+        await self._check_here(request.id)
         installation = await self._plugins.install(request.id, version=request.version)
         return Installed(id=installation.plugin, version=installation.version)
 
-    async def _expect_here(self, plugin: str) -> None:
+    async def _check_here(self, plugin: str) -> None:
         """Refuse code of a driver that excludes the surface that asks (P6)."""
         if surface.get() != DESKTOP:
             check_surface(plugin, (await self._plugins.show(plugin)).listing.excluded_surfaces)
@@ -164,7 +164,7 @@ class MarketplaceRoutes:
 
     async def update(self, request: DriverNamed) -> Updates:
         """Update one driver."""
-        await self._expect_here(request.id)
+        await self._check_here(request.id)
         return await self._updates(request.id, dry_run=False)
 
     async def _updates(self, plugin: str | None, *, dry_run: bool) -> Updates:
@@ -190,7 +190,7 @@ class MarketplaceRoutes:
 
     async def rollback(self, request: DriverNamed) -> Installed:
         """Go back to an earlier version."""
-        await self._expect_here(request.id)
+        await self._check_here(request.id)
         installation = await self._plugins.rollback(request.id, version=request.version)
         return Installed(id=installation.plugin, version=installation.version)
 
@@ -221,6 +221,6 @@ class MarketplaceRoutes:
 
     async def repair(self, request: DriverNamed) -> Installed:
         """Fetch a damaged driver again."""
-        await self._expect_here(request.id)
+        await self._check_here(request.id)
         installation = await self._plugins.repair(request.id)
         return Installed(id=installation.plugin, version=installation.version)

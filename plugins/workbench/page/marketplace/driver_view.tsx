@@ -46,7 +46,7 @@ export function DriverView({ id }: { id: string }) {
     );
   }
   const { driver } = page;
-  const installed = page.kept.length > 0 || page.versions.some((one) => one.installed);
+  const installed = page.rollback_versions.length > 0 || page.versions.some((one) => one.installed);
   const quarantined = page.versions.find((one) => one.installed && one.state === "quarantined");
   return (
     <div class="page">
@@ -140,7 +140,7 @@ type Run = (work: () => Promise<unknown>, done?: string) => Promise<void>;
 
 function manage(event: MouseEvent, page: DriverPage, run: Run, remove: () => void): void {
   const { id, state } = page.driver;
-  const [active = "", ...earlier] = page.kept;
+  const [active = "", ...earlier] = page.rollback_versions;
   const verify = async () => {
     const { faults } = await call("plugins/verify", { id });
     toast(faults.length ? `${faults.length} files differ: ${faults.slice(0, 3).join(", ")}` : "The installed files are intact.", faults.length ? "bad" : "good");

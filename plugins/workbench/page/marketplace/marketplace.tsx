@@ -65,7 +65,7 @@ export function Marketplace() {
       <ul class="cards">
         {found?.drivers.map((driver) => <DriverCard key={`${driver.registry}/${driver.id}`} driver={driver} />)}
       </ul>
-      {!!found?.more && <p class="muted">{found.more} more; search to narrow the list.</p>}
+      {!!found?.omitted && <p class="muted">{found.omitted} more; search to narrow the list.</p>}
     </div>
   );
 }

@@ -33,7 +33,7 @@ function Ask({ question }: { question: OpenQuestion }) {
   };
   return (
     <Dialog
-      title={TITLES[question.about] ?? "A question"}
+      title={TITLES[question.subject] ?? "A question"}
       onClose={() => void answer(false)}
       footer={
         <>
