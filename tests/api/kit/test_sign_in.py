@@ -39,6 +39,8 @@ class Server:
     seconds: object = 3600
     answer: web.Response | None = None
     slow: float = 0
+    leaving: float = 0
+    closed: anyio.Event = field(default_factory=anyio.Event)
     forgetful: bool = False
 
     def issue(self) -> str:
@@ -61,6 +63,8 @@ class Server:
 
     async def end(self, request: web.Request) -> web.Response:
         self.log.append("sign-out")
+        with anyio.move_on_after(self.leaving):
+            await self.closed.wait()
         self.tokens.discard(request.headers["Authorization"].removeprefix("Bearer "))
         return web.Response()
 
@@ -316,6 +320,15 @@ async def test_closing_ends_the_session_on_the_server_once():
         await signed.close()
         assert server.log == ["sign-in", "GET /data", "sign-out"]
         assert server.tokens == set()
+
+
+async def test_closing_waits_for_the_server_only_a_little(monkeypatch):
+    monkeypatch.setattr("dragoman_api.kit.sign_in._LOGOUT_SECONDS", 0.05)
+    async with serving(SESSION, server=Server(leaving=0.8)) as (server, signed):
+        await signed.request("GET", "/data")
+        await signed.close()
+        assert server.tokens == {"token-number-0001"}
+        server.closed.set()
 
 
 async def test_tokens_appear_in_no_error_log_or_repr(caplog):

@@ -137,6 +137,7 @@ async def test_work_and_check_are_under_way_together(server: Server) -> None:
     ("now", "text"),
     [
         (known("2", t="keyword"), "'t' is keyword, before text"),
+        (known("2", a="long", t="keyword"), "'t' is keyword, before text; new: 'a'"),
         (known("2", t="text", b="long", c="long"), "new: 'b', 'c'"),
         (known("2"), "gone: 't'"),
         (known("2", ("b", "a"), t="text"), "it stands for 'b', 'a', before for 'books'"),
