@@ -34,15 +34,8 @@ _LOCKLESS = {errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL, errno.E
 """Errors of a file system that has no locks, such as some network file systems."""
 _DRAFT = re.compile(r"[0-9a-f]{12}\.tmp")
 _FORBIDDEN = frozenset('<>:"|?*\\') | set(map(chr, range(32))) | {"\x7f"}
-_DEVICES = {
-    "con",
-    "prn",
-    "aux",
-    "nul",
-    "conin$",
-    "conout$",
-    *(f"{d}{n}" for d in ("com", "lpt") for n in "123456789¹²³"),
-}
+_PORTS = {f"{port}{number}" for port in ("com", "lpt") for number in "123456789¹²³"}
+_DEVICES = {"con", "prn", "aux", "nul", "conin$", "conout$"} | _PORTS
 
 
 def sync(path: Path) -> None:
@@ -173,7 +166,7 @@ def open_plain(path: Path) -> BufferedReader:
         NotPlainError: It is not a plain file.
         OSError: It cannot be read.
     """
-    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    flags = os.O_RDONLY | os.O_NONBLOCK
     file = open(path, "rb", opener=lambda name, _: os.open(name, flags))  # noqa: SIM115 - the caller closes it
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
@@ -233,22 +226,20 @@ def below(root: Path, name: str) -> Path:
     return path
 
 
-def unfit_name(part: str) -> str:
-    """Return why some system does not allow a part of a path; empty if all do."""
-    if part in ("", ".", ".."):
+def unfit_name(name: str) -> str:
+    """Return why some system does not allow a name in a path; empty if all do."""
+    if name in ("", ".", ".."):
         return "it is absolute or leads out of the folder"
-    if not _FORBIDDEN.isdisjoint(part) or not part.isprintable():
+    if not _FORBIDDEN.isdisjoint(name) or not name.isprintable():
         return "it has characters that file names cannot have"
-    if part.endswith((".", " ")) or part.partition(".")[0].rstrip().lower() in _DEVICES:
+    if name.endswith((".", " ")) or name.partition(".")[0].rstrip().lower() in _DEVICES:
         return "Windows reserves this name"
-    return "a part of it is longer than 255 bytes" if len(part.encode()) > 255 else ""
+    return "a part of it is longer than 255 bytes" if len(name.encode()) > 255 else ""
 
 
-def write_below(root: Path, name: str, data: bytes, *, mode: int = OPEN) -> Path:
-    """Replace a file below a folder as `write` does, and return its path. Raises as `below`."""
-    path = below(root, name)
-    write(path, data, mode=mode)
-    return path
+def write_below(root: Path, name: str, data: bytes) -> None:
+    """Replace a file below a folder as `write` does. Raises as `below`."""
+    write(below(root, name), data)
 
 
 def add_name(path: Path, further: Path) -> None:

@@ -124,7 +124,6 @@ TypeName = Annotated[str, TYPE.meta, TYPE]
 ReleaseVersion = Annotated[str, VERSION.meta, VERSION]
 WheelName = Annotated[str, WHEEL.meta, WHEEL]
 Digest = Annotated[str, DIGEST.meta, DIGEST]
-TargetPath = Annotated[str, TARGET.meta, TARGET]
 
 
 _TOGETHER = {"LATIN", "CJK", "HIRAGANA", "KATAKANA", "HANGUL", "BOPOMOFO"}

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from dragoman_api import json_text
+from dragoman_api.errors import WheelRejectedError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 T = TypeVar("T")
 
@@ -33,6 +34,13 @@ class Fault:
 
     def __str__(self) -> str:
         return f"{self.where}: {self.reason}" if self.where else self.reason
+
+
+def rejected(subject: str, faults: Sequence[Fault], *, hint: str) -> WheelRejectedError:
+    """Build the error for the faults of wheels; its message names the first one and the number of the others."""
+    suffix = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
+    pairs = tuple((fault.code, str(fault)) for fault in faults)
+    return WheelRejectedError(f"{subject}: {faults[0]}{suffix}", hint=hint, faults=pairs)
 
 
 def json_path(location: Iterable[int | str]) -> str:

@@ -107,12 +107,14 @@ def test_a_folder_that_is_there_is_left_alone(tmp_path):
 def test_a_type_or_a_name_that_a_registry_has_is_taken(tmp_path, name, kind):
     team = wheelhouse.registry(tmp_path / "team", [wheelhouse.Driver().write(tmp_path / "wheels")])
     with pytest.raises(ConfigurationError, match="demo"):
-        make(tmp_path, name, kind=kind, registries=[Registry("team", str(team))])
+        make(tmp_path, name, kind=kind, registries=[Registry("team", str(team), trust=wheelhouse.TrustedPath())])
     assert not (tmp_path / f"dragoman-{name}").exists()
 
 
 def test_a_registry_that_cannot_be_read_keeps_nobody_from_starting(tmp_path):
-    assert make(tmp_path, registries=[Registry("gone", str(tmp_path / "gone"))]).is_dir()
+    assert make(
+        tmp_path, registries=[Registry("gone", str(tmp_path / "gone"), trust=wheelhouse.TrustedPath())]
+    ).is_dir()
 
 
 def test_the_command_tells_what_it_made_and_what_is_taken(type_in, tmp_path):

@@ -10,6 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import wheelhouse
+
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests/support")]
 
@@ -23,7 +25,7 @@ from dragoman_registry.index import search_summaries as summaries
 from dragoman_registry.index.catalog import Catalog
 from dragoman_registry.index.registry_reader import Registry
 from dragoman_registry.publisher.folder import index_files
-from dragoman_registry.publisher.pages import pages
+from dragoman_registry.publisher.pages.site import pages
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,7 +48,7 @@ def browse(root: Path, count: int) -> None:
     for name, data in files.items():
         (targets / name).write_bytes(data)
     sizes = ", ".join(f"{name} of {len(data) / 1e6:.1f} MB" for name, data in files.items() if len(data) > 1_000_000)
-    registries, store = [Registry("big", str(root))], Store(root / "data")
+    registries, store = [Registry("big", str(root), trust=wheelhouse.TrustedPath())], Store(root / "data")
     sides: dict[str, Callable[[], object]] = {
         "search: two words": lambda: search(store, registries, "store vectors"),
         "search: an id, compatible": lambda: search(store, registries, "store000777", compatible=True),

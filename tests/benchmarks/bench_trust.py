@@ -53,7 +53,7 @@ def refresh(team: Path, folder: Path) -> None:
 
     with served(team) as url:
         sides = {
-            "unsigned, from a disk": lambda: Registry("team", str(team)).types(),
+            "unsigned, from a disk": lambda: Registry("team", str(team), trust=wheelhouse.TrustedPath()).types(),
             "signed, from a disk, first": lambda: read(str(team), next(caches)),
             "signed, from a disk, again": lambda: read(str(team), folder / "kept"),
             "signed, over HTTP, first": lambda: read(url, next(caches)),

@@ -15,7 +15,11 @@ from dragoman_registry.publisher import publish
 
 def entry(registry, project, version="1.0.0"):
     """Return what a lock says of a release."""
-    [release] = [one for one in Registry("x", str(registry)).releases(project) if one.version == version]
+    [release] = [
+        one
+        for one in Registry("x", str(registry), trust=wheelhouse.TrustedPath()).releases(project)
+        if one.version == version
+    ]
     return lockfile.lock_release(release)
 
 
@@ -23,7 +27,7 @@ def write(house, entries):  # noqa: F811
     house.home.joinpath("data").mkdir(exist_ok=True)
     house.home.joinpath("data/plugins.lock").unlink(missing_ok=True)
     for plugin, locked in entries.items():
-        lockfile.update(house.home / "data/plugins.lock", plugin, locked)
+        (file := house.home / "data/plugins.lock").write_bytes(lockfile.updated(file, plugin, locked))
 
 
 def installed(house):  # noqa: F811

@@ -12,7 +12,7 @@ import wheelhouse
 from command_line import Machine
 from dragoman_api.errors import ConfigurationError, DragomanError
 from dragoman_registry.index.registry_reader import Registry
-from dragoman_registry.publisher import acceptance, publish
+from dragoman_registry.publisher import publish
 from dragoman_registry.publisher.mirror import Mirrored, mirror
 from dragoman_registry.publisher.verify import verify
 from dragoman_registry.sources.source import open_source
@@ -133,7 +133,7 @@ def test_a_publishers_path_that_leads_out_is_left_out_of_a_mirror_and_of_what_is
     repository = Repository(case.root, Keys(beside(case.root), case.key("acme")))
     repository.submit("pub-acme", signed)
     with pytest.raises(DragomanError) as caught:
-        acceptance.accept(case.root)
+        wheelhouse.accept(case.root)
     assert {code for code, _ in caught.value.faults} == {"name"}
     sign_as(case, "pub-acme", signed, case.key("acme"))
     before = files(case)
@@ -215,11 +215,11 @@ def test_an_operator_cannot_bring_in_a_name_that_readers_refuse(call: Callable[.
 
 def test_every_page_has_a_policy_and_no_markup_of_strangers(case: Case, tmp_path: Path):
     """Also where records did not go through any check: they are text wherever they stand."""
-    from dragoman_registry.publisher.pages import pages
+    from dragoman_registry.publisher.pages.site import pages
 
     driver = wheelhouse.Driver("evil", label=MARKUP, summary=MARKUP).write(tmp_path)
     publish.build([driver], to=case.root, sign=None)
-    catalog = Registry("r", str(case.root)).catalog()
+    catalog = Registry("r", str(case.root), trust=wheelhouse.TrustedPath()).catalog()
     texts = {"project": MARKUP, "yanked": MARKUP, "deprecated": MARKUP, "plugin": MARKUP}
     for entry in catalog.projects:
         for key in ("project", "plugin"):
@@ -279,5 +279,5 @@ def test_one_bad_release_hides_itself_and_not_its_driver(what: str, case: Case):
     [fault] = copied(case).left_out
     assert ".releases" in fault.reason
     for read in (lambda one: one.project("demo"), lambda one: one.sifted()[0].projects[0]):
-        found = read(Registry("m", str(case.root)))
+        found = read(Registry("m", str(case.root), trust=wheelhouse.TrustedPath()))
         assert [release.version for release in found.releases] == ["1.0.0"]

@@ -26,7 +26,7 @@ from dragoman_registry.client.install_decision import Inputs, decide
 from dragoman_registry.client.resolver import Resolution, SkippedRelease, resolve
 from dragoman_registry.files import below
 from dragoman_registry.index.registry_reader import Registry
-from dragoman_registry.publisher import acceptance, publish
+from dragoman_registry.publisher import publish
 from dragoman_registry.publisher.inbox import Inbox
 from dragoman_registry.publisher.verify import verify
 from dragoman_registry.sources.source import BundleSource, open_source, read
@@ -124,13 +124,13 @@ def of_publishing(folder: Path) -> Iterator[Callable[[], object]]:
     library = wheelhouse.dependency(wheelhouse.library().write(folder / "library"))
     needy = wheelhouse.Driver("demo", "2.0.0", dependencies=[library]).write(folder / "needy")
     yield lambda: publish.build([needy], to=root, sign=case.key("acme"))
-    yield lambda: publish.read_catalog(folder / "unsigned")
+    yield lambda: publish.published(folder / "unsigned")
     yield lambda: Inbox(root).drop("x-1-py3-none-any.whl")
     submission = Repository(root, Keys(beside(root), case.key("other")))
     submission.submit("pub-other", {"wheels/dragoman-demo/x": b"x", "wheels/dragoman-other/..": b"x"})
-    yield lambda: acceptance.accept(root)
+    yield lambda: wheelhouse.accept(root)
     beside(root).rename(folder / "away")
-    yield lambda: acceptance.accept(root)
+    yield lambda: wheelhouse.accept(root)
 
 
 def of_trust(folder: Path) -> Iterator[Callable[[], object]]:
@@ -170,7 +170,7 @@ def of_trust(folder: Path) -> Iterator[Callable[[], object]]:
 
 def of_index(folder: Path) -> Iterator[Callable[[], object]]:
     root = wheelhouse.registry(folder / "team", [wheelhouse.Driver().write(folder)])
-    registry, catalog = Registry("team", str(root)), root / "targets/catalog"
+    registry, catalog = Registry("team", str(root), trust=wheelhouse.TrustedPath()), root / "targets/catalog"
     [release] = registry.releases("demo")
     (root / f"targets/{release.wheels[0].path}.driver.json").write_bytes(b"{}")
     yield lambda: registry.manifest(release)
@@ -182,9 +182,9 @@ def of_index(folder: Path) -> Iterator[Callable[[], object]]:
         (folder / "wrong").mkdir(exist_ok=True)
         shutil.copytree(root / "targets", folder / "wrong/targets", dirs_exist_ok=True)
         (folder / "wrong/targets/catalog").write_text(json.dumps(value))
-        yield lambda: Registry("wrong", str(folder / "wrong")).catalog()
+        yield lambda: Registry("wrong", str(folder / "wrong"), trust=wheelhouse.TrustedPath()).catalog()
     (folder / "wrong/targets/types").write_text('{"types_version": 1, "types": ["x"]}')
-    yield lambda: Registry("wrong", str(folder / "wrong")).types()
+    yield lambda: Registry("wrong", str(folder / "wrong"), trust=wheelhouse.TrustedPath()).types()
 
 
 def of_state(folder: Path) -> Iterator[Callable[[], object]]:

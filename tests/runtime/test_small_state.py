@@ -33,7 +33,7 @@ from dragoman_api.errors import ConfigurationError
 from dragoman_registry import files
 from dragoman_registry.client.dev_links import Links
 from dragoman_registry.client.store import Store
-from dragoman_registry.index.last_trusted import Memory
+from dragoman_registry.index.registry_reader import Memory
 from dragoman_registry.ip_addresses import Nearness
 from dragoman_registry.validation import decode
 from dragoman_registry.wheels.manifest import Manifest

@@ -12,9 +12,10 @@ import signal
 import sys
 from pathlib import Path
 
+import wheelhouse
 from crashing import Bomb, child
 from dragoman_registry.index.registry_reader import Registry
-from dragoman_registry.publisher import acceptance, publish
+from dragoman_registry.publisher import publish
 from dragoman_registry.publisher.verify import verify
 from dragoman_registry.sources.source import open_source
 from dragoman_registry.trust.keys import beside
@@ -54,7 +55,7 @@ def main(folder: Path, scenario: str) -> None:
         if scenario == "publish":
             publish.build([wheel], to=root, sign=acme)
         elif scenario == "accept":
-            acceptance.accept(root)
+            wheelhouse.accept(root)
         elif scenario == "rotate":
             publish.sign(root, rotate=["targets", "index", "timestamp", "root"])
         else:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from dragoman_registry.files import write
 from dragoman_registry.trust.keys import Keys, beside
-from dragoman_registry.trust.roles import publisher_of, served_name
+from dragoman_registry.trust.roles import roles_of, served_name
 from dragoman_registry.trust.tuf_repository import Repository
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def forge(root: Path, files: Mapping[str, bytes], *, keys: Path | None = None) -
             write(root / "targets" / served_name(path, digest), data)
         write(root / "targets" / path, data)
     for path, data in files.items():
-        if path not in _ROLES and (role := publisher_of(repository.targets, path.split("/")[1])):
+        if path not in _ROLES and (role := roles_of(repository.targets).get(path.split("/")[1])):
             repository.submit(role, {path: data})
             repository.adopt(role, repository.pending()[role])
     repository.commit()

@@ -43,7 +43,7 @@ class Place:
     def __post_init__(self) -> None:
         if wheels := list(self.wheels):
             wheelhouse.registry(self.root / "registry", wheels)
-        self.registry = Registry("team", str(self.root / "registry"))
+        self.registry = Registry("team", str(self.root / "registry"), trust=wheelhouse.TrustedPath())
         self.store = Store(self.root / "home")
 
     def publish(self, *wheels: Path) -> None:

@@ -25,9 +25,8 @@ import wheelhouse
 from dragoman.plugins.combined_catalog import offer_for_type
 from dragoman_api.errors import DragomanError, WheelRejectedError
 from dragoman_registry.files import write
-from dragoman_registry.index.last_trusted import Memory
-from dragoman_registry.index.registry_reader import Registry
-from dragoman_registry.publisher import acceptance, publish
+from dragoman_registry.index.registry_reader import Memory, Registry
+from dragoman_registry.publisher import publish
 from dragoman_registry.publisher.mirror import mirror
 from dragoman_registry.sources.source import open_source
 from dragoman_registry.trust.keys import Keys, beside, own_key
@@ -250,7 +249,7 @@ def revoked_key(case: Case) -> str | None:
     new = own_key(case.folder / "new.pem")
     publish.add_publisher(case.root, "acme", key=new.with_suffix(".pub"), projects=["dragoman-demo"])
     publish.sign(case.root, sign=new)
-    acceptance.accept(case.root)
+    wheelhouse.accept(case.root)
     assert case.install() == "1.0.0"
     wheel, files = case.evil()
     forge(case.root, {"catalog": case.listed(wheel)})
@@ -358,7 +357,7 @@ def stolen_publisher_replaces(case: Case) -> str | None:
     before = {path: (folder / path).read_bytes() for path in files}
     Repository(case.root, Keys(case.folder / "none", case.key("acme"))).submit("pub-acme", files)
     with pytest.raises(WheelRejectedError) as caught:
-        acceptance.accept(case.root)
+        wheelhouse.accept(case.root)
     assert {code for code, _ in caught.value.faults} == {"immutable"}
     assert before == {path: (folder / path).read_bytes() for path in files}
     return case.install()
@@ -505,7 +504,7 @@ def second_of_two(case: Case, kind: str, *, seen: bool) -> str:
     (case.root / "metadata/timestamp.json").write_bytes(b"{}")
     registries = [
         Registry("team", case.location, trust=case.client()._trust, memory=memory),
-        Registry("second", str(case.folder / "second")),
+        Registry("second", str(case.folder / "second"), trust=wheelhouse.TrustedPath()),
     ]
     offer = offer_for_type(registries, kind)
     assert offer is not None

@@ -1,1 +1,1 @@
-"""The client of a registry: resolves, installs, stores and removes releases."""
+"""The client of a registry: resolves, installs, keeps and removes releases."""

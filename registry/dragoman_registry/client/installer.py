@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import replace
 from functools import cached_property
 from subprocess import DEVNULL
 from typing import TYPE_CHECKING, Any
@@ -18,11 +19,11 @@ import anyio.from_thread
 import anyio.to_thread
 import msgspec
 
-from dragoman_api.errors import DragomanError, InstallError, IntegrityError, WheelRejectedError, from_code
+from dragoman_api.errors import DragomanError, InstallError, IntegrityError, from_code
 from dragoman_api.wording import quoted
 from dragoman_registry.files import below, share, try_lock
 from dragoman_registry.index.registry_reader import changed
-from dragoman_registry.validation import Fault, Unreadable, decode
+from dragoman_registry.validation import Fault, Unreadable, decode, rejected
 from dragoman_registry.wheels.archive_checks import inspect
 from dragoman_registry.wheels.host_environment import Host
 
@@ -239,8 +240,8 @@ class _Work:
     def _fetch(self, wheel: WheelFile, staging: Path) -> Path:
         promised = self._registry.admitted(wheel, self.release)
         where = self._registry.url(wheel.path)
-        part, digest, size = below(staging, f"{wheel.file}.part"), hashlib.sha256(), 0
-        with part.open("wb") as file, closing(self._registry.chunks(wheel)) as chunks:
+        draft, digest, size = below(staging, f"{wheel.file}.part"), hashlib.sha256(), 0
+        with draft.open("wb") as file, closing(self._registry.chunks(wheel)) as chunks:
             self._tell("fetch")
             for chunk in chunks:
                 size += len(chunk)
@@ -259,31 +260,21 @@ class _Work:
             )
         if digest.hexdigest() != promised.sha256:
             raise changed(where, str(promised.sha256), digest.hexdigest())
-        return part.rename(below(staging, wheel.file))
+        return draft.rename(below(staging, wheel.file))
 
     def _check(self, paths: list[Path]) -> Manifest:
         self._tell("check")
         sidecar = self._registry.sidecar(self.release, self._files[0])
         first = inspect(paths[0], expected=self._files[0], sidecar=sidecar, host=self._host, driver=True)
         native = first.manifest is not None and "native-code" in first.manifest.permissions
-        faults_by_path = {paths[0]: first.faults}
+        faults = [*first.faults, *(self._promised(first.manifest) if first.manifest is not None else ())]
+        faults = [replace(fault, where=paths[0].name) for fault in faults]
         for path, wheel in zip(paths[1:], self._files[1:], strict=True):
             report = inspect(path, expected=wheel, host=self._host, driver=False, native=native)
-            faults_by_path[path] = report.faults
-        if first.manifest is not None:
-            faults_by_path[paths[0]] = [*first.faults, *self._promised(first.manifest)]
-        faults = [
-            (fault.code, f"{path.name}: {fault.reason}")
-            for path, path_faults in faults_by_path.items()
-            for fault in path_faults
-        ]
+            faults += [replace(fault, where=path.name) for fault in report.faults]
         if faults:
-            suffix = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
-            raise WheelRejectedError(
-                f"{self.release.plugin} {self.release.version} was refused: {faults[0][1]}{suffix}",
-                hint="tell the publisher; none of its code was run",
-                faults=tuple(faults),
-            )
+            subject = f"{self.release.plugin} {self.release.version} was refused"
+            raise rejected(subject, faults, hint="tell the publisher; none of its code was run")
         assert first.manifest is not None
         return first.manifest
 
@@ -309,7 +300,7 @@ class _Work:
                 yield Fault("type-not-bound", reason)
 
 
-def unpack(wheel: Path, target: Path) -> None:
+def unpack(wheel: Path, folder: Path) -> None:
     """Unpack a checked wheel into a new folder, ready to import from."""
     from installer import install
     from installer.destinations import SchemeDictionaryDestination
@@ -321,8 +312,8 @@ def unpack(wheel: Path, target: Path) -> None:
             """The dist-info files without the entry points, from which the installer would make commands."""
             return [name for name in super().dist_info_filenames if name != "entry_points.txt"]
 
-    target.mkdir()
-    schemes = dict.fromkeys(("purelib", "platlib"), str(target))
+    folder.mkdir()
+    schemes = dict.fromkeys(("purelib", "platlib"), str(folder))
     destination = SchemeDictionaryDestination(schemes, interpreter="", script_kind="posix")
     with Library.open(wheel) as source:
         install(source, destination, {"INSTALLER": b"dragoman\n"})

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from dragoman_api.errors import ConfigurationError
-from dragoman_registry.files import read_plain, write
+from dragoman_registry.files import read_plain
 from dragoman_registry.names import Digest, PluginId, ProjectName, ReleaseVersion, WheelName
 from dragoman_registry.validation import Unreadable, decode
 from dragoman_registry.wheels.wheel_file import ByteCount
@@ -94,8 +94,3 @@ def updated(path: Path, plugin: str, locked: Locked | None) -> bytes:
         plugins.pop(plugin, None)
     text = msgspec.json.encode(_File(plugins=dict(sorted(plugins.items()))))
     return msgspec.json.format(text, indent=2) + b"\n"
-
-
-def update(path: Path, plugin: str, locked: Locked | None) -> None:
-    """Replace or drop one plugin's entry on disk. Raises as `read`, and OSError."""
-    write(path, updated(path, plugin, locked))

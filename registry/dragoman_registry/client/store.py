@@ -389,7 +389,7 @@ class Store:
             return msgspec.json.decode(row["value"]) if row else None
 
     def change_note(self, key: str, edit: Callable[[Any], object]) -> None:
-        """Change a note: read the present JSON value (None if there is none), and store what `edit` makes of it.
+        """Change a note: read the present JSON value (None if there is none), and write what `edit` makes of it.
 
         If that is None, delete the note; what `edit` raises leaves it as it is. Raises InstallError if the disk fails.
         """

@@ -20,32 +20,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-class Staging:
-    """A folder to prepare a tree in, on the same file system as the trees; a context manager.
-
-    Its owner holds a lock on it, so a sweep can remove the folders of dead owners.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self._descriptor = -1
-
-    def __enter__(self) -> Path:
-        while True:
-            self.path = self.folder / os.urandom(16).hex()
-            self.path.mkdir(parents=True)
-            # Between these two steps a sweep may take the folder for abandoned and remove it.
-            with suppress(FileNotFoundError):
-                descriptor = try_lock(self.path, folder=True)
-                if descriptor is not None:
-                    self._descriptor = descriptor
-                    return self.path
-
-    def __exit__(self, *_: object) -> None:
-        remove_tree(self.path)
-        os.close(self._descriptor)
-
-
 class Trees:
     """The trees below one folder.
 
@@ -62,10 +36,22 @@ class Trees:
         """Return the path of a tree."""
         return self.folder / digest
 
-    def staging(self) -> Staging:
-        """Sweep the folders of crashed owners, then make a new folder to prepare a tree in."""
+    @contextmanager
+    def staging(self) -> Iterator[Path]:
+        """Sweep the folders of crashed owners, then make a folder to prepare a tree in, and lock it for the block."""
         self.sweep()
-        return Staging(self._drafts)
+        descriptor = None
+        while descriptor is None:
+            path = self._drafts / os.urandom(16).hex()
+            path.mkdir(parents=True)
+            # Between these two steps a sweep may take the folder for abandoned and remove it.
+            with suppress(FileNotFoundError):
+                descriptor = try_lock(path, folder=True)
+        try:
+            yield path
+        finally:
+            remove_tree(path)
+            os.close(descriptor)
 
     def sweep(self) -> None:
         """Remove the staging folders whose owner is dead."""
@@ -90,22 +76,22 @@ class Trees:
         listing = {name: _digest(folder / name) for name in _files(folder)}
         (folder / LISTING).write_bytes(msgspec.json.encode(dict(sorted(listing.items()))))
         digest = _digest(folder / LISTING)
-        target = self.path(digest)
+        tree = self.path(digest)
         freeze(folder)
         sync_tree(folder)
         self.folder.mkdir(parents=True, exist_ok=True)
-        if target.exists() and self.verify(digest):
-            target.chmod(0o755)
-            target.rename(folder.with_name(f"{digest}.damaged"))
+        if tree.exists() and self.verify(digest):
+            tree.chmod(0o755)
+            tree.rename(folder.with_name(f"{digest}.damaged"))
         try:
-            folder.rename(target)
+            folder.rename(tree)
         except OSError as error:
             # Another installer has already stored the same content.
             if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
                 raise
         else:
-            target.chmod(0o555)
-        for place in (target, self.folder, self.root):
+            tree.chmod(0o555)
+        for place in (tree, self.folder, self.root):
             sync(place)
         return digest
 

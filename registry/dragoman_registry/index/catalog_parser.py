@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Parts(msgspec.Struct, frozen=True):
+class RawCatalog(msgspec.Struct, frozen=True):
     """A catalog with undecoded records."""
 
     projects: tuple[msgspec.Raw, ...]
@@ -69,12 +69,12 @@ def sound_records(data: bytes) -> tuple[Catalog | None, list[Fault]]:
         projects, libraries = list(enumerate(whole.projects)), list(enumerate(whole.libraries))
     else:
         try:
-            parts = decode(data, Parts)
+            raw = decode(data, RawCatalog)
         except Unreadable:
             return None, faults
-        judged = [(at, *_project(bytes(part), at)) for at, part in enumerate(parts.projects)]
+        judged = [(at, *_project(bytes(record), at)) for at, record in enumerate(raw.projects)]
         projects = [(at, project) for at, project, _ in judged if project is not None]
-        libraries, worse = _records(WheelFile, parts.libraries, "libraries")
+        libraries, worse = _records(WheelFile, raw.libraries, "libraries")
         faults = [*(fault for _, _, bad in judged for fault in bad), *worse]
     sound_projects: dict[str, Project] = {}
     plugins: set[str] = set()
@@ -96,14 +96,14 @@ def sound_records(data: bytes) -> tuple[Catalog | None, list[Fault]]:
     return Catalog(projects=tuple(sound_projects.values()), libraries=sized), faults
 
 
-def _project(part: bytes, at: int) -> tuple[Project | None, list[Fault]]:
+def _project(data: bytes, at: int) -> tuple[Project | None, list[Fault]]:
     """Read a driver without its unreadable releases; None if no release is left."""
-    whole, wrong = load(Project, part, code="index")
+    whole, wrong = load(Project, data, code="index")
     if whole is not None:
         return whole, []
     refused = [_left_out(f"projects[{at}]", [fault.reason for fault in wrong])]
     try:
-        fields = decode(part, dict[str, msgspec.Raw])
+        fields = decode(data, dict[str, msgspec.Raw])
         releases = decode(bytes(fields.pop("releases")), tuple[msgspec.Raw, ...])
     except (Unreadable, KeyError):
         return None, refused
@@ -114,10 +114,10 @@ def _project(part: bytes, at: int) -> tuple[Project | None, list[Fault]]:
     return replace(rest, releases=tuple(release for _, release in sound)), faults
 
 
-def _records(kind: type[T], parts: tuple[msgspec.Raw, ...], key: str) -> tuple[list[tuple[int, T]], list[Fault]]:
+def _records(kind: type[T], raw: tuple[msgspec.Raw, ...], key: str) -> tuple[list[tuple[int, T]], list[Fault]]:
     records, faults = [], []
-    for at, part in enumerate(parts):
-        record, wrong = load(kind, bytes(part), code="index")
+    for at, data in enumerate(raw):
+        record, wrong = load(kind, bytes(data), code="index")
         if record is None:
             faults.append(_left_out(f"{key}[{at}]", [fault.reason for fault in wrong]))
         else:

@@ -1,38 +1,39 @@
-"""The index of a registry: catalog, type bindings, advisories, and the locations of wheels."""
+"""The index of a registry: catalog, type bindings, advisories, locations of wheels, and its last trusted claims."""
 
 from __future__ import annotations
 
 import hashlib
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from dragoman_api.errors import IndexInvalidError, IntegrityError, PluginNotFoundError, RegistryError, TrustError
-from dragoman_registry.sources.answers import is_missing
-from dragoman_registry.sources.source import iter_chunks, open_source, read
-from dragoman_registry.trust import UNSIGNED, SignedFile, Trust, TrustedPath
+from dragoman_registry.files import change, read_plain
+from dragoman_registry.sources.source import is_missing, iter_chunks, open_source, read
+from dragoman_registry.trust import UNSIGNED, SignedFile, Trust
 from dragoman_registry.validation import Fault, Unreadable, decode
 from dragoman_registry.wheels.manifest import MAX_MANIFEST, Manifest
 
-from .advisories import held_against, read_advisories
-from .catalog import Advisories, Catalog, Project, Release
-from .catalog_parser import Parts, sound_bindings, sound_records, unsound, without_unsound
+from .catalog import Advisories, Catalog, Project, Release, held_against, read_advisories
+from .catalog_parser import RawCatalog, sound_bindings, sound_records, unsound, without_unsound
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping
+    from collections.abc import Generator, Iterable, Mapping
+    from pathlib import Path
 
     from dragoman_registry.trust import Publisher
     from dragoman_registry.wheels.wheel_file import WheelFile
-
-    from .last_trusted import Memory
 
 MAX_INDEX = 256 << 20
 """Maximum bytes of a file of the index: room for 100,000 drivers."""
 
 MAX_DOCUMENT = 4 << 20
 """Maximum bytes of a readme, a changelog or a conformance report."""
+
+MAX_CLAIMS = 64 << 20
+"""Maximum bytes of a record: room for everything that a registry may offer."""
 
 
 class _Name(msgspec.Struct, frozen=True, gc=False):
@@ -50,15 +51,15 @@ class Registry:
     Attributes:
         name: The user's name for it.
         location: A path, or a ``file:``, ``http:`` or ``https:`` URL.
-        memory: Stores its claims; None to store none.
+        memory: Keeps its claims; None to keep none.
     """
 
-    def __init__(self, name: str, location: str, *, trust: Trust | None = None, memory: Memory | None = None) -> None:
+    def __init__(self, name: str, location: str, *, trust: Trust, memory: Memory | None = None) -> None:
         self.name = name
         self.memory = memory
         self.location = location
         self._source = open_source(location)
-        self._trust = trust or TrustedPath()
+        self._trust = trust
 
     def catalog(self) -> Catalog:
         """Read the catalog. The advisories decide what is quarantined, regardless of the catalog.
@@ -75,7 +76,7 @@ class Registry:
         return catalog
 
     def _keep_names(self, names: _Names) -> None:
-        """Store its claims, including those of records that are left out."""
+        """Keep its claims, including those of records that are left out."""
         if self.memory is not None:
             self.memory.keep_names(name for project in names.projects for name in (project.plugin, project.project))
 
@@ -130,7 +131,7 @@ class Registry:
             names = catalog_names.projects
             for at, entry in enumerate(names):
                 if name in (entry.plugin, entry.project):
-                    record = decode(bytes(decode(data, Parts).projects[at]), Project)
+                    record = decode(bytes(decode(data, RawCatalog).projects[at]), Project)
                     project, reasons = without_unsound(record)
                     if project is None or (reasons := list(unsound(record))):
                         raise _invalid(self.url("catalog"), reasons)
@@ -162,8 +163,8 @@ class Registry:
 
     def sidecar(self, release: Release, wheel: WheelFile) -> bytes:
         """Read the `driver.json` beside a wheel. Raises IntegrityError if it differs from the one in the index."""
-        target = SignedFile(path=f"{wheel.path}.driver.json", size=MAX_MANIFEST, sha256=release.manifest_sha256)
-        return self._checked(target)
+        file = SignedFile(path=f"{wheel.path}.driver.json", size=MAX_MANIFEST, sha256=release.manifest_sha256)
+        return self._checked(file)
 
     def chunks(self, wheel: WheelFile) -> Generator[bytes]:
         """Read a wheel piece by piece, unchecked: the caller compares size and digest with those of `admitted`."""
@@ -177,22 +178,22 @@ class Registry:
         Raises:
             TrustError: No signature covers it.
         """
-        target = SignedFile(path=wheel.path, size=wheel.size, sha256=wheel.sha256)
+        file = SignedFile(path=wheel.path, size=wheel.size, sha256=wheel.sha256)
         if wheel.file in {own.file for own in release.wheels}:
-            return self._trust.admit(target)
+            return self._trust.admit(file)
         if (wheel.file, wheel.sha256) not in {
             (dependency.file, dependency.sha256) for dependency in self.manifest(release).dependencies
         }:
             text = f"{release.plugin} {release.version} does not name {wheel.file} with the digest {wheel.sha256}"
             raise TrustError(text, hint="tell the registry's operator; nothing was installed")
-        return target
+        return file
 
     def publisher(self, project: str) -> Publisher | None:
         """Return the publisher of a project; None if the host's own list covers its files. Raises as `catalog`."""
         return self._trust.publishers().get(project)
 
     def url(self, path: str) -> str:
-        """Return the location of a target, for messages."""
+        """Return the location of a file, for messages."""
         return f"{self.location.rstrip('/')}/targets/{path}"
 
     def document(self, path: str) -> bytes | None:
@@ -216,8 +217,8 @@ class Registry:
     def _admitted(self, path: str, limit: int) -> bytes:
         return self._checked(SignedFile(path=path, size=limit))
 
-    def _checked(self, target: SignedFile) -> bytes:
-        admitted = self._trust.admit(target)
+    def _checked(self, file: SignedFile) -> bytes:
+        admitted = self._trust.admit(file)
         data = read(self._source, f"targets/{admitted.path}", limit=admitted.size)
         if admitted.sha256 is not None and (actual := hashlib.sha256(data).hexdigest()) != admitted.sha256:
             raise changed(self.url(admitted.path), admitted.sha256, actual)
@@ -253,3 +254,60 @@ def _invalid(where: str, faults: list[str]) -> IndexInvalidError:
     summary = "; ".join(faults[:10]) + (f"; and {len(faults) - 10} more" if len(faults) > 10 else "")
     hint = "dragoman registry verify FOLDER"
     return IndexInvalidError(f"{where} is not valid: {summary}", hint=hint, details={"path": where})
+
+
+class Claims(msgspec.Struct, frozen=True, kw_only=True):
+    """The claims of a registry.
+
+    Attributes:
+        types: Maps database types to the project each is bound to; None if they were never read.
+        names: Plugins and projects; None if they were never read.
+    """
+
+    types: dict[str, str] | None = None
+    names: tuple[str, ...] | None = None
+
+
+class Memory:
+    """A registry's last trusted claims, in a file, for times when it cannot be trusted. Every method blocks."""
+
+    def __init__(self, file: Path) -> None:
+        """Set the file; it need not exist."""
+        self._file = file
+
+    def keep_types(self, types: Mapping[str, str]) -> None:
+        """Keep the type bindings, which the caller has just verified."""
+        self._keep(types=dict(types))
+
+    def keep_names(self, names: Iterable[str]) -> None:
+        """Keep the names of plugins and projects, which the caller has just verified."""
+        self._keep(names=tuple(sorted(set(names))))
+
+    def claims_type(self, kind: str) -> bool | None:
+        """Check whether it claims a database type; None if unknown."""
+        types = self._read().types
+        return None if types is None else kind in types
+
+    def claims_name(self, name: str) -> bool | None:
+        """Check whether it claims a plugin or project; None if unknown."""
+        claims = self._read()
+        return None if claims.names is None else name in claims.names or name in (claims.types or {}).values()
+
+    def _read(self) -> Claims:
+        try:
+            return _claims(read_plain(self._file, limit=MAX_CLAIMS))
+        except OSError:
+            return Claims()
+
+    def _keep(self, **changes: Any) -> None:
+        claims, replaced = self._read(), msgspec.structs.replace
+        if replaced(claims, **changes) != claims:
+            with suppress(OSError):  # a read-only home keeps its old record
+                change(self._file, lambda data: msgspec.json.encode(replaced(_claims(data), **changes)), mode=0o644)
+
+
+def _claims(data: bytes) -> Claims:
+    try:
+        return decode(data, Claims) if data else Claims()
+    except Unreadable:
+        return Claims()  # unknown claims exclude no name

@@ -13,7 +13,7 @@ from dragoman_registry.wheels.manifest import MAX_LABEL, MAX_TEXT
 from dragoman_registry.wheels.packaging_parsers import holds, parse_tags, parse_version
 from dragoman_registry.wheels.wheel_file import ByteCount
 
-from .advisories import held_against
+from .catalog import held_against
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -6,29 +6,26 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from dragoman_api.errors import RegistryError
 from dragoman_api.wording import failure
 from dragoman_registry.index.catalog import Release
 from dragoman_registry.isolation import Apart
 from dragoman_registry.trust.roles import ONLINE
 from dragoman_registry.validation import Fault
-from dragoman_registry.wheels.archive_checks import inspect
+from dragoman_registry.wheels.archive_checks import inspect_apart
 from dragoman_registry.wheels.wheel_file import project_of
-from dragoman_registry.wheels.wheel_report import WheelReport
 
 from .catalog_merge import immutable, merged, releases, wheels
 from .edit import editing
 from .folder import write_index, write_wheel
-from .publish import refuse
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from datetime import datetime
     from pathlib import Path
 
     from tuf.api.metadata import Metadata, TargetFile, Targets
 
     from dragoman_registry.index.catalog import Catalog
+    from dragoman_registry.wheels.metadata_checks import WheelReport
 
     from .edit import Edit
 
@@ -46,22 +43,7 @@ class Acceptance:
     refused: list[Fault]
 
 
-def accept(
-    path: Path, *, keys: Path | None = None, uploads: Iterable[Path] = (), now: datetime | None = None
-) -> list[Release]:
-    """Accept submissions as `accept_each` does, and raise if any publisher was refused.
-
-    Raises:
-        WheelRejectedError: A publisher was refused; the error lists every fault. The other submissions are accepted.
-    """
-    done = accept_each(path, keys=keys, uploads=uploads, now=now)
-    refuse(done.refused)
-    return done.releases
-
-
-def accept_each(
-    path: Path, *, keys: Path | None = None, uploads: Iterable[Path] = (), now: datetime | None = None
-) -> Acceptance:
+def accept(path: Path, *, keys: Path | None = None, uploads: Iterable[Path] = ()) -> Acceptance:
     """Check the publishers' new submissions, then add them to the index, snapshot and timestamp.
 
     Each publisher is judged alone, with the wheels in a separate process, so one submission cannot block another.
@@ -70,12 +52,11 @@ def accept_each(
         path: The registry.
         keys: Folder of keys; by default beside the registry.
         uploads: Wheels that arrived another way; those that a publisher signed are added.
-        now: The time of publication.
 
     Raises:
         ConfigurationError: A key is missing. Otherwise raises as `build`.
     """
-    with Apart() as apart, editing(path, keys, now=now) as edit:
+    with Apart() as apart, editing(path, keys) as edit:
         edit.repository.expect(*ONLINE)
         before, touched = {wheel.file for wheel in wheels(edit.catalog)}, set[str]()
         catalog, arrived = edit.catalog, {upload.name: upload for upload in uploads}
@@ -124,7 +105,7 @@ def _signed_wheels(
         if name.endswith(".whl") and name not in published_files:
             path = edit.path / "targets" / target
             path = path if path.is_file() else arrived.get(name, path)
-            report = _looked_at(path, apart, driver=True)
+            report = inspect_apart(apart, path, native=True, driver=True)
             faults += [replace(fault, where=name) for fault in report.faults]
             if not report.faults and report.sha256 != waiting[target].hashes["sha256"]:
                 faults.append(Fault("digest-mismatch", f"Its digest {report.sha256} is not the signed one.", name))
@@ -137,14 +118,6 @@ def _signed_wheels(
             path = edit.path / "targets/wheels" / project_of(dependency.file) / dependency.file
             path = path if path.is_file() else arrived.get(dependency.file, path)
             if dependency.file not in published_files and path.is_file():
-                reports[path] = _looked_at(path, apart, driver=False)
+                reports[path] = inspect_apart(apart, path, native=True, driver=False)
                 faults += [replace(fault, where=path.name) for fault in reports[path].faults]
     return reports, faults
-
-
-def _looked_at(path: Path, apart: Apart, *, driver: bool) -> WheelReport:
-    """Inspect a wheel in a separate process; if that has to be stopped, report it as a fault of the wheel."""
-    try:
-        return apart.call(inspect, path, native=True, driver=driver)
-    except RegistryError as error:
-        return WheelReport(faults=[Fault(error.code, f"The check was stopped: {error.message}.")])

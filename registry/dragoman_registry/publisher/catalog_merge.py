@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dragoman_registry.wheels.manifest import Manifest
-    from dragoman_registry.wheels.wheel_report import WheelReport
+    from dragoman_registry.wheels.metadata_checks import WheelReport
 
 
 def releases(catalog: Catalog) -> Iterator[Release]:

@@ -7,8 +7,6 @@ from contextlib import contextmanager
 from itertools import chain
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from dragoman_api.errors import RegistryError
 from dragoman_registry.files import add_name, below, read_plain, write_below
 from dragoman_registry.index import search_summaries
@@ -19,7 +17,7 @@ from dragoman_registry.trust import SignedFile
 from dragoman_registry.trust.roles import digest_name, publishers_of, roles_of, served_name
 
 from .catalog_merge import releases
-from .pages import pages
+from .pages.site import encode, pages
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
@@ -27,7 +25,7 @@ if TYPE_CHECKING:
 
     from dragoman_registry.trust import Publisher
     from dragoman_registry.trust.tuf_repository import Repository
-    from dragoman_registry.wheels.wheel_report import WheelReport
+    from dragoman_registry.wheels.metadata_checks import WheelReport
 
 _OF = {"types": "targets", "advisories": "advisories", "catalog": "index", search_summaries.NAME: "index"}
 """Maps each file of the index to the role that signs it."""
@@ -59,13 +57,13 @@ class Own:
     def __init__(self, repository: Repository) -> None:
         self._repository = repository
 
-    def admit(self, target: SignedFile) -> SignedFile:
+    def admit(self, file: SignedFile) -> SignedFile:
         """Return a file of the index with its signed digest."""
-        signed = self._repository.signed(_OF[target.path], target.path) if target.path in _OF else None
+        signed = self._repository.signed(_OF[file.path], file.path) if file.path in _OF else None
         if signed is None:
-            return target
+            return file
         digest = signed.hashes["sha256"]
-        return SignedFile(path=served_name(target.path, digest), size=signed.length, sha256=digest)
+        return SignedFile(path=served_name(file.path, digest), size=signed.length, sha256=digest)
 
     def publishers(self) -> Mapping[str, Publisher]:
         """Return no publishers; no caller needs them."""
@@ -98,10 +96,10 @@ def write_wheel(root: Path, path: Path, report: WheelReport, side_files: Mapping
             signed[f"{docs}/CHANGELOG.md"] = side_files["CHANGELOG.md"]
         # If these bytes are already published, keep their report, which was published with them.
         published_report = root / "targets" / f"{wheel}.report.json"
-        if published_report.exists() or "report.json" in side_files:
-            signed[f"{wheel}.report.json"] = (
-                published_report.read_bytes() if published_report.exists() else side_files["report.json"]
-            )
+        if published_report.exists():
+            signed[f"{wheel}.report.json"] = published_report.read_bytes()
+        elif "report.json" in side_files:
+            signed[f"{wheel}.report.json"] = side_files["report.json"]
     for name, data in {f"{wheel}.metadata": report.metadata, **signed}.items():
         write_new(root, f"targets/{name}", data)
     return signed
@@ -132,17 +130,12 @@ def add_digest_names(root: Path, repository: Repository, projects: Collection[st
 
 def index_files(catalog: Catalog) -> dict[str, bytes]:
     """Build the files of the index that follow from the catalog."""
-    reasons_by_status: dict[str, dict[str, dict[str, str]]] = {"quarantined": {}, "yanked": {}, "deprecated": {}}
+    advisories = Advisories()
     for release in releases(catalog):
         instead = f"; use {release.replaced_by} instead" if release.replaced_by else ""
-        for status, versions in reasons_by_status.items():
+        for status in ("quarantined", "yanked", "deprecated"):
             if (reason := getattr(release, status)) is not None:
-                versions.setdefault(release.project, {})[release.version] = reason + instead
-    advisories = Advisories(
-        quarantined=reasons_by_status["quarantined"],
-        yanked=reasons_by_status["yanked"],
-        deprecated=reasons_by_status["deprecated"],
-    )
+                getattr(advisories, status).setdefault(release.project, {})[release.version] = reason + instead
     return {
         "advisories": encode(advisories), "catalog": encode(catalog),
         search_summaries.NAME: search_summaries.encode(catalog),
@@ -159,11 +152,6 @@ def reader(root: Path) -> Callable[[str], bytes | None]:
     return read
 
 
-def encode(value: object) -> bytes:
-    """Encode a file of the index."""
-    return msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
-
-
 def write_index(
     root: Path,
     repository: Repository,
@@ -174,9 +162,9 @@ def write_index(
 ) -> None:
     """Write the files of a catalog, then the metadata that names them, in an order that survives a crash."""
     targets, served_names = root / "targets", set()
-    files = index_files(catalog) | (
-        {"types": encode(Types(types=dict(sorted(types.items()))))} if types is not None else {}
-    )
+    files = index_files(catalog)
+    if types is not None:
+        files["types"] = encode(Types(types=dict(sorted(types.items()))))
     for name, data in files.items():
         if (old := repository.signed(_OF[name], name)) is not None:
             served_names.add(served_name(name, old.hashes["sha256"]))

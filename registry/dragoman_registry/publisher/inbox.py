@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 RETENTION = timedelta(days=30)
 ABANDONED = timedelta(hours=1)
 """Age at which a draft is abandoned: an upload's deadline is shorter."""
-MAX_WHEEL = 128 << 20
+MAX_UPLOAD = 128 << 20
 """Maximum size of one upload in bytes."""
 MAX_INBOX = 1 << 30
 """Maximum total size of waiting uploads in bytes."""
@@ -79,8 +79,8 @@ class Draft:
     def write(self, data: bytes) -> None:
         """Add bytes. Raises RegistryError if they are too many."""
         self.size += len(data)
-        if self.size > MAX_WHEEL:
-            raise RegistryError(f"the file is larger than {MAX_WHEEL >> 20} MiB", code="upload-too-large")
+        if self.size > MAX_UPLOAD:
+            raise RegistryError(f"the file is larger than {MAX_UPLOAD >> 20} MiB", code="upload-too-large")
         if self.size > self._room:
             raise RegistryError("the inbox is full", code="inbox-full", hint="ask the registry's operator")
         self._sha256.update(data)

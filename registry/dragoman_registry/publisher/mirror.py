@@ -7,7 +7,7 @@ import zipfile
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from dragoman_api.errors import ConfigurationError, IndexInvalidError, IntegrityError, RegistryError
+from dragoman_api.errors import ConfigurationError, IndexInvalidError, IntegrityError
 from dragoman_registry.files import add_name, below, locked, replacing, write_below
 from dragoman_registry.index.registry_reader import Registry, changed
 from dragoman_registry.isolation import Apart
@@ -17,20 +17,21 @@ from dragoman_registry.trust.keys import Keys, beside
 from dragoman_registry.trust.roles import YEAR, digest_name, publishers_of, served_name, strange
 from dragoman_registry.trust.tuf_repository import Repository, exists
 from dragoman_registry.validation import Fault
-from dragoman_registry.wheels.archive_checks import inspect
+from dragoman_registry.wheels.archive_checks import inspect_apart
 
 from .catalog_merge import releases, wheels
 from .folder import belongs, place_of, reader, writing
-from .pages import pages
+from .pages.site import pages
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Container, Mapping
+    from collections.abc import Collection, Container, Iterable, Mapping
     from datetime import datetime
     from pathlib import Path
     from typing import Protocol
 
     from dragoman_registry.index.catalog import Catalog, Release
     from dragoman_registry.trust import Trust
+    from dragoman_registry.wheels.wheel_file import WheelFile
 
     class Verified(Trust, Protocol):
         """Trust whose signed metadata can be copied."""
@@ -123,12 +124,11 @@ def _copy_files(location: str, to: Path, registry: Registry, repository: Reposit
         for wheel in wheels(catalog):
             if wheel.path in lost or below(to, f"targets/{wheel.path}.metadata").is_file():
                 continue
-            try:
-                report = apart.call(inspect, below(to, f"targets/{wheel.path}"), native=True)
-            except RegistryError as error:
-                lost[wheel.path] = Fault(error.code, f"The check was stopped: {error.message}.", wheel.path)
-            else:
+            report = inspect_apart(apart, below(to, f"targets/{wheel.path}"), native=True)
+            if report.sha256:
                 write_below(to, f"targets/{wheel.path}.metadata", report.metadata)
+            else:
+                lost[wheel.path] = replace(report.faults[0], where=wheel.path)
     catalog, without = _whole_releases(catalog, lost)
     for name, data in pages(catalog, reader(to), publishers=publishers_of(repository.targets)):
         write_below(to, place_of(name), data)
@@ -148,40 +148,39 @@ def _signed(repository: Repository) -> tuple[dict[str, str], list[Fault]]:
     return digests, faults
 
 
-def _without(catalog: Catalog, releases: Container[Release]) -> Catalog:
-    """Leave out releases, and drivers without remaining releases."""
+def _without(catalog: Catalog, releases: Container[Release], libraries: Iterable[WheelFile]) -> Catalog:
+    """Leave out releases, drivers without remaining releases, and other libraries than these."""
     projects = []
     for project in catalog.projects:
         remaining_releases = tuple(release for release in project.releases if release not in releases)
         if remaining_releases or not project.releases:
             projects.append(replace(project, releases=remaining_releases))
-    return replace(catalog, projects=tuple(projects))
+    return replace(catalog, projects=tuple(projects), libraries=tuple(libraries))
 
 
 def _whole_releases(catalog: Catalog, lost: Collection[str]) -> tuple[Catalog, list[Fault]]:
     """Leave out releases and libraries with a file that was not copied; missing documents do not matter."""
-    faults, lacking = [], []
+    faults: dict[Release, Fault] = {}
     for release in releases(catalog) if lost else ():
         own = [name for wheel in release.wheels for name in (wheel.path, f"{wheel.path}.driver.json")]
         if missed := [path for path in (*own, *(wheel.path for wheel in release.dependencies)) if path in lost]:
-            lacking.append(release)
             reason = f"{release.plugin} {release.version} needs it and is left out."
-            faults.append(Fault("incomplete", reason, missed[0]))
-    libraries = tuple(wheel for wheel in catalog.libraries if wheel.path not in lost)
-    return replace(_without(catalog, {*lacking}), libraries=libraries), faults
+            faults[release] = Fault("incomplete", reason, missed[0])
+    libraries = (wheel for wheel in catalog.libraries if wheel.path not in lost)
+    return _without(catalog, faults, libraries), [*faults.values()]
 
 
 def _signed_releases(catalog: Catalog, signed: Mapping[str, str]) -> tuple[Catalog, list[Fault]]:
     """Leave out releases with an unsigned wheel, and libraries that were signed with other bytes."""
-    lacking, faults = [], []
+    faults: dict[Release, Fault] = {}
     for release in releases(catalog):
         if unsigned := [wheel.path for wheel in release.wheels if wheel.path not in signed]:
-            lacking.append(release)
-            faults.append(Fault("unsigned", "Its publisher has not signed it.", unsigned[0]))
+            faults[release] = Fault("unsigned", "Its publisher has not signed it.", unsigned[0])
     others = {wheel: None for wheel in catalog.libraries if signed.get(wheel.path, wheel.sha256) != wheel.sha256}
-    faults += [Fault("unsigned", "The catalog and the signature name different bytes.", wheel.path) for wheel in others]
-    libraries = tuple(wheel for wheel in catalog.libraries if wheel not in others)
-    return replace(_without(catalog, {*lacking}), libraries=libraries), faults
+    reason = "The catalog and the signature name different bytes."
+    libraries = (wheel for wheel in catalog.libraries if wheel not in others)
+    further = [Fault("unsigned", reason, wheel.path) for wheel in others]
+    return _without(catalog, faults, libraries), [*faults.values(), *further]
 
 
 def pack(folder: Path, bundle: Path) -> None:

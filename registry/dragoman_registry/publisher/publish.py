@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
-from dragoman_api.errors import ConfigurationError, PluginNotFoundError, WheelRejectedError
+from dragoman_api.errors import ConfigurationError, PluginNotFoundError
 from dragoman_registry.files import locked
 from dragoman_registry.index.catalog import Catalog
 from dragoman_registry.names import PLUGIN, PROJECT, TYPE
@@ -20,17 +19,17 @@ from dragoman_registry.trust.roles import (
     delegated,
     patterns,
     projects_of,
-    publisher_of,
     roles_of,
 )
 from dragoman_registry.trust.tuf_repository import Repository, exists
+from dragoman_registry.validation import rejected
 from dragoman_registry.wheels.archive_checks import inspect
+from dragoman_registry.wheels.packaging_parsers import project_name
 from dragoman_registry.wheels.wheel_file import project_of
 
-from . import interrupted_writes
 from .catalog_merge import immutable, merged, releases
 from .catalog_merge import wheels as wheels_of
-from .edit import OWNER, Edit, editing, reading
+from .edit import OWNER, Edit, editing, reading, record_files
 from .folder import add_digest_names, write_index, write_wheel, writing
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
 
     from dragoman_registry.index.catalog import Release
     from dragoman_registry.validation import Fault
-    from dragoman_registry.wheels.wheel_report import WheelReport
+    from dragoman_registry.wheels.metadata_checks import WheelReport
 
 _OWN = {"metadata", "targets"}
 Status = Literal["active", "yanked", "deprecated", "quarantined"]
@@ -132,25 +131,18 @@ def look(wheels: Iterable[Path], *, to: Path) -> list[Fault]:
 def refuse(faults: list[Fault]) -> None:
     """Raise WheelRejectedError with every fault, if there are any."""
     if faults:
-        message = f"nothing was published: {faults[0]}" + (f" (and {len(faults) - 1} more)" if len(faults) > 1 else "")
-        pairs = tuple((fault.code, str(fault)) for fault in faults)
-        raise WheelRejectedError(message, hint="correct the wheel and build it again", faults=pairs)
+        raise rejected("nothing was published", faults, hint="correct the wheel and build it again")
 
 
-def read_catalog(path: Path) -> Catalog:
-    """Read the signed catalog of a registry on disk; empty if there is no registry yet.
+def published(path: Path) -> dict[str, str]:
+    """Map the file name of every wheel in a registry to its digest; empty if there is no registry yet.
 
     Raises:
         IndexInvalidError: A file is missing or malformed.
         TrustError: A signature is invalid.
         IntegrityError: The catalog differs from the signed one.
     """
-    return Edit(path).catalog
-
-
-def published(path: Path) -> dict[str, str]:
-    """Map the file name of every wheel in a registry to its digest; empty if there is no registry yet."""
-    return {wheel.file: wheel.sha256 for wheel in wheels_of(read_catalog(path))}
+    return {wheel.file: wheel.sha256 for wheel in wheels_of(Edit(path).catalog)}
 
 
 def _judge(edit: Edit, wheels: Iterable[Path]) -> tuple[dict[Path, WheelReport], Catalog, list[Fault]]:
@@ -182,7 +174,7 @@ def _publish(
         files = write_wheel(edit.path, path, report, side_files.get(path.name, {}))
         if path in drivers:
             signed[publishers[drivers[path]]] |= files
-    interrupted_writes.record(edit.path, [f"metadata/{repository.next_version(role)}.{role}.json" for role in signed])
+    record_files(edit.path, [f"metadata/{repository.next_version(role)}.{role}.json" for role in signed])
     waiting = [role for role, files in signed.items() if repository.submit(role, files)]
     if repository.can_sign(*ONLINE):
         pending = repository.pending()
@@ -265,7 +257,7 @@ def add_publisher(
     Raises:
         ConfigurationError: The name or key is invalid, or a project or type belongs to another.
     """
-    project_names = [PROJECT.check(re.sub(r"[-_.]+", "-", project).lower()) for project in projects]
+    project_names = [PROJECT.check(project_name(project)) for project in projects]
     types = list(map(TYPE.check, types))
     role, public = f"{PUBLISHER}{PUBLISHER_NAME.check(name)}", read_public(key)
     with editing(path, keys) as edit:
@@ -274,8 +266,9 @@ def add_publisher(
         project_names = list(dict.fromkeys([*project_names, *(projects_of(delegation) if delegation else [])]))
         if not project_names:
             raise ConfigurationError(f"{name} has no project to publish", hint="--project NAME-OF-THE-DISTRIBUTION")
+        publishers = roles_of(edit.repository.targets)
         for project in project_names:
-            if (other := publisher_of(edit.repository.targets, project)) not in (None, role):
+            if (other := publishers.get(project)) not in (None, role):
                 holder = str(other).removeprefix(PUBLISHER)
                 raise ConfigurationError(f"{project} is published by {holder}", hint="choose another project")
         holders = {

@@ -20,7 +20,7 @@ from dragoman_api import events
 from dragoman_api.errors import DragomanError, RegistryError, WheelRejectedError
 from dragoman_registry.isolation import Apart
 
-from .inbox import MAX_WHEEL, Inbox, judge
+from .inbox import MAX_UPLOAD, Inbox, judge
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -131,8 +131,8 @@ class Uploads:
             raise RegistryError("the token is unknown", code="token-unknown", hint=hint)
         if request.content_length is None:
             raise RegistryError("the upload has no Content-Length", code="length-required")
-        if request.content_length > MAX_WHEEL + MAX_FORM:
-            raise RegistryError(f"the file is larger than {MAX_WHEEL >> 20} MiB", code="upload-too-large")
+        if request.content_length > MAX_UPLOAD + MAX_FORM:
+            raise RegistryError(f"the file is larger than {MAX_UPLOAD >> 20} MiB", code="upload-too-large")
         return publisher
 
     async def _receive(self, request: web.Request, publisher: str) -> tuple[Upload, bool]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import replace
-from datetime import UTC, datetime
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -16,12 +15,12 @@ from dragoman_registry.trust.keys import Keys, beside
 from dragoman_registry.trust.roles import PUBLISHER, digest_name, publishers_of, strange
 from dragoman_registry.trust.tuf_repository import Repository
 from dragoman_registry.validation import Fault
-from dragoman_registry.wheels.archive_checks import inspect
+from dragoman_registry.wheels.archive_checks import inspect_apart
 
 from .catalog_merge import releases
+from .edit import files_in_use, find_leftovers
 from .folder import Own, index_files, place_of, reader
-from .interrupted_writes import find, in_use
-from .pages import pages
+from .pages.site import pages
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -35,13 +34,12 @@ LEFTOVER = "leftover"
 """Fault code for a harmless leftover of killed work; the next operation removes it."""
 
 
-def verify(path: Path, *, keys: Path | None = None, now: datetime | None = None) -> list[Fault]:
+def verify(path: Path, *, keys: Path | None = None) -> list[Fault]:
     """Check a registry: signatures and dates, every file against them and the catalog, the catalog against every wheel.
 
     Args:
         path: The registry.
         keys: Folder of keys with the copy of the first root to compare; by default beside the registry.
-        now: The time to judge expiry by.
     """
     faults: list[Fault] = []
     try:
@@ -49,12 +47,12 @@ def verify(path: Path, *, keys: Path | None = None, now: datetime | None = None)
         registry = Registry("registry", str(path), trust=Own(repository))
         catalog, left_out = registry.sifted()
         faults += left_out
-        faults += _signatures(path, repository, now or datetime.now(UTC))
-        left = find(path, in_use(path, catalog, repository))
+        faults += _signatures(path, repository)
+        left = find_leftovers(path, files_in_use(path, catalog, repository))
         reason = "A killed command left it, or a running one needs it."
         faults += [Fault(LEFTOVER, reason, name) for name in left]
         # If records were left out, their signed files are known too, so do not report those as unlisted.
-        listed_names = in_use(path, catalog, repository, accepted=bool(left_out))
+        listed_names = files_in_use(path, catalog, repository, accepted=bool(left_out))
         with Apart() as apart:
             faults += _wheels(path, catalog, repository, {*listed_names, *left}, apart)
     except RegistryError as error:
@@ -71,12 +69,12 @@ def verify(path: Path, *, keys: Path | None = None, now: datetime | None = None)
     return faults + [Fault("private-key", reason, str(file.relative_to(path))) for file in path.rglob("*.pem")]
 
 
-def _signatures(path: Path, repository: Repository, now: datetime) -> Iterator[Fault]:
+def _signatures(path: Path, repository: Repository) -> Iterator[Fault]:
     for name, metadata in repository.everything():
         if not repository.verified(name, metadata):
             reason = "Its publisher has a new key and must sign it again: dragoman registry sign FOLDER --sign KEY."
             yield Fault("signature", reason, f"metadata/{name}")
-        if metadata.signed.is_expired(now):
+        if metadata.signed.is_expired():
             yield Fault("expired", f"It expired on {metadata.signed.expires:%Y-%m-%d}.", f"metadata/{name}")
     for name in strange(repository.targets):
         yield Fault("name", f"{ROLE.reason(name)}.", "metadata/targets")
@@ -124,11 +122,7 @@ def _wheel(targets: Path, wheel: WheelFile, release: Release | None, apart: Apar
         if hashlib.sha256(sidecar).hexdigest() != release.manifest_sha256:
             yield Fault("manifest", "It is not the manifest in the catalog.", f"{wheel.path}.driver.json")
     path, driver = targets / wheel.path, release is not None
-    try:
-        report = apart.call(inspect, path, expected=wheel, sidecar=sidecar, driver=driver, native=True)
-    except RegistryError as error:
-        yield Fault(error.code, f"The check was stopped: {error.message}.", wheel.path)
-        return
+    report = inspect_apart(apart, path, expected=wheel, sidecar=sidecar, driver=driver, native=True)
     yield from (replace(fault, where=wheel.path) for fault in report.faults)
-    if (targets / f"{wheel.path}.metadata").read_bytes() != report.metadata:
+    if report.sha256 and (targets / f"{wheel.path}.metadata").read_bytes() != report.metadata:
         yield Fault("metadata", "It differs from the METADATA in the wheel.", f"{wheel.path}.metadata")

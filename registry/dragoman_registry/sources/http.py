@@ -1,15 +1,16 @@
-"""One GET request with one deadline for all its parts, bounded headers, and a single origin."""
+"""One GET request with one deadline, bounded headers and a single origin; its answer is judged before it is parsed."""
 
 from __future__ import annotations
 
 import io
+import os
 import threading
 import time
 from contextlib import suppress
 from functools import partial
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.error import HTTPError
 from urllib.parse import urlsplit
 from urllib.request import (
@@ -21,9 +22,13 @@ from urllib.request import (
     ProxyHandler,
     Request,
     UnknownHandler,
+    getproxies,
+    proxy_bypass,
 )
 
 from anyio import from_thread
+
+from dragoman_api.errors import IndexInvalidError, RegistryError
 
 if TYPE_CHECKING:
     import socket
@@ -38,7 +43,17 @@ CONNECT = 30.0
 HEAD = 64 * 1024
 """Maximum bytes before the body: status line, headers, and any interim answers before them."""
 _SLICE = 0.25  # seconds between two checks for cancellation
-_SHOWN = 200  # maximum characters to show of an address that a server sent
+_SHOWN = 300  # maximum characters to show of a reason or an address, which a server may have written
+
+_SIGN_IN = "open it in a browser: a network's sign-in page or a proxy may have answered in place of the registry"
+_PAGES = (b"<!doctype html", b"<html", b"<?xml")
+_INDEX = ("catalog", "types", "advisories")
+_STATUSES = {
+    401: ("wants a user and a password", "let your own proxy add them; a registry's address holds none"),
+    403: ("is forbidden: the server answered 403", ""),
+    407: ("cannot be read: a proxy wants a user and a password (HTTP 407)", ""),
+    511: ("cannot be read: the network wants you to sign in (HTTP 511)", _SIGN_IN),
+}
 
 
 def get(url: str, *, silence: float, seconds: float) -> HTTPResponse:
@@ -203,17 +218,96 @@ class _SameOrigin(HTTPRedirectHandler):
     ) -> Request | None:
         # We only contact configured registries, so a redirect to another origin is an error.
         if _origin(req.full_url) != _origin(newurl) or "@" in urlsplit(newurl).netloc:  # urllib looks up `user@host`
-            _refuse(req, code, headers, fp, newurl)
+            fp.close()
+            reason = f"redirects to {newurl[:_SHOWN]}, which has another scheme, host or port"
+            raise HTTPError(req.full_url, code, reason, headers, fp)
         fp.close()  # otherwise urllib reads its whole body
         return super().redirect_request(req, fp, code, msg, headers, newurl)
-
-
-def _refuse(request: Request, code: int, headers: HTTPMessage, answer: IO[bytes], to: str) -> NoReturn:
-    answer.close()
-    reason = f"redirects to {to[:_SHOWN]}, which has another scheme, host or port"
-    raise HTTPError(request.full_url, code, reason, headers, answer)
 
 
 def _origin(url: str) -> tuple[str, str | None, int | None]:
     parts = urlsplit(url)
     return parts.scheme, parts.hostname, parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+
+
+def unreachable(url: str, reason: object, *, hint: str = "", status: int | None = None) -> RegistryError:
+    """Build the error of a file that could not be read, with the proxy if one is used.
+
+    Args:
+        url: Its address.
+        reason: Why, as a clause after a colon.
+        hint: What to do.
+        status: The status of the answer, if one came.
+    """
+    return _failure(url, f"cannot be read: {str(reason)[:_SHOWN]}", hint=hint, status=status)
+
+
+def of_status(url: str, path: str, error: HTTPError) -> RegistryError:
+    """Build the error that the status of an unsuccessful answer stands for."""
+    code, reason = error.code, str(error.reason)
+    if code in (404, 410):
+        return IndexInvalidError(f"{url} is missing from the registry (HTTP {code})", details={"path": path})
+    if code in _STATUSES:
+        clause, hint = _STATUSES[code]
+        if code == 403:
+            hint = f"ask the registry's operator for read access; on S3, to list it, too: curl -I {url}"
+        return _failure(url, clause, hint=hint, status=code)
+    hint = _SIGN_IN if 300 <= code <= 399 else ""
+    return unreachable(url, f"HTTP {code} {reason}", hint=hint, status=code)
+
+
+def judge(url: str, status: int, headers: HTTPMessage) -> None:
+    """Refuse an answer that cannot be a whole file as it is stored. Raises RegistryError."""
+    if status != 200:
+        raise unreachable(url, f"the server answered HTTP {status} instead of the file", status=status)
+    encoding = str(headers.get("Content-Encoding", "identity")).strip().lower()
+    if encoding not in ("", "identity"):
+        reason = f"the answer is compressed (Content-Encoding: {encoding[:40]}), which was not asked for"
+        raise unreachable(url, reason, hint="let the server, or the proxy before it, send files as they are stored")
+
+
+def judge_beginning(url: str, path: str, head: bytes, headers: HTTPMessage) -> None:
+    """Refuse an answer whose first bytes are those of a web page, or of no file of that name. Raises RegistryError.
+
+    Args:
+        url: Its address.
+        path: Its path in the registry.
+        head: The first bytes.
+        headers: The answer's.
+    """
+    beginning = head[:4096].removeprefix(b"\xef\xbb\xbf").lstrip()[:64].lower()
+    kind = str(headers.get("Content-Type", ""))[:60]
+    is_json = path.endswith(".json") or path.rpartition("/")[2].rpartition(".")[2] in _INDEX
+    if beginning.startswith(_PAGES) or ((is_json or path.endswith(".whl")) and beginning.startswith(b"<")):
+        remark = f" ({kind})" if kind else ""
+        raise unreachable(url, f"the answer is a web page{remark}, not the file", hint=_SIGN_IN)
+    if is_json and beginning and not beginning.startswith((b"{", b"[")):
+        raise unreachable(url, f"the answer is not JSON{f' but {kind}' if kind else ''}", hint=_SIGN_IN)
+
+
+def _failure(url: str, clause: str, *, hint: str, status: int | None) -> RegistryError:
+    details: dict[str, str | int] = {"url": url}
+    route = url
+    if status is not None:
+        details["status"] = status
+    if proxy := _proxy_of(url):
+        address, variable = proxy
+        route += f", through the proxy {address} of {variable},"
+        details["proxy"] = address
+        hint = hint or f"check {variable}, or except the host: NO_PROXY={urlsplit(url).hostname}"
+    text = f"{route} {clause}"
+    return RegistryError(text, code="registry-unreachable", hint=hint or "dragoman registry list", details=details)
+
+
+def _proxy_of(url: str) -> tuple[str, str] | None:
+    """Return the proxy of the environment for an address, without its password, and the variable that names it."""
+    parts = urlsplit(url)
+    proxy = getproxies().get(parts.scheme)
+    if not proxy or not parts.hostname or proxy_bypass(parts.netloc):
+        return None
+    name = f"{parts.scheme}_proxy"
+    variable = next(
+        (spelling for spelling in (name, name.upper()) if os.environ.get(spelling)), "the system's settings"
+    )
+    place = urlsplit(proxy if "://" in proxy else f"http://{proxy}").netloc.rpartition("@")[2]
+    return f"http://{place}"[:_SHOWN], variable

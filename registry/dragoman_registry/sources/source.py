@@ -26,7 +26,6 @@ STALL = 10.0
 DEADLINE = 300.0
 """Maximum seconds for one file, from the lookup of the server's name to the last byte."""
 
-
 _WEB = ("http", "https")
 CHUNK = 256 * 1024
 MAX_ENTRIES = 2_000_000
@@ -109,6 +108,11 @@ def _unreadable(path: Path, reason: object) -> RegistryError:
     return RegistryError(text, code="registry-unreachable", hint=hint, details={"url": str(path)})
 
 
+def is_missing(error: RegistryError) -> bool:
+    """Return whether a file is missing, or may be: object stores that hide their lists answer 403 for it."""
+    return isinstance(error, IndexInvalidError) or error.details.get("status") == 403
+
+
 class NoSource:
     """An invalid location of a registry."""
 
@@ -163,8 +167,7 @@ class WebSource:
         from urllib.error import HTTPError, URLError
         from urllib.parse import quote
 
-        from .answers import judge, judge_beginning, of_status, unreachable
-        from .http import get
+        from .http import get, judge, judge_beginning, of_status, unreachable
 
         url = f"{self.root}/{quote(path)}"
         try:
@@ -215,9 +218,7 @@ class BundleSource:
         except (BadZipFile, NotPlainError, *_DAMAGE) as error:
             raise self._damaged(getattr(error, "strerror", None) or error) from error
         except OSError as error:
-            text = f"{self.file} cannot be read: {error.strerror or error}"
-            hint, details = "dragoman registry list", {"url": str(self.file)}
-            raise RegistryError(text, code="registry-unreachable", hint=hint, details=details) from error
+            raise _unreadable(self.file, error.strerror or error) from error
 
     def _open(self) -> ZipFile:
         from zipfile import ZipFile

@@ -43,7 +43,7 @@ class Keys:
         return self._signers
 
     def new(self, name: str) -> CryptoSigner:
-        """Make a key and store it, readable only by its owner."""
+        """Make a key and write it, readable only by its owner."""
         signer = new_key()
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.keep(self.folder / f"{name}-{signer.public_key.keyid[:8]}{PRIVATE}", signer)

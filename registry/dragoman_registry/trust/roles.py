@@ -87,18 +87,12 @@ def projects_of(role: DelegatedRole) -> list[str]:
 
 def publishers_of(targets: Targets) -> dict[str, str]:
     """Map each project to the operator's name for its publisher."""
-    roles = publisher_roles(targets)
-    return {project: role.name.removeprefix(PUBLISHER) for role in roles for project in projects_of(role)}
+    return {project: role.removeprefix(PUBLISHER) for project, role in roles_of(targets).items()}
 
 
 def roles_of(targets: Targets) -> dict[str, str]:
     """Map each project to the name of the role that may publish it."""
     return {project: role.name for role in publisher_roles(targets) for project in projects_of(role)}
-
-
-def publisher_of(targets: Targets, project: str) -> str | None:
-    """Return the name of the role that may publish a project, or None."""
-    return next((role.name for role in publisher_roles(targets) if project in projects_of(role)), None)
 
 
 def new_root(keys: dict[str, list[Key]], expires: datetime) -> Root:

@@ -43,11 +43,11 @@ class SignedFile:
 class Trust(Protocol):
     """Decides which bytes to accept."""
 
-    def admit(self, target: SignedFile) -> SignedFile:
-        """Return the target with the path to read and the size and digest to require.
+    def admit(self, file: SignedFile) -> SignedFile:
+        """Return the file with the path to read and the size and digest to require.
 
         Raises:
-            TrustError: No signature or list covers the target.
+            TrustError: No signature or list covers it.
             RegistryError: The signatures or the list cannot be read.
         """
         ...
@@ -68,18 +68,6 @@ class Publisher:
 
     name: str
     keys: tuple[str, ...]
-
-
-class TrustedPath:
-    """Accepts any bytes at a location; only a registry's operator may use it, never the host."""
-
-    def admit(self, target: SignedFile) -> SignedFile:
-        """Accept the target unchanged."""
-        return target
-
-    def publishers(self) -> Mapping[str, Publisher]:
-        """Return no publishers."""
-        return {}
 
 
 def agreed(requested: SignedFile, vouched: SignedFile, where: str) -> SignedFile:
@@ -127,13 +115,13 @@ class Pinned:
             message = f"{self._folder / PINS}, the list of the drivers shipped with dragoman, is missing or damaged"
             raise TrustError(message, hint="install dragoman again") from error
 
-    def admit(self, target: SignedFile) -> SignedFile:
+    def admit(self, file: SignedFile) -> SignedFile:
         """Return a file with its size and digest from the list. Raises TrustError if the list lacks it."""
-        if target.path not in self.pins.files:
-            message = f"{self._folder / 'targets' / target.path} was not shipped with dragoman"
+        if file.path not in self.pins.files:
+            message = f"{self._folder / 'targets' / file.path} was not shipped with dragoman"
             raise TrustError(message, hint="install dragoman again", code=UNSIGNED)
-        size, digest = self.pins.files[target.path]
-        return agreed(target, SignedFile(path=target.path, size=size, sha256=digest), str(self._folder))
+        size, digest = self.pins.files[file.path]
+        return agreed(file, SignedFile(path=file.path, size=size, sha256=digest), str(self._folder))
 
     def publishers(self) -> Mapping[str, Publisher]:
         """Return no publishers: the host's own list covers the files."""

@@ -20,8 +20,7 @@ from tuf.ngclient import FetcherInterface, Updater, UpdaterConfig
 
 from dragoman_api.errors import IndexInvalidError, RegistryError, TrustError
 from dragoman_registry.files import locked, write
-from dragoman_registry.sources.answers import is_missing
-from dragoman_registry.sources.source import iter_chunks, read
+from dragoman_registry.sources.source import is_missing, iter_chunks, read
 
 from .roles import PUBLISHER, delegated, projects_of, publisher_roles, served_name
 from .trust import UNSIGNED, Publisher, SignedFile, agreed
@@ -73,20 +72,20 @@ class TufTrust:
         self._allow_stale, self._on_stale = allow_stale, on_stale
         self._updater: Updater | None = None
 
-    def admit(self, target: SignedFile) -> SignedFile:
-        """Return a target with the size and digest that its publisher or the registry signed.
+    def admit(self, file: SignedFile) -> SignedFile:
+        """Return a file with the size and digest that its publisher or the registry signed.
 
         Raises:
-            TrustError: The target is unsigned, or the metadata is invalid (code ``registry-stale`` if it expired).
+            TrustError: The file is unsigned, or the metadata is invalid (code ``registry-stale`` if it expired).
             RegistryError: The registry cannot be reached, or the cache cannot be written.
         """
-        info = self._ask(lambda updater: updater.get_targetinfo(target.path))
+        info = self._ask(lambda updater: updater.get_targetinfo(file.path))
         if info is None or "sha256" not in info.hashes:
-            text = f"{target.path} of {self._where} is not signed by its publisher"
+            text = f"{file.path} of {self._where} is not signed by its publisher"
             raise TrustError(text, hint="tell its operator: dragoman registry verify FOLDER", code=UNSIGNED)
         digest = info.hashes["sha256"]
-        vouched = SignedFile(path=served_name(target.path, digest), size=info.length, sha256=digest)
-        return agreed(target, vouched, self._where)
+        vouched = SignedFile(path=served_name(file.path, digest), size=info.length, sha256=digest)
+        return agreed(file, vouched, self._where)
 
     def publishers(self) -> Mapping[str, Publisher]:
         """Map each project to its publisher. Raises as `admit`."""

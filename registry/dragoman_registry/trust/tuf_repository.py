@@ -115,9 +115,8 @@ class Repository:
     @property
     def root_digest(self) -> str:
         """The digest of the newest root, by which users add the registry."""
-        return hashlib.sha256(
-            read_plain(self._folder / f"{self._root.signed.version}.root.json", limit=MAX_ROLE)
-        ).hexdigest()
+        path = self._folder / f"{self._root.signed.version}.root.json"
+        return hashlib.sha256(read_plain(path, limit=MAX_ROLE)).hexdigest()
 
     @property
     def targets(self) -> Targets:
@@ -401,11 +400,8 @@ class Repository:
     def _read(self, name: str, meta: MetaFile | None, kind: type[Any]) -> Metadata[Any]:
         path = self._folder / (f"{meta.version}.{name}.json" if meta else f"{name}.json")
         metadata = parse_metadata(path, kind)
-        if (
-            name.startswith(roles.PUBLISHER)
-            and meta
-            and describe_file(meta.version, read_plain(path, limit=MAX_ROLE)) == meta
-        ):
+        submitted = name.startswith(roles.PUBLISHER)
+        if submitted and meta and describe_file(meta.version, read_plain(path, limit=MAX_ROLE)) == meta:
             return metadata  # verified on acceptance; the key may have changed since
         if not self.verified(name, metadata):
             hint = "restore it from a copy, or ask the holder of the key to sign it"
@@ -419,17 +415,17 @@ def parse_metadata(path: Path, kind: type[Any]) -> Metadata[Any]:
     Raises:
         IndexInvalidError: It is missing, unreadable, malformed, or of another kind.
     """
+    details = {"path": str(path)}
     try:
         metadata: Metadata[Any] = Metadata.from_bytes(read_plain(path, limit=MAX_ROLE))
     except FileNotFoundError as error:
-        raise IndexInvalidError(f"{path} is missing from the registry", details={"path": str(path)}) from error
+        raise IndexInvalidError(f"{path} is missing from the registry", details=details) from error
     except OSError as error:
-        text = f"{path} cannot be read: {error.strerror or error}"
-        raise IndexInvalidError(text, details={"path": str(path)}) from error
+        raise IndexInvalidError(f"{path} cannot be read: {error.strerror or error}", details=details) from error
     except DeserializationError as error:
-        raise IndexInvalidError(f"{path} is not valid: {error}", details={"path": str(path)}) from error
+        raise IndexInvalidError(f"{path} is not valid: {error}", details=details) from error
     if not isinstance(metadata.signed, kind):
-        raise IndexInvalidError(f"{path} is not {kind.__name__.lower()} metadata", details={"path": str(path)})
+        raise IndexInvalidError(f"{path} is not {kind.__name__.lower()} metadata", details=details)
     return metadata
 
 

@@ -11,7 +11,6 @@ import struct
 import unicodedata
 import zipfile
 import zlib
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 if TYPE_CHECKING:
@@ -274,22 +273,3 @@ def _check_extra(data: bytes) -> None:
         if len(data) < 4 + size:
             raise ValueError("an extra field is incomplete")
         data = data[4 + size :]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WheelLimits:
-    """Limits against zip bombs.
-
-    Attributes:
-        members: Maximum entries of the archive.
-        size: Maximum unpacked bytes.
-        ratio: Maximum expansion of a member larger than `ratio_from` bytes.
-        ratio_from: Size in bytes up to which high expansion is harmless.
-        record: Maximum bytes of RECORD.
-    """
-
-    members: int = 5_000
-    size: int = 256 << 20
-    ratio: int = 100
-    ratio_from: int = 1 << 20
-    record: int = 8 << 20

@@ -9,8 +9,9 @@ import os
 import re
 from base64 import urlsafe_b64encode
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from dragoman_api.errors import RegistryError
 from dragoman_registry.files import open_plain, unfit_name
 from dragoman_registry.names import LISTING
 from dragoman_registry.validation import Fault, Unreadable
@@ -18,7 +19,6 @@ from dragoman_registry.validation import Fault, Unreadable
 from .archive import (
     Archive,
     NotAWheel,
-    WheelLimits,
     ambiguities,
     find_directory,
     folded,
@@ -26,16 +26,28 @@ from .archive import (
     is_folder,
     is_plain,
 )
-from .metadata_checks import check_claims
+from .metadata_checks import WheelReport, check_claims
 from .packaging_parsers import parse_wheel_name
-from .wheel_report import WheelReport
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from dragoman_registry.isolation import Apart
+
     from .host_environment import Host
     from .wheel_file import WheelFile
+
+MAX_MEMBERS = 5_000
+"""Maximum entries of an archive."""
+MAX_WHEEL = 256 << 20
+"""Maximum bytes of a wheel, packed and unpacked."""
+MAX_RATIO = 100
+"""Maximum expansion of a member larger than `RATIO_FROM` bytes, against zip bombs."""
+RATIO_FROM = 1 << 20
+"""Size in bytes up to which high expansion is harmless."""
+MAX_RECORD = 8 << 20
+"""Maximum bytes of RECORD."""
 
 _SHORT_FORM = re.compile(r"~[0-9]")  # Windows' short form of another name
 _STRONG = ("sha256", "sha384", "sha512")
@@ -69,7 +81,6 @@ def inspect(
     host: Host | None = None,
     driver: bool | None = None,
     native: bool = False,
-    caps: WheelLimits | None = None,
 ) -> WheelReport:
     """Inspect a wheel without unpacking it to disk or running its code.
 
@@ -80,19 +91,18 @@ def inspect(
         host: The environment it must fit; None to publish it for any.
         driver: Whether it must or must not be a driver; None to accept either.
         native: Whether a dependency may have compiled members (a driver's own manifest decides for the driver).
-        caps: The limits.
 
     Returns:
         The report, with every fault.
     """
-    report, caps = WheelReport(), caps or WheelLimits()
+    report = WheelReport()
     try:
-        if not _digest(path, report, expected, caps):
+        if not _digest(path, report, expected):
             return report
         report.name = parse_wheel_name(path.name)
         directory, unclear = find_directory(path)
-        if directory.files > caps.members:  # from the end record, without reading the directory
-            report.add("too-many-members", f"The archive has {directory.files} files; {caps.members} are allowed.")
+        if directory.files > MAX_MEMBERS:  # from the end record, without reading the directory
+            report.add("too-many-members", f"The archive has {directory.files} files; {MAX_MEMBERS} are allowed.")
             return report
         unclear += ambiguities(path, directory)
         report.faults += [Fault("ambiguous-archive", f"{path.name} can be read in two ways: {why}.") for why in unclear]
@@ -101,7 +111,7 @@ def inspect(
         report.add("not-a-wheel", f"{path.name} is not a readable wheel: {error}.")
         return report
     try:
-        _archive(archive, report, caps)
+        _archive(archive, report)
         check_claims(archive, report, expected=expected, sidecar=sidecar, host=host, driver=driver, native=native)
     except Exception as error:  # noqa: BLE001 - any failure is a fault of the untrusted wheel
         report.add("not-a-wheel", f"{path.name} cannot be checked: {type(error).__name__}: {str(error)[:200]}.")
@@ -110,24 +120,20 @@ def inspect(
     return report
 
 
-def check(
-    path: Path,
-    *,
-    expected: WheelFile | None = None,
-    sidecar: bytes | None = None,
-    host: Host | None = None,
-    caps: WheelLimits | None = None,
-) -> list[Fault]:
-    """Return every fault of a wheel, as `inspect` finds them."""
-    return inspect(path, expected=expected, sidecar=sidecar, host=host, caps=caps).faults
+def inspect_apart(apart: Apart, path: Path, **options: Any) -> WheelReport:
+    """Inspect a wheel in a separate process; if that has to be stopped, report it as a fault of the wheel."""
+    try:
+        return apart.call(inspect, path, **options)
+    except RegistryError as error:
+        return WheelReport(faults=[Fault(error.code, f"The check was stopped: {error.message}.")])
 
 
-def _digest(path: Path, report: WheelReport, expected: WheelFile | None, caps: WheelLimits) -> bool:
+def _digest(path: Path, report: WheelReport, expected: WheelFile | None) -> bool:
     """Compare size and digest with the index; return whether the file is small enough to continue."""
     with open_plain(path) as file:
         report.size = os.fstat(file.fileno()).st_size
-        if report.size > caps.size:
-            report.add("too-large", f"{path.name} has {report.size} bytes; {caps.size} are allowed.")
+        if report.size > MAX_WHEEL:
+            report.add("too-large", f"{path.name} has {report.size} bytes; {MAX_WHEEL} are allowed.")
             return False
         report.sha256 = hashlib.file_digest(file, "sha256").hexdigest()
     if expected is not None and report.size != expected.size:
@@ -138,9 +144,9 @@ def _digest(path: Path, report: WheelReport, expected: WheelFile | None, caps: W
     return True
 
 
-def _archive(archive: Archive, report: WheelReport, caps: WheelLimits) -> None:
-    if len(archive.entries) > caps.members:
-        report.add("too-many-members", f"The archive has {len(archive.entries)} files; {caps.members} are allowed.")
+def _archive(archive: Archive, report: WheelReport) -> None:
+    if len(archive.entries) > MAX_MEMBERS:
+        report.add("too-many-members", f"The archive has {len(archive.entries)} files; {MAX_MEMBERS} are allowed.")
         return
     report.placed = {info.orig_filename: installed_path(info.orig_filename) for info in archive.members}
     for info in archive.entries:
@@ -156,18 +162,18 @@ def _archive(archive: Archive, report: WheelReport, caps: WheelLimits) -> None:
         report.dist_info = next(iter(own))
     if folders != [report.dist_info]:
         report.add("dist-info", f"Expected one .dist-info folder, found {len(folders)}.")
-    report.faults += _contents(archive, report, caps)
+    report.faults += _contents(archive, report)
 
 
 def _path(name: str) -> Iterator[Fault]:
-    parts, short_name = name.removesuffix("/").split("/"), name if len(name) <= 200 else f"{name[:200]}…"
-    if name.startswith("/") or ".." in parts or "\\" in name or "\0" in name or re.match(r"[A-Za-z]:", name):
+    steps, short_name = name.removesuffix("/").split("/"), name if len(name) <= 200 else f"{name[:200]}…"
+    if name.startswith("/") or ".." in steps or "\\" in name or "\0" in name or re.match(r"[A-Za-z]:", name):
         yield Fault("path-escape", f"{short_name!r} would be written outside the plugin folder.")
     elif folded(installed_path(name).partition("/")[0]) == LISTING:
         yield Fault("path-reserved", f"{short_name!r} would be installed as {LISTING}, which the store writes itself.")
-    elif len(name) > _LONGEST or len(name.encode(errors="replace")) > _LONGEST or len(parts) > _DEEPEST:
+    elif len(name) > _LONGEST or len(name.encode(errors="replace")) > _LONGEST or len(steps) > _DEEPEST:
         yield Fault("path-reserved", f"{short_name!r} is too long or too deep for some systems.")
-    elif any(unfit_name(part) or _SHORT_FORM.search(part) for part in parts):
+    elif any(unfit_name(step) or _SHORT_FORM.search(step) for step in steps):
         yield Fault("path-reserved", f"{short_name!r} is not a portable file name.")
 
 
@@ -185,12 +191,12 @@ def _collisions(archive: Archive) -> Iterator[Fault]:
                 break
 
 
-def _contents(archive: Archive, report: WheelReport, caps: WheelLimits) -> Iterator[Fault]:
+def _contents(archive: Archive, report: WheelReport) -> Iterator[Fault]:
     """Unpack every member in memory, bounded, and compare it with RECORD."""
     rows: dict[str, tuple[str, str]] | None = None
     record = f"{report.dist_info}/RECORD"
     if report.dist_info:
-        rows, faults = _record(archive, record, caps)
+        rows, faults = _record(archive, record)
         yield from faults
     total = 0
     for info in archive.members:
@@ -202,11 +208,11 @@ def _contents(archive: Archive, report: WheelReport, caps: WheelLimits) -> Itera
                 head += chunk[: _HEAD - len(head)]
                 digest.update(chunk)
                 size, total = size + len(chunk), total + len(chunk)
-                if total > caps.size:
-                    yield Fault("too-large", f"The wheel unpacks to more than {caps.size} bytes.")
+                if total > MAX_WHEEL:
+                    yield Fault("too-large", f"The wheel unpacks to more than {MAX_WHEEL} bytes.")
                     return
-                if size > caps.ratio_from and size > caps.ratio * info.compress_size:
-                    reason = f"expands to more than {caps.ratio} times its size; refused as a decompression bomb."
+                if size > RATIO_FROM and size > MAX_RATIO * info.compress_size:
+                    reason = f"expands to more than {MAX_RATIO} times its size; refused as a decompression bomb."
                     yield Fault("ratio", f"{name} {reason}")
                     break
         except NotAWheel as error:
@@ -224,12 +230,12 @@ def _contents(archive: Archive, report: WheelReport, caps: WheelLimits) -> Itera
             yield Fault("record-mismatch", f"{name} does not match RECORD.")
 
 
-def _record(archive: Archive, record: str, caps: WheelLimits) -> tuple[dict[str, tuple[str, str]] | None, list[Fault]]:
+def _record(archive: Archive, record: str) -> tuple[dict[str, tuple[str, str]] | None, list[Fault]]:
     """Read RECORD, and compare its rows with the archive one to one."""
     info, rows = archive.find(record), dict[str, tuple[str, str]]()
     faults = []
     try:
-        text = archive.read(info, limit=caps.record).decode() if info else ""
+        text = archive.read(info, limit=MAX_RECORD).decode() if info else ""
         for name, digest, size in csv.reader(io.StringIO(text), strict=True):
             if name in rows:
                 faults.append(Fault("record-extra", f"RECORD lists {name} twice."))

@@ -138,18 +138,18 @@ def needed(requirement: Requirement) -> bool:
     return marker is None or _possible(marker._markers)  # noqa: SLF001 - packaging has no public access to the parts
 
 
-def _possible(parts: object) -> bool:
+def _possible(marker: object) -> bool:
     """Check whether a parsed marker can be true if no `extra == "…"` is; "and" binds closer than "or"."""
-    if isinstance(parts, tuple):
-        left, operator, right = (term.serialize() for term in parts)
-        return operator != "==" or "extra" not in (left, right) or {left, right} <= {"extra", '""'}
-    assert isinstance(parts, list)
+    if isinstance(marker, tuple):
+        left, comparison, right = (term.serialize() for term in marker)
+        return comparison != "==" or "extra" not in (left, right) or {left, right} <= {"extra", '""'}
+    assert isinstance(marker, list)
     groups: list[list[bool]] = [[]]
-    for part in parts:
-        if part == "or":
+    for term in marker:
+        if term == "or":
             groups.append([])
-        elif part != "and":
-            groups[-1].append(_possible(part))
+        elif term != "and":
+            groups[-1].append(_possible(term))
     return any(map(all, groups))
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 import msgspec
 
 from dragoman_registry.names import Digest, WheelName
+
+from .packaging_parsers import project_name
 
 MOST = 1 << 50
 """Maximum file size that an index may state: larger than any disk, and still an integer for every reader."""
@@ -31,7 +32,7 @@ def project_of(file: str) -> str:
     >>> project_of("dragoman_elasticsearch-1.0.0-py3-none-any.whl")
     'dragoman-elasticsearch'
     """
-    return re.sub(r"[-_.]+", "-", file.partition("-")[0]).lower()
+    return project_name(file.partition("-")[0])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -76,9 +76,8 @@ def close_set(
             raise _unmet(requirement, "extras are not resolved", "require what the extra names by itself")
         if name in chosen:
             if not requirement.specifier.contains(chosen[name][0], prereleases=True):
-                raise _unmet(
-                    requirement, f"{chosen[name][0]} was chosen already", "narrow the requirement of the driver"
-                )
+                reason = f"{chosen[name][0]} was chosen already"
+                raise _unmet(requirement, reason, "narrow the requirement of the driver")
             continue
         if (release := _best(requirement, folder)) is None and fetch:
             _download(folder, str(requirement).partition(";")[0])

@@ -17,15 +17,14 @@ import msgspec
 
 from dragoman.folders import scratch_folder
 from dragoman.settings import MAX_TOML, parse_toml
-from dragoman_api.errors import ConfigurationError, WheelRejectedError
+from dragoman_api.errors import ConfigurationError
 from dragoman_registry.client.installer import unpack
 from dragoman_registry.files import open_plain, read_plain
-from dragoman_registry.validation import Fault
-from dragoman_registry.wheels.archive import WheelLimits
-from dragoman_registry.wheels.archive_checks import inspect
+from dragoman_registry.validation import Fault, rejected
+from dragoman_registry.wheels.archive_checks import MAX_WHEEL, inspect
 from dragoman_registry.wheels.host_environment import Host
+from dragoman_registry.wheels.metadata_checks import WheelReport
 from dragoman_registry.wheels.packaging_parsers import rank_wheel
-from dragoman_registry.wheels.wheel_report import WheelReport
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -81,8 +80,7 @@ class Built(msgspec.Struct, frozen=True, kw_only=True):
     def check_sound(self) -> None:
         """Raise WheelRejectedError with all faults, if there are any."""
         if self.faults:
-            pairs = tuple((fault.code, str(fault)) for fault in self.faults)
-            raise WheelRejectedError(f"{self.wheel.name}: {pairs[0][1]}", hint="dragoman driver check", faults=pairs)
+            raise rejected(self.wheel.name, self.faults, hint="dragoman driver check")
 
 
 def read_project(path: Path) -> dict[str, Any]:
@@ -152,8 +150,8 @@ def digest_of(wheel: Path) -> str:
     try:
         with open_plain(wheel) as file:
             size = os.fstat(file.fileno()).st_size
-            if size > WheelLimits().size:
-                text = f"{wheel} is {size:,} bytes, {WheelLimits().size:,} are allowed"
+            if size > MAX_WHEEL:
+                text = f"{wheel} is {size:,} bytes, {MAX_WHEEL:,} are allowed"
                 raise ConfigurationError(text, hint="remove it, or replace it with the right file")
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
@@ -175,8 +173,8 @@ def built(path: Path, *, wheels: Path | None = None) -> Iterator[Built]:
         WheelRejectedError: A link in the tree, or a path of its `pyproject.toml`, leads out of it.
     """
     if strays := list(islice(_strays(path), MAX_STRAYS)):  # before a backend reads their targets
-        text, pairs = f"{path} cannot be built: {strays[0]}", tuple((fault.code, str(fault)) for fault in strays)
-        raise WheelRejectedError(text, hint="copy the target into the project, or remove the link", faults=pairs)
+        hint = "copy what it leads to into the project, or remove the link"
+        raise rejected(f"{path} cannot be built", strays, hint=hint)
     with scratch_folder() as folder:
         first, second = _run_backend(path, folder)
         same = digest_of(first) == digest_of(second)
@@ -198,10 +196,8 @@ def finished(wheel: Path, *, wheels: Path | None = None) -> Iterator[Built]:
     if not wheel.is_file():
         raise ConfigurationError(f"{wheel} is not a regular file", hint="name the path of a .whl file")
     with scratch_folder() as temporary:
-        beside = wheels or wheel.parent
-        yield msgspec.structs.replace(
-            _judged(wheel, [], project=wheel.parent, wheels=beside, folder=temporary), own=False
-        )
+        judged = _judged(wheel, [], project=wheel.parent, wheels=wheels or wheel.parent, folder=temporary)
+        yield msgspec.structs.replace(judged, own=False)
 
 
 def _judged(wheel: Path, faults: list[Fault], *, project: Path, wheels: Path, folder: Path) -> Built:
@@ -225,30 +221,21 @@ def _run_backend(path: Path, folder: Path) -> list[Path]:
     system = _build_system(path)
     backend = system.build_backend
     folders = [folder / "first", folder / "second"]
-    for target in folders:
-        target.mkdir()
-    words = [
-        sys.executable,
-        "-c",
-        _BUILD,
-        backend,
-        *map(str, folders),
-        *(str(path / backend_path) for backend_path in system.backend_path),
-    ]
+    for output in folders:
+        output.mkdir()
+    paths = [*folders, *(path / backend_path for backend_path in system.backend_path)]
+    words = [sys.executable, "-c", _BUILD, backend, *map(str, paths)]
     try:
         done = subprocess.run(  # noqa: S603 - this interpreter, and the backend that the author chose
             words, cwd=path, env={**os.environ, "SOURCE_DATE_EPOCH": EPOCH}, capture_output=True, text=True,
             errors="replace", timeout=BUILD_SECONDS, check=False,
         )  # fmt: skip
     except (subprocess.TimeoutExpired, ValueError) as error:  # a NUL in its name
-        did = (
-            f"did not end within {BUILD_SECONDS:g} s"
-            if isinstance(error, subprocess.TimeoutExpired)
-            else "is not a backend"
-        )
+        late = isinstance(error, subprocess.TimeoutExpired)
+        did = f"did not end within {BUILD_SECONDS:g} s" if late else "is not a backend"
         reason = f"{path} cannot be built: {backend[:200]!r} {did}"
         raise ConfigurationError(reason, hint="python -m build shows the whole output", code="build-failed") from error
-    wheels = [wheel for target in folders for wheel in target.glob("*.whl")]
+    wheels = [wheel for output in folders for wheel in output.glob("*.whl")]
     if done.returncode or len(wheels) != 2:
         last = (done.stderr.strip() or "it made no wheel").splitlines()[-1]
         needed = shlex.join(["pip", "install", "--", *system.requires])

@@ -153,7 +153,7 @@ def accept(options: Options, folder: Path, keys: Path | None) -> int | None:
     from dragoman_registry.publisher.inbox import Inbox
 
     inbox = Inbox(folder)
-    done = acceptance.accept_each(folder, keys=keys, uploads=[inbox.path(upload) for upload in inbox.waiting()])
+    done = acceptance.accept(folder, keys=keys, uploads=[inbox.path(upload) for upload in inbox.waiting()])
     inbox.sweep()
     rows = _rows(done.releases, publish.published(folder))
     document = {"published": done.releases, "refused": done.refused}

@@ -95,7 +95,7 @@ class AdvisoryCache:
             if projects
         ]
         if advisories:
-            from dragoman_registry.index.advisories import held_against
+            from dragoman_registry.index.catalog import held_against
 
             for status, projects in advisories:
                 if reason := held_against(projects, generation.project, generation.version):

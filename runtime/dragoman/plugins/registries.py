@@ -120,8 +120,7 @@ class Registries:
         return tuple(self._reader(entry, allow_stale=stale) for entry in self.list())
 
     def _reader(self, entry: RegistryEntry, *, allow_stale: bool | None = None) -> Registry:
-        from dragoman_registry.index.last_trusted import Memory
-        from dragoman_registry.index.registry_reader import Registry
+        from dragoman_registry.index.registry_reader import Memory, Registry
         from dragoman_registry.trust import Pinned
 
         if entry.name == BUNDLED:

@@ -30,8 +30,8 @@ from dragoman_registry.index.registry_reader import Registry
 from dragoman_registry.index.release_documents import ConformanceReport, read_documents
 from dragoman_registry.publisher import catalog_merge
 from dragoman_registry.publisher.inbox import Inbox
-from dragoman_registry.publisher.pages import pages
 from dragoman_registry.publisher.pages.rendering import markdown
+from dragoman_registry.publisher.pages.site import pages
 from dragoman_registry.sources import source as sources
 from dragoman_registry.sources.source import BundleSource, FolderSource, WebSource
 from dragoman_registry.trust import Pinned, SignedFile
@@ -71,7 +71,7 @@ def _targets(name: str) -> Any:
 
 def _index(folder: Path) -> Callable[[bytes], object]:
     (folder / "targets").mkdir()
-    registry, store = Registry("fuzz", str(folder)), Store(folder / "data")
+    registry, store = Registry("fuzz", str(folder), trust=wheelhouse.TrustedPath()), Store(folder / "data")
     locked = {"demo": lockfile.Locked(project="dragoman-demo", version="1.0.0", wheels=())}
 
     def run(data: bytes) -> None:
@@ -103,7 +103,7 @@ def _pages(folder: Path) -> Callable[[bytes], object]:
     def run(data: bytes) -> None:
         given, manifest, report, readme = split(data, 4)
         (folder / "targets" / "catalog").write_bytes(given)
-        catalog = Registry("fuzz", str(folder)).catalog()
+        catalog = Registry("fuzz", str(folder), trust=wheelhouse.TrustedPath()).catalog()
 
         def read(name: str) -> bytes | None:
             ends = {".driver.json": manifest, ".report.json": report, "README.md": readme}
@@ -166,7 +166,7 @@ def _markdown(_: Path) -> Callable[[bytes], object]:
 
 
 def _report(_: Path) -> Callable[[bytes], object]:
-    release = next(catalog_merge.releases(Registry("fuzz", str(_registry())).catalog()))
+    release = next(catalog_merge.releases(Registry("fuzz", str(_registry()), trust=wheelhouse.TrustedPath()).catalog()))
 
     def run(data: bytes) -> None:
         found = read_documents(release, lambda name: data if name.endswith(".report.json") else None).report
@@ -308,13 +308,13 @@ LOCK = {
 
 def _lock(folder: Path) -> Callable[[bytes], object]:
     path = folder / lockfile.NAME
-    releases = [*catalog_merge.releases(Registry("fuzz", str(_registry())).catalog())]
+    releases = [*catalog_merge.releases(Registry("fuzz", str(_registry()), trust=wheelhouse.TrustedPath()).catalog())]
 
     def run(data: bytes) -> None:
         path.write_bytes(data)
         for plugin, locked in lockfile.read(path).items():
             resolve(releases, host=HOST, locked=locked)
-            lockfile.update(path, plugin, None)
+            path.write_bytes(lockfile.updated(path, plugin, None))
 
     return run
 

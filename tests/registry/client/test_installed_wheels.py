@@ -22,7 +22,7 @@ from dragoman_registry.wheels.archive_checks import inspect
 from dragoman_registry.wheels.metadata_checks import read_entry_points
 
 if TYPE_CHECKING:
-    from dragoman_registry.wheels.wheel_report import WheelReport
+    from dragoman_registry.wheels.metadata_checks import WheelReport
 
 INFO, DATA = "tinylib-1.0.0.dist-info", "tinylib-1.0.0.data"
 WRITTEN = {f"{INFO}/INSTALLER", f"{INFO}/RECORD"}

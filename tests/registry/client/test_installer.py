@@ -422,7 +422,7 @@ def test_a_fetch_that_trickles_is_cancelled_at_once(place: Place):
                     time.sleep(0.02)
                     yield byte[n : n + 1]
 
-    place.registry = Trickling("slow", place.registry.location)
+    place.registry = Trickling("slow", place.registry.location, trust=wheelhouse.TrustedPath())
 
     async def main() -> None:
         with anyio.move_on_after(0.1):
@@ -534,6 +534,7 @@ def test_a_full_disk_stops_an_installation_and_nothing_that_is_installed(tiny_di
 READ_ONLY = """
 import os, sys
 from pathlib import Path
+import wheelhouse
 from installing import Place
 import wheelhouse, installer.sources, installer.destinations, packaging.metadata, pydantic
 place = Place(Path(sys.argv[1]))
@@ -597,7 +598,7 @@ def fetched(asked: list[str]) -> int:
 
 
 def test_ten_callers_in_one_process_share_one_installation(place: Place, web: tuple[str, list[str]]):
-    place.registry = Registry("web", web[0])
+    place.registry = Registry("web", web[0], trust=wheelhouse.TrustedPath())
     choice, made = place.resolve(), []
 
     async def main() -> None:
@@ -618,10 +619,11 @@ def test_ten_callers_in_one_process_share_one_installation(place: Place, web: tu
 RACE = """
 import os, sys
 from pathlib import Path
+import wheelhouse
 from installing import Place
 from dragoman_registry.index.registry_reader import Registry
 place = Place(Path(sys.argv[1]))
-place.registry = Registry("web", sys.argv[2])
+place.registry = Registry("web", sys.argv[2], trust=wheelhouse.TrustedPath())
 children = []
 for _ in range(8):
     if not (child := os.fork()):

@@ -22,10 +22,10 @@ ENTRY = lockfile.Locked(
 
 def test_what_was_written_is_read_back(tmp_path: Path):
     path = tmp_path / lockfile.NAME
-    lockfile.update(path, "demo", ENTRY)
-    lockfile.update(path, "other", ENTRY)
+    path.write_bytes(lockfile.updated(path, "demo", ENTRY))
+    path.write_bytes(lockfile.updated(path, "other", ENTRY))
     assert lockfile.read(path) == {"demo": ENTRY, "other": ENTRY}
-    lockfile.update(path, "other", None)
+    path.write_bytes(lockfile.updated(path, "other", None))
     assert lockfile.read(path) == {"demo": ENTRY}
 
 
@@ -33,7 +33,7 @@ def test_the_text_is_the_same_whatever_the_order(tmp_path: Path):
     first, second = tmp_path / "1", tmp_path / "2"
     for path, names in ((first, "ab"), (second, "ba")):
         for name in names:
-            lockfile.update(path, name, ENTRY)
+            path.write_bytes(lockfile.updated(path, name, ENTRY))
     assert first.read_bytes() == second.read_bytes()
     assert json.loads(first.read_text())["plugins"]["a"]["version"] == "1.0.0"
 
@@ -51,7 +51,7 @@ def test_a_damaged_lock_is_an_error_and_stays_as_it_is(text: str, tmp_path: Path
     path = tmp_path / lockfile.NAME
     path.write_text(text, errors="surrogateescape")
     with pytest.raises(ConfigurationError) as caught:
-        lockfile.update(path, "demo", ENTRY)
+        path.write_bytes(lockfile.updated(path, "demo", ENTRY))
     assert str(path) in caught.value.message
     assert caught.value.hint
     assert path.read_text(errors="surrogateescape") == text

@@ -34,7 +34,7 @@ LIB = wheel("lib-1-py3-none-any.whl", "c")
 def test_a_file_without_dependencies_locks_a_driver_without_any(tmp_path: Path):
     """Older files have no such member."""
     path = tmp_path / lockfile.NAME
-    lockfile.update(path, "demo", lockfile.lock_release(release(ONE)))
+    path.write_bytes(lockfile.updated(path, "demo", lockfile.lock_release(release(ONE))))
     kept = json.loads(path.read_text())
     del kept["plugins"]["demo"]["dependencies"]
     path.write_text(json.dumps(kept))
@@ -47,7 +47,7 @@ def test_a_file_without_dependencies_locks_a_driver_without_any(tmp_path: Path):
 @pytest.mark.parametrize("name", ["project", "version", "wheels"])
 def test_a_file_without_anything_else_is_damaged(tmp_path: Path, name: str):
     path = tmp_path / lockfile.NAME
-    lockfile.update(path, "demo", lockfile.lock_release(release(ONE)))
+    path.write_bytes(lockfile.updated(path, "demo", lockfile.lock_release(release(ONE))))
     kept = json.loads(path.read_text())
     del kept["plugins"]["demo"][name]
     path.write_text(json.dumps(kept))
@@ -89,9 +89,9 @@ def test_a_release_is_narrowed_to_what_was_locked():
 
 def test_removing_what_is_not_there_changes_nothing(tmp_path: Path):
     path = tmp_path / lockfile.NAME
-    lockfile.update(path, "demo", lockfile.lock_release(release(ONE)))
+    path.write_bytes(lockfile.updated(path, "demo", lockfile.lock_release(release(ONE))))
     before = path.read_bytes()
-    lockfile.update(path, "other", None)
+    path.write_bytes(lockfile.updated(path, "other", None))
     assert path.read_bytes() == before
     assert before.endswith(b"}\n")
     assert b'\n  "lock_version": 1,' in before

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from dragoman_registry.index.advisories import held_against, read_advisories
+from dragoman_registry.index.catalog import held_against, read_advisories
 from dragoman_registry.validation import Unreadable
 
 KINDS = ("quarantined", "yanked", "deprecated")

@@ -26,10 +26,9 @@ from dragoman_api.errors import (
     TrustError,
 )
 from dragoman_registry.index.catalog import Advisories, Catalog
-from dragoman_registry.index.last_trusted import Memory
-from dragoman_registry.index.registry_reader import Registry, _held_back
+from dragoman_registry.index.registry_reader import Memory, Registry, _held_back
 from dragoman_registry.sources import source as sources
-from dragoman_registry.trust import UNSIGNED, TrustedPath
+from dragoman_registry.trust import UNSIGNED
 from dragoman_registry.wheels.wheel_file import project_of
 
 if TYPE_CHECKING:
@@ -80,12 +79,12 @@ def everything(registry: Registry) -> tuple[object, ...]:
 
 
 def test_a_folder_a_file_url_and_a_web_server_read_alike(root: Path):
-    folder = everything(Registry("r", str(root)))
+    folder = everything(Registry("r", str(root), trust=wheelhouse.TrustedPath()))
     assert folder[0] == {"demo": "dragoman-demo"}
-    assert everything(Registry("r", root.as_uri())) == folder
+    assert everything(Registry("r", root.as_uri(), trust=wheelhouse.TrustedPath())) == folder
     with served(partial(Quiet, directory=str(root))) as url:
-        assert everything(Registry("r", url)) == folder
-        assert everything(Registry("r", url + "/")) == folder
+        assert everything(Registry("r", url, trust=wheelhouse.TrustedPath())) == folder
+        assert everything(Registry("r", url + "/", trust=wheelhouse.TrustedPath())) == folder
 
 
 def test_what_a_registry_claimed_is_remembered_each_apart_and_unknown_until_then(tmp_path: Path):
@@ -109,14 +108,14 @@ def test_what_a_registry_claimed_is_remembered_each_apart_and_unknown_until_then
 def test_a_registry_that_is_read_is_remembered_with_its_types_plugins_and_projects(root: Path, tmp_path: Path):
     for read in ("catalog", "sifted", "releases"):
         memory = Memory(tmp_path / f"{read}.json")
-        registry = Registry("r", str(root), memory=memory)
+        registry = Registry("r", str(root), memory=memory, trust=wheelhouse.TrustedPath())
         registry.releases("demo") if read == "releases" else getattr(registry, read)()
         assert [memory.claims_name(name) for name in ("demo", "dragoman-demo", "other")] == [True, True, False]
         registry.types()
         assert [memory.claims_type(kind) for kind in ("demo", "other")] == [True, False]
 
 
-class Distrust(TrustedPath):
+class Distrust(wheelhouse.TrustedPath):
     """Trusts no document, for a reason."""
 
     def __init__(self, error: Exception) -> None:
@@ -127,7 +126,7 @@ class Distrust(TrustedPath):
 
 
 def test_a_document_is_missing_where_nobody_signed_it_and_not_where_trust_fails(root: Path):
-    missing = Registry("r", str(root)).document("docs/dragoman-demo/9/README.md")
+    missing = Registry("r", str(root), trust=wheelhouse.TrustedPath()).document("docs/dragoman-demo/9/README.md")
     unsigned = Registry("r", str(root), trust=Distrust(TrustError("x", code=UNSIGNED))).document("docs/x")
     assert (missing, unsigned) == (None, None)
     for error in (TrustError("x"), TrustError("x", code="registry-stale"), IntegrityError("x"), RegistryError("x")):
@@ -137,14 +136,14 @@ def test_a_document_is_missing_where_nobody_signed_it_and_not_where_trust_fails(
 
 def test_a_binding_that_is_left_out_is_a_fault_beside_the_sound_records(root: Path):
     (root / "targets/types").write_text('{"types_version":1,"types":{"demo":"dragoman-demo","../x":"dragoman-demo"}}')
-    catalog, faults = Registry("r", str(root)).sifted()
+    catalog, faults = Registry("r", str(root), trust=wheelhouse.TrustedPath()).sifted()
     assert [project.plugin for project in catalog.projects] == ["demo"]
     assert [(fault.code, fault.where) for fault in faults] == [("index", "types")]
-    assert Registry("r", str(root)).types() == {"demo": "dragoman-demo"}
+    assert Registry("r", str(root), trust=wheelhouse.TrustedPath()).types() == {"demo": "dragoman-demo"}
 
 
 def test_a_driver_is_found_by_its_plugin_and_by_its_project(root: Path):
-    registry = Registry("r", str(root))
+    registry = Registry("r", str(root), trust=wheelhouse.TrustedPath())
     assert registry.project("dragoman-demo") == registry.project("demo")
 
 
@@ -153,7 +152,7 @@ def test_the_advisories_alone_decide_which_of_several_versions_is_quarantined(tm
     for version in ("1.0.0", "1.1.0", "1.2.0"):
         (tmp_path / version).mkdir()
         wheels.append(wheelhouse.Driver(version=version).write(tmp_path / version))
-    registry = Registry("r", str(wheelhouse.registry(tmp_path / "registry", wheels)))
+    registry = Registry("r", str(wheelhouse.registry(tmp_path / "registry", wheels)), trust=wheelhouse.TrustedPath())
     said = Advisories(quarantined={"dragoman-demo": {"1.0.0": "leaks"}, "other": {"*": "all"}})
     registry.advisories = lambda: said  # type: ignore[method-assign]
     for releases in (registry.releases("demo"), registry.catalog().projects[0].releases):
@@ -169,7 +168,7 @@ def test_the_advisories_alone_decide_which_of_several_versions_is_quarantined(tm
 
 
 def test_P2_the_form_is_known_before_anything_is_downloaded(root: Path):
-    registry = Registry("r", str(root))
+    registry = Registry("r", str(root), trust=wheelhouse.TrustedPath())
     [release] = registry.releases("demo")
     (root / "targets" / release.wheels[0].path).unlink()
     assert [field.name for field in registry.manifest(release).form] == ["host", "port"]
@@ -177,7 +176,7 @@ def test_P2_the_form_is_known_before_anything_is_downloaded(root: Path):
 
 def test_P4_the_list_to_browse_has_the_elasticsearch_driver_with_its_label(tmp_path: Path):
     root = wheelhouse.registry(tmp_path / "r", [wheelhouse.project_wheel("plugins/elasticsearch")])
-    [project] = Registry("r", str(root)).catalog().projects
+    [project] = Registry("r", str(root), trust=wheelhouse.TrustedPath()).catalog().projects
     assert (project.plugin, project.label, project.types[0].name) == (
         "elasticsearch", "Elasticsearch Driver", "elasticsearch",
     )  # fmt: skip
@@ -186,36 +185,39 @@ def test_P4_the_list_to_browse_has_the_elasticsearch_driver_with_its_label(tmp_p
 def test_P6_the_list_says_where_a_driver_is_not_available(tmp_path: Path):
     driver = wheelhouse.Driver("vectors", excluded_surfaces=["phone", "tablet"]).write(tmp_path)
     root = wheelhouse.registry(tmp_path / "r", [driver])
-    assert Registry("r", str(root)).project("vectors").excluded_surfaces == ("phone", "tablet")
+    assert Registry("r", str(root), trust=wheelhouse.TrustedPath()).project("vectors").excluded_surfaces == (
+        "phone",
+        "tablet",
+    )
 
 
 def test_a_plugin_that_is_not_there_is_an_error_with_the_name_of_the_registry(root: Path):
     with pytest.raises(PluginNotFoundError, match=r"'team'.*'nothing'"):
-        Registry("team", str(root)).releases("nothing")
+        Registry("team", str(root), trust=wheelhouse.TrustedPath()).releases("nothing")
 
 
 @pytest.mark.parametrize("location", ["ftp://example.org/r", "git+ssh://host/r"])
 def test_other_places_are_refused(location: str):
     with pytest.raises(RegistryError) as caught:
-        Registry("r", location).catalog()
+        Registry("r", location, trust=wheelhouse.TrustedPath()).catalog()
     assert caught.value.code == "registry-unreachable"
     assert caught.value.message.startswith(repr(location))
 
 
 def test_a_stick_that_is_not_there_is_unreachable_and_named(tmp_path: Path):
     with pytest.raises(RegistryError) as caught:
-        Registry("r", str(tmp_path / "stick")).catalog()
+        Registry("r", str(tmp_path / "stick"), trust=wheelhouse.TrustedPath()).catalog()
     assert caught.value.code == "registry-unreachable"
     assert caught.value.details == {"url": str(tmp_path / "stick")}
 
 
 FORBIDDEN = """
 import os, sys
+from types import SimpleNamespace
 from dragoman_registry.index.catalog import Advisories, Catalog
-from dragoman_registry.index.last_trusted import Memory
-from dragoman_registry.index.registry_reader import Registry, _held_back
+from dragoman_registry.index.registry_reader import Memory, Registry, _held_back
 import dragoman_registry.validation, pydantic
-registry = Registry("r", sys.argv[1])
+registry = Registry("r", sys.argv[1], trust=SimpleNamespace(admit=lambda target: target))
 registry.catalog()
 os.chmod(sys.argv[1], 0)
 if os.getuid() == 0:
@@ -238,7 +240,7 @@ def test_a_folder_that_may_not_be_entered_is_unreachable_and_says_why(shared_pat
 @pytest.mark.parametrize("name", ["catalog", "types", "advisories"])
 def test_a_missing_file_is_named(name: str, root: Path):
     (root / "targets" / name).unlink()
-    registry = Registry("r", str(root))
+    registry = Registry("r", str(root), trust=wheelhouse.TrustedPath())
     read = {"catalog": registry.catalog, "types": registry.types, "advisories": registry.advisories}[name]
     with pytest.raises(IndexInvalidError, match=name):
         read()
@@ -250,7 +252,7 @@ def test_an_index_cut_at_any_place_is_refused_and_named(root: Path):
     for size in (0, 1, len(whole) // 2, len(whole) - 3):
         catalog.write_bytes(whole[:size])
         with pytest.raises(IndexInvalidError) as caught:
-            Registry("r", str(root)).catalog()
+            Registry("r", str(root), trust=wheelhouse.TrustedPath()).catalog()
         assert caught.value.details == {"path": str(catalog)}
 
 
@@ -278,7 +280,7 @@ def change_catalog(root: Path, **changes: object) -> None:
 def test_an_entry_that_cannot_be_is_refused(changes: dict[str, object], root: Path):
     change_catalog(root, **changes)
     with pytest.raises(IndexInvalidError):
-        Registry("r", str(root)).catalog()
+        Registry("r", str(root), trust=wheelhouse.TrustedPath()).catalog()
 
 
 @pytest.mark.parametrize("changes", [{"host_api": "soon"}, {"version": "one"}, {"wheels": []}, {"project": "x"}])
@@ -288,28 +290,28 @@ def test_a_release_that_cannot_be_is_refused(changes: dict[str, object], root: P
     value["projects"][0]["releases"][0] |= changes
     catalog.write_bytes(json.dumps(value).encode())
     with pytest.raises(IndexInvalidError):
-        Registry("r", str(root)).catalog()
+        Registry("r", str(root), trust=wheelhouse.TrustedPath()).catalog()
 
 
 def test_unknown_keys_of_a_newer_registry_are_ignored(root: Path):
     change_catalog(root, colour="red")
-    assert Registry("r", str(root)).releases("demo")
+    assert Registry("r", str(root), trust=wheelhouse.TrustedPath()).releases("demo")
 
 
 def test_every_fault_of_an_index_is_reported(root: Path):
     (root / "targets/types").write_bytes(b'{"types_version": 7, "types": {"demo": 1}}')
     with pytest.raises(IndexInvalidError, match=r"\$\.types_version.*\$\.types\.demo"):
-        Registry("r", str(root)).types()
+        Registry("r", str(root), trust=wheelhouse.TrustedPath()).types()
 
 
 def test_an_index_beyond_its_bound_is_not_read(root: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("dragoman_registry.index.registry_reader.MAX_INDEX", 100)
     with pytest.raises(IndexInvalidError, match=r"\b100\b"):
-        Registry("r", str(root)).catalog()
+        Registry("r", str(root), trust=wheelhouse.TrustedPath()).catalog()
 
 
 def test_a_manifest_that_is_not_the_one_in_the_index_is_refused(root: Path):
-    registry = Registry("r", str(root))
+    registry = Registry("r", str(root), trust=wheelhouse.TrustedPath())
     [release] = registry.releases("demo")
     sidecar = root / "targets" / f"{release.wheels[0].path}.driver.json"
     sidecar.write_bytes(sidecar.read_bytes() + b" ")
@@ -343,7 +345,7 @@ def test_paths_cannot_leave_the_registry():
 def unreachable(handler: object) -> RegistryError:
     with served(handler) as url:
         with pytest.raises(RegistryError) as caught:
-            Registry("r", url).catalog()
+            Registry("r", url, trust=wheelhouse.TrustedPath()).catalog()
         assert url in caught.value.message
     return caught.value
 
@@ -378,7 +380,7 @@ def test_an_endless_answer_is_cut_at_the_bound(monkeypatch: pytest.MonkeyPatch):
             pass
 
     with served(answering(endless)) as url, pytest.raises(IndexInvalidError, match=str(1 << 20)):
-        Registry("r", url).catalog()
+        Registry("r", url, trust=wheelhouse.TrustedPath()).catalog()
 
 
 def test_a_silent_server_is_given_up(monkeypatch: pytest.MonkeyPatch):
@@ -387,7 +389,7 @@ def test_a_silent_server_is_given_up(monkeypatch: pytest.MonkeyPatch):
     error = None
     with served(answering(lambda _: done.wait(5))) as url:
         with pytest.raises(RegistryError) as caught:
-            Registry("r", url).catalog()
+            Registry("r", url, trust=wheelhouse.TrustedPath()).catalog()
         error = caught.value
         done.set()
     assert error.code == "registry-unreachable"
@@ -408,7 +410,7 @@ def test_nobody_listening_is_unreachable():
     with served(Quiet) as url:
         pass
     with pytest.raises(RegistryError) as caught:
-        Registry("r", url).types()
+        Registry("r", url, trust=wheelhouse.TrustedPath()).types()
     assert caught.value.code == "registry-unreachable"
 
 

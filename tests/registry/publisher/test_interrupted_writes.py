@@ -12,7 +12,7 @@ import pytest
 
 import wheelhouse
 from crashing import Bomb, child
-from dragoman_registry.publisher import acceptance, publish
+from dragoman_registry.publisher import publish
 from dragoman_registry.publisher.verify import verify
 from dragoman_registry.trust.keys import beside, own_key
 from slow_cases import mostly_slow
@@ -81,7 +81,7 @@ def test_after_a_kill_at_any_step_the_next_work_leaves_a_registry_in_order(
         if sweeper == "build":
             publish.build([other], to=root)
         else:
-            {"sign": publish.sign, "accept": acceptance.accept}[sweeper](root)
+            {"sign": publish.sign, "accept": wheelhouse.accept}[sweeper](root)
         assert verify(root) == [], fuse
         assert not [name for name in files(root) if name.endswith(".tmp") or "/." in f"/{name}"], fuse
         shutil.rmtree(root.parent)
@@ -117,7 +117,7 @@ def test_only_what_was_left_is_taken_away(team: Path, tmp_path: Path, driver: Pa
     publish.sign(team)
     assert files(team) >= before
     assert [fault.code for fault in verify(team)] == ["unlisted"]
-    assert [release.plugin for release in acceptance.accept(team)] == ["ada"]
+    assert [release.plugin for release in wheelhouse.accept(team)] == ["ada"]
 
 
 def test_a_record_of_work_that_is_damaged_takes_nothing_away(team: Path, tmp_path: Path):

@@ -10,7 +10,7 @@ import pytest
 
 import wheelhouse
 from dragoman_registry.index.catalog import Catalog
-from dragoman_registry.publisher import acceptance, catalog_merge, publish
+from dragoman_registry.publisher import catalog_merge, publish
 from dragoman_registry.publisher import inbox as inboxes
 from dragoman_registry.publisher.inbox import Inbox
 from dragoman_registry.trust import roles, tuf_repository
@@ -20,7 +20,7 @@ from dragoman_registry.wheels.archive_checks import inspect
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from dragoman_registry.wheels.wheel_report import WheelReport
+    from dragoman_registry.wheels.metadata_checks import WheelReport
 
 
 def counted(monkeypatch: pytest.MonkeyPatch, place: object, name: str) -> list[int]:
@@ -60,7 +60,7 @@ def test_accepting_many_reads_each_submission_a_fixed_number_of_times(tmp_path: 
             publish.build([wheel], to=root, sign=key, keys=tmp_path / "none")
         with monkeypatch.context() as patch:
             calls = counted(patch, tuf_repository, "parse_metadata")
-            assert len(acceptance.accept(root)) == count
+            assert len(wheelhouse.accept(root)) == count
             reads.append(calls[0])
     fixed = (3 * reads[0] - reads[1]) / 2  # what does not depend on how many there are
     assert reads[1] - fixed <= 3.5 * (reads[0] - fixed), reads

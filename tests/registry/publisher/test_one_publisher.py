@@ -16,7 +16,7 @@ import pytest
 import wheelhouse
 from dragoman_api.errors import WheelRejectedError
 from dragoman_registry import isolation
-from dragoman_registry.publisher import acceptance, publish
+from dragoman_registry.publisher import publish
 from dragoman_registry.publisher.inbox import Inbox
 from dragoman_registry.publisher.verify import verify
 from dragoman_registry.trust.keys import Keys, own_key
@@ -89,7 +89,7 @@ def test_a_garbage_role_file_stops_its_own_publisher_alone(kind: str, team: Path
     submit(team, "good")
     GARBAGE[kind](newest(team))
     with pytest.raises(WheelRejectedError) as caught:
-        acceptance.accept(team)
+        wheelhouse.accept(team)
     [(code, said)] = caught.value.faults
     assert (code, said.partition(":")[0]) == ("unreadable", "metadata/9.pub-bad.json")
     assert offered(team) == {NEXT}
@@ -99,7 +99,7 @@ def test_a_garbage_role_file_stops_its_own_publisher_alone(kind: str, team: Path
     publish.sign(team)
     Inbox(team).signed()
     submit(team, "bad")  # its author goes on, with the next number
-    assert acceptance.accept(team) != []
+    assert wheelhouse.accept(team) != []
     assert len(offered(team)) == 2
 
 
@@ -107,7 +107,7 @@ def test_an_old_role_under_a_new_number_stops_its_own_publisher_alone(team: Path
     submit(team, "good")
     shutil.copy(newest(team, version=1), newest(team))
     with pytest.raises(WheelRejectedError) as caught:
-        acceptance.accept(team)
+        wheelhouse.accept(team)
     [(code, said)] = caught.value.faults
     assert code == "version"
     assert said.startswith("pub-bad: ")
@@ -119,7 +119,7 @@ def test_an_old_role_under_a_new_number_stops_its_own_publisher_alone(team: Path
 def test_a_name_that_is_no_version_of_a_role_is_no_submission(name: str, team: Path):
     submit(team, "good")
     (team / "metadata" / name).write_bytes(b"{}")
-    assert [release.version for release in acceptance.accept(team)] == ["1.1.0"]
+    assert [release.version for release in wheelhouse.accept(team)] == ["1.1.0"]
 
 
 def sign_for(root: Path, change: Callable[[Repository], None]) -> None:
@@ -153,7 +153,7 @@ def test_another_manifest_of_the_same_length_stops_its_own_publisher_alone(team:
 
     sign_for(team, change)
     with pytest.raises(WheelRejectedError) as caught:
-        acceptance.accept(team)
+        wheelhouse.accept(team)
     assert [code for code, _ in caught.value.faults] == ["manifest"]
     assert offered(team) == {NEXT}
 
@@ -172,7 +172,7 @@ def test_an_odd_statement_stops_its_own_publisher_alone(path: str, hashes: dict[
     submit(team, "good")
     sign_for(team, with_target(path, hashes))
     with pytest.raises(WheelRejectedError):
-        acceptance.accept(team)
+        wheelhouse.accept(team)
     assert offered(team) == {NEXT}
 
 
@@ -183,7 +183,7 @@ def test_a_wheel_that_the_checks_stumble_over_stops_its_own_publisher_alone(team
     wheel = driver.write(team.parent / "odd")
     sign_wheel(team, wheel)
     with pytest.raises(WheelRejectedError) as caught:
-        acceptance.accept(team)
+        wheelhouse.accept(team)
     assert all(wheel.name in said or "pub-bad" in said for _, said in caught.value.faults)
     assert offered(team) == {NEXT}
     with pytest.raises(WheelRejectedError, match=wheel.name):
@@ -207,7 +207,7 @@ def test_a_wheel_that_takes_for_ever_is_given_up_and_the_others_go_through(team:
         "pub-bad", {"wheels/dragoman-bad/dragoman_bad-1.1.0-py3-none-any.whl": b"x"}
     )
     with pytest.raises(WheelRejectedError):
-        acceptance.accept(team)
+        wheelhouse.accept(team)
     assert offered(team) == {NEXT}
 
 
@@ -237,7 +237,7 @@ def test_a_garbage_record_in_the_inbox_hides_itself_alone(team: Path, dragoman: 
     os.mkfifo(box.folder / "b-1.whl/upload.json")
     (box.folder / "d-1.whl/upload.json").write_bytes(b'{"file":"\xb2"}')
     submit(team, "good")
-    assert [release.version for release in acceptance.accept(team, uploads=map(box.path, box.waiting()))] == ["1.1.0"]
+    assert [release.version for release in wheelhouse.accept(team, uploads=map(box.path, box.waiting()))] == ["1.1.0"]
     assert {fault.where for fault in box.damaged()} == {"a-1.whl", "b-1.whl", "d-1.whl"}
     assert "a-1.whl" in dragoman("registry", "inbox", team).said
     assert box.drop("a-1.whl") is None

@@ -25,8 +25,9 @@ from dragoman_registry.index.registry_reader import Registry
 from dragoman_registry.index.release_documents import read_documents
 from dragoman_registry.index.search_summaries import standing
 from dragoman_registry.publisher import publish
-from dragoman_registry.publisher.pages import pages, rendering
+from dragoman_registry.publisher.pages import rendering
 from dragoman_registry.publisher.pages.rendering import address, clean, embedded, markdown
+from dragoman_registry.publisher.pages.site import pages
 from dragoman_registry.publisher.verify import verify
 from dragoman_registry.wheels.host_environment import Host
 from dragoman_registry.wheels.wheel_file import WheelFile
@@ -264,7 +265,7 @@ def test_a_page_that_was_damaged_is_made_again(tmp_path: Path, sample: Path):
 def test_marks_are_told_on_the_page_with_their_reasons(sample: Path):
     held_against: set[str] = set()
     page = Parsed((sample / "drivers/dragoman-meili.html").read_text())
-    for release in Registry("r", str(sample)).releases("meili"):
+    for release in Registry("r", str(sample), trust=wheelhouse.TrustedPath()).releases("meili"):
         if held := standing(release):
             held_against.add(held[0])
             assert ": ".join(held) in page.text
@@ -354,7 +355,7 @@ def test_a_row_is_short_however_many_releases_there_are():
 
 
 def test_rows_are_read_as_they_were_written_and_without_what_is_quarantined(sample: Path):
-    registry = Registry("r", str(sample))
+    registry = Registry("r", str(sample), trust=wheelhouse.TrustedPath())
     rows = {one.plugin: one for one in search_summaries.read(registry)}
     assert rows == {project.plugin: search_summaries.summarise(project) for project in registry.catalog().projects}
     advisories = json.loads((sample / "targets/advisories").read_bytes())
@@ -368,7 +369,7 @@ def test_rows_are_read_as_they_were_written_and_without_what_is_quarantined(samp
 def test_damaged_rows_are_named(sample: Path, data: bytes):
     (sample / "targets/browse").write_bytes(data)
     with pytest.raises(IndexInvalidError, match="targets/browse"):
-        search_summaries.read(Registry("r", str(sample)))
+        search_summaries.read(Registry("r", str(sample), trust=wheelhouse.TrustedPath()))
 
 
 def test_where_the_engine_of_the_pages_is_missing_the_extra_that_brings_it_is_named(monkeypatch: pytest.MonkeyPatch):
@@ -392,4 +393,4 @@ def test_a_row_whose_name_is_none_is_not_shown_as_a_driver(sample: Path, at: int
     rows["drivers"][0][at] = "<b>../x</b>"
     (sample / "targets/browse").write_text(json.dumps(rows))
     with pytest.raises(IndexInvalidError):
-        search_summaries.read(Registry("r", str(sample)))
+        search_summaries.read(Registry("r", str(sample), trust=wheelhouse.TrustedPath()))

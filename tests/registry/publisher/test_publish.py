@@ -23,7 +23,7 @@ from dragoman_api.errors import (
 )
 from dragoman_registry import files
 from dragoman_registry.index.registry_reader import Registry
-from dragoman_registry.publisher import acceptance, publish
+from dragoman_registry.publisher import publish
 from dragoman_registry.publisher.verify import verify
 from dragoman_registry.sources import source
 from dragoman_registry.trust import tuf_repository
@@ -72,7 +72,7 @@ def rejected(wheels: list[Path], root: Path) -> set[str]:
 def test_a_new_registry_is_empty_and_in_order(tmp_path: Path):
     publish.init(tmp_path / "new")
     assert verify(tmp_path / "new") == []
-    assert Registry("new", str(tmp_path / "new")).catalog().projects == ()
+    assert Registry("new", str(tmp_path / "new"), trust=wheelhouse.TrustedPath()).catalog().projects == ()
     publish.init(tmp_path / "new")
 
 
@@ -89,7 +89,7 @@ def test_a_folder_that_is_no_registry_is_named_and_left_alone(command: str, fold
     commands = {
         "sign": lambda: publish.sign(place),
         "mark": lambda: publish.mark(place, project="dragoman-demo", version="1.0.0", status="yanked", reason="x"),
-        "accept": lambda: acceptance.accept(place),
+        "accept": lambda: wheelhouse.accept(place),
         "add-publisher": lambda: publish.add_publisher(
             place, "me", key=key.with_suffix(".pub"), projects=["dragoman-demo"]
         ),
@@ -108,7 +108,7 @@ def test_a_folder_with_other_things_is_left_alone(tmp_path: Path):
 
 def test_what_was_built_is_in_order_and_says_what_it_holds(root: Path):
     assert verify(root) == []
-    registry = Registry("r", str(root))
+    registry = Registry("r", str(root), trust=wheelhouse.TrustedPath())
     assert registry.types() == {"demo": "dragoman-demo", "two": "dragoman-two"}
     assert [release.version for release in registry.releases("demo")] == ["1.1.0", "1.0.0"]
     [release] = registry.releases("dragoman-two")
@@ -210,7 +210,7 @@ def test_the_wheels_of_one_version_have_one_manifest(tmp_path: Path, root: Path)
     windows = wheelhouse.Driver(tag="cp313-cp313-win_amd64", summary="another").write(tmp_path / "bad")
     assert rejected([windows], root) == {"manifest"}
     publish.build([wheelhouse.Driver(tag="cp313-cp313-win_amd64").write(tmp_path / "good")], to=root)
-    assert len(Registry("r", str(root)).releases("demo")[1].wheels) == 2
+    assert len(Registry("r", str(root), trust=wheelhouse.TrustedPath()).releases("demo")[1].wheels) == 2
     assert verify(root) == []
 
 
@@ -256,20 +256,20 @@ def test_yanking_needs_a_reason_is_shown_and_can_be_undone(root: Path):
     with pytest.raises(ConfigurationError) as caught:
         publish.mark(root, project="demo", version="1.1.0", status="yanked")
     assert caught.value.hint.startswith("--reason")
-    assert Registry("r", str(root)).releases("demo")[0].yanked is None
+    assert Registry("r", str(root), trust=wheelhouse.TrustedPath()).releases("demo")[0].yanked is None
     publish.mark(root, project="demo", version="1.1.0", status="yanked", reason='loses "data"')
     page = json.loads((root / "targets/simple/dragoman-demo/index.v1+json").read_bytes())
     assert [file["yanked"] for file in page["files"]] == ['loses "data"', False]
     assert "data-yanked=" in (root / "targets/simple/dragoman-demo/index.html").read_text()
-    assert Registry("r", str(root)).releases("demo")[0].yanked == 'loses "data"'
+    assert Registry("r", str(root), trust=wheelhouse.TrustedPath()).releases("demo")[0].yanked == 'loses "data"'
     publish.mark(root, project="demo", version="1.1.0", status="active")
-    assert Registry("r", str(root)).releases("demo")[0].yanked is None
+    assert Registry("r", str(root), trust=wheelhouse.TrustedPath()).releases("demo")[0].yanked is None
     assert verify(root) == []
 
 
 def test_a_quarantined_version_is_no_longer_offered_to_anybody(root: Path):
     publish.mark(root, project="dragoman-demo", version="1.1.0", status="quarantined", reason="steals")
-    registry = Registry("r", str(root))
+    registry = Registry("r", str(root), trust=wheelhouse.TrustedPath())
     assert registry.advisories().quarantined == {"dragoman-demo": {"1.1.0": "steals"}}
     assert registry.releases("demo")[0].quarantined == "steals"
     assert "1.1.0" not in (root / "targets/simple/dragoman-demo/index.html").read_text()
@@ -282,10 +282,12 @@ def test_only_active_lifts_a_quarantine(root: Path, status: publish.Status):
     with pytest.raises(ConfigurationError, match=r"demo 1\.1\.0 is quarantined \(steals\)"):
         publish.mark(root, project="demo", version="1.1.0", status=status, reason="old")
     publish.mark(root, project="demo", version="1.1.0", status="quarantined", reason="steals passwords")
-    assert Registry("r", str(root)).advisories().quarantined == {"dragoman-demo": {"1.1.0": "steals passwords"}}
+    assert Registry("r", str(root), trust=wheelhouse.TrustedPath()).advisories().quarantined == {
+        "dragoman-demo": {"1.1.0": "steals passwords"}
+    }
     publish.mark(root, project="demo", version="1.1.0", status="active")
     publish.mark(root, project="demo", version="1.1.0", status=status, reason="old")
-    assert Registry("r", str(root)).advisories().quarantined == {}
+    assert Registry("r", str(root), trust=wheelhouse.TrustedPath()).advisories().quarantined == {}
 
 
 def test_marking_what_is_not_there_is_an_error(root: Path):
@@ -296,7 +298,10 @@ def test_marking_what_is_not_there_is_an_error(root: Path):
 def test_a_mark_survives_the_next_build(tmp_path: Path, root: Path):
     publish.mark(root, project="demo", version="1.0.0", status="yanked", reason="old")
     publish.build([wheelhouse.Driver(version="1.2.0").write(tmp_path / "more")], to=root)
-    yanked = {release.version: release.yanked for release in Registry("r", str(root)).releases("demo")}
+    yanked = {
+        release.version: release.yanked
+        for release in Registry("r", str(root), trust=wheelhouse.TrustedPath()).releases("demo")
+    }
     assert yanked == {"1.2.0": None, "1.1.0": None, "1.0.0": "old"}
 
 
@@ -417,7 +422,7 @@ def test_pip_refuses_a_file_that_was_changed(tmp_path: Path, root: Path):
 @pytest.mark.slow
 def test_a_deprecated_version_is_still_offered_and_names_what_replaces_it(root: Path):
     publish.mark(root, project="demo", version="1.0.0", status="deprecated", reason="too slow", replaced_by="swift")
-    registry = Registry("team", str(root))
+    registry = Registry("team", str(root), trust=wheelhouse.TrustedPath())
     assert registry.advisories().deprecated == {"dragoman-demo": {"1.0.0": "too slow; use swift instead"}}
     assert registry.releases("demo")[1].replaced_by == "swift"
     publish.mark(root, project="demo", version="1.0.0", status="active")

@@ -20,8 +20,8 @@ import pytest
 import wheelhouse
 from dragoman_api.errors import ConfigurationError, PluginNotFoundError, WheelRejectedError
 from dragoman_registry.index.registry_reader import Registry
-from dragoman_registry.publisher import acceptance, publish, upload_requests
 from dragoman_registry.publisher import inbox as inboxes
+from dragoman_registry.publisher import publish, upload_requests
 from dragoman_registry.publisher.inbox import Inbox
 from dragoman_registry.trust.keys import own_key
 from hostile_wheels import HOSTILE, many_faults
@@ -183,7 +183,7 @@ def test_a_page_without_its_slash_leads_to_the_page(url):
 
 
 def test_dragoman_reads_what_is_served(url):
-    registry = Registry("team", url)
+    registry = Registry("team", url, trust=wheelhouse.TrustedPath())
     [release] = registry.releases("demo")
     assert registry.manifest(release).id == "demo"
     assert hashlib.sha256(b"".join(registry.chunks(release.wheels[0]))).hexdigest() == release.wheels[0].sha256
@@ -227,7 +227,11 @@ def test_real_clients_publish_and_the_wheel_waits_outside_what_is_served(tool, t
     assert [(event.name, event.file, event.new) for event in told] == [
         ("registry.upload_received", NEXT, True), ("registry.upload_received", NEXT, False),
     ]  # fmt: skip
-    assert {wheel.file for release in Registry("r", url).releases("demo") for wheel in release.wheels} == {NAME}
+    assert {
+        wheel.file
+        for release in Registry("r", url, trust=wheelhouse.TrustedPath()).releases("demo")
+        for wheel in release.wheels
+    } == {NAME}
 
 
 @pytest.mark.slow
@@ -353,7 +357,7 @@ def test_every_fault_is_told_at_once(tmp_path, url):
 
 def test_a_file_beyond_the_limit_is_refused(tmp_path, root, url, monkeypatch):
     body = form(wheel(tmp_path / "w2"))
-    monkeypatch.setattr(inboxes, "MAX_WHEEL", 1000)
+    monkeypatch.setattr(inboxes, "MAX_UPLOAD", 1000)
     status, reason, _ = post(url, body)
     assert (status, code_of(reason)) == (413, "upload-too-large")
     monkeypatch.undo()
@@ -456,7 +460,7 @@ def test_an_upload_is_published_once_its_author_has_signed_for_these_bytes(tmp_p
         assert post(url, form(driver))[0] == 200
     assert box.signed() == {}
     assert [each["signed"] for each in dragoman("registry", "inbox", signed, "--json").json["waiting"]] == [None]
-    assert acceptance.accept(signed, keys=keys, uploads=[box.path(box.waiting()[0])]) == []
+    assert wheelhouse.accept(signed, keys=keys, uploads=[box.path(box.waiting()[0])]) == []
     shutil.copytree(signed, tmp_path / "copy")
     publish.build([driver], to=tmp_path / "copy", sign=tmp_path / "alice.pem")
     [role] = {path.name for path in (tmp_path / "copy/metadata").iterdir()} - {
@@ -486,7 +490,7 @@ def test_a_signature_for_other_bytes_accepts_no_upload(tmp_path, signed):
     box = Inbox(signed)
     assert box.signed() == {}
     with pytest.raises(WheelRejectedError) as caught:
-        acceptance.accept(signed, keys=tmp_path / "safe", uploads=[box.path(box.waiting()[0])])
+        wheelhouse.accept(signed, keys=tmp_path / "safe", uploads=[box.path(box.waiting()[0])])
     assert "digest-mismatch" in {code for code, _ in caught.value.faults}
     assert publish.published(signed) == {}
 

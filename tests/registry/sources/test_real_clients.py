@@ -180,7 +180,7 @@ def test_uv_chooses_the_version_that_we_choose(tmp_path):
             list(map(str, command)), input=wanted, capture_output=True, text=True, check=False, timeout=50
         )
         theirs = done.stdout.strip().partition("==")[2] or None
-        choice = resolve(Registry("team", str(root)).releases(f"d{n}"), host=host)
+        choice = resolve(Registry("team", str(root), trust=wheelhouse.TrustedPath()).releases(f"d{n}"), host=host)
         ours = choice.release
         assert (wanted, ours and ours.version) == (wanted, theirs), (choice.skipped, done.stderr)
         chosen[wanted] = theirs

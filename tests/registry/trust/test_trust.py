@@ -27,12 +27,12 @@ from dragoman_api.errors import (
     WheelRejectedError,
 )
 from dragoman_registry.index.registry_reader import Registry
-from dragoman_registry.publisher import acceptance, publish
+from dragoman_registry.publisher import publish
 from dragoman_registry.publisher.verify import verify
 from dragoman_registry.sources.source import open_source
 from dragoman_registry.trust import Pinned
 from dragoman_registry.trust.keys import Keys, beside, new_key, own_key, read_private, read_public
-from dragoman_registry.trust.roles import publisher_of
+from dragoman_registry.trust.roles import roles_of
 from dragoman_registry.trust.tuf_client import TufTrust
 from dragoman_registry.trust.tuf_repository import Repository, parse_metadata, read_roots
 from forging import forge
@@ -170,7 +170,7 @@ def test_without_the_keys_nothing_is_changed_and_the_folder_of_keys_is_named(cas
     before = {file: file.read_bytes() for file in case.root.rglob("*") if file.is_file()}
     for work in (
         lambda: publish.mark(case.root, project="demo", version="1.0.0", status="yanked", reason="old"),
-        lambda: acceptance.accept(case.root),
+        lambda: wheelhouse.accept(case.root),
         lambda: publish.build([driver(case.folder, "2.0.0")], to=case.root),
     ):
         with pytest.raises(ConfigurationError) as caught:
@@ -190,9 +190,9 @@ def test_what_an_author_signs_waits_until_it_is_accepted(case: Case):
     assert case.client().catalog() == before
     assert "1.1.0" not in (case.root / "targets/simple/dragoman-demo/index.html").read_text()
     assert verify(case.root) == []
-    [release] = acceptance.accept(case.root, keys=keys)
+    [release] = wheelhouse.accept(case.root, keys=keys)
     assert (release.plugin, release.version) == ("demo", "1.1.0")
-    assert acceptance.accept(case.root, keys=keys) == []
+    assert wheelhouse.accept(case.root, keys=keys) == []
     assert case.install() == "1.1.0"
     assert verify(case.root) == []
 
@@ -204,9 +204,9 @@ def test_an_upload_that_its_author_signed_is_taken_in(case: Case):
     for file in place.parent.glob("*-1.1.0-*"):
         file.unlink()
     with pytest.raises(WheelRejectedError) as caught:
-        acceptance.accept(case.root, keys=keys)
+        wheelhouse.accept(case.root, keys=keys)
     assert "not-a-wheel" in codes(caught)
-    acceptance.accept(case.root, keys=keys, uploads=[wheel])
+    wheelhouse.accept(case.root, keys=keys, uploads=[wheel])
     assert case.install() == "1.1.0"
 
 
@@ -216,17 +216,17 @@ def test_the_fault_of_one_publisher_does_not_hold_up_another(case: Case):
     repository.submit("pub-other", {"wheels/dragoman-demo/x": b"mine"})
     publish.build([driver(case.folder, "1.1.0")], to=case.root, sign=case.key("acme"))
     with pytest.raises(WheelRejectedError) as caught:
-        acceptance.accept(case.root, keys=keys)
+        wheelhouse.accept(case.root, keys=keys)
     assert codes(caught) == {"delegation"}
     role = case.root / "metadata/1.pub-acme.json"
     shutil.copy(role, role.with_name("9.pub-other.json"))
     with pytest.raises(WheelRejectedError) as caught:
-        acceptance.accept(case.root, keys=keys)
+        wheelhouse.accept(case.root, keys=keys)
     assert "signature" in codes(caught)
     role.with_name("9.pub-other.json").unlink()
     assert case.install() == "1.1.0"
     publish.build([driver(case.folder, "1.1.0", "other")], to=case.root, sign=case.key("other"))
-    assert [release.plugin for release in acceptance.accept(case.root, keys=keys)] == ["other"]
+    assert [release.plugin for release in wheelhouse.accept(case.root, keys=keys)] == ["other"]
 
 
 def test_a_project_or_a_type_that_nobody_was_given_cannot_be_published(case: Case):
@@ -275,7 +275,7 @@ def test_a_publisher_gets_another_key_and_signs_anew_what_was_accepted(case: Cas
     with pytest.raises(TrustError):
         case.install()
     assert publish.sign(case.root, sign=new) == ["pub-acme"]
-    acceptance.accept(case.root)
+    wheelhouse.accept(case.root)
     assert verify(case.root) == []
     assert case.install() == "1.1.0"
     publish.build([driver(case.folder, "1.2.0")], to=case.root, sign=new)
@@ -586,5 +586,5 @@ def test_the_owner_publishes_alone_without_a_question(tmp_path: Path):
     publish.build([driver(tmp_path)], to=root)
     publish.build([driver(tmp_path, "1.1.0"), driver(tmp_path, name="other")], to=root)
     repository = Repository(root, Keys(beside(root)))
-    assert publisher_of(repository.targets, "dragoman-other") == "pub-owner"
+    assert roles_of(repository.targets)["dragoman-other"] == "pub-owner"
     assert client(root, tmp_path / "cache").types() == {"demo": "dragoman-demo", "other": "dragoman-other"}

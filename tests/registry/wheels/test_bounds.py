@@ -9,7 +9,6 @@ import pytest
 import wheelhouse
 from dragoman_registry.validation import Unreadable
 from dragoman_registry.wheels import archive_checks, packaging_parsers
-from dragoman_registry.wheels.archive import WheelLimits
 from dragoman_registry.wheels.archive_checks import inspect
 from dragoman_registry.wheels.manifest import MAX_MANIFEST
 from dragoman_registry.wheels.packaging_parsers import (
@@ -115,23 +114,29 @@ def test_a_wheel_has_the_published_digest(tmp_path: Path):
     assert faults(path, expected=expected) == ["digest-mismatch"]
 
 
+def limited(path: Path, **limits: int) -> list[str]:
+    """Return the codes of the faults of a wheel under other limits."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, limit in limits.items():
+            patch.setattr(archive_checks, name, limit)
+        return faults(path)
+
+
 def test_a_wheel_is_as_large_as_the_limit_allows(tmp_path: Path):
     path = wheelhouse.Driver().write(tmp_path)
-    size = path.stat().st_size
-    unpacked = 1 << 20
-    assert faults(path, caps=WheelLimits(size=unpacked)) == []
-    assert "too-large" in faults(path, caps=WheelLimits(size=size - 1))
+    assert limited(path, MAX_WHEEL=1 << 20) == []
+    assert "too-large" in limited(path, MAX_WHEEL=path.stat().st_size - 1)
     members = sum(1 for _ in inspect(path).placed)
-    assert faults(path, caps=WheelLimits(members=members)) == []
-    assert faults(path, caps=WheelLimits(members=members - 1))
+    assert limited(path, MAX_MEMBERS=members) == []
+    assert limited(path, MAX_MEMBERS=members - 1)
 
 
 def test_a_member_may_expand_as_far_as_the_limit_allows(tmp_path: Path):
     text = b"x = 1\n" * 2_000
     path = wheelhouse.Driver(files={"dragoman_demo/long.py": text}).write(tmp_path)
-    assert faults(path, caps=WheelLimits(ratio=1, ratio_from=len(text))) == []
-    assert faults(path, caps=WheelLimits(ratio=1, ratio_from=len(text) - 1)) != []
-    assert faults(path, caps=WheelLimits(ratio=1_000, ratio_from=1)) == []
+    assert limited(path, MAX_RATIO=1, RATIO_FROM=len(text)) == []
+    assert limited(path, MAX_RATIO=1, RATIO_FROM=len(text) - 1) != []
+    assert limited(path, MAX_RATIO=1_000, RATIO_FROM=1) == []
 
 
 @pytest.mark.parametrize("more", [0, 1])

@@ -22,8 +22,9 @@ from dragoman_registry.client.store import Store
 from dragoman_registry.index.catalog import Release
 from dragoman_registry.publisher import publish
 from dragoman_registry.trust import SignedFile
-from dragoman_registry.wheels.archive import WheelLimits, installed_path
-from dragoman_registry.wheels.archive_checks import check, inspect
+from dragoman_registry.wheels import archive_checks
+from dragoman_registry.wheels.archive import installed_path
+from dragoman_registry.wheels.archive_checks import inspect
 from dragoman_registry.wheels.host_environment import Host, provided
 from dragoman_registry.wheels.packaging_parsers import parse_wheel_name
 from dragoman_registry.wheels.wheel_file import WheelFile
@@ -32,6 +33,7 @@ from hostile_wheels import BEGIN, END, FIXED, HOSTILE, Hostile, everything_at_on
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from dragoman_registry.validation import Fault
     from dragoman_registry.wheels.manifest import Manifest
 
 ALL = [
@@ -45,6 +47,10 @@ PAGE = Path(__file__).parents[3] / "docs/reference/hostile-wheels.md"
 @pytest.fixture(scope="module")
 def host() -> Host:
     return Host.here()
+
+
+def check(path: Path, **options: object) -> list[Fault]:
+    return inspect(path, **options).faults
 
 
 def codes(path: Path, **options: object) -> set[str]:
@@ -338,14 +344,15 @@ def test_bombs_are_judged_without_unpacking_them_whole(tmp_path: Path):
     assert peak < 16 << 20
 
 
-def test_an_archive_inside_a_wheel_is_data_that_nobody_unpacks(tmp_path: Path):
+def test_an_archive_inside_a_wheel_is_data_that_nobody_unpacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Bombs within bombs, and archives that hold themselves, need somebody who opens what they find."""
     inner = HOSTILE["ratio"][0](tmp_path / "inner").read_bytes()
     path = wheelhouse.Driver(files={"dragoman_demo/sample.zip": inner}).write(tmp_path)
-    assert codes(path, caps=WheelLimits(size=1_000_000)) == set()
+    monkeypatch.setattr(archive_checks, "MAX_WHEEL", 1_000_000)
+    assert codes(path) == set()
 
 
-def test_a_size_that_the_directory_understates_is_found_out(tmp_path: Path):
+def test_a_size_that_the_directory_understates_is_found_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """The unpacked bytes are counted while reading, whatever the archive's directory claims."""
     driver = wheelhouse.Driver(files={"dragoman_demo/data.bin": b"ab" * 4_000_000})
     path = driver.write(tmp_path)
@@ -353,7 +360,9 @@ def test_a_size_that_the_directory_understates_is_found_out(tmp_path: Path):
     path.write_bytes(lied)
     assert codes(path) & {"not-a-wheel", "record-mismatch"}
     honest = driver.write(tmp_path / "honest")
-    assert "too-large" in codes(honest, caps=WheelLimits(size=1_000_000, ratio=10**9))
+    monkeypatch.setattr(archive_checks, "MAX_WHEEL", 1_000_000)
+    monkeypatch.setattr(archive_checks, "MAX_RATIO", 10**9)
+    assert "too-large" in codes(honest)
 
 
 def test_what_the_host_brings_covers_the_closure_of_the_api():

@@ -263,7 +263,7 @@ def other_pages(catalog: Catalog) -> Iterator[tuple[str, bytes]]:
         yield from _both(name, files)
     drivers = [p.project for p in catalog.projects if any(release.quarantined is None for release in p.releases)]
     names = sorted({*drivers, *libraries})
-    yield "simple/index.v1+json", _encode({"meta": META, "projects": [{"name": name} for name in names]})
+    yield "simple/index.v1+json", encode({"meta": META, "projects": [{"name": name} for name in names]})
     links = [
         {"href": f"{name}/", "text": name, "metadata": "", "requires_python": "", "yanked": None} for name in names
     ]
@@ -292,7 +292,7 @@ def _json_page(project: str, files: list[Listed]) -> bytes:
         for wheel, yanked, plugin in files
     ]
     versions = list(dict.fromkeys(wheel.version for wheel, _, _ in files))
-    return _encode({"meta": META, "name": project, "versions": versions, "files": listed})
+    return encode({"meta": META, "name": project, "versions": versions, "files": listed})
 
 
 def _link(wheel: WheelFile, yanked: str | None) -> dict[str, str | None]:
@@ -305,5 +305,6 @@ def _link(wheel: WheelFile, yanked: str | None) -> dict[str, str | None]:
     }
 
 
-def _encode(value: object) -> bytes:
+def encode(value: object) -> bytes:
+    """Encode a file that people may read, too."""
     return msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
