@@ -193,8 +193,8 @@ _DASK = {
     "pace": "system/test_back_pressure.py runtime/parts/test_dask_tasks.py",
     "reading": _PARTS,
     "runner": _PARTS,
-    "store_target": _PARTS,
-    "stores": "runtime/parts/test_stores.py runtime/parts/test_exports_to_a_store.py",
+    "object_store_target": _PARTS,
+    "object_stores": "runtime/parts/test_stores.py runtime/parts/test_exports_to_a_store.py",
     "target": _PARTS,
     "workers": _PARTS,
 }

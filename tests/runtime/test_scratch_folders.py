@@ -44,9 +44,10 @@ def test_no_scratch_folder_lies_where_others_can_replace_it(temporary):
     assert list(temporary.iterdir()) == []
 
 
-def test_a_local_cluster_is_told_to_spill_into_a_scratch_folder(tmp_path):
+def test_a_local_cluster_is_told_to_spill_into_a_scratch_folder(temporary):
     pytest.importorskip("distributed")
-    assert clusters._local(2, tmp_path)["local_directory"] == str(tmp_path)
+    with clusters._local(2) as options:
+        assert [options["local_directory"]] == [str(folder) for folder in temporary.iterdir()]
 
 
 CLUSTER = """

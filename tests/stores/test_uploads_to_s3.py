@@ -11,8 +11,8 @@ from anyio.to_thread import run_sync
 
 from buckets import Bucket, keys, s3fs
 from dragoman_api.errors import ExportError
-from dragoman_dask.store_target import PartsStore
-from dragoman_dask.stores import StoreFolder
+from dragoman_dask.object_store_target import ObjectStoreTarget
+from dragoman_dask.object_stores import ObjectStore
 
 pytestmark = pytest.mark.timeout(120)
 ROOMY, FULL = pytest.mark.live("s3"), pytest.mark.live("s3-full")
@@ -28,7 +28,7 @@ def bucket(live_server, monkeypatch):
 
 @pytest.fixture
 def store(bucket):
-    return StoreFolder("s3", f"{bucket.name}/orders")
+    return ObjectStore("s3", f"{bucket.name}/orders")
 
 
 @ROOMY
@@ -81,7 +81,7 @@ def test_what_a_killed_process_left_is_removed_with_the_export(store, bucket):
 
 @ROOMY
 def test_one_of_many_claims_at_the_same_moment_is_granted(bucket):
-    targets = [PartsStore(StoreFolder("s3", f"{bucket.name}/orders")) for _ in range(6)]
+    targets = [ObjectStoreTarget(ObjectStore("s3", f"{bucket.name}/orders")) for _ in range(6)]
     granted, refused = [], []
 
     def take(target):

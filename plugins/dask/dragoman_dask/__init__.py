@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from .clusters import cluster
     from .exports import abandon, export, unfinished
     from .reading import close, read
-    from .results import PartsResult
     from .runner import on_cluster
+    from .target import PartsResult
 
 _HOME = {
-    "PartsResult": "results",
+    "PartsResult": "target",
     "abandon": "exports",
     "close": "reading",
     "cluster": "clusters",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -14,7 +14,6 @@ from dragoman_api.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
-    from pathlib import Path
 
     from distributed import Client
 
@@ -60,31 +59,20 @@ async def client_of(address: str, *, workers: int | None = None, insecure: bool 
         ConfigurationError: The address is refused, or no scheduler answers there.
     """
     check_address(address, insecure=insecure)
-    import dask
     from distributed import Client, LocalCluster
 
-    if address != LOCAL:
-        with _quiet():
-            try:
+    async with AsyncExitStack() as stack:
+        if address == LOCAL:
+            options = stack.enter_context(_local(workers))
+            started = await LocalCluster(**options, asynchronous=True)
+            stack.push_async_callback(_closed, started)
+            client = await Client(started, asynchronous=True, security=options["security"])
+        else:
+            stack.enter_context(_quiet())
+            with _reaching(address):
                 client = await Client(address, asynchronous=True, timeout=CONNECT_SECONDS)
-            except _NO_ANSWER as error:
-                raise _unreachable(address, error) from error
-            try:
-                yield client
-            finally:
-                await _closed(client)
-        return
-    with scratch_folder() as scratch, dask.config.set({**_NO_PAGES, "temporary-directory": str(scratch)}):
-        options = _local(workers, scratch)
-        cluster = await LocalCluster(**options, asynchronous=True)
-        try:
-            client = await Client(cluster, asynchronous=True, security=options["security"])
-            try:
-                yield client
-            finally:
-                await _closed(client)
-        finally:
-            await _closed(cluster)
+        stack.push_async_callback(_closed, client)
+        yield client
 
 
 @contextmanager
@@ -103,25 +91,20 @@ def cluster(address: str = LOCAL, *, workers: int | None = None, insecure: bool 
         ConfigurationError: The address is refused, or no scheduler answers there.
     """
     check_address(address, insecure=insecure)
-    import dask
     from distributed import Client, LocalCluster
 
-    if address != LOCAL:
-        try:
-            client = Client(address, timeout=CONNECT_SECONDS)
-        except _NO_ANSWER as error:
-            raise _unreachable(address, error) from error
-        with client:
+    if address == LOCAL:
+        with (
+            _local(workers) as options,
+            LocalCluster(**options) as started,
+            Client(started, security=options["security"]) as client,
+        ):
             yield client
         return
-    with scratch_folder() as scratch, dask.config.set({**_NO_PAGES, "temporary-directory": str(scratch)}):
-        options = _local(workers, scratch)
-        with LocalCluster(**options) as started, Client(started, security=options["security"]) as client:
-            yield client
-
-
-_NO_PAGES: dict[str, list[str]] = {"distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []}
-_NO_ANSWER = (OSError, TimeoutError, ValueError, TypeError)
+    with _reaching(address):
+        client = Client(address, timeout=CONNECT_SECONDS)
+    with client:
+        yield client
 
 
 @contextmanager
@@ -136,31 +119,39 @@ def _quiet() -> Iterator[None]:
         logger.setLevel(level)
 
 
-def _unreachable(address: str, error: Exception) -> ConfigurationError:
-    hint = "check the address, and the certificates in the configuration of Dask (distributed.comm.tls)"
-    return ConfigurationError(f"no Dask scheduler answers at {address}: {error}", hint=hint)
+@contextmanager
+def _reaching(address: str) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, TimeoutError, ValueError, TypeError) as error:
+        hint = "check the address, and the certificates in the configuration of Dask (distributed.comm.tls)"
+        raise ConfigurationError(f"no Dask scheduler answers at {address}: {error}", hint=hint) from error
 
 
-def _local(workers: int | None, scratch: Path) -> dict[str, Any]:
-    """Return the arguments of a local cluster: on the loopback, with certificates of its own, without pages.
+@contextmanager
+def _local(workers: int | None) -> Iterator[dict[str, Any]]:
+    """Yield the arguments of a local cluster: on the loopback, with certificates of its own, without pages.
 
     Its workers spill pickles, which they load again, so the folder for them must be one that others cannot change.
     """
+    import dask
     from distributed import Security
 
-    return {
-        "n_workers": workers or os.cpu_count() or 1,
-        "threads_per_worker": 1,
-        "processes": True,
-        "host": "127.0.0.1",
-        "local_directory": str(scratch),
-        "protocol": "tls://",
-        "security": Security.temporary(),
-        "dashboard_address": None,
-        # Dask starts a server for HTTP in any case: here it has no pages, and a port that is free.
-        "scheduler_kwargs": {"dashboard": False, "dashboard_address": "127.0.0.1:0"},
-        "silence_logs": logging.ERROR,
-    }
+    pages: dict[str, list[str]] = {f"distributed.{role}.http.routes": [] for role in ("scheduler", "worker")}
+    with scratch_folder() as scratch, dask.config.set({**pages, "temporary-directory": str(scratch)}):
+        yield {
+            "n_workers": workers or os.cpu_count() or 1,
+            "threads_per_worker": 1,
+            "processes": True,
+            "host": "127.0.0.1",
+            "local_directory": str(scratch),
+            "protocol": "tls://",
+            "security": Security.temporary(),
+            "dashboard_address": None,
+            # Dask starts a server for HTTP in any case: here it has no pages, and a port that is free.
+            "scheduler_kwargs": {"dashboard": False, "dashboard_address": "127.0.0.1:0"},
+            "silence_logs": logging.ERROR,
+        }
 
 
 async def _closed(thing: Any) -> None:

@@ -16,7 +16,7 @@ from dragoman.extending import background
 from dragoman_api import events
 from dragoman_api.errors import DragomanError, ExportError
 
-from .results import PartsResult
+from .target import PartsResult
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Sequence

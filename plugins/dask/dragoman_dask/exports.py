@@ -15,10 +15,10 @@ from dragoman_api.errors import DragomanError
 from dragoman_api.events import ExportProgressed
 
 from .coordinator import Coordinator
-from .folder_target import PartsFolder
+from .folder_target import FolderTarget
+from .object_store_target import ObjectStoreTarget
+from .object_stores import ObjectStore, parse_target
 from .pace import Pace
-from .store_target import PartsStore
-from .stores import StoreFolder, parse_target
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from dragoman_api.events import Event
 
     from .coordinator import Runner
-    from .results import PartsResult
-    from .target import PartsTarget
+    from .target import PartsResult, PartsTarget
 
 AT_ONCE = 4
 """The default number of parts that one process exports at the same time."""
@@ -193,9 +192,9 @@ def parts_target(to: Path | str) -> PartsTarget:
         ConfigurationError: It is a URL that holds a password or options, or the package for it is missing.
     """
     place = parse_target(to)
-    if isinstance(place, StoreFolder):
-        return PartsStore(place)
-    return PartsFolder(place)
+    if isinstance(place, ObjectStore):
+        return ObjectStoreTarget(place)
+    return FolderTarget(place)
 
 
 def unfinished(to: Path | str) -> bool:

@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
     from dragoman.extending import PartResult, Split
 
-    from .results import PartsResult
+    from .target import PartsResult
 
 _LOCK = f"{OWN}lock"
 _CLAIM = 32  # characters of a claim
 
 
-class PartsFolder(PartsTarget):
+class FolderTarget(PartsTarget):
     """A folder that every process of the export reaches by the same path.
 
     Attributes:
@@ -152,11 +152,6 @@ class PartsFolder(PartsTarget):
         """Return whether the folder holds an export in parts that may be continued."""
         return (self.path / PLAN).is_file() and not (self.path / MANIFEST).exists()
 
-    def confirm(self, claim: str) -> None:
-        """Check in a worker that the export still goes on. Raises ExportError."""
-        if not self._holds(claim):
-            raise self.ended()
-
     def _holds(self, claim: str) -> bool:
         try:
             return files.read_plain(self.path / _LOCK, limit=_CLAIM) == claim.encode()
@@ -180,5 +175,5 @@ class PartsFolder(PartsTarget):
 
 def _to_append(path: Path) -> BinaryIO:
     """Open a file of this folder to append to it; never through a link that another user may have put there."""
-    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW
     return open(path, "ab", opener=lambda name, _: os.open(name, flags, 0o600))

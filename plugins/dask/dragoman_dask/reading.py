@@ -17,6 +17,7 @@ from dragoman_api.errors import DragomanError, ExportError
 
 from . import workers as tasks
 from .clusters import check_address
+from .coordinator import RENEWALS
 from .runner import compare, share_pace
 
 if TYPE_CHECKING:
@@ -26,9 +27,6 @@ if TYPE_CHECKING:
 
     from dragoman import FileFormat
     from dragoman.extending import BlockingRows
-
-RENEWALS = 3
-"""How often a snapshot is renewed within the time that the server keeps it."""
 
 
 class Snapshot:

@@ -61,7 +61,7 @@ def on_cluster(
         split: Split, numbers: Sequence[int], target: PartsTarget, progressed: Callable[[int, int, int], None]
     ) -> AsyncIterator[AsyncIterator[tuple[int, PartResult]]]:
         if not target.everywhere:
-            hint = "export without --cluster, or into a folder or a store that all workers reach"
+            hint = "export without --cluster, or into a folder or an object store that all workers reach"
             raise ConfigurationError(f"{target.name} is the memory of one process", hint=hint)
         async with client_of(address, workers=workers, insecure=insecure) as client:
             connection, futures = split.origin.connection, dict[Any, int]()
@@ -181,5 +181,5 @@ def _check(target: PartsTarget, part: PartResult) -> None:
     if size != part.bytes:
         difference = f"has {size:,} bytes instead of {part.bytes:,}" if size >= 0 else "is not here"
         reason = f"{target.name}/{part.file} {difference}, although a worker has written it"
-        hint = "export into a folder or a store that this machine and all workers have under the same path"
+        hint = "export into a folder or an object store that this machine and all workers have under the same path"
         raise ExportError(reason, hint=hint, code="parts-differ")

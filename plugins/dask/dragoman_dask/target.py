@@ -10,16 +10,14 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from dragoman.extending import PartResult, Split
+from dragoman_api.columns import Note
 from dragoman_api.errors import ExportError
+from dragoman_api.filters import Explanation
 from dragoman_api.json_text import decode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
-
-    from dragoman_api.columns import Note
-
-    from .results import PartsResult
 
 MANIFEST = "manifest.json"
 """The name of the manifest; its presence means that every part is complete."""
@@ -59,12 +57,12 @@ class PartsTarget(ABC):
         """
         self._take(resume=resume)
         try:
-            return self._found(resume=resume)
+            return self._content(resume=resume)
         except BaseException:
             self.leave()
             raise
 
-    def _found(self, *, resume: bool) -> Split | None:
+    def _content(self, *, resume: bool) -> Split | None:
         others = self._others()
         complete, unfinished = MANIFEST in others, PLAN in others
         if resume and (complete or not unfinished):
@@ -89,11 +87,6 @@ class PartsTarget(ABC):
         """Return the error for a target with nothing to continue."""
         reason = f"the export in {self.name} is complete" if complete else f"{self.name} holds no unfinished export"
         return ExportError(reason, hint="export without --resume, into another folder", code="resume-refused")
-
-    def ended(self) -> ExportError:
-        """Return the error for a worker whose export has ended, or is continued by another process."""
-        hint = "nothing is to be done: what replaced this part, or removed it, is as it should be"
-        return ExportError(f"the export in {self.name} no longer needs this part", hint=hint, code="export-running")
 
     def known(self, split: Split, lines: Iterable[bytes]) -> dict[int, PartResult]:
         """Return the recorded parts of an export by number; a later record of a part replaces an earlier one."""
@@ -162,7 +155,6 @@ class PartsTarget(ABC):
     def unfinished(self) -> bool:
         """Return whether the target holds an export in parts that may be continued."""
 
-    @abstractmethod
     def confirm(self, claim: str) -> None:
         """Check in a worker that the export goes on, before a part gets its name.
 
@@ -174,6 +166,14 @@ class PartsTarget(ABC):
         Raises:
             ExportError: The export has ended, or another process has the target.
         """
+        if not self._holds(claim):
+            hint = "nothing is to be done: what replaced this part, or removed it, is as it should be"
+            reason = f"the export in {self.name} no longer needs this part"
+            raise ExportError(reason, hint=hint, code="export-running")
+
+    @abstractmethod
+    def _holds(self, claim: str) -> bool:
+        """Return whether the claim is in the target, as this process sees it."""
 
     @abstractmethod
     def probe(self, claim: str) -> None:
@@ -185,3 +185,55 @@ class PartsTarget(ABC):
         Raises:
             ExportError: This process cannot write here, or has another target under this name.
         """
+
+
+class PartsResult(msgspec.Struct, frozen=True, kw_only=True):
+    """A complete export in parts, as the manifest in its folder describes it.
+
+    Attributes:
+        target: The path or the URL of the folder.
+        connection: The connection's name.
+        object: The exported object.
+        tenant: The tenant whose rows were exported; None for an object without tenants.
+        revision: The revision that the rows were read at; empty if the caller named none.
+        time: The span of time that the rows lie in: ``column``, ``since`` and ``until``; None for all rows.
+        filter: How each filter row was applied.
+        format: ``documents``, ``rows``, ``json``, ``csv``, ``tsv``, ``bulk``, ``arrow`` or ``parquet``.
+        compression: ``gzip``, ``bzip2``, ``zstd`` or None.
+        columns: A table's columns in order; for other formats the requested ones, None for all.
+        rows: The number of rows in all parts.
+        total: The number of rows that the server counted at the start; None if it did not.
+        snapshot: Whether all parts are of one snapshot of the server.
+        bytes: The size of all parts.
+        parts: The parts, in the order of their numbers.
+        server: The server's product and version.
+        driver: The plugin's id and version.
+        dragoman: The version of dragoman that coordinated the export.
+        started: When the first run began: ISO 8601, in UTC.
+        finished: When the export was complete: ISO 8601, in UTC.
+        seconds: The duration of the last run.
+        notes: Notes for the user.
+    """
+
+    target: str
+    connection: str
+    object: str
+    tenant: str | None
+    revision: str
+    time: dict[str, str | None] | None
+    filter: list[Explanation]
+    format: str
+    compression: str | None
+    columns: list[str] | None
+    rows: int
+    total: int | None
+    snapshot: bool
+    bytes: int
+    parts: list[PartResult]
+    server: str
+    driver: str
+    dragoman: str
+    started: str
+    finished: str
+    seconds: float
+    notes: list[Note] = []

@@ -91,10 +91,11 @@ def test_the_log_of_dask_is_quiet_only_while_the_export_runs():
     assert logger.level == before
 
 
-def test_a_local_cluster_has_a_process_for_each_core_or_so_many_as_wanted(monkeypatch, tmp_path):
+def test_a_local_cluster_has_a_process_for_each_core_or_so_many_as_wanted(monkeypatch):
     monkeypatch.setattr("os.cpu_count", lambda: 7)
-    assert clusters._local(None, tmp_path)["n_workers"] == 7
-    assert clusters._local(3, tmp_path)["n_workers"] == 3
+    for wanted, processes in ((None, 7), (3, 3)):
+        with clusters._local(wanted) as options:
+            assert options["n_workers"] == processes
 
 
 async def test_workers_export_the_parts_and_close_the_connection(memory, here, tmp_path):

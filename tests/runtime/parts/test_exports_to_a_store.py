@@ -16,9 +16,9 @@ from fsspec.implementations.memory import MemoryFileSystem
 import dragoman_dask
 from dragoman import FileFormat
 from dragoman_api.errors import ConfigurationError, ExportError, QueryError
-from dragoman_dask import store_target as store
+from dragoman_dask import object_store_target as store
 from dragoman_dask.exports import export_part, parts_target
-from dragoman_dask.stores import StoreFolder, parse_target
+from dragoman_dask.object_stores import ObjectStore, parse_target
 from memory_in_parts import fill
 
 
@@ -121,8 +121,8 @@ async def test_nothing_private_is_left_on_this_machine(open_memory, tmp_path, mo
 
 async def test_a_failed_export_continues_with_the_missing_parts_only(open_memory, monkeypatch):
     put = []
-    uploaded = StoreFolder.put
-    monkeypatch.setattr(StoreFolder, "put", lambda *args, **more: (put.append(args[2]), uploaded(*args, **more)))
+    uploaded = ObjectStore.put
+    monkeypatch.setattr(ObjectStore, "put", lambda *args, **more: (put.append(args[2]), uploaded(*args, **more)))
     async with open_memory() as runtime, runtime.open("memory") as session:
         await fill(session, 12)
         with pytest.raises(QueryError, match="a shard failed"):
@@ -194,8 +194,8 @@ def test_an_export_whose_claim_was_taken_over_records_nothing_more(quick):
 @pytest.mark.parametrize(("kind", "let_in"), [("memory", 1), ("forgetful", 2)])
 def test_of_two_claims_at_the_same_moment_one_is_granted_where_the_store_can_refuse(quick, kind, let_in, monkeypatch):
     targets = [parts_target(f"{kind}://d") for _ in range(2)]
-    listed, both = StoreFolder.names, threading.Barrier(2)
-    monkeypatch.setattr(StoreFolder, "names", lambda self: (listed(self), both.wait(5))[0])  # none has seen the other
+    listed, both = ObjectStore.names, threading.Barrier(2)
+    monkeypatch.setattr(ObjectStore, "names", lambda self: (listed(self), both.wait(5))[0])  # none has seen the other
     results = []
 
     def take(target):
@@ -205,7 +205,7 @@ def test_of_two_claims_at_the_same_moment_one_is_granted_where_the_store_can_ref
         except ExportError as error:
             results.append(error.code)
 
-    monkeypatch.setattr(store.PartsStore, "_renew", lambda self: None)
+    monkeypatch.setattr(store.ObjectStoreTarget, "_renew", lambda self: None)
     threads = [threading.Thread(target=take, args=(target,)) for target in targets]
     for thread in threads:
         thread.start()
@@ -359,11 +359,11 @@ def test_a_long_error_of_a_store_is_cut_before_it_is_read_and_shows_no_secret(mo
     said = "a://" * 500_000 + " https://who:word@host/key?sig=hidden"
     monkeypatch.setattr(Closed, "pipe_file", lambda *_, **__: (_ for _ in ()).throw(PermissionError(said)))
     with pytest.raises(ExportError, match="cannot be read or written") as caught:
-        StoreFolder("closed", "d").write("x", b"")
+        ObjectStore("closed", "d").write("x", b"")
     assert len(str(caught.value)) < 1000
     said = "x" * 3_970 + " https://who:word@host/key"
     with pytest.raises(ExportError) as caught:
-        StoreFolder("closed", "d").write("x", b"")
+        ObjectStore("closed", "d").write("x", b"")
     assert "word" not in str(caught.value)
 
 

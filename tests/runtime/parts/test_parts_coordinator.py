@@ -19,7 +19,7 @@ from dragoman_api.columns import Note
 from dragoman_api.errors import ConfigurationError, ConnectionFailedError, ExportError, QueryError
 from dragoman_dask import coordinator
 from dragoman_dask.coordinator import Coordinator
-from dragoman_dask.folder_target import PartsFolder
+from dragoman_dask.folder_target import FolderTarget
 from splits import ORIGIN, REQUEST, ROW, SPLIT, part
 
 
@@ -79,7 +79,7 @@ class Case:
         self.folder, self.server, self.events = folder, Server(), []
 
     async def run(self, split=SPLIT, run=None, *, resume=False):
-        target = PartsFolder(self.folder)
+        target = FolderTarget(self.folder)
         found = await run_sync(lambda: target.open(resume=resume))
         try:
             made = Coordinator(target, hold=self.server.hold, emit=self.events.append)
@@ -172,7 +172,7 @@ async def test_the_events_count_all_parts_together(case):
 
 async def test_a_part_is_told_once_it_is_on_record(case, monkeypatch):
     """Whoever sees the progress and kills the export must be able to continue from there."""
-    steps, record = [], PartsFolder.record
+    steps, record = [], FolderTarget.record
 
     def recorded(target, part):
         record(target, part)
@@ -182,7 +182,7 @@ async def test_a_part_is_told_once_it_is_on_record(case, monkeypatch):
         def append(self, event):
             steps.append(event.name)
 
-    monkeypatch.setattr(PartsFolder, "record", recorded)
+    monkeypatch.setattr(FolderTarget, "record", recorded)
     case.events = Told()
     await case.run(run=runner(order=list))
     told = [step for name in parts(0, 1, 2) for step in (name, "export.progressed")]
@@ -221,7 +221,7 @@ async def test_a_plan_that_cannot_be_written_frees_the_snapshot(case, monkeypatc
     def full(self, split):
         raise ExportError("no space")
 
-    monkeypatch.setattr(PartsFolder, "begin", full)
+    monkeypatch.setattr(FolderTarget, "begin", full)
     with pytest.raises(ExportError, match="no space"):
         await case.run()
     assert (case.server.asked, case.names) == ([0], [])

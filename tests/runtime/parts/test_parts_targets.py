@@ -15,9 +15,9 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 from dragoman_api.errors import ExportError
-from dragoman_dask import store_target as store
+from dragoman_dask import object_store_target as store
 from dragoman_dask.exports import parts_target, unfinished
-from dragoman_dask.stores import StoreFolder
+from dragoman_dask.object_stores import ObjectStore
 from dragoman_dask.target import DONE, MANIFEST, PLAN, PROBE
 from dragoman_registry import files
 from splits import ROW, SPLIT, part
@@ -211,8 +211,10 @@ def test_a_run_that_continues_keeps_the_record_of_the_one_before(place):
 def test_a_file_of_a_store_is_read_only_if_its_mark_changed(bucket, monkeypatch):
     begun(bucket, 0, 1)
     bucket.write(SPLIT.file(1))
-    read, sha256 = [], store.PartsStore._sha256
-    monkeypatch.setattr(store.PartsStore, "_sha256", lambda self, name: (read.append(name), sha256(self, name))[1])
+    read, sha256 = [], store.ObjectStoreTarget._sha256
+    monkeypatch.setattr(
+        store.ObjectStoreTarget, "_sha256", lambda self, name: (read.append(name), sha256(self, name))[1]
+    )
     target, found = bucket.opened(resume=True)
     assert sorted(target.done(found)) == [0, 1]
     assert read == [SPLIT.file(1)]
@@ -220,7 +222,7 @@ def test_a_file_of_a_store_is_read_only_if_its_mark_changed(bucket, monkeypatch)
 
 
 def test_a_store_that_has_no_marks_is_read(bucket, monkeypatch):
-    monkeypatch.setattr(StoreFolder, "mark", lambda self, name: "")
+    monkeypatch.setattr(ObjectStore, "mark", lambda self, name: "")
     begun(bucket, 0, 1)
     bucket.write(SPLIT.file(1), b"changed\n")
     target, found = bucket.opened(resume=True)
@@ -443,7 +445,7 @@ def test_where_nothing_can_be_continued_nothing_is_claimed(bucket, monkeypatch):
     def refuse(*words):
         raise AssertionError("it was claimed")
 
-    monkeypatch.setattr(StoreFolder, "create", refuse)
+    monkeypatch.setattr(ObjectStore, "create", refuse)
     with pytest.raises(ExportError, match="holds no unfinished export"):
         bucket.opened(resume=True)
 
@@ -475,7 +477,7 @@ def test_an_export_is_complete_also_if_what_is_left_cannot_be_removed(bucket, mo
         raise ExportError("for a moment")
 
     with monkeypatch.context() as patch:
-        patch.setattr(StoreFolder, "remove", remove)
+        patch.setattr(ObjectStore, "remove", remove)
         target.finish(RESULT)
     target.leave()
     assert bucket.names == [PLAN, MANIFEST]
@@ -484,7 +486,7 @@ def test_an_export_is_complete_also_if_what_is_left_cannot_be_removed(bucket, mo
 
 def test_a_renewal_that_failed_is_repeated(bucket, monkeypatch):
     target, _ = bucket.opened()
-    fails, written = [True, True], StoreFolder.write
+    fails, written = [True, True], ObjectStore.write
 
     def write(self, name, data):
         if fails:
@@ -492,7 +494,7 @@ def test_a_renewal_that_failed_is_repeated(bucket, monkeypatch):
             raise ExportError("for a moment")
         written(self, name, data)
 
-    monkeypatch.setattr(StoreFolder, "write", write)
+    monkeypatch.setattr(ObjectStore, "write", write)
     deadline = time.monotonic() + 10
     while target._read_claim(target._claim_name).renewals < 1:
         assert time.monotonic() < deadline
@@ -539,7 +541,7 @@ def test_a_claim_that_cannot_be_removed_runs_out(bucket, monkeypatch):
         raise ExportError("for a moment")
 
     with monkeypatch.context() as patch:
-        patch.setattr(StoreFolder, "remove", remove)
+        patch.setattr(ObjectStore, "remove", remove)
         target.leave()
     assert claims(bucket) == [".export.claim-00001"]
     assert not target._renewing.is_alive()
@@ -547,7 +549,7 @@ def test_a_claim_that_cannot_be_removed_runs_out(bucket, monkeypatch):
 
 def test_the_uploads_that_a_killed_process_left_end_with_the_export(bucket, monkeypatch):
     aborted = []
-    monkeypatch.setattr(StoreFolder, "abort_uploads", lambda self, names: aborted.append(set(names)))
+    monkeypatch.setattr(ObjectStore, "abort_uploads", lambda self, names: aborted.append(set(names)))
     begun(bucket)
     target, found = bucket.opened(resume=True)
     target.discard(found)

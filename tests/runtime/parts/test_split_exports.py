@@ -20,7 +20,7 @@ import dragoman_dask
 from dragoman import FileFormat, Filter
 from dragoman.sessions.splits import Split
 from dragoman_api.errors import ConfigurationError, ExportError, QueryError
-from dragoman_dask.folder_target import PartsFolder
+from dragoman_dask.folder_target import FolderTarget
 from dragoman_registry import files
 from memory_in_parts import CODE, fill
 from slow_cases import mostly_slow
@@ -246,7 +246,7 @@ async def test_a_full_disk_frees_the_snapshot(open_memory, tmp_path, monkeypatch
         splits.append(split)
         raise ExportError("No space left on device")
 
-    monkeypatch.setattr("dragoman_dask.folder_target.PartsFolder.begin", full)
+    monkeypatch.setattr("dragoman_dask.folder_target.FolderTarget.begin", full)
     async with open_memory() as runtime, runtime.open("memory") as session:
         with pytest.raises(ExportError, match="No space left"):
             await dragoman_dask.export(session.rows("books"), to=tmp_path / "d", parts=2)
@@ -402,13 +402,13 @@ async def test_another_server_or_driver_is_refused_before_a_part_is_read(open_me
 async def test_what_is_recorded_goes_through_no_link(open_memory, tmp_path, monkeypatch):
     """Another user of the folder could lay one while the export begins."""
     (tmp_path / "other").write_bytes(b"other")
-    begin = PartsFolder.begin
+    begin = FolderTarget.begin
 
     def lay(self, split):
         begin(self, split)
         (self.path / ".export.done").symlink_to(tmp_path / "other")
 
-    monkeypatch.setattr(PartsFolder, "begin", lay)
+    monkeypatch.setattr(FolderTarget, "begin", lay)
     async with open_memory() as runtime, runtime.open("memory") as session:
         with pytest.raises(ExportError, match="cannot be written"):
             await dragoman_dask.export(session.rows("books"), to=tmp_path / "d", parts=2)
@@ -428,7 +428,7 @@ def test_a_lock_that_its_owner_removes_at_this_moment_claims_nothing(tmp_path, m
         return found
 
     monkeypatch.setattr(files, "take_lock", removed)
-    first, second = PartsFolder(tmp_path), PartsFolder(tmp_path)
+    first, second = FolderTarget(tmp_path), FolderTarget(tmp_path)
     first.open(resume=False)
     assert len(taken) == 2
     with pytest.raises(ExportError, match="another export is writing"):

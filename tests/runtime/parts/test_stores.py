@@ -12,9 +12,9 @@ from fsspec.implementations.memory import MemoryFile, MemoryFileSystem
 
 from dragoman.extending import is_url
 from dragoman_api.errors import ConfigurationError, ExportError
-from dragoman_dask import stores
+from dragoman_dask import object_stores as stores
 from dragoman_dask.exports import local_file
-from dragoman_dask.stores import PIECE, StoreFolder, parse_target
+from dragoman_dask.object_stores import PIECE, ObjectStore, parse_target
 
 
 class Recording(MemoryFileSystem):
@@ -270,7 +270,7 @@ def test_unfinished_uploads_of_an_export_are_ended_where_the_store_lists_them(mo
 )
 def test_a_url_names_one_place(url, place):
     found = parse_target(url)
-    assert isinstance(found, StoreFolder)
+    assert isinstance(found, ObjectStore)
     assert (found.url, is_url(url)) == (place, True)
 
 

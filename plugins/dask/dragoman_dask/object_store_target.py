@@ -1,4 +1,4 @@
-"""A store as the target of an export in parts: a claim that its owner renews says which process writes there."""
+"""An object store as the target of an export in parts: a claim that its owner renews says which process writes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dragoman.extending import PartResult
 from dragoman_api.columns import Note
 from dragoman_api.errors import DragomanError, ExportError
 
-from .stores import stop_if_cancelled
+from .object_stores import stop_if_cancelled
 from .target import DONE, MANIFEST, MOST, OWN, PLAN, PROBE, PartsTarget
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from dragoman.extending import Split
 
-    from .results import PartsResult
-    from .stores import StoreFolder
+    from .object_stores import ObjectStore
+    from .target import PartsResult
 
 _CLAIM = f"{OWN}claim-"
 """The beginning of a claim's name. Claims are numbered: the next number takes over from a process that died."""
@@ -37,7 +37,7 @@ LEASE_SECONDS = 40.0
 """The number of seconds without a renewal after which the process of a claim counts as dead."""
 
 UNCLAIMED = "target-not-claimed"
-"""The code of the note that the store lets two exports into one target."""
+"""The code of the note that the object store lets two exports into one target."""
 
 
 _MOST_OF_A_CLAIM = 64 << 10  # bytes
@@ -59,16 +59,16 @@ class _Claim(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Done(msgspec.Struct, frozen=True, kw_only=True):
-    """A complete part, and the mark that the store has for its file."""
+    """A complete part, and the mark that the object store has for its file."""
 
     part: PartResult
     mark: str
 
 
-class PartsStore(PartsTarget):
-    """A folder in a store, which every process of the export reaches with its own credentials."""
+class ObjectStoreTarget(PartsTarget):
+    """A folder in an object store, which every process of the export reaches with its own credentials."""
 
-    def __init__(self, store: StoreFolder) -> None:
+    def __init__(self, store: ObjectStore) -> None:
         self._store = store
         self.name = self.address = store.url
         self.everywhere = store.protocol != "memory"
@@ -116,7 +116,7 @@ class PartsStore(PartsTarget):
             return msgspec.json.decode(self._store.read(name, limit=_MOST_OF_A_CLAIM), type=_Claim)
         except FileNotFoundError:
             return None
-        except msgspec.MsgspecError:  # a store of files shows it while it is written
+        except msgspec.MsgspecError:  # a file server shows it while it is written
             return _Claim(token="", host="", pid=0)
 
     def _await_end(self, name: str) -> None:
@@ -164,7 +164,7 @@ class PartsStore(PartsTarget):
 
     @property
     def notes(self) -> list[Note]:
-        """Whether the store could let two exports in."""
+        """Whether the object store could let two exports in."""
         if self._exclusive:
             return []
         reason = f"{self.name} cannot refuse a second claim, so an export that began at the same moment may not be seen"
@@ -181,14 +181,13 @@ class PartsStore(PartsTarget):
             self._store.remove(self._claim_name)
         self._own = None
 
-    def confirm(self, claim: str) -> None:
-        """Check in a worker that the export still goes on. Raises ExportError."""
-        if (newest_claim := self._newest_claim()) is None or newest_claim.token != claim:
-            raise self.ended()
+    def _holds(self, claim: str) -> bool:
+        newest_claim = self._newest_claim()
+        return newest_claim is not None and newest_claim.token == claim
 
     def probe(self, claim: str) -> None:
         """Write a file and remove it, in a worker. Raises ExportError, also if the coordinator's claim is not there."""
-        if (newest_claim := self._newest_claim()) is None or newest_claim.token != claim:
+        if not self._holds(claim):
             hint = "give every worker the same endpoint and account, as AWS_ENDPOINT_URL or in a configuration file"
             raise ExportError(f"{self.name} is another place here: the claim of the export is not in it", hint=hint)
         name = f"{PROBE}{secrets.token_hex(6)}"

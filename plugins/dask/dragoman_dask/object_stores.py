@@ -1,4 +1,4 @@
-"""Stores that fsspec knows, such as an S3 bucket or a file server. A file appears there only when it is complete."""
+"""Object stores and file servers that fsspec knows, such as S3. A file appears there only when it is complete."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _BROKEN = re.compile(r"[a-z][a-z0-9+.-]+:", re.IGNORECASE)  # what is left of a 
 _DRIVE = re.compile(r"/[a-z]:/", re.IGNORECASE)
 _QUERY = re.compile(r"(\w://[^\s?\"']*)\?[^\s\"']*")  # it may be a signature
 _READ = 4_000
-"""Maximum characters of an error's text that are read: a store can answer with any number."""
+"""Maximum characters of an error's text that are read: an object store can answer with any number."""
 _USER = re.compile(r"://[^/\s@]*@")
 
 _OBJECTS = frozenset({"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl", "oss", "memory"})
-"""Protocols of stores without folders, where one request stores a whole object."""
+"""Protocols of object stores without folders, where one request writes a whole object."""
 
 _FOLDERS = ("file", "local")
 
@@ -31,13 +31,13 @@ PIECE = 8 << 20
 """The number of bytes that are read from a file and sent at a time."""
 
 _HINT = (
-    "check the address, that the store is there, and that you can write to it; "
+    "check the address, that the object store is there, and that you can write to it; "
     "credentials come from the environment and the configuration of the backend"
 )
 
 
-def parse_target(to: Path | str) -> Path | StoreFolder:
-    """Return the path or the store that a target names.
+def parse_target(to: Path | str) -> Path | ObjectStore:
+    """Return the path or the object store that a target names.
 
     Raises:
         ConfigurationError: It is a URL that holds a password or options, or the package for it is missing.
@@ -56,17 +56,17 @@ def parse_target(to: Path | str) -> Path | StoreFolder:
         hint = "omit it: each backend of fsspec reads credentials from the environment and its own configuration"
         raise ConfigurationError(f"the URL of a {protocol}:// target holds a password", hint=hint)
     if "?" in rest or chained or not rest.strip("/"):
-        hint = f"name a place in the store: {protocol}://BUCKET/FOLDER/"
+        hint = f"name a place in the object store: {protocol}://BUCKET/FOLDER/"
         raise ConfigurationError(
             f"a {protocol}:// target is one place, without options or further addresses", hint=hint
         )
     if protocol in _FOLDERS:
         return Path(rest.removeprefix("/") if _DRIVE.match(rest) else rest)
-    return StoreFolder(protocol, rest.rstrip("/"))
+    return ObjectStore(protocol, rest.rstrip("/"))
 
 
-class StoreFolder:
-    """One folder or prefix in a store. Every method blocks on the network.
+class ObjectStore:
+    """One folder or prefix in an object store. Every method blocks on the network.
 
     Attributes:
         protocol: The protocol of the URL, such as ``s3``.
@@ -89,7 +89,9 @@ class StoreFolder:
             raise _missing(protocol, package or protocol) from error
         except ValueError as error:
             hint = "use a folder, s3://, gs://, or another protocol of fsspec"
-            raise ConfigurationError(f"no store is known by {protocol}://: {_shown(error)}", hint=hint) from error
+            raise ConfigurationError(
+                f"no object store is known by {protocol}://: {_shown(error)}", hint=hint
+            ) from error
         except Exception as error:
             raise ConfigurationError(f"{self.url} cannot be reached: {_shown(error)}", hint=_HINT) from error
 
@@ -103,7 +105,7 @@ class StoreFolder:
         except Exception as error:
             raise ExportError(f"{self.url} cannot be read or written: {_shown(error)}", hint=_HINT) from error
 
-    def split(self) -> tuple[StoreFolder, str]:
+    def split(self) -> tuple[ObjectStore, str]:
         """Return the folder that holds this place, and the name of the place in it.
 
         Raises:
@@ -112,7 +114,7 @@ class StoreFolder:
         parent, _, name = self.url.partition("://")[2].rpartition("/")
         if not parent:
             raise ConfigurationError(f"{self.url} names no file", hint=f"name one: {self.url}/FILE")
-        return StoreFolder(self.protocol, parent), name
+        return ObjectStore(self.protocol, parent), name
 
     def _path(self, name: str) -> str:
         return f"{self._root.rstrip('/')}/{name}" if name else self._root
@@ -173,7 +175,7 @@ class StoreFolder:
             return -1
 
     def mark(self, name: str) -> str:
-        """Return a mark that changes when a file is written again, without reading it; empty if the store has none."""
+        """Return a mark that changes when a file is written again, without reading it; empty where there is none."""
         try:
             with self.guarding():
                 self._files.invalidate_cache()
@@ -190,7 +192,7 @@ class StoreFolder:
         """Write a small file, which must not exist yet.
 
         Returns:
-            Whether the store itself refuses to replace a file. Where it does not, two processes may both succeed.
+            Whether the object store refuses to replace a file. Where it does not, two processes may both succeed.
 
         Raises:
             FileExistsError: The file exists.
@@ -217,7 +219,7 @@ class StoreFolder:
 
     @contextmanager
     def _making_folder(self) -> Iterator[None]:
-        """Convert errors of writing to ExportError; in a store with folders, make the folder first."""
+        """Convert errors of writing to ExportError; where there are folders, make the folder first."""
         with self.guarding():
             if self.protocol not in _OBJECTS:
                 self._files.makedirs(self._root, exist_ok=True)
@@ -231,11 +233,11 @@ class StoreFolder:
 
         Args:
             file: The path of the local file.
-            name: The file's name in the store.
+            name: The file's name in the object store.
             confirm: Called before the file appears; an error that it raises prevents that.
 
         Raises:
-            ExportError: The file cannot be read, or not written in the store.
+            ExportError: The file cannot be read, or not written in the object store.
         """
         path = self._path(name)
         with file.open("rb") as source, self._making_folder():
@@ -264,11 +266,11 @@ class StoreFolder:
             self._files.rm_file(self._path(name))
 
     def abort_uploads(self, names: set[str]) -> None:
-        """End the unfinished uploads of these files that a killed process left, if the store can list them."""
+        """End the unfinished uploads of these files that a killed process left, if the object store can list them."""
         listed = getattr(self._files, "list_multipart_uploads", None)
         if listed is None:
             return
-        with suppress(Exception):  # not every account may list them; the store removes them by its own rules
+        with suppress(Exception):  # not every account may list them; the object store removes them by its own rules
             bucket, _, _ = self._files.split_path(self._root)
             keys = {self._files.split_path(self._path(name))[1] for name in names}
             for upload in listed(bucket):
