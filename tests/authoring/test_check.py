@@ -147,7 +147,7 @@ def test_the_fastest_of_a_few_imports_counts(tree, monkeypatch, imports, codes):
     measured = iter(imports)
 
     async def recorded(*_, **__):
-        return checks._Found(seconds=next(measured))
+        return checks._Recording(seconds=next(measured))
 
     monkeypatch.setattr(checks, "_recorded", recorded)
     assert tree.codes() == codes

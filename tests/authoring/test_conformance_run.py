@@ -79,7 +79,7 @@ def test_tests_that_open_the_driver_outside_the_sandbox_prove_nothing(tree):
     here = "            driver = Driver()\n            async with opened(driver, profile):\n"
     tree.change(CONFORMANCE, ("DriverConformance, Target", "DriverConformance, Target, opened"), (opening, here))
     tested = run(tree)
-    assert tested.failures == []
+    assert tested.failures == ()
     assert (tested.sandbox, tested.passed) == ("none", False)
 
 
@@ -125,7 +125,7 @@ def test_a_list_of_servers_on_which_nothing_ran_is_told(tree):
     tree["servers.json"].write_text(json.dumps([server]))
     tested = run(tree, live=tree["servers.json"])
     assert not tested.passed
-    assert tested.failures == ["no conformance test ran on a server of servers.json; are the tests marked live(TYPE)?"]
+    assert tested.failures == ("no conformance test ran on a server of servers.json; are the tests marked live(TYPE)?",)
 
 
 def test_a_project_without_tests_is_told(tree):

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import anyio
 import anyio.to_thread
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from anyio.abc import SocketStream
-    from anyio.streams.stapled import MultiListener
 
     from dragoman.sandbox.levels import Policy
     from dragoman_registry.client.generation import Generation
@@ -84,31 +83,26 @@ def rules() -> dict[str, str]:
     return descriptions
 
 
-async def check(made: Built, *, policy: Policy = "auto", cache: Path | None = None) -> Checked:
+async def check(build: Built, *, policy: Policy = "auto", cache: Path | None = None) -> Checked:
     """Check a built driver and, if its wheel is sound, its behaviour in the sandbox.
 
     Args:
-        made: The unpacked wheel.
+        build: The unpacked wheel.
         policy: The sandbox policy.
         cache: Directory for results that are costly to compute; None for no cache.
 
     Raises:
         SandboxError: No process could be started.
     """
-    checked, manifest = Checked(faults=list(made.faults)), made.report.manifest
+    checked, manifest = Checked(faults=list(build.faults)), build.report.manifest
     if manifest is None:
         return checked
-    missing = {
-        capability: [hook for hook in _NEEDS.get(capability, ()) if hook not in manifest.hooks]
-        for capability in manifest.capabilities
-    }
-    for capability, hooks in missing.items():
-        if hooks:
+    for capability in manifest.capabilities:
+        if hooks := [hook for hook in _NEEDS.get(capability, ()) if hook not in manifest.hooks]:
             reason = f"$.capabilities: {capability!r} needs {', '.join(hooks)}, which $.hooks does not name."
             checked.faults.append(Fault("capability", reason))
-    if not made.trees:
-        return checked
-    await _try(made, manifest, checked, policy=policy, cache=cache)
+    if build.trees:
+        await _try(build, manifest, checked, policy=policy, cache=cache)
     return checked
 
 
@@ -118,7 +112,8 @@ async def _try(build: Built, manifest: Manifest, checked: Checked, *, policy: Po
     launch = Launch(driver=access_recorder.ENTRY, trees=build.trees, policy=policy, trusted=build.own, cache=cache)
     async with await anyio.create_tcp_listener(local_host="127.0.0.1") as server, background() as tasks:
         tasks.start_soon(server.serve, _refuse)
-        record = partial(_recorded, launch, manifest, checked, port=_port_of(server))
+        port = int(server.extra(SocketAttribute.local_port))  # noqa: S610 - no database
+        record = partial(_recorded, launch, manifest, checked, port=port)
         recording = await record(denied=denied)
         for _ in range(IMPORTS - 1):
             if recording.failure or recording.seconds <= IMPORT_SECONDS:
@@ -144,7 +139,7 @@ async def _try(build: Built, manifest: Manifest, checked: Checked, *, policy: Po
         checked.faults.append(Fault("hooks", f"{error.message}."))
 
 
-class _Found(msgspec.Struct):
+class _Recording(msgspec.Struct):
     """The access recorder's report from the driver's own process: how the import went, and what the driver tried."""
 
     seconds: float = 0.0
@@ -152,7 +147,9 @@ class _Found(msgspec.Struct):
     notes: list[Note] = []
 
 
-async def _recorded(launch: Launch, manifest: Manifest, checked: Checked, *, port: int, denied: list[str]) -> _Found:
+async def _recorded(
+    launch: Launch, manifest: Manifest, checked: Checked, *, port: int, denied: list[str]
+) -> _Recording:
     """Import the driver and connect it to a server that only refuses, with the defaults of the form."""
     values = {entry.name: entry.default for entry in manifest.form} | {"host": "127.0.0.1", "port": port}
     values |= {"ssl_mode": "disabled"} if "ssl_mode" in values else {}
@@ -163,27 +160,21 @@ async def _recorded(launch: Launch, manifest: Manifest, checked: Checked, *, por
     profile = make_profile(connection, values, scheme=scheme, secrets=secrets, files={})
     launch = replace(launch, approved=tuple(profile.reach), profile=profile)
     launch = granted(launch, manifest.permissions)
-    recording = _Found()
-    async with Worker(
-        launch, on_denied=lambda host, denied_port: denied.append(f"{host}:{denied_port or '…'}")
-    ) as worker:
+    recording = _Recording()
+    async with Worker(launch, on_denied=lambda host, port: denied.append(f"{host}:{port or '…'}")) as worker:
         checked.sandbox = str(worker.report)
         try:
             description = await worker.call("describe_object", manifest.entry, deadline=CONNECT_SECONDS)
-            recording = decode((description.structure or "").encode(), _Found)
+            recording = decode((description.structure or "").encode(), _Recording)
             if not recording.failure and "connect" in manifest.hooks:
                 await worker.call("connect", deadline=CONNECT_SECONDS)
                 description = await worker.call("describe_object", "", deadline=CONNECT_SECONDS)
-                recording.notes = decode((description.structure or "").encode(), _Found).notes
+                recording.notes = decode((description.structure or "").encode(), _Recording).notes
         except DragomanError as error:  # the driver ended or blocked its process
             recording.failure = error.message
         except Unreadable as error:  # the driver can corrupt the report, since it shares the process
             recording.failure = f"the report of the probe cannot be read ({error})"
     return recording
-
-
-def _port_of(listener: MultiListener[Any]) -> int:
-    return int(listener.extra(SocketAttribute.local_port))  # noqa: S610 - no database
 
 
 async def _refuse(stream: SocketStream) -> None:

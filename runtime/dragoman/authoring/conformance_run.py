@@ -26,6 +26,7 @@ from dragoman.sandbox.machine_level import measured_level
 from dragoman_api.errors import ConfigurationError
 from dragoman_api.wording import shell_word
 from dragoman_registry.files import write
+from dragoman_registry.index.release_documents import ConformanceReport
 from dragoman_worker.hook_types import HOOKS
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ VARIABLE = "DRAGOMAN_DRIVER_TEST"
 """The variable that tells the tests, as JSON, how to open drivers and where to note the result."""
 
 
-class Conformance(msgspec.Struct, kw_only=True):
+class Conformance(ConformanceReport, frozen=True, kw_only=True):
     """The result of the conformance tests; the contents of a conformance report.
 
     Attributes:
@@ -56,38 +57,14 @@ class Conformance(msgspec.Struct, kw_only=True):
         version: The version of the distribution.
         wheel: The tested file.
         sha256: The digest of that file.
-        api: Version of the `dragoman-api` that holds the contract.
-        python: Version of Python.
-        system: Operating system and machine.
-        sandbox: The level the driver ran at; ``none`` if the tests opened it by other means.
-        denied: Forbidden addresses that it tried to reach.
-        engines: Passed, skipped and failed conformance tests, by engine.
-        hooks: Hooks the driver does not implement; their tests were skipped.
-        skips: Why tests were skipped, and how many for each reason.
         unserved: How many live tests were skipped, since no server of their type was listed.
-        deviations: Conformance tests that the author replaced, and why.
-        failures: Tests that failed, and why.
     """
 
     plugin: str
     version: str
     wheel: str
     sha256: str
-    api: str
-    python: str
-    system: str
-    sandbox: str = "none"
-    denied: list[str] = msgspec.field(default_factory=list)
-    engines: dict[str, dict[str, int]] = msgspec.field(default_factory=dict)
-    hooks: list[str] = msgspec.field(default_factory=list)
-    skips: dict[str, int] = msgspec.field(default_factory=dict)
     unserved: int = 0
-    deviations: list[str] = msgspec.field(default_factory=list)
-    failures: list[str] = msgspec.field(default_factory=list)
-
-    def count(self, outcome: str) -> int:
-        """Count conformance tests, over all engines."""
-        return sum(engine.get(outcome, 0) for engine in self.engines.values())
 
     @property
     def passed(self) -> bool:
@@ -123,11 +100,11 @@ def shortfall(tested: Conformance, project: Path) -> tuple[str, str]:
     return "it has no conformance tests", _DERIVE
 
 
-def run_conformance(made: Built, *, policy: Policy = "auto", live: Path | None = None) -> tuple[Conformance, str]:
+def run_conformance(build: Built, *, policy: Policy = "auto", live: Path | None = None) -> tuple[Conformance, str]:
     """Run an author's tests on the built wheel and write `report.json` into the working tree. Blocks.
 
     Args:
-        made: The unpacked wheel.
+        build: The unpacked wheel.
         policy: The sandbox policy.
         live: The list of real servers, in the format that the pytest plugin of `dragoman_api.testing` reads.
 
@@ -139,65 +116,69 @@ def run_conformance(made: Built, *, policy: Policy = "auto", live: Path | None =
         ConfigurationError: The tests could not be run: there are none, pytest is missing, or the list cannot be read.
         SandboxError: The policy is ``require``, and this machine provides less than full.
     """
-    made.check_sound()
+    build.check_sound()
     if policy == "require":  # reported once, instead of by each test
         enforce(measured_level(), policy=policy, trusted=True)
     with scratch_folder() as temporary:
         notes, results = temporary / "notes.ndjson", temporary / "results.json"
-        settings: dict[str, Any] = {"trees": [str(tree) for tree in made.trees], "policy": policy, "notes": str(notes)}
-        settings["permissions"] = made.report.manifest.permissions if made.report.manifest else ()
+        settings: dict[str, Any] = {"trees": [str(tree) for tree in build.trees], "policy": policy, "notes": str(notes)}
+        settings["permissions"] = build.report.manifest.permissions if build.report.manifest else ()
         words = [sys.executable, "-m", "pytest", "-q", "-rf", "-p", "no:cacheprovider"]
         words += ["--open-with", OPENER, "--report", str(results), *(["--live", str(live.absolute())] if live else [])]
         # The tests import the driver class for its name, which also imports its dependencies.
         env = {name: value for name, value in os.environ.items() if name != "PYTHONOPTIMIZE"}  # the kit asserts
         env |= {VARIABLE: json.dumps(settings), "PYTHONPATH": os.pathsep.join(settings["trees"])}
         done = subprocess.run(  # noqa: S603 - this interpreter, on the author's own tests
-            words, cwd=made.project, env=env, capture_output=True, text=True, timeout=TEST_SECONDS, check=False
+            words, cwd=build.project, env=env, capture_output=True, text=True, timeout=TEST_SECONDS, check=False
         )
         output = done.stdout + done.stderr
         if done.returncode not in (0, 1) or not results.is_file():
-            raise _not_run(made.project, output, done.returncode)
+            raise _not_run(build.project, output, done.returncode)
         lines = [json.loads(line) for line in notes.read_text().splitlines()] if notes.is_file() else []
-        tested = _tested(made, json.loads(results.read_text(encoding="utf-8")), lines)
-    if done.returncode and not tested.failures:  # another test than those failed
-        tested.failures += re.findall(r"^(?:FAILED|ERROR) (.+)$", output, re.MULTILINE) or ["pytest failed"]
+        tested = _tested(build, json.loads(results.read_text(encoding="utf-8")), lines)
+    failures = list(tested.failures)
+    if done.returncode and not failures:  # another test than those failed
+        failures = re.findall(r"^(?:FAILED|ERROR) (.+)$", output, re.MULTILINE) or ["pytest failed"]
     if live and not set(tested.engines) - {"fake"}:
-        tested.failures.append(f"no conformance test ran on a server of {live.name}; are the tests marked live(TYPE)?")
+        failures.append(f"no conformance test ran on a server of {live.name}; are the tests marked live(TYPE)?")
+    tested = msgspec.structs.replace(tested, failures=tuple(failures))
     report = json.dumps(msgspec.structs.asdict(tested), indent=1, ensure_ascii=False)
-    write(made.project / REPORT, f"{report}\n".encode())
+    write(build.project / REPORT, f"{report}\n".encode())
     return tested, output
 
 
 def _tested(build: Built, tests: list[dict[str, str]], notes: list[dict[str, Any]]) -> Conformance:
     assert build.report.name is not None
     levels = sorted({note["sandbox"] for note in notes})
-    tested = Conformance(
+    counts: dict[str, Counter[str]] = {}
+    failures, deviations = [], []
+    ran = [test for test in tests if test["engine"] != "no server"]
+    for test in ran:
+        counts.setdefault(test["engine"], Counter())[test["outcome"]] += 1
+        summary = f"{test['test']} on {test['engine']}: {test['reason']}"
+        if test["outcome"] == "failed":
+            failures.append(summary)
+        elif test["reason"].startswith("deviates: "):
+            deviations.append(summary)
+    skips = Counter(test["reason"].removeprefix("Skipped: ") for test in ran if test["outcome"] == "skipped")
+    hooks = HOOKS.keys() - {*build.report.manifest.hooks, "close"} if build.report.manifest else set[str]()
+    return Conformance(
         plugin=build.name,
         version=build.report.name.version,
         wheel=build.wheel.name,
         sha256=build.report.sha256,
         api=installed_version("dragoman-api"),
         sandbox=", ".join(levels) or "none",
-        denied=sorted({address for note in notes for address in note["denied"]}),
+        denied=tuple(sorted({address for note in notes for address in note["denied"]})),
         python=platform.python_version(),
         system=f"{platform.system()} {platform.machine()}",
+        engines={name: dict(count) for name, count in counts.items()},
+        skips=dict(skips),
+        unserved=len(tests) - len(ran),
+        hooks=tuple(sorted(hooks)),
+        deviations=tuple(deviations),
+        failures=tuple(failures),
     )
-    counts: dict[str, Counter[str]] = {}
-    ran = [test for test in tests if test["engine"] != "no server"]
-    for test in ran:
-        counts.setdefault(test["engine"], Counter())[test["outcome"]] += 1
-        summary = f"{test['test']} on {test['engine']}: {test['reason']}"
-        if test["outcome"] == "failed":
-            tested.failures.append(summary)
-        elif test["reason"].startswith("deviates: "):
-            tested.deviations.append(summary)
-    tested.engines = {name: dict(count) for name, count in counts.items()}
-    tested.skips = dict(
-        Counter(test["reason"].removeprefix("Skipped: ") for test in ran if test["outcome"] == "skipped")
-    )
-    tested.unserved = len(tests) - len(ran)
-    tested.hooks = sorted(HOOKS.keys() - {*build.report.manifest.hooks} - {"close"}) if build.report.manifest else []
-    return tested
 
 
 def _not_run(project: Path, output: str, status: int) -> ConfigurationError:
