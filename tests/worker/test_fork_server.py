@@ -21,7 +21,7 @@ from dragoman.sandbox import bare_process, fork_server
 from dragoman.sandbox.fork_server import ForkClaim, ForkServer, ThreadForks
 from dragoman.sandbox.host_imports import find_host_imports
 from dragoman_api.connections import Health
-from dragoman_api.errors import DriverCrashedError
+from dragoman_api.errors import DriverCrashedError, SandboxError
 from dragoman_worker.main import FORK_SERVER
 
 if TYPE_CHECKING:
@@ -315,6 +315,22 @@ async def test_a_server_has_given_up_all_that_its_forks_do_not_need(
         kinds = [str(link.readlink()).partition(":")[0] for link in (process / "fd").iterdir()]
         assert sorted(kinds) == ["/dev/null", "pipe", "pipe", "socket"]
         assert b"hunter2" not in memory_of(process)
+
+
+async def test_the_servers_filter_cannot_stand_in_for_that_of_a_process(
+    workshop: Workshop, forks: ThreadForks, full_level: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    change = """
+import os
+from dragoman_worker.lockdown import seccomp
+install, server = seccomp.install, os.getpid()
+seccomp.install = lambda program: install(program) if os.getpid() == server else None
+"""
+    boot_server(monkeypatch, change)
+    with pytest.raises(SandboxError, match="Seccomp_filters"):
+        async with workshop.worker("print('loaded')\nclass Driver: ...", policy="require"):
+            pass
+    assert workshop.lines == [], "no driver code ran"
 
 
 def memory_of(process: Path) -> bytes:
