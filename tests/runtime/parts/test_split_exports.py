@@ -69,6 +69,7 @@ async def test_the_parts_are_the_whole_and_the_manifest_describes_them(open_memo
         assert (part["rows"], part["bytes"]) == (data.count(b"\n"), len(data))
         assert part["sha256"] == hashlib.sha256(data).hexdigest()
     kinds = [event.name for event in runtime.seen if event.name.startswith("export.")]
+    assert kinds.count("export.started") == kinds.count("export.finished") == 2  # a part is no export of its own
     assert kinds[-1] == "export.finished"
     assert runtime.seen[-2].rows == 23
 
