@@ -31,7 +31,7 @@ SPLIT = Split(
     total=3,
     notes=[Note(code="of-split", reason="from the split")],
     filter=[Explanation(row=0, clause="a = 1")],
-    wanted=5,
+    requested_parts=5,
     format=FileFormat("rows"),
     table=TableColumns(),
     now=datetime(2026, 11, 23, tzinfo=UTC),

@@ -326,7 +326,7 @@ def test_a_split_is_plain_data_and_one_of_another_version_is_not_read():
         ("format", {"format": FileFormat("rows", escape=True)}),
         ("format", {"format": FileFormat("rows", strict=True)}),
         ("compression", {"format": FileFormat("rows", compression="gzip")}),
-        ("number of parts", {"wanted": 6}),
+        ("number of parts", {"requested_parts": 6}),
     ],
 )
 def test_an_export_that_differs_is_another_one(word, change):

@@ -348,6 +348,20 @@ def test_the_plan_is_private_for_it_holds_the_filter(tmp_path):
     assert stat.S_IMODE((tmp_path / PLAN).stat().st_mode) == 0o600
 
 
+def test_the_record_of_a_part_is_whole_when_it_is_synced(tmp_path, monkeypatch):
+    place = Place("file", tmp_path / "d", tmp_path / "d")
+    target, _ = place.opened()
+    target.begin(SPLIT)
+    synced = []
+    monkeypatch.setattr(os, "fsync", lambda _: synced.append((tmp_path / "d" / DONE).read_bytes()))
+    for number in (0, 1):
+        target.record(part(SPLIT, number))
+    monkeypatch.undo()
+    target.leave()
+    assert [len(record.split()) for record in synced] == [1, 2]
+    assert synced[-1] == place.read(DONE)
+
+
 def test_a_worker_finds_the_target_and_leaves_nothing(place):
     target, _ = place.opened()
     place.target().probe(target.claim)
