@@ -16,7 +16,7 @@ from dragoman_api.grid import MAX_ROWS, CellRequest, CountRequest, PageRequest, 
 from dragoman_api.hookspecs import DriverSpec
 from dragoman_api.summaries import MAX_BUCKETS, MAX_VALUES, SummaryRequest
 
-from .driver_calls import DriverCalls, until_unchanged
+from .driver_calls import DriverCalls, Prepared, until_unchanged
 from .selection_codec import SelectionTexts, call_arguments, script
 from .selections import Count, RowSelection, check_key
 
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from dragoman_api.grid import Page, RowKey
     from dragoman_api.summaries import ColumnSummary
 
-    from .driver_calls import Prepared
     from .splits import Pacing, PartResult, Split, SplitExports
     from .whole_reads import Batches, RowStream
 
@@ -155,8 +154,8 @@ class Rows:
         Raises:
             FilterNotSupportedError: A filter row cannot run as asked.
         """
-        selection = self.selection.of_server()
-        number, prepared, notes = await self._calls.read(DriverSpec.count_rows, self._count_request(), selection)
+        request, selection = self._count_request(), self.selection.of_server()
+        number, prepared, notes = await self._calls.read(DriverSpec.count_rows, request, selection)
         return Count(number, notes, time=prepared.time)
 
     async def explain(self) -> CompiledFilter:
@@ -192,8 +191,7 @@ class Rows:
             UnsupportedOperationError: The driver names no requests, or each depends on the answer to another one.
             FilterNotSupportedError: A filter row cannot run as asked.
         """
-        request = self._count_request()
-        selection = self.selection.of_server()
+        request, selection = self._count_request(), self.selection.of_server()
         return await self._preview(selection, lambda prepared: PreviewRequest(count=prepared.fill(request)))
 
     async def _preview(
