@@ -125,7 +125,14 @@ async def test_no_two_forks_draw_the_same_numbers(workshop: Workshop, forks: Thr
     ("end", "status"),
     [
         ("os._exit(7)", "exit status 7"),
-        ("os.abort()", "signal SIGABRT"),  # which the C library sends to the thread id that it remembers
+        ("os.abort()", "signal SIGABRT"),
+        (  # which the C library sends to the thread id that it remembers
+            (
+                "import signal, threading; main = threading.main_thread().ident\n"
+                "threading.Thread(target=signal.pthread_kill, args=(main, 15)).start(); time.sleep(2)"
+            ),
+            "signal SIGTERM",
+        ),
         ("import ctypes; ctypes.string_at(1)", "signal SIGSEGV"),
         ("os.kill(os.getpid(), 15)", "signal SIGTERM"),
         ("import threading; threading.Thread(target=os._exit, args=(5,)).start(); time.sleep(9)", "exit status 5"),
