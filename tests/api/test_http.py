@@ -440,6 +440,16 @@ async def test_a_read_is_sent_again_once_when_a_kept_connection_was_closed(metho
     assert server.requests[1].body == server.requests[2].body
 
 
+async def test_a_document_that_reads_is_posted_again_once():
+    def reply(request: Request) -> Reply:
+        return Reply(b"", "close") if request.connection == 1 and request.target != "/first" else http(b"5")
+
+    async with serving(reply) as server, Http(profile(server.port)) as client:
+        await client.request("GET", "/first")
+        assert await client.post_json("/again", {}, read=True) == 5
+    assert [request.connection for request in server.requests] == [1, 1, 2]
+
+
 async def test_a_read_is_sent_again_only_once():
     def reply(request: Request) -> Reply:
         return http() if request.target == "/first" else Reply(b"", "close")

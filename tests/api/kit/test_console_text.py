@@ -192,6 +192,10 @@ def test_a_path_is_sent_as_it_was_typed(mark: str) -> None:
     assert read(f"GET /a{mark}b")[0][1] == f"/a{mark}b"
 
 
+def test_a_letter_of_a_path_that_is_not_ascii_is_encoded() -> None:
+    assert read("GET /aé%C3%A9/_search?q=ü")[0][1] == "/a%C3%A9%C3%A9/_search?q=%C3%BC"
+
+
 def test_a_request_does_not_begin_in_the_middle_of_a_line_that_was_taken() -> None:
     reader = ConsoleReader("USE GET /a")
     assert reader.take(4) == "USE "
@@ -266,6 +270,7 @@ def test_a_stretch_ends_with_a_line_and_not_with_the_text(at: int, size: int, en
         ("GET /a GET /b", "write a blank in a path as %20"),
         ('GET /a {"x": """y""""}', "cannot end with one"),
         ('GET /a {"x": """"y""""}', "cannot end with one"),
+        ('GET /a {"x": """y""", "z": }', "the body is not valid JSON"),
     ],
 )
 def test_what_a_person_meant_is_said_where_the_text_is_no_request(text: str, reason: str) -> None:

@@ -6,7 +6,8 @@ import logging
 import pickle
 import shutil
 import time
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
+from types import SimpleNamespace
 
 import anyio
 import msgspec
@@ -15,6 +16,7 @@ from anyio.to_thread import run_sync
 from distributed import Client
 from distributed.comm import CommClosedError
 
+from dragoman_api.columns import Note
 from dragoman_api.errors import ConfigurationError, ConnectionFailedError, ExportError
 from dragoman_dask import clusters, on_cluster, reading, runner, workers
 from dragoman_dask.exports import parts_target
@@ -95,7 +97,16 @@ def test_a_local_cluster_has_a_process_for_each_core_or_so_many_as_wanted(monkey
     monkeypatch.setattr("os.cpu_count", lambda: 7)
     for wanted, processes in ((None, 7), (3, 3)):
         with clusters._local(wanted) as options:
-            assert options["n_workers"] == processes
+            assert (options["n_workers"], options["silence_logs"]) == (processes, logging.ERROR)
+
+
+async def test_a_local_cluster_runs_in_the_loop_of_its_caller(monkeypatch):
+    """It does not keep the loop waiting while it starts."""
+    pages = {"dashboard": False, "dashboard_address": "127.0.0.1:0"}
+    options = {"n_workers": 0, "processes": False, "scheduler_kwargs": pages, "dashboard_address": None}
+    monkeypatch.setattr(clusters, "_local", lambda _: nullcontext(options | {"security": None}))
+    async with clusters.client_of("local") as client:
+        assert client.cluster.asynchronous
 
 
 async def test_workers_export_the_parts_and_close_the_connection(memory, here, tmp_path):
@@ -308,6 +319,14 @@ def test_a_reader_takes_neither_home_nor_snapshot_along():
     assert made.__dask_tokenize__() == there.__dask_tokenize__()
     other = reading.PartReader(msgspec.structs.replace(made.plan, snapshot="another"))
     assert made.__dask_tokenize__() != other.__dask_tokenize__()
+
+
+def test_every_note_of_a_split_is_a_warning(monkeypatch):
+    notes = [Note(code="no-snapshot", reason="rows may move"), Note(code="partial", reason="a shard failed")]
+    split = msgspec.structs.replace(SPLIT, snapshot="", notes=notes)
+    monkeypatch.setattr(reading, "_dataframe", lambda reader, shares: shares)
+    with pytest.warns(UserWarning, match="rows may move"), pytest.warns(UserWarning, match="a shard failed"):
+        assert reading.read(SimpleNamespace(home=None, split=lambda *_, **__: split), parts=2) == split.shares
 
 
 @pytest.mark.parametrize("lost", [True, False])
