@@ -43,7 +43,7 @@ def parse_target(to: Path | str) -> Path | ObjectStore:
         ConfigurationError: It is a URL that holds a password or options, or the package for it is missing.
     """
     if isinstance(to, Path):
-        if to.parts and _BROKEN.fullmatch(to.parts[0]) and len(to.parts[0]) > 2 and not to.is_absolute():
+        if to.parts and _BROKEN.fullmatch(to.parts[0]):
             hint = "pass the URL as text: a path keeps only one of its slashes"
             raise ConfigurationError(f"{to} is no path, but what is left of a URL", hint=hint)
         return to
