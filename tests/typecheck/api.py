@@ -8,7 +8,6 @@ import dragoman
 from dragoman import (
     Answer,
     BlockingSession,
-    Count,
     Delete,
     DragomanError,
     Drop,
@@ -27,6 +26,7 @@ from dragoman import (
     Update,
 )
 from dragoman.exports.export import ExportResult
+from dragoman.sessions.selections import Count
 from dragoman_api import (
     Call,
     Cell,
