@@ -139,11 +139,12 @@ def test_another_host_or_port_besides_is_a_contradiction(besides: dict[str, str 
 
 
 def test_the_command_line_shows_what_it_means_before_it_is_saved_and_a_new_one_replaces_the_old_host(capsys):
-    from dragoman.cli.connections import _replaced, _saved
+    from dragoman.cli.connection_form import replaced_fields
+    from dragoman.cli.connections import _saved
 
     _saved("shop", "elasticsearch", FORM, {"cloud_id": GOOD}, via=None, sign_in_at="")
     assert f"the Cloud ID means https://{HOST}:443, SSL Mode verify-identity" in capsys.readouterr().err
     _saved("shop", "elasticsearch", FORM, {"host": "es.example"}, via=None, sign_in_at="")
     assert capsys.readouterr().err == ""
-    assert _replaced({"cloud_id": GOOD}) == {"host", "port"}
-    assert not _replaced({"cloud_id": ""})
+    assert replaced_fields({"cloud_id": GOOD}) == {"host", "port"}
+    assert not replaced_fields({"cloud_id": ""})

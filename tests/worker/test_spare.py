@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 async def test_a_spare_becomes_a_worker_like_any_other(workshop: Workshop) -> None:
-    with Spare(find_host_imports()) as spare:
+    with Spare(await anyio.to_thread.run_sync(find_host_imports)) as spare:
         spare.fill()
         child = spare._child
         assert child is not None
@@ -35,7 +35,7 @@ async def test_a_spare_becomes_a_worker_like_any_other(workshop: Workshop) -> No
 
 
 async def test_a_spare_that_died_is_not_used(workshop: Workshop) -> None:
-    with Spare(find_host_imports()) as spare:
+    with Spare(await anyio.to_thread.run_sync(find_host_imports)) as spare:
         spare.fill()
         assert spare._child is not None
         spare._child.process.kill()
@@ -45,7 +45,7 @@ async def test_a_spare_that_died_is_not_used(workshop: Workshop) -> None:
 
 
 async def test_an_unused_spare_ends_with_its_owner() -> None:
-    with Spare(find_host_imports()) as spare:
+    with Spare(await anyio.to_thread.run_sync(find_host_imports)) as spare:
         spare.fill()
         assert spare._child is not None
         pid = spare._child.process.pid
@@ -58,7 +58,7 @@ async def test_a_child_leaves_the_hosts_terminal_folder_and_descriptors() -> Non
     os.set_inheritable(writing, True)
     pipe = str(Path(f"/proc/self/fd/{writing}").readlink())
     try:
-        with Spare(find_host_imports()) as spare:
+        with Spare(await anyio.to_thread.run_sync(find_host_imports)) as spare:
             spare.fill()
             assert spare._child is not None
             pid = spare._child.process.pid

@@ -23,7 +23,7 @@ from dragoman_api import (
     replies,
 )
 from dragoman_api.errors import AccessDeniedError, ObjectNotFoundError, RowNotFoundError, WindowExceededError
-from dragoman_api.kit.row_changes import unsure
+from dragoman_api.kit.exchanges import unsure
 from dragoman_api.remedies import Remedy, RemedyKind
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import msgspec
 
 from dragoman_api import AuthenticationError, ConnectionFailedError, DragomanError, QueryError, json_text, replies
 from dragoman_api.errors import AccessDeniedError, WindowExceededError
-from dragoman_api.kit import row_changes
+from dragoman_api.kit import exchanges
 from dragoman_api.remedies import Remedy, RemedyKind
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ def unsure(reply: Reply) -> bool:
     - 408: yes. The server has no such answer, and gateways give it when they have waited long enough.
     - any other 3xx or 4xx: no. The server checks before it writes (401, 403, 404, 422), a gateway before it forwards.
     """
-    return row_changes.unsure(reply.status)
+    return exchanges.unsure(reply.status)
 
 
 def retry_after(reply: Reply) -> int | None:

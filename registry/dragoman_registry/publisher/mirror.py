@@ -125,7 +125,7 @@ def _copy_files(location: str, to: Path, registry: Registry, repository: Reposit
             if wheel.path in lost or below(to, f"targets/{wheel.path}.metadata").is_file():
                 continue
             report = inspect_apart(apart, below(to, f"targets/{wheel.path}"), native=True)
-            if report.sha256:
+            if report.metadata:
                 write_below(to, f"targets/{wheel.path}.metadata", report.metadata)
             else:
                 lost[wheel.path] = replace(report.faults[0], where=wheel.path)

@@ -171,7 +171,8 @@ class DriverCalls:
                 result = await hooks.call(call.hook, *request, deadline=meter.left(HOOKS[call.hook].seconds))
         except DragomanError as error:
             tell_unknown(error, call)
-            self._suggest_columns(error, call.object or "")
+            if not call.writes:  # of a write it is said what became of it
+                self._suggest_columns(error, call.object or "")
             raise
         meter.take_result(result)
         return result
@@ -181,8 +182,10 @@ class DriverCalls:
         column, facts = error.details.get("column"), self._facts.get(name)
         if not isinstance(column, str) or facts is None or not facts.columns or column in facts.columns:
             return
-        error.message += did_you_mean(near_names(column, facts.columns))
-        names = ", ".join(known[:LONGEST_NAME] for known in facts.columns[:SHOWN_COLUMNS])
+        # Names are the server's: one with a line break would pass for a line of the host's own advice.
+        columns = [known for known in facts.columns if known.isprintable()]
+        error.message += did_you_mean(near_names(column, columns))
+        names = ", ".join(known[:LONGEST_NAME] for known in columns[:SHOWN_COLUMNS])
         more = f" and {len(facts.columns) - SHOWN_COLUMNS:,} more" if len(facts.columns) > SHOWN_COLUMNS else ""
         remedy = Remedy(RemedyKind.DESCRIBE_OBJECT, {"connection": self.driver.info.name, "object": name})
         error.advise(f"the columns of {name} are {names}{more}", remedy)
@@ -243,8 +246,7 @@ class DriverCalls:
         compiled: CompiledFilter | None = None
         if rows:
             compiled = await self.compile(selection, rows, fresh=fresh, times=times)
-        else:
-            await self.know(selection.object)
+        await self.know(selection.object)  # again after a filter: the driver's process may have ended meanwhile
         now = show_instant(selection.now) if times else None
         time_column = self._facts[selection.object].time if "time-range" in self.capabilities else None
         time_range, windows = resolve(selection.span, time_column, object=selection.object, now=selection.now)

@@ -105,7 +105,11 @@ class RowSelection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
     def __post_init__(self) -> None:
         if self.now is not None:
-            msgspec.structs.force_setattr(self, "now", whole(self.now.astimezone(UTC)))
+            try:
+                now = self.now.astimezone(UTC) if self.now.tzinfo else self.now.replace(tzinfo=UTC)
+            except OverflowError:
+                raise ConfigurationError(f"the instant {self.now.isoformat()} is no year 1 to 9999 in UTC") from None
+            msgspec.structs.force_setattr(self, "now", whole(now))
         if self.match not in ("all", "any"):
             raise ConfigurationError(f"match is {self.match!r}; it can be all or any")
         if not isinstance(self.span, Span):

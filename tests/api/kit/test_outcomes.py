@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from dragoman_api import ConnectionFailedError, DragomanError, HttpRequest, Outcome, OutcomeStatus, Plan, PlannedRequest
 from dragoman_api.errors import QueryError
-from dragoman_api.kit.row_changes import Outcomes, before_writing, status_of, unknown_note, unsure
+from dragoman_api.kit.exchanges import unsure
+from dragoman_api.kit.row_changes import Outcomes, before_writing, status_of, unknown_note
 
 APPLIED, FAILED, CONFLICT, UNKNOWN = (OutcomeStatus(each) for each in ("applied", "failed", "conflict", "unknown"))
 

@@ -408,7 +408,7 @@ TARGETS = (
            grammar=lambda: _one_spoiled(("catalog", "types", "advisories", "browse")), bounds=Bounds(seconds=0.3,
            mb_per_kb=1)),
     Target(name="pages",
-           parses="dragoman_registry.publisher.pages:pages", make=_pages, allowed=_RAISES, grammar=_made_pages,
+           parses="dragoman_registry.publisher.pages.site:pages", make=_pages, allowed=_RAISES, grammar=_made_pages,
            bounds=Bounds(seconds=1, seconds_per_kb=0.05, mb_per_kb=1)),
     Target(name="markdown",
            parses="dragoman_registry.publisher.pages.rendering:markdown", make=_markdown, grammar=_prose,

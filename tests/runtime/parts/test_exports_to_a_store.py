@@ -272,7 +272,7 @@ def test_a_part_that_cannot_be_uploaded_whole_leaves_nothing(tmp_path):
         ("s3://bucket/d?token=secret", "without options"),
         ("simplecache::s3://bucket/secret", "without options"),
         ("memory://", "is one place"),
-        ("nonsense://secret/d", "no store is known by nonsense://: Protocol not known"),
+        ("nonsense://secret/d", "no object store is known by nonsense://: Protocol not known"),
         ("gs://bucket/d", "gs:// needs the package gcsfs"),
     ],
 )

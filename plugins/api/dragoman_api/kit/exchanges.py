@@ -355,3 +355,19 @@ class Patience(msgspec.Struct):
 def jittered(pause: float) -> float:
     """Return a pause half shorter to half longer: callers that were turned away together come back one by one."""
     return pause * (0.5 + random.random())  # noqa: S311 - jitter
+
+
+def unsure(status: int, *, turned_away: bool = False) -> bool:
+    """Return whether a write may have been carried out in spite of an error answer.
+
+    It may after 408 and 5xx: a server can fail after a part of its work, and a gateway's 502, 503 or 504 can come after
+    the server did all of it. Any other 3xx or 4xx says that the request was judged and not carried out.
+
+    >>> unsure(502), unsure(408), unsure(503, turned_away=True), unsure(429), unsure(404)
+    (True, True, False, False, False)
+
+    Args:
+        status: The HTTP status.
+        turned_away: The body says that the server was too busy to begin.
+    """
+    return status == 408 or status < 200 or (status >= 500 and not turned_away)

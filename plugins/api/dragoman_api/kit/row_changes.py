@@ -38,7 +38,7 @@ from dragoman_api.errors import (
 from dragoman_api.grid import RowId, RowKey
 from dragoman_api.wording import failure
 
-from .exchanges import MISREAD
+from .exchanges import MISREAD, unsure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Hashable, Iterator, Mapping
@@ -319,22 +319,6 @@ def _add(rows: dict[Hashable, _Row], number: int, change: Insert | Update | Dele
         row.delete(change)
     row.numbers.append(number)
     rows[address] = row
-
-
-def unsure(status: int, *, turned_away: bool = False) -> bool:
-    """Return whether a write may have been carried out in spite of an error answer.
-
-    It may after 408 and 5xx: a server can fail after a part of its work, and a gateway's 502, 503 or 504 can come after
-    the server did all of it. Any other 3xx or 4xx says that the request was judged and not carried out.
-
-    >>> unsure(502), unsure(408), unsure(503, turned_away=True), unsure(429), unsure(404)
-    (True, True, False, False, False)
-
-    Args:
-        status: The HTTP status.
-        turned_away: The body says that the server was too busy to begin.
-    """
-    return status == 408 or status < 200 or (status >= 500 and not turned_away)
 
 
 def status_of(status: int, *, conflicts: Container[int] = (), turned_away: bool = False) -> OutcomeStatus:

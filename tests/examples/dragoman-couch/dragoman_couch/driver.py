@@ -48,8 +48,9 @@ from dragoman_api import (
 from dragoman_api.errors import ObjectNotFoundError, RowNotFoundError, ServerNotSupportedError
 from dragoman_api.json_text import encode, exact_number
 from dragoman_api.kit import cursors
+from dragoman_api.kit.exchanges import unsure
 from dragoman_api.kit.page_columns import cell_of, choose, kinds_of, sortable
-from dragoman_api.kit.row_changes import NotSentError, Outcomes, PlanDraft, fold, status_of, typed, unknown_note, unsure
+from dragoman_api.kit.row_changes import NotSentError, Outcomes, PlanDraft, fold, status_of, typed, unknown_note
 
 from .console import parse
 from .filters import OPERATORS, compile_filter
