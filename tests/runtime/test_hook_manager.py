@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from contextlib import suppress
+from dataclasses import dataclass
 
 import anyio
 import msgspec
@@ -421,7 +422,19 @@ async def test_a_guard_that_names_its_hooks_is_asked_about_these_and_no_others()
         await Hooks([Choosy(), Guard()], emit=lambda _: None).ask(CALL)
 
 
-@pytest.mark.parametrize("hooks", [frozenset({"apply_changes"}), {"apply_change"}, "apply_change", None])
+async def test_a_guard_that_compares_by_its_values_is_asked_as_any_other():
+    @dataclass
+    class Equal(Guard):
+        limit: int = 1
+
+    for guards in ([Equal()], [Equal(), Equal(limit=2)], [Equal(), Guard()]):
+        with pytest.raises(Refused, match="Equal: fetch_page on prod"):
+            await Hooks(guards, emit=lambda _: None).ask(CALL)
+
+
+@pytest.mark.parametrize(
+    "hooks", [frozenset({"apply_changes"}), {"apply_change"}, "apply_change", None, frozenset(), frozenset({"close"})]
+)
 def test_a_guard_that_names_hooks_which_no_call_has_is_refused_at_once(hooks):
     class Misled(Guard):
         decides_on = hooks

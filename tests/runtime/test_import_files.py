@@ -309,6 +309,7 @@ def test_a_table_whose_lines_end_with_cr_alone_is_refused_with_what_to_do(text):
 def test_a_carriage_return_in_quotes_or_at_the_end_of_a_line_ends_no_other():
     assert SeparatedRows(source(b'"a\rb",c\r\n1,2\r\n'), delimiter=",").names == ["a\rb", "c"]
     assert SeparatedRows(source(b"a,c\r\r\n1,2\r\n"), delimiter=",").names[0] == "a"
+    assert SeparatedRows(source(b'"a\rb\nc",d\n1,2\n'), delimiter=",").names == ["a\rb\nc", "d"]
 
 
 @pytest.mark.timeout(20)

@@ -9,7 +9,7 @@ from contextlib import aclosing
 from contextvars import ContextVar
 from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 import pluggy
@@ -56,7 +56,7 @@ class Hooks:
         self._manager.add_hookspecs(AutomationSpec)
         self._manager.add_hookspecs(DriverSpec)
         self._automations = list(automations)
-        self._callers: dict[str, pluggy.HookCaller] = {}
+        self._deciding: dict[str, list[pluggy.HookImpl]] = {}
         self._emit = emit
         names: Counter[str] = Counter()
         for automation in automations:
@@ -97,10 +97,11 @@ class Hooks:
             raise ConfigurationError(f"{name} cannot be used: {'; '.join(faults)}", hint=hint)
 
     def _check_decides_on(self, plugin: object, name: str) -> None:
-        """Refuse names of hooks that no call has: such a guard would never be asked."""
+        """Refuse no names, and names of hooks about which nobody is asked: such a guard would never be asked."""
         hooks: object = getattr(plugin, DECIDES_ON, frozenset())
-        known = {hook for hook in vars(DriverSpec) if not hook.startswith("_")} | INSTALLING
-        if not isinstance(hooks, frozenset) or not hooks <= known:
+        hooks_of_drivers = {hook for hook in vars(DriverSpec) if not hook.startswith("_")}
+        called = hooks_of_drivers - {"close"} | INSTALLING
+        if not isinstance(hooks, frozenset) or not hooks <= called or (hasattr(plugin, DECIDES_ON) and not hooks):
             raise ConfigurationError(
                 f"{name} cannot be used: its {DECIDES_ON} is {hooks!r:.200}, which is no frozenset of names of hooks",
                 hint=f'{DECIDES_ON} = frozenset({{"apply_change"}}), or leave it out to be asked about every call',
@@ -137,17 +138,16 @@ class Hooks:
         Raises:
             Refused: At least one vetoed, raised another error, or did not decide in time; the error names each.
         """
-        caller = self._deciding(call.hook)
-        implementations = caller.get_hookimpls()
-        if not implementations:
+        if not (deciding := self._decide_on(call.hook)):
             return
-        pending = caller(call=call)
-        names = [implementation.plugin_name for implementation in implementations]
+        names = [implementation.plugin_name for implementation in deciding]
         vetoes: dict[int, Refused | None] = dict.fromkeys(range(len(names)))
 
-        async def decide(number: int, plugin: object, name: str, decision: Awaitable[None]) -> None:
+        async def decide(number: int, implementation: pluggy.HookImpl) -> None:
+            name, function = implementation.plugin_name, cast("Callable[..., Awaitable[None]]", implementation.function)
             AT_WORK.set(name)
-            ended = await _end_of(decision, seconds=getattr(plugin, "seconds", VETO_SECONDS))
+            decision = function(*[call][: len(implementation.argnames)])
+            ended = await _end_of(decision, seconds=getattr(implementation.plugin, "seconds", VETO_SECONDS))
             if ended is None:
                 del vetoes[number]
             elif isinstance(ended, Refused):
@@ -158,20 +158,22 @@ class Hooks:
                 self._emit(AutomationFailed(automation=name, hook=call.hook, reason=reason))
                 vetoes[number] = Refused(f"{name} {reason}", hint="correct the automation, or omit it")
 
-        async with anyio.create_task_group() as tasks:  # pluggy calls the last registered first
-            for number, decision in enumerate(reversed(pending)):
-                tasks.start_soon(decide, number, implementations[number].plugin, names[number], decision)
+        async with anyio.create_task_group() as tasks:
+            for number, implementation in enumerate(deciding):
+                tasks.start_soon(decide, number, implementation)
         if vetoes:
             reasons = [(names[at], vetoes[at] or Refused(f"{names[at]} did not decide")) for at in sorted(vetoes)]
             raise self._refusal(call, reasons)
 
-    def _deciding(self, hook: str) -> pluggy.HookCaller:
-        """Return what asks the automations that decide on calls of a hook: all but those that name other hooks only."""
-        if (caller := self._callers.get(hook)) is None:
-            plugins = [implementation.plugin for implementation in self._manager.hook.before_call.get_hookimpls()]
-            others = [plugin for plugin in plugins if hook not in getattr(plugin, DECIDES_ON, (hook,))]
-            caller = self._callers[hook] = self._manager.subset_hook_caller("before_call", others)
-        return caller
+    def _decide_on(self, hook: str) -> list[pluggy.HookImpl]:
+        """List the automations that decide on calls of a hook: all but those that name other hooks only."""
+        if (deciding := self._deciding.get(hook)) is None:
+            deciding = self._deciding[hook] = [
+                implementation
+                for implementation in self._manager.hook.before_call.get_hookimpls()
+                if hook in getattr(implementation.plugin, DECIDES_ON, (hook,))
+            ]
+        return deciding
 
     def _refusal(self, call: Call, vetoes: list[tuple[str, Refused]]) -> Refused:
         """Emit an event for each veto and combine them into one error: a single veto refuses the call."""

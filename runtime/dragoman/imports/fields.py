@@ -36,7 +36,8 @@ _DELIMITERS = ";\t,|"
 
 _INSIDE = re.compile(r'(?:[^"]++|"")*+')
 _QUOTED = re.compile(r'"[^"]*+(?:""[^"]*+)*+"')
-_QUOTED_BYTES = re.compile(_QUOTED.pattern.encode())
+_QUOTED_OR_OPEN = re.compile(rb'"[^"]*+(?:""[^"]*+)*+(?:"|\Z)')
+"""Also a field in quotes that ends in a later line."""
 
 
 class SeparatedRows:
@@ -67,7 +68,7 @@ class SeparatedRows:
         self._field = re.compile(rf'{sign}({_QUOTED.pattern}(?![^{sign}])|(?!")[^{sign}]*+|".*)', re.DOTALL)
         lines = split_lines(source)
         first = [*islice(lines, 1)]
-        if first and b"\r" in _QUOTED_BYTES.sub(b"", first[0][0]).rstrip(b"\r"):
+        if first and b"\r" in _QUOTED_OR_OPEN.sub(b"", first[0][0]).rstrip(b"\r"):
             text = f"{source.name} ends its lines with a carriage return (CR) alone, and an import reads LF and CR LF"
             raise ConfigurationError(text, hint=r"tr '\r' '\n' <OLD >NEW, then import NEW")
         self._lines = chain(first, lines)

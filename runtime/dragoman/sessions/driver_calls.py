@@ -33,6 +33,7 @@ from dragoman_api.grid import CountRequest, PageRequest
 from dragoman_api.hookspecs import DriverSpec
 from dragoman_api.remedies import Remedy, RemedyKind
 from dragoman_api.summaries import SummaryRequest
+from dragoman_api.wording import quoted
 from dragoman_worker.hook_types import EXPORT, HOOKS
 
 from .selections import resolve, resolve_rows, show_instant
@@ -177,18 +178,18 @@ class DriverCalls:
         meter.take_result(result)
         return result
 
-    def _suggest_columns(self, error: DragomanError, name: str) -> None:
+    def _suggest_columns(self, error: DragomanError, object_name: str) -> None:
         """Name the near columns, and some of all, if an error is about a column that its object does not have."""
-        column, facts = error.details.get("column"), self._facts.get(name)
+        column, facts = error.details.get("column"), self._facts.get(object_name)
         if not isinstance(column, str) or facts is None or not facts.columns or column in facts.columns:
             return
         # Names are the server's: one with a line break would pass for a line of the host's own advice.
-        columns = [known for known in facts.columns if known.isprintable()]
-        error.message += did_you_mean(near_names(column, columns))
-        names = ", ".join(known[:LONGEST_NAME] for known in columns[:SHOWN_COLUMNS])
+        names = [name for name in facts.columns if name.isprintable()]
+        error.message += did_you_mean(near_names(column, names))
+        listed = ", ".join(name[:LONGEST_NAME] for name in names[:SHOWN_COLUMNS])
         more = f" and {len(facts.columns) - SHOWN_COLUMNS:,} more" if len(facts.columns) > SHOWN_COLUMNS else ""
-        remedy = Remedy(RemedyKind.DESCRIBE_OBJECT, {"connection": self.driver.info.name, "object": name})
-        error.advise(f"the columns of {name} are {names}{more}", remedy)
+        remedy = Remedy(RemedyKind.DESCRIBE_OBJECT, {"connection": self.driver.info.name, "object": object_name})
+        error.advise(f"the columns of {quoted(object_name)} are {listed}{more}", remedy)
 
     @asynccontextmanager
     async def parts(self, request: ExportRequest) -> AsyncIterator[AsyncIterator[ExportPart]]:
