@@ -95,7 +95,8 @@ class Runtime:
             sandbox: ``auto``, ``require`` or ``off``; None for what `config.toml` says.
             surface: The user interface: ``cli``, ``desktop``, ``tablet`` or ``phone`` (P6).
             spare: Keep ready what starts a driver's process fast: a fork server, or one warm process if `config.toml`
-                says ``processes = "spawn"``. False is for a single connection.
+                says ``processes = "spawn"`` or ``sandbox = "off"``, or if processes cannot be forked here. False is for
+                a single connection.
 
         Raises:
             ConfigurationError: `config.toml` cannot be used, or `use` holds something other than an automation.
@@ -171,7 +172,7 @@ class Runtime:
         """
         self._life.check_open()
         if self._spare is None:
-            make = ForkClaim if self.settings.processes == "fork" else Spare
+            make = ForkClaim if self.settings.processes == "fork" and self._policy != "off" else Spare
             self._spare = spare or make(find_host_imports(self.paths.cache))
         self._spare.fill()
 
@@ -223,13 +224,16 @@ class Runtime:
         if not self._life.can_end():
             return
         self._life.closed = True
-        if self._spare is not None:
-            self._spare.__exit__(None, None, None)
-        self._listening.close()
-        with anyio.CancelScope(shield=True):
-            await self._tell_the_rest()
-        self._bus.close()
-        await self._life.end()
+        spare, self._spare = self._spare, None  # a second life prepares its own
+        try:
+            if spare is not None:
+                spare.__exit__(None, None, None)
+        finally:
+            self._listening.close()
+            with anyio.CancelScope(shield=True):
+                await self._tell_the_rest()
+            self._bus.close()
+            await self._life.end()
 
     async def _tell_the_rest(self) -> None:
         """Wait for observers while they make progress, and report those that stall."""

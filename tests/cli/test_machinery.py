@@ -406,7 +406,7 @@ def test_what_was_started_early_ends_with_a_command_that_fails(shop, tmp_path):
         "import sys, dragoman.__main__ as early; from dragoman import __main__ as m; started = []\n"
         "def kept(words, start=early.start_early): started.append(start(words)); return started[0]\n"
         "def discard(self, old=__import__('dragoman.sandbox.bare_process', fromlist=['']).Child.discard):\n"
-        "    print('discarded', self.alive, file=sys.stderr); old(self)\n"
+        "    print('discarded', not self.process.ended, file=sys.stderr); old(self)\n"
         "__import__('dragoman.sandbox.bare_process', fromlist=['']).Child.discard = discard\n"
         "early.start_early = kept; sys.exit(m.main())"
     )

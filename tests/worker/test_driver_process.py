@@ -404,7 +404,7 @@ async def test_a_layer_that_is_not_applied_is_noticed(
     async with workshop.attempting("return 1", trusted=True, forked=forked) as worker:
         assert worker.report.level == level
     with pytest.raises(SandboxError) as caught:
-        async with workshop.attempting("return 1", policy="require"):
+        async with workshop.attempting("return 1", policy="require", forked=forked):
             pass
     assert caught.value.code == "sandbox-insufficient"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import os
@@ -17,7 +18,7 @@ import anyio
 import pytest
 
 from dragoman import Runtime
-from dragoman.sandbox import bare_process, fork_server
+from dragoman.sandbox import bare_process, fork_server, levels
 from dragoman.sandbox.fork_server import ForkClaim, ForkServer, ThreadForks
 from dragoman.sandbox.host_imports import find_host_imports
 from dragoman_api.connections import Health
@@ -198,6 +199,125 @@ async def test_a_machine_that_cannot_fork_in_this_way_spawns_and_says_nothing(
     assert caplog.records == []
 
 
+def answer(code: int) -> str:
+    """Return a change of a fork server whose kernel refuses its call with an error."""
+    return f"""
+import dragoman_worker.fork_server as served
+def refuse(self):
+    raise OSError({code}, "refused")
+served.Fork.__call__ = refuse
+"""
+
+
+@pytest.mark.parametrize("code", [errno.EINVAL, errno.EPERM, errno.ENOSYS])
+async def test_an_environment_that_refuses_this_way_to_fork_spawns(
+    workshop: Workshop, forks: ThreadForks, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    """An emulator or a container's filter may know no `CLONE_PARENT`."""
+    boot_server(monkeypatch, answer(code))
+    before = children()
+    async with workshop.worker(PING) as worker:
+        assert worker._child.origin is None
+        assert await worker.call("ping") == Health(ok=True)
+    assert (forks.server, forks._failures) == (None, fork_server.MOST_FAILURES), "no other server is tried"
+    assert children() == before
+
+
+@pytest.mark.parametrize("code", [errno.EAGAIN, errno.ENOMEM])
+async def test_a_machine_without_room_for_a_process_is_an_error_and_keeps_its_server(
+    workshop: Workshop, forks: ThreadForks, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    boot_server(monkeypatch, answer(code))
+    with pytest.raises(SandboxError, match="the driver's process cannot be started"):
+        async with workshop.worker(PING):
+            pass
+    assert not server_of(forks).process.ended
+
+
+@pytest.mark.parametrize("status", [None, "Seccomp:\t2\n"])
+async def test_a_server_whose_filters_cannot_be_counted_is_not_used(
+    workshop: Workshop, forks: ThreadForks, monkeypatch: pytest.MonkeyPatch, status: str | None
+) -> None:
+    """Its filter would pass for that of a process that has none of its own."""
+    read_status, before = levels.read_status, children()
+
+    def read(pid: int) -> str | None:
+        server = forks.server
+        return status if server is not None and pid == server.process.pid else read_status(pid)
+
+    monkeypatch.setattr(levels, "read_status", read)
+    async with workshop.worker(PING) as worker:
+        assert worker._child.origin is None
+        assert await worker.call("ping") == Health(ok=True)
+        assert (forks.server, forks._failures) == (None, fork_server.MOST_FAILURES), "no other server is tried"
+    assert children() == before
+
+
+def reap(pid: int) -> None:
+    """Reap a process behind the back of its owner, as a program's own handler of SIGCHLD does."""
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+
+
+@pytest.mark.parametrize("descriptors", [True, False], ids=["with pidfd", "without pidfd"])
+async def test_processes_that_the_program_reaps_have_ended(
+    workshop: Workshop, forks: ThreadForks, monkeypatch: pytest.MonkeyPatch, descriptors: bool
+) -> None:
+    if not descriptors:
+        monkeypatch.delattr(os, "pidfd_open")
+    signals: list[int] = []
+    monkeypatch.setattr(os, "kill", lambda pid, number, kill=os.kill: signals.append(pid) or kill(pid, number))
+    async with workshop.worker(PING) as first:
+        server = server_of(forks)
+        reap(server.process.pid)
+        async with workshop.worker(PING) as second:
+            assert second._child.origin is not None
+            assert server_of(forks) is not server
+            if descriptors:  # else a thread waits for it, and may be the one that reaps it
+                reap(first._child.process.pid)
+                with anyio.fail_after(5):
+                    await first.ended.wait()
+                assert first.obituary().details["status"] == "an unknown status"
+            assert await second.call("ping") == Health(ok=True)
+    reap(server_of(forks).process.pid)
+    signals.clear()
+    forks.release()
+    forks.claims = 1
+    assert signals == [], "the numbers may be those of other processes"
+
+
+def test_a_number_that_another_child_has_meanwhile_does_not_make_it_ours() -> None:
+    first = subprocess.Popen(["/bin/true"])
+    process = bare_process.Process(first.pid)
+    assert first.wait() == 0
+    with subprocess.Popen(["/bin/sleep", "60"]) as stranger:
+        process.pid = stranger.pid  # as if the kernel had used the number again
+        process.end()
+        assert (process.ended, process.returncode) == (True, None)
+        assert stranger.poll() is None
+        stranger.kill()
+
+
+async def test_a_runtime_closes_although_its_server_cannot_be_ended(
+    home: Path, forks: ThreadForks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forks.claims = 0
+    runtime = await anyio.to_thread.run_sync(Runtime)
+
+    def fail() -> None:
+        raise PermissionError
+
+    await runtime.__aenter__()
+    server = server_of(forks)
+    monkeypatch.setattr(server, "end", fail)
+    with pytest.raises(PermissionError):
+        await runtime.__aexit__(None, None, None)
+    ForkServer.end(server)
+    async with runtime:  # it refuses if the tasks of its first life have not ended
+        assert server_of(forks) is not server, "a second life has a server, too"
+    forks.claims = 1
+
+
 async def test_a_server_that_hangs_is_killed_and_the_start_goes_on(
     workshop: Workshop, forks: ThreadForks, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -267,6 +387,50 @@ async def test_a_start_that_is_cancelled_at_any_moment_leaves_no_process(
         while children() != before:
             await anyio.sleep(0.02)
     assert len([*Path("/proc/self/fd").iterdir()]) <= descriptors + 1
+
+
+async def test_a_start_that_is_cancelled_does_not_wait_for_the_server(workshop: Workshop, forks: ThreadForks) -> None:
+    make = workshop.again(PING)
+    async with make():
+        pass
+    server, before = server_of(forks), children()
+    os.kill(server.process.pid, signal.SIGSTOP)
+    with anyio.move_on_after(0.05) as scope:
+        async with make():
+            pass
+    assert scope.cancelled_caught
+    assert not server.process.ended, "nothing waited until it was killed"
+    os.kill(server.process.pid, signal.SIGCONT)
+    async with make():  # which waits until the late child is discarded
+        assert server_of(forks) is server
+    with anyio.fail_after(5):
+        while children() != before:
+            await anyio.sleep(0.02)
+
+
+async def test_a_claim_keeps_a_spare_where_no_server_can_be(workshop: Workshop, forks: ThreadForks) -> None:
+    before = children()
+    with ForkClaim(await anyio.to_thread.run_sync(find_host_imports)) as claim:
+        forks._failures = fork_server.MOST_FAILURES
+        claim.fill()
+        child = claim._child
+        assert child is not None
+        async with workshop.worker(PING, spare=claim) as worker:
+            assert worker._child is child
+            assert await worker.call("ping") == Health(ok=True)
+        claim.fill()
+    assert children() == before
+
+
+async def test_a_runtime_without_a_sandbox_keeps_a_spare(home: Path, forks: ThreadForks) -> None:
+    forks.claims = 0
+    before = children()
+    async with await anyio.to_thread.run_sync(lambda: Runtime(sandbox="off")) as runtime:
+        assert forks.server is None
+        assert runtime._spare is not None
+        assert runtime._spare._child is not None
+    assert children() == before
+    forks.claims = 1
 
 
 async def test_the_last_claim_ends_the_server_and_leaves_the_processes(workshop: Workshop, forks: ThreadForks) -> None:

@@ -324,6 +324,7 @@ def test_a_fork_server_may_fork_and_lock_down_and_nothing_else_beyond_a_driver(
     assert {server("clone", namespace | 17) for namespace in (0x2000, 0x10000000, 0x20000000, 0x40000000)} == {"EPERM"}
     assert server("clone", 0x100 | 0x4000 | 17) == "EPERM", "no vfork: it would share the memory"
     assert {server(name) for name in LOCK_DOWN.split()} == {"allow"}
+    assert server("prlimit64", 7) == "EPERM", "the limits of its own forks are theirs to set"
     beyond = {name for name in server.arch.numbers if server(name) == "allow" != machine(name)}
     assert beyond <= {*LOCK_DOWN.split(), "setrlimit", "kill", "tgkill", "clone"}, "which its forks give up again"
 

@@ -110,6 +110,6 @@ def test_a_host_without_standard_streams_starts_a_child() -> None:
         "import os; [os.close(each) for each in (0, 1, 2)]\n"
         "from dragoman.sandbox.bare_process import Child\n"
         "child = Child()\n"
-        "import time; time.sleep(0.5); alive = child.alive; child.discard(); os._exit(0 if alive else 3)"
+        "import time; time.sleep(0.5); alive = not child.process.ended; child.discard(); os._exit(0 if alive else 3)"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

@@ -10,7 +10,7 @@ import os
 import socket
 import sys
 from contextlib import suppress
-from threading import Thread
+from threading import Lock, Thread
 from weakref import WeakSet
 
 import dragoman_worker
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from .host_imports import HostImports
 
-    Start = Callable[[socket.socket, socket.socket, int], tuple["Process", str | None]]
+    Start = Callable[[socket.socket, socket.socket, int], tuple["Process", str]]
 
     class Forgotten(Protocol):
         """What a fork of its process closes."""
@@ -34,47 +34,98 @@ if TYPE_CHECKING:
             """Close the descriptors."""
 
 
+_P_PIDFD = getattr(os, "P_PIDFD", 3)  # a Python that was built with older headers lacks the name
+
+
 class Process:
     """A child process. The import of `subprocess` would take as long as the start itself.
 
+    A program may reap all its children, or have the kernel do so, and the process's number is then free for another
+    one. Where the system has descriptors of processes, such another one can be neither reaped nor killed.
+
     Attributes:
         pid: Its number.
-        returncode: Its exit status, or the negated number of the signal that ended it; None until it is reaped.
+        pidfd: A descriptor that is readable once it has ended, for `close`; negative if the system gives none.
+        returncode: Its exit status, or the negated number of the signal that ended it; None until it is reaped, and
+            if something else reaped it.
     """
 
     def __init__(self, pid: int) -> None:
         """Take over a child of this process."""
-        self.pid = pid
+        self.pid, self.pidfd = pid, -1
         self.returncode: int | None = None
+        self._gone = False
         self._parent = os.getpid()
+        self._lock = Lock()
+        if hasattr(os, "pidfd_open"):
+            try:
+                self.pidfd = os.pidfd_open(pid)
+            except ProcessLookupError:
+                self._gone = True
+            except OSError:  # the kernel has none, or a filter forbids them, or too many descriptors are open
+                pass
 
-    def poll(self) -> int | None:
-        """Reap the process if it has ended, and return its exit status."""
-        return self._reap(os.WNOHANG)
+    @property
+    def ended(self) -> bool:
+        """Whether it has ended; it is reaped then."""
+        if not self.is_own:
+            return True
+        with self._lock:
+            self._reap(os.WNOHANG)
+        return self._gone
 
-    def wait(self) -> int | None:
-        """Wait for the end of the process, reap it, and return its exit status."""
-        return self._reap(0)
+    @property
+    def is_own(self) -> bool:
+        """Whether this process started it, and is not a fork of the one that did."""
+        return self._parent == os.getpid()
+
+    def wait(self) -> None:
+        """Wait for the end of the process, and reap it."""
+        self._reap(0)  # without the lock: another thread may kill it meanwhile
 
     def kill(self) -> None:
         """End the process if it is running; not from a fork of its parent, which it does not belong to."""
-        if self.poll() is None and self._parent == os.getpid():
-            os.kill(self.pid, 9)  # the module of the names is imported later
+        if not self.is_own:
+            return
+        with self._lock:  # so that neither its number nor the descriptor's goes to another one meanwhile
+            self._reap(os.WNOHANG)
+            if self._gone:
+                return
+            with suppress(ProcessLookupError):
+                if self.pidfd >= 0:
+                    from signal import pidfd_send_signal
+
+                    pidfd_send_signal(self.pidfd, 9)
+                else:
+                    os.kill(self.pid, 9)
 
     def end(self) -> None:
-        """Kill and reap the process."""
+        """Kill and reap the process, and close its descriptor."""
         self.kill()
         self.wait()
+        self.close()
 
-    def _reap(self, options: int) -> int | None:
-        if self.returncode is None:
-            try:
+    def close(self) -> None:
+        """Close the descriptor, also in a fork of the parent; a second call does nothing."""
+        with self._lock if self.is_own else Lock():  # another thread may have held it when the parent forked
+            pidfd, self.pidfd = self.pidfd, -1
+            if pidfd >= 0:
+                os.close(pidfd)
+
+    def _reap(self, options: int) -> None:
+        if self._gone:
+            return
+        with suppress(ChildProcessError):  # another thread reaps it at this moment and notes its status; or others did
+            if self.pidfd >= 0:
+                if (result := os.waitid(_P_PIDFD, self.pidfd, os.WEXITED | options)) is None:
+                    return
+                self.returncode = result.si_status if result.si_code == os.CLD_EXITED else -result.si_status
+            else:
                 pid, status = os.waitpid(self.pid, options)
-            except ChildProcessError:  # another thread reaps it at this moment
-                pid = 0
-            if pid:
+                if not pid:
+                    return
                 self.returncode = os.waitstatus_to_exitcode(status)
-        return self.returncode
+        self._gone = True
 
 
 def spawn(
@@ -155,7 +206,7 @@ class Child:
     """One process with its two sockets and its log pipe.
 
     Attributes:
-        origin: The kernel's status of the process that it was forked from; None if it was spawned, or if unreadable.
+        origin: The kernel's status of the process that it was forked from; None if it was spawned.
     """
 
     def __init__(self, start: Start | None = None) -> None:
@@ -189,46 +240,33 @@ class Child:
             its_broker.close()
             os.close(writing)
         self.output = Output(reading)
-        self._pidfd = os.pidfd_open(self.process.pid) if hasattr(os, "pidfd_open") else -1
-        self._parent = os.getpid()
         close_in_forks(self)
 
     def admit(self, host_imports: HostImports) -> None:
         """Tell a spawned process once what it may import; it imports what it trusts and waits for its configuration."""
         admit(self.control, host_imports)
 
-    @property
-    def is_own(self) -> bool:
-        """Whether this process started it, and is not a fork of the one that did."""
-        return self._parent == os.getpid()
-
-    @property
-    def alive(self) -> bool:
-        """Whether the process is still running."""
-        return self.process.poll() is None
-
     def watch(self, loop: AbstractEventLoop, ended: Callable[[], None]) -> None:
         """Call a function in an event loop once the process has ended and is reaped; the loop must outlive it."""
 
         def reap() -> None:
-            loop.remove_reader(self._pidfd)
-            self._close_pidfd()
+            loop.remove_reader(self.process.pidfd)
             self.process.wait()
+            self.process.close()
             ended()
 
         def wait() -> None:
             self.process.wait()
             loop.call_soon_threadsafe(ended)
 
-        if self._pidfd >= 0:
-            loop.add_reader(self._pidfd, reap)
+        if self.process.pidfd >= 0:
+            loop.add_reader(self.process.pidfd, reap)
         else:
             Thread(target=wait, name=f"driver {self.process.pid}", daemon=True).start()
 
     def discard(self) -> None:
         """Kill and reap a child that no worker has taken over."""
         self.process.end()
-        self._close_pidfd()
         self.control.close()
         self.broker.close()
         self.output.close()
@@ -242,12 +280,7 @@ class Child:
                     os.close(descriptor)
         with suppress(OSError):
             self.output.close()
-        self._close_pidfd()
-
-    def _close_pidfd(self) -> None:
-        if self._pidfd >= 0:
-            os.close(self._pidfd)
-            self._pidfd = -1
+        self.process.close()
 
 
 def admit(control: socket.socket, host_imports: HostImports) -> None:
@@ -301,7 +334,7 @@ class Spare:
     def take(self) -> Child | None:
         """Hand over the spare, or None if there is no live one."""
         child, self._child = self._child, None
-        if child is not None and not child.alive:
+        if child is not None and child.process.ended:
             child.discard()
             return None
         return child

@@ -174,7 +174,7 @@ class Worker:
             status, own = await anyio.to_thread.run_sync(
                 lambda: [levels.read_status(pid) for pid in pids], abandon_on_cancel=True
             )
-        own = self._child.origin or own
+        own = own if self._child.origin is None else self._child.origin
         self.report = levels.assess(sandboxed, status=status, own=own, policy=launch.policy, cpu=launch.cpu is not None)
         levels.enforce(self.report, policy=launch.policy, trusted=launch.trusted)
         with stage("hand-over"):
@@ -202,7 +202,7 @@ class Worker:
         Raises:
             DeadlineExceededError: The kernel does not end the killed process; it can do nothing more.
         """
-        if not self._child.is_own:
+        if not self._child.process.is_own:
             return
         self._verdict = self._verdict or (DriverCrashedError, "it was closed")
         with anyio.CancelScope(shield=True):
@@ -247,8 +247,11 @@ class Worker:
 
     def obituary(self) -> SandboxError:
         """Describe the end of the process, once it has ended, as an error."""
-        code = self._child.process.returncode or 0
-        status = f"exit status {code}" if code >= 0 else f"signal {signal.Signals(-code).name}"
+        code = self._child.process.returncode
+        if code is None:  # the program reaped it, or has its kernel do so
+            status = "an unknown status"
+        else:
+            status = f"exit status {code}" if code >= 0 else f"signal {signal.Signals(-code).name}"
         spent = ", because it used all processor time that its manifest requests" if "SIGXCPU" in status else ""
         kind, reason = self._verdict or (DriverCrashedError, f"it ended with {status}{spent}")
         lines = "".join(f"\n  {line[:_LINE_TEXT]}" for line in self._log.lines[-_LAST_LINES:])

@@ -8,6 +8,7 @@ import socket
 import sys
 import threading
 from contextlib import suppress
+from errno import EAGAIN, ENOMEM, errorcode
 from typing import TYPE_CHECKING
 
 import anyio
@@ -29,6 +30,7 @@ SECONDS = 10.0
 MOST_FAILURES = 3
 """After which a thread's processes are spawned."""
 
+_NO_ROOM = (EAGAIN, ENOMEM)
 
 _log = logging.getLogger("dragoman.sandbox")
 
@@ -73,27 +75,21 @@ class ForkServer:
             os.close(writing)
         self._output = Output(reading)
         self._lock = threading.RLock()
-        self._status: str | None = None
-        self._parent = os.getpid()
+        self._status = ""
         close_in_forks(self)
         admit(self._control, host_imports)
-
-    @property
-    def is_own(self) -> bool:
-        """Whether this process started it, and is not a fork of the one that did."""
-        return self._parent == os.getpid()
 
     def start(self) -> Child:
         """Start a driver's process. Blocks, also while other threads do this.
 
         Raises:
-            ForkServerError: The server has ended, or did not answer in time and was killed.
-            OSError: It cannot fork; the machine has no room for another process.
+            ForkServerError: The server has ended, or did not answer in time or cannot fork here, and was killed.
+            OSError: The machine has no room for another process.
         """
         with self._lock:
             return Child(self._fork)
 
-    def _fork(self, control: socket.socket, broker: socket.socket, output: int) -> tuple[Process, str | None]:
+    def _fork(self, control: socket.socket, broker: socket.socket, output: int) -> tuple[Process, str]:
         try:
             self._control.settimeout(SECONDS)
             socket.send_fds(self._control, [FORK_REQUEST], [control.fileno(), broker.fileno(), output])
@@ -106,16 +102,26 @@ class ForkServer:
         if len(reply) < FORK_REPLY.size:
             raise self.obituary()
         (pid,) = FORK_REPLY.unpack(reply)
-        if pid <= 0:
+        if -pid in _NO_ROOM:
             raise OSError(-pid, os.strerror(-pid))
+        if pid <= 0:
+            self.end()
+            raise ForkServerError(f"it cannot fork ({errorcode.get(-pid, pid)})", final=True)
         try:
             os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         except ChildProcessError:
             self.end()
             raise ForkServerError(f"it named process {pid}, which is no child of this one, and was killed") from None
-        # A process's filters are counted beside those of the process that it was forked from.
-        self._status = self._status or levels.read_status(self.process.pid)
-        return Process(pid), self._status
+        process = Process(pid)
+        if not self._status:
+            # A process's filters are counted beside those of the process that it was forked from.
+            status = levels.read_status(self.process.pid)
+            if status is None or not levels.counts_filters(status):
+                process.end()
+                self.end()
+                raise ForkServerError("its seccomp filters cannot be counted", final=True)
+            self._status = status
+        return process, self._status
 
     def obituary(self) -> ForkServerError:
         """End and reap the server, and return how it ended as an error."""
@@ -124,8 +130,8 @@ class ForkServer:
             if lines := self._output.read().decode(errors="replace").splitlines():
                 last = f": {lines[-1][:200]!a}"
         self.end()
-        code = self.process.returncode or 0
-        status = f"exit status {code}" if code >= 0 else f"signal {-code}"
+        code = self.process.returncode
+        status = "an unknown status" if code is None else f"exit status {code}" if code >= 0 else f"signal {-code}"
         return ForkServerError(f"it ended with {status}{last}", final=code == FORK_UNSUPPORTED)
 
     def end(self) -> None:
@@ -144,6 +150,7 @@ class ForkServer:
         """Close the descriptors, also in a fork of this process."""
         self._control.close()
         self._output.close()
+        self.process.close()
 
 
 class ThreadForks:
@@ -160,7 +167,7 @@ class ThreadForks:
 
     def ready(self, host_imports: HostImports) -> ForkServer | None:
         """Return the running server, or start one; None if nothing claims it, or if it failed too often."""
-        if self.server is not None and self.server.process.poll() is not None:
+        if self.server is not None and self.server.process.ended:
             self.note_failure(self.server, self.server.obituary())
         if sys.platform == "linux" and self.server is None and self.claims and self._failures < MOST_FAILURES:
             try:
@@ -192,7 +199,7 @@ class ThreadForks:
 
     def _end(self) -> None:
         server, self.server = self.server, None
-        if server is not None and server.is_own:
+        if server is not None and server.process.is_own:
             server.end()
 
     def __del__(self) -> None:
@@ -215,7 +222,7 @@ def forks_here() -> ThreadForks:
 
 
 class ForkClaim(Spare):
-    """Keeps the fork server of the current thread, for a Runtime that lives on there."""
+    """Keeps the fork server of the current thread, for a Runtime that lives on there; a spare where it has none."""
 
     def __init__(self, host_imports: HostImports) -> None:
         super().__init__(host_imports)
@@ -223,19 +230,19 @@ class ForkClaim(Spare):
         self._forks.claims += 1
 
     def fill(self) -> None:
-        """Start the server unless it is running; in another thread, do nothing."""
-        if self._forks is forks_here():
-            self._forks.ready(self.host_imports)
-
-    def take(self) -> None:
-        """Hand over nothing: the server is asked by `fork_child`."""
+        """Start the server unless it is running, or the spare; in another thread, do nothing."""
+        if self._forks is forks_here() and self._forks.ready(self.host_imports) is None:
+            super().fill()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         forks, self._forks = self._forks, None
-        if forks is not None:
-            forks.release()
+        try:
+            super().__exit__(kind, error, traceback)
+        finally:
+            if forks is not None:
+                forks.release()
 
 
 async def fork_child(host_imports: HostImports) -> Child | None:
@@ -263,7 +270,7 @@ async def fork_child(host_imports: HostImports) -> Child | None:
             children.pop().discard()
 
     try:
-        await anyio.to_thread.run_sync(start)
+        await anyio.to_thread.run_sync(start, abandon_on_cancel=True)
     except ForkServerError as error:
         forks.note_failure(server, error)
         return None

@@ -201,6 +201,11 @@ def read_status(pid: int) -> str | None:
         return None
 
 
+def counts_filters(status: str | None) -> bool:
+    """Whether a status tells how many seccomp filters bind a process. Linux before 5.9 does not count them."""
+    return status is not None and _FILTERS in _fields(status)
+
+
 def _fields(status: str) -> dict[str, str]:
     return dict(line.split(":", 1) for line in status.splitlines() if ":" in line)
 

@@ -137,8 +137,7 @@ def conditional_rules(pid: int) -> dict[str, Rule]:
 
 
 _FORKING = """
-capset landlock_create_ruleset landlock_add_rule landlock_restrict_self seccomp setrlimit prlimit64 prctl kill tgkill
-setsid
+capset landlock_create_ruleset landlock_add_rule landlock_restrict_self seccomp setrlimit prctl kill tgkill setsid
 """
 
 
