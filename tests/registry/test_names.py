@@ -13,8 +13,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dragoman_api.errors import ConfigurationError, RegistryError
-from dragoman_registry import names
-from dragoman_registry.files import add_name, below, replacing, write_below
+from dragoman_registry import files, names
+from dragoman_registry.files import add_name, below, replacing, sync_tree, write_below
 from dragoman_registry.validation import load
 
 KINDS = [value for value in vars(names).values() if isinstance(value, names.Kind)]
@@ -196,3 +196,15 @@ def test_a_file_is_never_written_through_what_another_user_put_beside_it(tmp_pat
     assert len(names) == 3
     assert theirs.read_bytes() == b"theirs"
     assert stat.S_IMODE((tmp_path / "mine").stat().st_mode) == 0o600
+
+
+def test_a_tree_is_synced_whole_and_each_folder_after_what_it_holds(tmp_path, monkeypatch):
+    paths = [tmp_path / name for name in ("a/one", "a/two", "three", "four")]
+    (tmp_path / "a").mkdir()
+    for path in paths:
+        path.touch()
+    synced = []
+    monkeypatch.setattr(files, "sync", synced.append)
+    sync_tree(tmp_path)
+    assert sorted(synced) == sorted([*paths, tmp_path / "a", tmp_path])
+    assert all(synced.index(path) < synced.index(path.parent) for path in [*paths, tmp_path / "a"])

@@ -246,7 +246,7 @@ def search(path: str, body: dict[str, Any], decoder: Decoder[SearchAnswer[H]]) -
         DragomanError: The server refused, answered more rows than requested, or answered something else.
     """
     request = post(path, body)
-    if "_source" not in body and not moves_on(path):
+    if "_source" not in body:
         request = whole_documents(request)
     answer, read, text = yield from _documents(request, decoder)
     if answer.hits is _NO_HITS:  # taken for an empty one, it would end an export early

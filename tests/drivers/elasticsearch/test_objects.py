@@ -20,6 +20,7 @@ from dragoman_api import Operator as Op
 from dragoman_api.cells import MISSING
 from dragoman_api.columns import MAX_DIMENSIONS, ColumnKind
 from dragoman_api.errors import ObjectNotFoundError, QueryError
+from dragoman_api.remedies import RemedyKind
 from dragoman_api.testing.target import hooks_of
 from dragoman_elasticsearch import objects
 from dragoman_elasticsearch.columns import grid_columns as view_module
@@ -562,8 +563,9 @@ class ObjectRules:
 
     @pytest.mark.parametrize("name", ["nosuch", "nosuch*"])
     async def test_a_missing_name_is_told(self, es: Rig, name: str) -> None:
-        with pytest.raises(ObjectNotFoundError):
+        with pytest.raises(ObjectNotFoundError) as caught:
             await es.driver.describe_object(name)
+        assert [remedy.kind for remedy in caught.value.remedies] == [RemedyKind.LIST_OBJECTS]
 
     @pytest.mark.parametrize("name", ["", "_search", "_nodes"])
     async def test_a_name_of_an_api_is_no_object(self, es: Rig, name: str) -> None:

@@ -17,7 +17,7 @@ import pytest
 
 import wheelhouse
 from dragoman_api.errors import ConfigurationError, InstallError, PluginNotFoundError, RegistryError
-from dragoman_registry.client import lockfile
+from dragoman_registry.client import lockfile, store
 from dragoman_registry.client.store import Store
 from dragoman_registry.client.trees import Trees
 from dragoman_registry.names import LISTING
@@ -291,6 +291,14 @@ def test_no_tree_of_a_driver_in_use_is_collected(pair: Place):
     assert pair.store.collect(dry_run=True) == []
 
 
+def test_all_generations_that_nobody_goes_back_to_are_collected_at_once(place: Place, monkeypatch: pytest.MonkeyPatch):
+    place.publish(wheelhouse.Driver(version="3.0.0").write(place.root / "wheels"))
+    monkeypatch.setattr(store, "KEPT", 1)
+    for version in ("1.0.0", "2.0.0", "3.0.0"):
+        place.install(pinned=version)
+    assert sorted(collected.version for collected in place.store.collect()) == ["1.0.0", "2.0.0"]
+
+
 def test_the_generation_in_use_is_not_dropped(place: Place):
     place.install(pinned="1.0.0")
     place.install()
@@ -329,6 +337,14 @@ def test_a_damaged_database_is_an_error_and_is_not_overwritten(data: bytes, plac
     with pytest.raises(RegistryError):
         place.install()
     assert (place.root / "home/state.db").read_bytes() == data
+
+
+def test_a_database_that_is_damaged_when_it_is_written_is_an_error(place: Place):
+    generation = place.install()
+    (place.root / "home/state.db").write_bytes(b"not a database")
+    with pytest.raises(RegistryError, match=r"state\.db cannot be written") as caught:
+        place.store.drop(generation)
+    assert caught.value.code == "state-damaged"
 
 
 def python(code: str, *arguments: object) -> subprocess.CompletedProcess[str]:

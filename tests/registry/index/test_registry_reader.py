@@ -101,6 +101,8 @@ def test_what_a_registry_claimed_is_remembered_each_apart_and_unknown_until_then
     assert [memory.claims_type(kind) for kind in ("demo", "two")] == [False, True]
     assert [memory.claims_name(name) for name in ("plugin", "dragoman-demo", "dragoman-two")] == [False, False, True]
     assert stat.S_IMODE((tmp_path / "claims.json").stat().st_mode) == 0o644  # it holds no secret
+    memory.keep_types({})
+    assert (memory.claims_type("two"), memory.claims_name("dragoman-two")) == (False, False)
     (tmp_path / "claims.json").write_text("{")
     assert (memory.claims_type("two"), memory.claims_name("plugin")) == (None, None)
 

@@ -13,6 +13,7 @@ import pytest
 
 from dragoman_api.errors import RegistryError
 from dragoman_registry.sources import source as sources
+from dragoman_registry.sources.http import _origin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -240,6 +241,17 @@ def test_a_redirect_to_another_scheme_host_or_port_is_refused(to: str):
             assert to.format(port=port, other=other) in error.message
             assert len(requests) == 1
         assert reached == []
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("http://a/x", "http://a:80/y", True), ("https://a/x", "https://a:443/y", True),
+        ("https://a", "https://a:80", False), ("http://a", "http://a:443", False), ("https://a", "https://a:1", False),
+    ],
+)  # fmt: skip
+def test_an_origin_has_the_port_of_its_scheme(one: str, other: str, *, same: bool):
+    assert (_origin(one) == _origin(other)) is same
 
 
 def test_what_a_server_says_of_its_failure_is_not_told_at_any_length():

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from dragoman_registry.wheels.archive import NotAWheel, ambiguities, find_directory, is_folder
+from dragoman_registry.wheels.archive import Archive, NotAWheel, ambiguities, find_directory, is_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -261,3 +261,13 @@ def test_a_file_is_what_its_checksum_says_in_this_test(tmp_path: Path) -> None:
     entry = data.index(b"PK\1\2")
     assert struct.unpack("<L", data[entry + 16 : entry + 20])[0] == zlib.crc32(b"# one.py\n" * 9)
     assert faults(archive(*NAMES, streamed=True), tmp_path) == []
+
+
+def test_a_member_that_begins_beyond_the_end_is_damaged(tmp_path: Path) -> None:
+    data = archive("one.py")
+    (path := tmp_path / "x.zip").write_bytes(data)
+    wheel = Archive(path)
+    wheel.members[0].header_offset = len(data)
+    with pytest.raises(NotAWheel, match=r"^one\.py: "):
+        list(wheel.chunks(wheel.members[0]))
+    wheel.close()

@@ -569,6 +569,6 @@ def test_the_uploads_that_a_killed_process_left_end_with_the_export(bucket, monk
     target.discard(found)
     target.leave()
     target, _ = bucket.opened()
-    target.finish(RESULT)
+    target.finish(Manifest([part(SPLIT, 0), part(SPLIT, 2)]))
     target.leave()
-    assert aborted == [{SPLIT.file(number) for number in range(3)}, {SPLIT.file(0)}]
+    assert aborted == [{SPLIT.file(number) for number in range(3)}, {SPLIT.file(0), SPLIT.file(2)}]

@@ -41,6 +41,10 @@ class Recording(MemoryFileSystem):
             raise error
         super().pipe_file(path, value, mode=mode, **kwargs)
 
+    def cat_file(self, path, start=None, end=None, **kwargs):
+        self.asked.append(("cat", start, end))
+        return super().cat_file(path, start=start, end=end, **kwargs)
+
     def open(self, path, mode="rb", **kwargs):
         if "autocommit" in kwargs:
             self.asked.append(("open", mode, kwargs["autocommit"], kwargs.get("block_size")))
@@ -99,6 +103,12 @@ def test_a_place_lists_the_names_in_it(place):
         place.read("c", limit=9)
     with pytest.raises(ExportError, match="recording://d/b has more than 0 bytes"):
         place.read("b", limit=0)
+    assert Recording.asked[-1] == ("cat", 0, 1), "a longer file is not read whole"
+
+
+def test_an_object_that_stands_for_its_folder_is_no_file_in_the_way(place, monkeypatch):
+    monkeypatch.setattr(Recording, "ls", lambda self, path, detail: [{"name": "/d/", "type": "file"}])
+    assert place.names() == []
 
 
 def test_a_mark_changes_when_a_file_is_written_again_and_is_empty_without_one(place):

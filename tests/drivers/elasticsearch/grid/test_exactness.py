@@ -609,6 +609,12 @@ class LookRules:
             "a stored number with decimals counts without them (coerce); none in 200" + _EVERY
         ]
 
+    async def test_rows_that_are_all_reported_crowd_out_what_no_row_of_the_look_has(self, es: Rig) -> None:
+        limited = {"type": "keyword", "ignore_above": 3}
+        index = await es.index({"k": limited, "m": limited}, ['{"k":"abcd"}'] * 200)
+        [explained] = (await es.filter(index, Filter("m", "contains", "b"))).rows
+        assert explained.approximations == ["strings longer than 3 characters are not indexed"]
+
     async def test_rows_of_every_index_behind_a_name_are_looked_at(self, es: Rig) -> None:
         many = await es.index({"n": {"type": "long"}}, [{"n": at} for at in range(300)])
         await es.call("PUT", f"/{many}-2", {"mappings": {"properties": {"n": {"type": "long"}}}})
@@ -886,6 +892,8 @@ def test_a_mapping_makes_just_those_rows_approximate_whose_values_it_can_move(
         ("1234567", ("float",), True),
         ("1.2e-38", ("float",), False),
         ("1.1e-38", ("float",), True),
+        ("123", ("half_float", "double"), False),
+        ("1234", ("half_float",), True),
         ("0", ("float",), False),
         ("0.5", ("double",), True),
         (True, ("float",), False),
