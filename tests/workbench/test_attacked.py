@@ -16,6 +16,7 @@ import anyio
 import pytest
 
 from browsing import signed_in, tab_of
+from dragoman import RowKey
 from dragoman_api.errors import (
     DRIVER,
     AuthenticationError,
@@ -26,10 +27,12 @@ from dragoman_api.errors import (
 )
 from dragoman_api.remedies import Remedy, RemedyKind
 from dragoman_workbench.access import BUSY_SECONDS, DESCRIPTORS, FAILURES, Door, raise_descriptors
+from dragoman_workbench.cells import key_text
 from dragoman_workbench.event_stream import BUFFER, MAX_TABS, EventStream, encode
 from dragoman_workbench.failures import CLOSED, failure_of
 from dragoman_workbench.messages.routes import ROUTES, ServerEvent
-from dragoman_workbench.server import HEADERS, MAX_BODY, find_assets
+from dragoman_workbench.server import HEADERS, MAX_BODY, RefusedError, _decode, find_assets
+from extreme_bodies import extreme_bodies
 
 SECRET = "hunter2 of a server"
 FOREIGN_HOSTS = [
@@ -260,6 +263,47 @@ async def test_a_body_that_is_no_request_is_refused(tab, body):
         assert answer.status == 400
         assert (await answer.json())["error"]["code"] == "bad-request"
     await tab("state")
+
+
+@pytest.mark.parametrize("route", sorted(ROUTES))
+def test_no_part_of_a_body_is_so_extreme_that_reading_it_fails(route):
+    """It is a message, or a body that is refused: no check of a struct ends as a fault of the server."""
+    usual, *bodies = extreme_bodies(ROUTES[route][0])
+    assert _decode(usual, ROUTES[route][0])
+    refusals = []
+    for body in bodies:
+        try:
+            assert isinstance(_decode(body, ROUTES[route][0]), ROUTES[route][0])
+        except RefusedError as refusal:
+            refusals.append(refusal)
+    assert all((refusal.status, refusal.failure.code) == (400, "bad-request") for refusal in refusals)
+    assert all(refusal.failure.message for refusal in refusals)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "route",
+    [
+        "cell", "changes/plan", "changes/row", "console/complete", "console/history", "console/parse", "describe",
+        "explain", "exports/start", "objects", "page", "queries/save",
+    ],
+)  # fmt: skip
+async def test_no_part_of_a_body_is_so_extreme_that_the_server_fails(shop_tab, route, monkeypatch):
+    monkeypatch.setattr("dragoman_workbench.access.Tab.admit", lambda _: True)
+    monkeypatch.setattr("dragoman_workbench.routes.exports.MAX_RUNNING", 10_000)
+    row = {"type": "filter", "column": "total", "op": "in", "value": ["1"], "group": None, "case": None}
+    usual = {"connection": "shop", "object": "orders", "column": "total", "columns": ["total"], "tenant": None}
+    usual |= {"filters": [row, {"type": "raw", "text": "a"}], "sort": [{"column": "total"}], "residual": None}
+    usual |= {"revision": "", "since": None, "until": None, "all_time": True, "cursor": None, "replace": True}
+    usual |= {"parent": None, "key": key_text(RowKey("orders", "17")), "text": "GET /"}
+    usual |= {"kind": "drop", "typed": "orders"}
+    headers = {"Dragoman-Secret": shop_tab.secret, "Content-Type": "application/json"}
+    statuses = []
+    for body in extreme_bodies(ROUTES[route][0], **usual):
+        async with shop_tab.http.post(f"/api/{route}", data=body, headers=headers) as answer:
+            statuses.append(answer.status)
+            assert answer.status in (200, 400, 422), (body[:300], await answer.text())
+    assert statuses[0] == 200
 
 
 @pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""])

@@ -310,6 +310,30 @@ async def test_an_export_is_downloaded_once_by_its_ticket(shop_tab):
         assert answer.status == 404
 
 
+@pytest.mark.parametrize(
+    ("status", "content"),
+    [
+        (400, {"format": ""}), (400, {"format": "arrow"}), (400, {"format": "nonsense"}), (400, {"format": None}),
+        (400, {"format": "csv", "compression": "nonsense"}), (400, {"format": "csv", "compression": ""}),
+        (400, {"format": "csv", "strict": True}), (422, {"format": "parquet"}),
+    ],
+)  # fmt: skip
+async def test_a_download_that_cannot_be_is_refused_when_it_is_asked_for(shop_tab, status, content):
+    """A ticket for it would lead to a download that ends early, without a word in the browser."""
+    asked = {"connection": "shop", "rows": BOOKS, "to": "download", "file": "books", "format": content}
+    assert (await shop_tab.failure("exports/start", **asked, status=status))["message"]
+    assert (await shop_tab("exports"))["exports"] == []
+
+
+async def test_a_file_that_cannot_be_is_refused_when_its_export_is_asked_for(shop_home, tmp_path):
+    async with signed_in(shop_home, export_folder=tmp_path) as tab:
+        await tab("open", connection="shop")
+        for file, content in [("a.zip", CSV), ("a.parquet", {"format": "parquet", "compression": "bzip2"})]:
+            asked = {"connection": "shop", "rows": BOOKS, "to": "folder", "file": file, "format": content}
+            assert (await tab.failure("exports/start", **asked))["message"]
+        assert (await tab("exports"))["exports"] == []
+
+
 async def test_an_export_goes_into_the_folder_with_progress(shop_home, tmp_path):
     folder = tmp_path / "exports"
     folder.mkdir()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import threading
 import urllib.request
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from functools import partial
 from types import SimpleNamespace
 
 import anyio
@@ -38,9 +40,10 @@ from dragoman_workbench.messages.rows import (
     Summarized,
     SummaryAsked,
 )
-from dragoman_workbench.messages.work import ExportAsked
+from dragoman_workbench.messages.work import ExportAsked, ExportedFile
 from dragoman_workbench.routes.exports import ExportRoutes
 from dragoman_workbench.routes.grid import GridRoutes
+from dragoman_workbench.server import RefusedError, _decode
 from drawn_selections import FULL, SELECTIONS
 
 
@@ -186,6 +189,77 @@ async def test_bounds_of_requests_are_held(shop_tab):
     for more in ({"limit": 0}, {"limit": 1001}, {"offset": -1}, {"connection": ""}):
         asked = {"connection": "shop", "rows": {"object": "orders"}} | more
         assert (await shop_tab.failure("page", status=400, **asked))["code"] == "bad-request"
+
+
+LONG = "a" * 4_096
+BOUNDS = [
+    ("object", "a" * 4_096), ("tenant", LONG), ("revision", LONG), ("columns", ["a"] * 4_096), ("columns", [LONG]),
+    ("sort", [{"column": "a"}] * 64), ("sort", [{"column": LONG}]), ("span", {"since": "a" * 64}),
+    ("span", {"until": "a" * 64}), ("filters", [filter_row("a", "=", "1")] * 200), ("filters", [filter_row(LONG, "=")]),
+    ("filters", [filter_row("a", "=", "1", group="g" * 64)]), ("filters", [filter_row("a", "=", "a" * 65_536)]),
+    ("filters", [filter_row("a", "in", ["1"] * 10_000)]), ("filters", [filter_row("a", "in", ["1", "a" * 65_536])]),
+    ("filters", [filter_row("a", "=", "1"), {"type": "raw", "text": "a" * 65_536}]),
+]  # fmt: skip
+"""Parts of a selection that are as long as a request can have them."""
+NAMELESS = [
+    ("object", ""), ("columns", ["a", ""]), ("sort", [{"column": "a"}, {"column": ""}]),
+    ("filters", [filter_row("", "=", "1")]),
+]  # fmt: skip
+
+
+def longer(part):
+    """Return a part whose longest text or list is longer by one."""
+    if isinstance(part, str):
+        return f"{part}a"
+    if isinstance(part, dict):
+        name = max((name for name in part if isinstance(part[name], str | list)), key=lambda name: len(str(part[name])))
+        return part | {name: longer(part[name])}
+    return [*part, part[-1]] if len(part) > 2 else [*part[:-1], longer(part[-1])]
+
+
+@pytest.mark.parametrize(("name", "part"), BOUNDS, ids=lambda part: str(part)[:20])
+def test_a_selection_has_bounds_in_every_part(name, part):
+    rows = {"object": "orders", name: part}
+    assert _decode(msgspec.json.encode({"connection": "shop", "rows": rows}), RowsAsked)
+    body = {"connection": "shop", "rows": rows | {name: longer(part)}, "to": "folder", "file": "a.csv"}
+    with pytest.raises(RefusedError) as caught:
+        _decode(msgspec.json.encode(body), ExportAsked)
+    assert f"$.rows.{name}" in caught.value.failure.message
+    assert "are possible, not" in caught.value.failure.message
+
+
+@pytest.mark.parametrize(("name", "part"), NAMELESS, ids=str)
+def test_every_name_of_a_selection_has_a_character(name, part):
+    with pytest.raises(RefusedError, match=f"rows.{name}"):
+        _decode(msgspec.json.encode({"connection": "shop", "rows": {"object": "orders", name: part}}), RowsAsked)
+
+
+async def test_an_operator_that_does_not_exist_is_reported_at_its_filter_row(shop_tab):
+    """The page marks the row; no text of a person moves the mark."""
+    bad = filter_row("total", "` - at `$.rows.filters[7].op`", "1")
+    rows = {"object": "orders", "filters": [filter_row("total", "=", "1"), {"type": "raw", "text": "a"}, bad]}
+    failure = await shop_tab.failure("explain", status=400, connection="shop", rows=rows)
+    assert (failure["code"], failure["row"]) == ("bad-request", 2)
+    rows["filters"][2] = filter_row("a" * 4_097, "=", "1")
+    assert (await shop_tab.failure("explain", status=400, connection="shop", rows=rows))["row"] == 2
+    rows["sort"], rows["filters"] = [{"column": ""}], []
+    assert (await shop_tab.failure("explain", status=400, connection="shop", rows=rows))["row"] is None
+
+
+async def test_other_requests_are_answered_while_many_values_are_spelled(shop_tab, monkeypatch):
+    """The spelling waits here until the other request has its answer, which it never has on the event loop."""
+    answered = threading.Event()
+
+    def command(rows):
+        assert answered.wait(20)
+        return ["dragoman"]
+
+    monkeypatch.setattr(dragoman.Rows, "command", command)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(partial(shop_tab, "explain", connection="shop", rows={"object": "orders"}))
+        await anyio.sleep(0.2)
+        await shop_tab("state")
+        answered.set()
 
 
 CELLS = [
@@ -375,9 +449,19 @@ async def test_every_part_of_a_request_reaches_the_session(route, request_, aske
 
 
 @pytest.mark.parametrize("resume", [True, False])
-async def test_every_part_of_an_export_reaches_the_session(resume):
-    file_format = dragoman.FileFormat("csv", compression="zstd", escape=True)
-    request = ExportAsked(**SELECTION, to="folder", file="orders.csv", format=file_format)
+@pytest.mark.parametrize(
+    ("content", "file_format"),
+    [
+        (ExportedFile(format="csv", compression="zstd"), dragoman.FileFormat("csv", compression="zstd", escape=True)),
+        (ExportedFile(format="tsv"), dragoman.FileFormat("tsv", escape=True)),
+        (ExportedFile(format="csv", escape=False), dragoman.FileFormat("csv")),
+        (ExportedFile(format="rows", escape=True), dragoman.FileFormat("rows")),
+        (ExportedFile(), dragoman.FileFormat("documents")),
+    ],
+)
+async def test_every_part_of_an_export_reaches_the_session(resume, content, file_format):
+    """No text of a server becomes a formula of a spreadsheet unless the request says so."""
+    request = ExportAsked(**SELECTION, to="folder", file="orders.csv", format=content)
     runtime = SimpleNamespace(add_sink=lambda _: None)
     room = ExportRoutes(runtime, Recorder(), stream=None, work=None, downloads=None, folder=None)
     with pytest.raises(Asked) as caught:

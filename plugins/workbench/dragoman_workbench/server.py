@@ -68,6 +68,10 @@ WRITES = {
 
 _OWN = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:[0-9]{1,5})?")
 """This machine in a Host header. No parser is asked: each forgives something else."""
+_FILTER_ROW = re.compile(r" - at `\$\.rows\.filters\[([0-9]{1,9})\][^`]*`\Z")
+"""Where an error of msgspec says that it is about a filter row."""
+_LONGEST = 500
+"""Characters of the reason why a body is refused."""
 TYPES = {
     ".css": "text/css; charset=utf-8",
     ".html": "text/html; charset=utf-8",
@@ -92,10 +96,10 @@ NOT_BUILT = (
 class RefusedError(Exception):
     """A request that gets an error without reaching its route."""
 
-    def __init__(self, status: int, code: str, message: str, *, hint: str = "") -> None:
+    def __init__(self, status: int, code: str, message: str, *, hint: str = "", row: int | None = None) -> None:
         super().__init__(message)
         self.status = status
-        self.failure = RequestFailure(code=code, message=message, hint=hint)
+        self.failure = RequestFailure(code=code, message=message, hint=hint, row=row)
 
 
 class HttpSide:
@@ -270,8 +274,12 @@ def _check_origin(request: web.Request) -> None:
 def _decode(body: bytes, kind: type[Request]) -> Any:
     try:
         return msgspec.json.decode(body, type=kind)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise RefusedError(400, "bad-request", f"the body is not what this route takes: {str(error)[:500]}") from error
+    except DragomanError as error:  # of the host's own structs, which check themselves
+        raise RefusedError(400, "bad-request", error.message[:_LONGEST], hint=error.hint) from error
+    except (ValueError, ArithmeticError, RecursionError) as error:
+        text, match = str(error), _FILTER_ROW.search(str(error))
+        message = f"the body is not what this route takes: {text[:_LONGEST]}"
+        raise RefusedError(400, "bad-request", message, row=int(match[1]) if match else None) from error
 
 
 def _json(answer: RouteAnswer, *, status: int = 200) -> web.Response:

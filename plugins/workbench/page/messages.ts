@@ -410,7 +410,7 @@ export interface ExportAsked {
   readonly rows: RowSelection;
   readonly to: "download" | "folder";
   readonly file: string;
-  readonly format?: FileFormat;
+  readonly format?: ExportedFile;
 }
 
 /**
@@ -445,6 +445,21 @@ export interface ExportNamed {
   readonly id: string;
 }
 
+/**
+ * What the file of an export is: a `dragoman.FileFormat` that the page can choose.
+ *
+ * Attributes:
+ *     format: Its format.
+ *     compression: Its compression; null goes by the file's name in the folder, and means none for a download.
+ *     escape: Put an apostrophe before the texts of a CSV or TSV file that a spreadsheet would take for a formula.
+ *         Other formats ignore it.
+ */
+export interface ExportedFile {
+  readonly format?: "bulk" | "csv" | "documents" | "json" | "parquet" | "rows" | "tsv";
+  readonly compression?: "bzip2" | "gzip" | "zstd" | null;
+  readonly escape?: boolean;
+}
+
 /** All exports since the start. */
 export interface Exports {
   readonly exports: readonly ExportJob[];
@@ -473,29 +488,6 @@ export interface FieldChoice {
 export interface FieldEntry {
   readonly kind?: "keep" | "path" | "reference" | "secret" | "value";
   readonly value?: boolean | string | null;
-}
-
-/**
- * What a file of an export is.
- *
- * Attributes:
- *     format: ``documents`` as they are stored, also called ``ndjson``; ``json`` for one array of them; ``rows`` with
- *         id and metadata; ``csv``; ``tsv``; ``bulk`` for the server's own bulk endpoint; ``arrow`` for an Arrow
- *         stream; ``parquet``. Empty goes by the ending of the file's name, and a name without one means documents.
- *     compression: ``gzip``, ``bzip2`` or ``zstd``; None goes by the file's name.
- *     escape: Put an apostrophe before the texts of a CSV or TSV file that a spreadsheet would take for a formula. If
- *         false, the texts stay unchanged and a note counts them.
- *     strict: Refuse a value that does not fit its type in an Arrow or Parquet file (code ``values-misfit``); see
- *         `Rows.batches`.
- *     lists: The names of the columns of an Arrow or Parquet file that are lists; None for those that hold an array in
- *         one of the first 200 rows. An export that is resumed keeps what its first run found.
- */
-export interface FileFormat {
-  readonly format?: string;
-  readonly compression?: string | null;
-  readonly escape?: boolean;
-  readonly strict?: boolean;
-  readonly lists?: readonly string[] | null;
 }
 
 /**

@@ -96,6 +96,17 @@ class FileFormat(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown
         """Whether the file has columns."""
         return self.format in (*SEPARATED, *TYPED)
 
+    def choose(self, to: Path | BinaryIO) -> FileFormat:
+        """Return the whole format of a file, whose name is never empty, without writing it. Blocks.
+
+        Args:
+            to: The path of the file, or an open binary stream.
+
+        Raises:
+            ConfigurationError: An export to that target would refuse the format.
+        """
+        return choose(to, self)
+
 
 class TableColumns(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The columns of an export; none for a format without columns.

@@ -172,9 +172,9 @@ def orders(page: Page) -> Page:
     return page
 
 
-def address_of(name: str, *, connection: str = "shop") -> str:
-    """Return the address of all rows of an object, as the page writes it."""
-    rows = quote(msgspec.json.encode({"object": name}), safe="!'()*")
+def address_of(name: str, *, connection: str = "shop", **parts: object) -> str:
+    """Return the address of rows of an object, as the page writes it: of all rows, or of a selection's other parts."""
+    rows = quote(msgspec.json.encode({"object": name} | parts), safe="!'()*")
     return f"#/connection/{connection}/rows/{rows}"
 
 

@@ -221,6 +221,18 @@ def test_a_filter_says_what_is_sent_and_refuses_with_a_reason(orders: Page) -> N
     assert "many" in orders.locator(".meaning.refused").inner_text()
 
 
+def test_a_filter_row_of_an_address_that_cannot_be_read_says_so_itself(orders: Page) -> None:
+    row = {"type": "filter", "column": "total", "op": ">=", "value": "100"}
+    filters = [row, row | {"op": "nonsense"}]
+    orders.evaluate("hash => { location.hash = hash }", address_of("orders", filters=filters))
+    orders.get_by_role("alert").first.wait_for()
+    orders.get_by_role("button", name="Filter (2)").click()
+    refused = orders.get_by_role("group", name="Filter row 2").locator(".meaning.refused")
+    refused.wait_for()
+    assert "nonsense" in refused.inner_text()
+    assert orders.locator(".meaning.refused").count() == 1
+
+
 def test_an_export_is_downloaded_with_the_filter(orders: Page, tmp_path: Path) -> None:
     orders.get_by_role("button", name="Export", exact=True).click()
     Hands(orders).choose(orders.get_by_role("dialog").get_by_label("To"), "a download in the browser")

@@ -12,10 +12,12 @@ CellTag = Literal["integer", "decimal", "json", "bytes", "cut-text", "cut-json",
 Tagged = tuple[CellTag, str]
 Cell = None | bool | str | Tagged
 
-Name = Annotated[str, Meta(min_length=1, max_length=64)]
-ObjectName = Annotated[str, Meta(min_length=1, max_length=4_096)]
-ColumnName = Annotated[str, Meta(min_length=1, max_length=4_096)]
-Text = Annotated[str, Meta(max_length=65_536)]
+MAX_WORD, MAX_NAME, MAX_TEXT = 64, 4_096, 65_536
+"""Characters of a short word, of the name of an object or a column, and of any other text."""
+Name = Annotated[str, Meta(min_length=1, max_length=MAX_WORD)]
+ObjectName = Annotated[str, Meta(min_length=1, max_length=MAX_NAME)]
+ColumnName = Annotated[str, Meta(min_length=1, max_length=MAX_NAME)]
+Text = Annotated[str, Meta(max_length=MAX_TEXT)]
 Key = Annotated[str, Meta(min_length=2, max_length=65_536)]
 Ticket = Annotated[str, Meta(min_length=1, max_length=128)]
 

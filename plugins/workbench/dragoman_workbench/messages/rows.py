@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from msgspec import Meta
 
-from dragoman import RowSelection
+from dragoman import Filter, RowSelection
 from dragoman_api.changes import HttpRequest
 from dragoman_api.columns import Column, Note
 from dragoman_api.filters import Explanation, TimeRange
 
-from .base import Cell, ColumnName, Key, Name, Request, RouteAnswer, Ticket
+from .base import MAX_NAME, MAX_TEXT, MAX_WORD, Cell, ColumnName, Key, Name, Request, RouteAnswer, Ticket
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MAX_FILTERS, MAX_VALUES, MAX_SORT, MAX_COLUMNS = 200, 10_000, 64, 4_096
+"""Filter rows, values of a filter row, sort keys and columns of a request; the host itself has no bounds."""
 
 
 class RowsAsked(Request, frozen=True, kw_only=True):
@@ -19,6 +25,41 @@ class RowsAsked(Request, frozen=True, kw_only=True):
 
     connection: Name
     rows: RowSelection
+
+    def __post_init__(self) -> None:
+        for place, part, least, most in _bounded_parts(self.rows):
+            if part is not None and not least <= len(part) <= most:
+                kind = "characters" if isinstance(part, str) else "elements"
+                raise ValueError(f"{least} to {most:,} {kind} are possible, not {len(part):,} - at `$.rows{place}`")
+
+
+def _bounded_parts(rows: RowSelection) -> Iterator[tuple[str, Any, int, int]]:
+    """Return the place of each part that has a length, the part, and its least and greatest length."""
+    yield ".object", rows.object, 1, MAX_NAME
+    yield ".tenant", rows.tenant, 0, MAX_NAME
+    yield ".revision", rows.revision, 0, MAX_NAME
+    yield ".span.since", rows.span.since, 0, MAX_WORD
+    yield ".span.until", rows.span.until, 0, MAX_WORD
+    yield ".filters", rows.filters, 0, MAX_FILTERS
+    yield ".sort", rows.sort, 0, MAX_SORT
+    yield ".columns", rows.columns, 0, MAX_COLUMNS
+    for number, key in enumerate(rows.sort):
+        yield f".sort[{number}].column", key.column, 1, MAX_NAME
+    for number, column in enumerate(rows.columns or ()):
+        yield f".columns[{number}]", column, 1, MAX_NAME
+    for number, row in enumerate(rows.filters):
+        place = f".filters[{number}]"
+        if not isinstance(row, Filter):
+            yield f"{place}.text", row.text, 0, MAX_TEXT
+            continue
+        yield f"{place}.column", row.column, 1, MAX_NAME
+        yield f"{place}.group", row.group, 0, MAX_WORD
+        if isinstance(row.value, str):
+            yield f"{place}.value", row.value, 0, MAX_TEXT
+        elif isinstance(row.value, list):
+            yield f"{place}.value", row.value, 0, MAX_VALUES
+            texts = [value for value in row.value if isinstance(value, str)]
+            yield f"{place}.value[...]", max(texts, key=len, default=None), 0, MAX_TEXT
 
 
 QueryName = Annotated[str, Meta(min_length=1, max_length=64)]

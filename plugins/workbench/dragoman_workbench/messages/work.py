@@ -124,6 +124,27 @@ class History(RouteAnswer, frozen=True, kw_only=True):
     entries: list[HistoryEntry]
 
 
+class ExportedFile(Request, frozen=True, kw_only=True):
+    """What the file of an export is: a `dragoman.FileFormat` that the page can choose.
+
+    Attributes:
+        format: Its format.
+        compression: Its compression; null goes by the file's name in the folder, and means none for a download.
+        escape: Put an apostrophe before the texts of a CSV or TSV file that a spreadsheet would take for a formula.
+            Other formats ignore it.
+    """
+
+    format: Literal["documents", "rows", "json", "csv", "tsv", "bulk", "parquet"] = "documents"
+    compression: Literal["gzip", "bzip2", "zstd"] | None = None
+    escape: bool = True
+
+    @property
+    def file_format(self) -> FileFormat:
+        """The format as the host takes it."""
+        escape = self.escape and self.format in ("csv", "tsv")
+        return FileFormat(self.format, compression=self.compression, escape=escape)
+
+
 class ExportAsked(RowsAsked, frozen=True, kw_only=True):
     """Export rows.
 
@@ -136,7 +157,7 @@ class ExportAsked(RowsAsked, frozen=True, kw_only=True):
 
     to: Literal["download", "folder"]
     file: Annotated[str, Meta(min_length=1, max_length=200)]
-    format: FileFormat = FileFormat("documents")
+    format: ExportedFile = ExportedFile()
 
 
 class ExportJob(RouteAnswer, frozen=True, kw_only=True):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import re
 import secrets
 from typing import TYPE_CHECKING, Any
 
 import anyio
-import anyio.to_thread
+from anyio.to_thread import run_sync
 from msgspec.structs import replace
 
 from dragoman_api.errors import ConfigurationError, DragomanError, ExportError
@@ -91,6 +92,8 @@ class ExportRoutes:
         if request.to == "folder" and self._folder is None:
             hint = "dragoman workbench --export-to FOLDER"
             raise ConfigurationError("no folder for exports was given at the start; download it instead", hint=hint)
+        place = self._folder / request.file if request.to == "folder" and self._folder else io.BytesIO()
+        await run_sync(request.format.file_format.choose, place)  # a download could only break off
         ended = [export.id for export in self._exports.values() if export.state in _ENDED]
         for number in ended[: max(0, len(self._exports) - MAX_KEPT)]:
             del self._exports[number], self._requests[number]
@@ -186,7 +189,7 @@ class ExportRoutes:
     async def _export(self, number: str, request: ExportAsked, target: Any, *, resume: bool) -> ExportJob:
         session = await self._open.session(request.connection)
         try:
-            result = await session.select(request.rows).export(target, format=request.format, resume=resume)
+            result = await session.select(request.rows).export(target, format=request.format.file_format, resume=resume)
         except ExportError as error:
             if not resume or error.code != "resume-refused":
                 raise

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
     from typing import Any
 
-    from dragoman import Runtime
+    from dragoman import Rows, Runtime
     from dragoman_workbench.messages.base import RouteAnswer
     from dragoman_workbench.messages.connections import DescriptionAsked, ObjectsAsked, OnConnection
     from dragoman_workbench.messages.rows import (
@@ -121,9 +121,8 @@ class GridRoutes:
         session = await self._open.session(request.connection)
         rows = session.select(request.rows)
         explained = (await rows.explain()).rows if request.rows.filters else []
-        words = rows.command()
-        command = "" if any("\0" in word for word in words) else shell_line(words)  # no argument can hold that
-        return Explained(rows=explained, command=command, python=rows.script())
+        command, python = await run_sync(_spelled, rows)  # many values take long
+        return Explained(rows=explained, command=command, python=python)
 
     async def queries(self, request: OnConnection) -> QueryList:
         """List the saved queries of a connection."""
@@ -154,3 +153,9 @@ class GridRoutes:
         """Remove a query of a connection."""
         await run_sync(self._runtime.queries(request.connection).remove, request.name)
         return Done()
+
+
+def _spelled(rows: Rows) -> tuple[str, str]:
+    """Return the command that reads rows, and the script; no command if no argument can hold a part of it."""
+    words = rows.command()
+    return "" if any("\0" in word for word in words) else shell_line(words), rows.script()

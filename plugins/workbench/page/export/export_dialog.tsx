@@ -2,14 +2,14 @@
 
 import { useState } from "preact/hooks";
 import type { Query } from "../state/query.ts";
-import type { Column, ExportJob, ExportAsked, FileFormat, OpenConnection, Sort } from "../messages.ts";
+import type { Column, ExportJob, ExportAsked, ExportedFile, OpenConnection, Sort } from "../messages.ts";
 import { go } from "../state/route.ts";
 import { heardOfExport, remedy, state } from "../state/store.ts";
 import { Button, ErrorBox } from "../ui/controls.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { call } from "../wire/client.ts";
 
-type Format = "documents" | "rows" | "json" | "csv" | "tsv" | "bulk" | "parquet";
+type Format = NonNullable<ExportedFile["format"]>;
 
 const FORMATS: readonly (readonly [Format, string, string])[] = [
   ["documents", "NDJSON, the documents", "ndjson"],
@@ -62,7 +62,7 @@ export function ExportDialog({ open, query, columns, shown, close }: {
   const usual = `${object.replace(/[^\w.-]+/g, "_")}.${ending}${compress && COMPRESSED[compress]}`;
   const start = async () => {
     setFailed(null);
-    const content: FileFormat = { format, compression: compress || null, escape: escape && separated };
+    const content: ExportedFile = { format, compression: compress || null, escape };
     const asked: ExportAsked = {
       connection: open.connection,
       rows: { ...query, columns: tabular ? names[choice] : null },
