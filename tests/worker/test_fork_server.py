@@ -355,6 +355,35 @@ frames.FORK_REPLY = Reply()
     assert "which is no child of this one, and was killed" in caplog.text
 
 
+async def test_a_process_whose_server_died_before_it_told_of_it_is_ended(
+    workshop: Workshop, forks: ThreadForks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    change = """
+import os
+import dragoman_worker.frames as frames
+class Reply:
+    done = []
+    def pack(self, pid, pack=frames.FORK_REPLY.pack):
+        self.done.append(pid)
+        return pack(pid) if len(self.done) == 1 else os._exit(1)
+frames.FORK_REPLY = Reply()
+"""
+    boot_server(monkeypatch, change)
+    before = children()
+    async with workshop.worker(PING) as first:
+        assert first._child.origin is not None
+        async with workshop.worker(PING) as second:
+            assert second._child.origin is None
+            assert children() - before == {first._child.process.pid, second._child.process.pid}
+            async with workshop.worker(PING) as third:  # of another server, which tells of its first one
+                assert third._child.origin is not None
+                async with workshop.worker(PING) as fourth:
+                    assert fourth._child.origin is None
+                    for worker in (first, second, third, fourth):
+                        assert await worker.call("ping") == Health(ok=True)
+    assert children() == before
+
+
 async def test_many_starts_at_once_share_one_server(workshop: Workshop, forks: ThreadForks) -> None:
     make = workshop.again(PING)
     pids: set[int] = set()

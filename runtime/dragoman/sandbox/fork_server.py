@@ -9,7 +9,9 @@ import sys
 import threading
 from contextlib import suppress
 from errno import EAGAIN, ENOMEM, errorcode
+from pathlib import Path
 from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
 
 import anyio
 
@@ -31,6 +33,9 @@ MOST_FAILURES = 3
 """After which a thread's processes are spawned."""
 
 _NO_ROOM = (EAGAIN, ENOMEM)
+
+_handed_over: WeakValueDictionary[int, Process] = WeakValueDictionary()
+"""The processes that servers forked and told of, by their numbers."""
 
 _log = logging.getLogger("dragoman.sandbox")
 
@@ -76,6 +81,7 @@ class ForkServer:
         self._output = Output(reading)
         self._lock = threading.RLock()
         self._status = ""
+        self._thread, self._words = threading.get_native_id(), _read_words(self.process.pid)
         close_in_forks(self)
         admit(self._control, host_imports)
 
@@ -90,17 +96,22 @@ class ForkServer:
             return Child(self._fork)
 
     def _fork(self, control: socket.socket, broker: socket.socket, output: int) -> tuple[Process, str]:
+        if self.process.ended:
+            raise self.obituary()
         try:
             self._control.settimeout(SECONDS)
             socket.send_fds(self._control, [FORK_REQUEST], [control.fileno(), broker.fileno(), output])
             reply = self._control.recv(FORK_REPLY.size, socket.MSG_WAITALL)
         except TimeoutError:
             self.end()
+            self._end_lost()
             raise ForkServerError(f"it did not answer within {SECONDS:g} s and was killed") from None
         except OSError:
             reply = b""
         if len(reply) < FORK_REPLY.size:
-            raise self.obituary()
+            error = self.obituary()
+            self._end_lost()
+            raise error
         (pid,) = FORK_REPLY.unpack(reply)
         if -pid in _NO_ROOM:
             raise OSError(-pid, os.strerror(-pid))
@@ -121,7 +132,22 @@ class ForkServer:
                 self.end()
                 raise ForkServerError("its seccomp filters cannot be counted", final=True)
             self._status = status
+        _handed_over[pid] = process
         return process, self._status
+
+    def _end_lost(self) -> None:
+        """End the process that the server forked before its end without telling of it, if there is one.
+
+        The program's words are the server's, which contain this process's number. They are gone once it has ended;
+        then it stays a zombie.
+        """
+        try:
+            children = Path(f"/proc/self/task/{self._thread}/children").read_text(encoding="ascii")
+        except OSError:  # not every kernel lists them
+            return
+        for pid in map(int, children.split()):
+            if self._words and _read_words(pid) == self._words and pid not in _handed_over:
+                Process(pid).end()
 
     def obituary(self) -> ForkServerError:
         """End and reap the server, and return how it ended as an error."""
@@ -151,6 +177,14 @@ class ForkServer:
         self._control.close()
         self._output.close()
         self.process.close()
+
+
+def _read_words(pid: int) -> bytes:
+    """Return the words that a program was started with; none if they cannot be read."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
 
 
 class ThreadForks:
