@@ -325,6 +325,13 @@ def test_a_name_like_that_of_a_device_is_accepted(name: str, tmp_path: Path):
     assert codes(wheelhouse.Driver(files={f"dragoman_demo/{name}": b""}).write(tmp_path)) == set()
 
 
+def test_every_command_that_a_driver_would_install_is_named(tmp_path: Path):
+    driver = wheelhouse.Driver()
+    driver.entry_points += "[console_scripts]\na = b:c\nd = b:c\n[gui_scripts]\ne = b:c\nf = b:c\n"
+    found = [fault.reason for fault in check(driver.write(tmp_path)) if fault.code == "scripts"]
+    assert found == [f"A driver may not install the command {name}." for name in "adef"]
+
+
 def test_a_driver_is_no_dependency_of_another(tmp_path: Path):
     report = inspect(wheelhouse.Driver().write(tmp_path), driver=False)
     assert [fault.code for fault in report.faults] == ["manifest"]

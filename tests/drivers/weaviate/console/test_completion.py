@@ -33,6 +33,8 @@ class Rules:
         assert await texts(wv, "{ Get { " + name + "(whe" + CURSOR) == ["where"]
         assert await texts(wv, "{ Get { " + name + " { title _additional { cr" + CURSOR) == ["creationTimeUnix"]
         assert await texts(wv, "{ Aggregate { " + name + " { me" + CURSOR) == ["meta"]
+        assert await texts(wv, "{ Aggregate { " + name + " { meta { c" + CURSOR) == ["count"]
+        assert await texts(wv, "{ Aggregate { " + name + " { title { c" + CURSOR) == []
         assert wv.log is not None
         mark = len(wv.log)
         assert await texts(wv, "{ Get { " + name + " { ti" + CURSOR) == ["title"]

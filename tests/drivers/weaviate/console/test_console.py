@@ -210,6 +210,15 @@ def test_a_get_is_a_grid_of_the_selected_fields():
     assert row.key.id == key(1)
 
 
+def test_a_declared_list_is_a_column_of_lists():
+    script = Answers(
+        reply(rows({"tags": ["a"], "title": "tea"})), reply(view({"tags": "text[]", "title": "text"}).structure)
+    )
+    page = script.run(answers.execute(one(GET), Features())).page
+    assert page is not None
+    assert [(column.name, column.repeated) for column in page.columns] == [("tags", True), ("title", False)]
+
+
 def test_only_what_was_selected_is_shown():
     """W31: without an id there is not a uuid, and no row can be addressed."""
     answer = answered(rows({"title": "tea"}, {"title": None}))
