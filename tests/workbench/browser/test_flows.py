@@ -6,10 +6,11 @@ import os
 import subprocess
 import sys
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 import pytest
-from workbench.browser.conftest import Cluster, browsing, read_address, rows_of, serving, show
+from workbench.browser.conftest import Cluster, address_of, browsing, read_address, rows_of, serving, show
 from workbench.browser.walking import Hands, fill_in_row
 
 import wheelhouse
@@ -241,6 +242,9 @@ def test_weaviate_is_opened_filtered_asked_and_scoped_to_a_tenant(chromium: Brow
         assert page.get_by_text("of berlin").count() == 0
 
 
+ABOVE = {"type": "filter", "column": "total", "op": ">=", "value": "100"}
+
+
 def test_E36_a_raw_filter_row_is_offered_typed_and_sent(orders: Page) -> None:
     """E36: in the server's query string syntax, beside a row of a column."""
     orders.get_by_role("button", name="Filter", exact=True).click()
@@ -262,6 +266,34 @@ def test_E36_a_raw_filter_row_is_offered_typed_and_sent(orders: Page) -> None:
     choices = orders.get_by_label("Column of row 1")
     Hands(orders).choose(choices, "raw text")
     assert orders.get_by_label("Operator of row 1").count() == 0
+
+
+@pytest.mark.parametrize("parts", [{}, {"residual": 1_000}, {"filters": [ABOVE], "residual": 1_000}])
+def test_the_filter_of_an_address_waits_to_be_applied_if_it_is_bold(orders: Page, parts: dict[str, Any]) -> None:
+    """A stranger may have sent the link: no text in the server's own syntax, and no long work, without a person."""
+    parts = {"filters": [ABOVE, {"type": "raw", "text": "total:<=200"}]} | parts
+    sent: list[dict[str, Any]] = []
+    orders.on("request", lambda request: sent.append(rows_of(request)) if "rows" in (request.post_data or "") else None)
+    address = address_of("orders", **parts)
+    for visit in (lambda: orders.evaluate("hash => { location.hash = hash }", address), orders.reload):
+        visit()
+        orders.get_by_text("is not sent until you apply it").wait_for()
+        assert orders.get_by_label("Value of row 1").input_value() == "100"
+        orders.locator(".cell.digits").first.wait_for()
+        orders.wait_for_timeout(600)  # an explanation would have been asked for by now
+        assert sent
+        assert not [rows for rows in sent if rows.get("filters") or rows.get("residual")]
+        assert unquote(orders.evaluate("location.hash")) == unquote(address)
+    with orders.expect_response("**/api/page") as answered:
+        orders.get_by_role("button", name="Apply").click()
+    applied = rows_of(answered.value.request)
+    assert (len(applied["filters"]), applied["residual"]) == (len(parts["filters"]), parts.get("residual"))
+    assert orders.get_by_text("is not sent until you apply it").count() == 0
+    orders.get_by_role("link", name="Structure").click()
+    orders.locator("table").first.wait_for()
+    with orders.expect_response("**/api/page") as answered:
+        orders.go_back()
+    assert rows_of(answered.value.request)["filters"] == applied["filters"]
 
 
 def test_rows_are_saved_by_name_used_and_forgotten(orders: Page) -> None:

@@ -30,23 +30,28 @@ export function FilterEditor({ grid, open, close }: { grid: GridController; open
   const [naming, setNaming] = useState(false);
   const explanation = useExplanation(grid, rows, match);
   const change = (at: number, row: FilterRow) => setRows(rows.map((one, index) => (index === at ? row : one)));
-  const ask = (part: Partial<Query>) => grid.ask({ ...grid.query.peek(), ...part });
+  const ask = (part: Partial<Query>) => {
+    const query = grid.query.peek();
+    grid.apply({ ...query, residual: grid.waiting.peek()?.residual ?? query.residual, ...part });
+  };
   const use = ({ rows }: SavedQuery) => {
     const saved = queryOf(rows);
     write({ rows: saved.filters.length ? saved.filters : [fresh(filterable)], match: saved.match });
-    grid.ask(saved);
+    grid.apply(saved);
   };
   const apply = () => half || ask({ filters: rows.filter(complete), match });
   const clear = () => {
     const before = { rows, match };
+    const waiting = grid.waiting.peek();
     write({ rows: [fresh(filterable)], match: "all" });
     const back = () => {
       grid.filter.value = before;
-      ask({ filters: before.rows.filter(complete), match: before.match });
+      if (waiting) grid.waiting.value = waiting;
+      else ask({ filters: before.rows.filter(complete), match: before.match });
     };
     if (rows.some(complete)) toast("The filter is cleared.", "plain", { label: "Undo", run: back });
     const { sort, span, tenant } = grid.query.peek();
-    grid.ask({ ...queryOf({ object: grid.object }), sort, span, tenant }); // what only a saved query sets ends, too
+    grid.apply({ ...queryOf({ object: grid.object }), sort, span, tenant }); // what only a saved query sets ends, too
   };
   return (
     <>
@@ -109,8 +114,10 @@ interface Explanation {
 /** Ask what would be sent, a moment after the last change. */
 function useExplanation(grid: GridController, rows: readonly FilterRow[], match: "all" | "any"): Explanation {
   const query = grid.query.value;
+  const waits = grid.waiting.value !== null; // a driver may send a row to the server in order to explain it
   const [found, setFound] = useState<Explanation>({ explained: null, failure: null, numbers: [] });
   useEffect(() => {
+    if (waits) return;
     const numbers = rows.flatMap((row, at) => (complete(row) ? [at] : []));
     const stop = new AbortController();
     const filters = numbers.map((at) => rows[at]);
@@ -126,7 +133,7 @@ function useExplanation(grid: GridController, rows: readonly FilterRow[], match:
       clearTimeout(timer);
       stop.abort();
     };
-  }, [JSON.stringify([rows, query]), match]);
+  }, [JSON.stringify([rows, query]), match, waits]);
   return found;
 }
 

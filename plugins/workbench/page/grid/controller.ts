@@ -46,6 +46,9 @@ export interface Status {
   readonly time: TimeRange | null;
 }
 
+/** Filters that a person applied in this tab, where they may be read again without a question. */
+const approved = new Set<string>();
+
 const NOTHING: Status = {
   loading: true,
   failed: null,
@@ -86,6 +89,8 @@ export class GridController {
   readonly query: Signal<Query>;
   /** The filter as it is being written, whether its editor is open or not; null for the one that is applied. */
   readonly filter = signal<FilterDraft | null>(null);
+  /** What an address asks for whose filter waits for a person to apply it; null if none waits. */
+  readonly waiting = signal<Query | null>(null);
   readonly status = signal<Status>(NOTHING);
   readonly columns = signal<readonly Column[]>([]);
   readonly arrangement = signal<Arrangement>(UNTOUCHED);
@@ -113,7 +118,7 @@ export class GridController {
     const { object } = rows;
     this.connection = connection;
     this.object = object;
-    this.query = signal(queryOf(rows));
+    this.query = signal(this.#admit(rows));
     this.#asked = this.query.peek();
     this.summaries = new Summaries((column, signal) => this.summary(column, SMALL, signal));
     this.#rows = this.#newRows((signal) => (spell(rows) === spell({ object }) ? takeAhead(connection, object, signal) : null));
@@ -156,6 +161,34 @@ export class GridController {
     const [written, match] = [draft?.rows.filter((row) => filled(row) !== "nothing") ?? query.filters, draft?.match ?? query.match];
     this.filter.value = { rows: [...written, ...rows], match };
     if (ask) this.ask({ ...query, filters: [...query.filters, ...rows] });
+  }
+
+  /** Ask for the rows of an address; another link to the same object, say. */
+  visit(rows: RowSelection): void {
+    this.ask(this.#admit(rows));
+  }
+
+  /** Ask for the rows of a filter that a person has seen. */
+  apply(query: Query): void {
+    this.waiting.value = null;
+    approved.add(this.#addressed(query));
+    this.ask(query);
+  }
+
+  /** What is asked for at once for an address, which a stranger may have written: its filter waits if it has text in
+   * the server's own syntax, or lets the driver itself read many rows. */
+  #admit(rows: RowSelection): Query {
+    const query = queryOf(rows);
+    const { filters, match, residual } = query;
+    const bold = residual !== null || filters.some(({ type }) => type === "raw");
+    const waits = bold && !approved.has(this.#addressed(query));
+    this.waiting.value = waits ? query : null;
+    this.filter.value = waits && filters.length ? { rows: filters, match } : null;
+    return waits ? { ...query, filters: [], residual: null } : query;
+  }
+
+  #addressed({ filters, match, residual }: Query): string {
+    return JSON.stringify([this.connection, this.object, match, residual, filters]);
   }
 
   /** Ask for other rows, or for the same rows again; until they come, the old ones are shown as such. */

@@ -18,7 +18,7 @@ import { isCut, textOf, typed } from "../wire/cells.ts";
 import { GridController, whyNoChange } from "./controller.ts";
 import { readTable } from "./clipboard.ts";
 import { copyArea } from "./copying.ts";
-import { type Query, queryOf, spell } from "../state/query.ts";
+import { type Query, spell } from "../state/query.ts";
 import { type Place, Selection } from "./selection.ts";
 import { NotesLine } from "./notes_line.tsx";
 import { SidePane } from "./side_pane.tsx";
@@ -67,11 +67,13 @@ export function GridPanel({ open, rows, panels }: { open: OpenConnection; rows: 
     return made;
   }, [connection, object]);
   useEffect(() => {
-    if (spell(rows) === spell(grid.query.peek())) return;
-    grid.filter.value = null;
-    grid.ask(queryOf(rows)); // another link to the same object
+    if (spell(rows) !== spell(grid.waiting.peek() ?? grid.query.peek())) grid.visit(rows);
   }, [rows]);
-  useSignalEffect(() => rename({ view: "rows", connection, rows: grid.query.value }));
+  const waits = grid.waiting.value !== null;
+  useEffect(() => {
+    if (waits) setFiltering(true);
+  }, [waits, rows]);
+  useSignalEffect(() => rename({ view: "rows", connection, rows: grid.waiting.value ?? grid.query.value }));
   useLayoutEffect(() => {
     host.current?.append(grid.view.element);
     return () => grid.close();
@@ -129,6 +131,11 @@ export function GridPanel({ open, rows, panels }: { open: OpenConnection; rows: 
           <StructureIcon />
         </a>
       </div>
+      {waits && (
+        <p class="banner warn" role="status">
+          The filter of this address is not sent until you apply it; the rows below are not filtered.
+        </p>
+      )}
       {filtering && <panels.Filter grid={grid} open={open} close={() => setFiltering(false)} />}
       {status.failed !== null && (
         <ErrorBox
