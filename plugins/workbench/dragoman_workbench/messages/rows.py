@@ -27,10 +27,11 @@ class RowsAsked(Request, frozen=True, kw_only=True):
     rows: RowSelection
 
     def __post_init__(self) -> None:
-        for place, part, least, most in _bounded_parts(self.rows):
-            if part is not None and not least <= len(part) <= most:
+        for place, part, shortest, longest in _bounded_parts(self.rows):
+            if part is not None and not shortest <= len(part) <= longest:
                 kind = "characters" if isinstance(part, str) else "elements"
-                raise ValueError(f"{least} to {most:,} {kind} are possible, not {len(part):,} - at `$.rows{place}`")
+                allowed = f"{shortest} to {longest:,} {kind} are possible"
+                raise ValueError(f"{allowed}, not {len(part):,} - at `$.rows{place}`")
 
 
 def _bounded_parts(rows: RowSelection) -> Iterator[tuple[str, Any, int, int]]:
