@@ -237,3 +237,13 @@ async def test_a_rejected_key_is_told_by_connecting():
             assert caught.value.message.count(AuthenticationError.prefix) == 1
             assert option in caught.value.hint
             assert caught.value.hint.count(connect.HOSTED_HINT) == 1
+
+
+def test_an_error_about_a_tenant_names_it_and_what_lists_the_others():
+    unknown = protocol.tenant_unknown("anna", "Book", ["zoe", "ann", "annie", "hannah"])
+    assert unknown.message == "'Book' has no tenant 'anna' (did you mean ann or hannah or annie?)"
+    assert (unknown.code, unknown.hint, unknown.details) == ("tenant-unknown", "list the tenants", {"tenant": "anna"})
+    assert [remedy.arguments for remedy in unknown.remedies] == [{"request": "GET /v1/schema/Book/tenants"}]
+    assert protocol.tenant_unknown("x", "Book", ["zoe"]).message == "'Book' has no tenant 'x'"
+    required = protocol.tenant_required("'Book' has tenants")
+    assert (required.code, "name one" in required.hint) == ("tenant-required", True)
