@@ -48,11 +48,12 @@ class Process:
         pidfd: A descriptor that is readable once it has ended, for `close`; negative if the system gives none.
         returncode: Its exit status, or the negated number of the signal that ended it; None until it is reaped, and
             if something else reaped it.
+        words: Its command line, as the kernel shows it; empty if another process started it.
     """
 
     def __init__(self, pid: int) -> None:
         """Take over a child of this process."""
-        self.pid, self.pidfd = pid, -1
+        self.pid, self.pidfd, self.words = pid, -1, b""
         self.returncode: int | None = None
         self._gone = False
         self._parent = os.getpid()
@@ -149,7 +150,9 @@ def spawn(
         *((os.POSIX_SPAWN_DUP2, output, stream) for stream in (1, 2)),
         (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
     ]
-    return Process(os.posix_spawn(program, [program, *arguments], environment, file_actions=streams))
+    process = Process(os.posix_spawn(program, [program, *arguments], environment, file_actions=streams))
+    process.words = b"".join(os.fsencode(word) + b"\0" for word in (program, *arguments))
+    return process
 
 
 def spawn_worker(*sockets: socket.socket, output: int, word: str = "") -> Process:

@@ -81,7 +81,7 @@ class ForkServer:
         self._output = Output(reading)
         self._lock = threading.RLock()
         self._status = ""
-        self._thread, self._words = threading.get_native_id(), _read_words(self.process.pid)
+        self._thread = threading.get_native_id()
         close_in_forks(self)
         admit(self._control, host_imports)
 
@@ -146,7 +146,7 @@ class ForkServer:
         except OSError:  # not every kernel lists them
             return
         for pid in map(int, children.split()):
-            if self._words and _read_words(pid) == self._words and pid not in _handed_over:
+            if _read_words(pid) == self.process.words and pid not in _handed_over:
                 Process(pid).end()
 
     def obituary(self) -> ForkServerError:
@@ -180,7 +180,7 @@ class ForkServer:
 
 
 def _read_words(pid: int) -> bytes:
-    """Return the words that a program was started with; none if they cannot be read."""
+    """Return a process's command line as the kernel shows it; empty if it has ended or cannot be read."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
