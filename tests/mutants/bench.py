@@ -43,6 +43,7 @@ _OPTIONS = (
     "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:faulthandler", "--hypothesis-seed=1",
     "-W", "ignore::pytest.PytestAssertRewriteWarning", "-o", "timeout=600",  # see a job's `seconds`
     "-m", "not slow and not live and not browser",
+    "--deselect=tests/test_architecture.py::test_a_small_module_has_two_readers_or_a_reason",  # marking changes lines
 )  # fmt: skip
 
 
@@ -150,7 +151,7 @@ class _Watch:
                 self._making.pop(id(calls), None)
                 self._note(calls)
 
-        call.__dict__.update(cache_info=function.cache_info, cache_clear=function.cache_clear)
+        call.__dict__.update({name: getattr(function, name) for name in ("__wrapped__", "cache_info", "cache_clear")})
         return call
 
     @pytest.hookimpl(wrapper=True)
