@@ -512,6 +512,8 @@ async def test_a_server_has_given_up_all_that_its_forks_do_not_need(
         expected = {"Threads": "1", "NoNewPrivs": "1", "Seccomp": "2", **none}
         assert {name: status[name] for name in expected} == expected
         assert process.joinpath("environ").stat().st_uid == 0, "it is not dumpable"
+        if os.geteuid() != 0:
+            return  # nobody but root reads more of such a process
         kinds = [str(link.readlink()).partition(":")[0] for link in (process / "fd").iterdir()]
         assert sorted(kinds) == ["/dev/null", "pipe", "pipe", "socket"]
         assert b"hunter2" not in memory_of(process)
