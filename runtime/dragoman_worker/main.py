@@ -16,7 +16,7 @@ BOOT = """import sys; sys.path.append(sys.argv[4]); from dragoman_worker.main im
 
 Its arguments: the control and broker descriptors, the host's pid, and the directory that holds
 this package. The first frame of the control socket says, as JSON, what the child may import of the host's environment.
-A fork server has `FORK_SERVER` in place of the broker's descriptor.
+A fork server has `FORK_SERVER` and a number of its own in place of the broker's descriptor.
 """
 
 FORK_SERVER = "fork-server"
@@ -26,7 +26,7 @@ def main() -> None:
     """Run a driver's process, or a fork server and each process that it forks, to its end."""
     from .lockdown import process_limits
 
-    *descriptors, host = (int(text) for text in sys.argv[1:4] if text != FORK_SERVER)
+    *descriptors, host = (int(text) for text in sys.argv[1:4] if not text.startswith(FORK_SERVER))
     process_limits.die_with(host)
     process_limits.leave_behind(*descriptors)
     import gc

@@ -168,7 +168,7 @@ async def test_a_server_that_dies_is_replaced_and_open_connections_live_on(
 
 def boot_server(monkeypatch: pytest.MonkeyPatch, change: str) -> None:
     """Change what a fork server runs, and leave spawned processes as they are."""
-    only_there = f"sys.argv[2] == {FORK_SERVER!r} and exec({change!r}); from dragoman_worker.main"
+    only_there = f"sys.argv[2].startswith({FORK_SERVER!r}) and exec({change!r}); from dragoman_worker.main"
     monkeypatch.setattr(bare_process, "BOOT", bare_process.BOOT.replace("from dragoman_worker.main", only_there))
 
 
@@ -382,6 +382,21 @@ frames.FORK_REPLY = Reply()
                     for worker in (first, second, third, fourth):
                         assert await worker.call("ping") == Health(ok=True)
     assert children() == before
+
+
+async def test_a_process_is_told_by_its_command_line_to_be_of_one_server_alone() -> None:
+    host_imports = await anyio.to_thread.run_sync(find_host_imports)
+    servers = [ForkServer(host_imports) for _ in range(2)]
+    try:
+        first, second = (server.process.words for server in servers)
+        assert first != second
+        for server in servers:
+            with anyio.fail_after(10):
+                while Path(f"/proc/{server.process.pid}/cmdline").read_bytes() != server.process.words:
+                    await anyio.sleep(0.01)
+    finally:
+        for server in servers:
+            server.end()
 
 
 async def test_many_starts_at_once_share_one_server(workshop: Workshop, forks: ThreadForks) -> None:

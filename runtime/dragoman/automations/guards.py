@@ -42,7 +42,8 @@ SHOWN = 5
 """Requests that a question shows; the rest are counted."""
 LOCKED = "production-locked"
 """Code of the refusal of a write to a production connection that is locked."""
-CODE = "limit-exceeded"
+LIMIT_EXCEEDED = "limit-exceeded"
+"""Code of the refusal of a call, or of its result, that passes a limit."""
 
 
 class ProductionLocks:
@@ -345,4 +346,4 @@ def _refusal(
     of = f" of {call.object}" if call.object else ""
     text = f"{Limits.name}: {call.hook}{of} on {connection} may have {limit:,} {name}, and {reason}"
     hint = f"{less}, or raise {name} below [guards.connections.{connection}.limits] in config.toml"
-    return Refused(text, hint=hint, code=CODE, details={"limit": name, "most": limit, "reached": reached})
+    return Refused(text, hint=hint, code=LIMIT_EXCEEDED, details={"limit": name, "most": limit, "reached": reached})

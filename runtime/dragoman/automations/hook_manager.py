@@ -100,8 +100,8 @@ class Hooks:
         """Refuse no names, and names of hooks about which nobody is asked: such a guard would never be asked."""
         hooks: object = getattr(plugin, DECIDES_ON, frozenset())
         hooks_of_drivers = {hook for hook in vars(DriverSpec) if not hook.startswith("_")}
-        called = hooks_of_drivers - {"close"} | INSTALLING
-        if not isinstance(hooks, frozenset) or not hooks <= called or (hasattr(plugin, DECIDES_ON) and not hooks):
+        vetoable = hooks_of_drivers - {"close"} | INSTALLING
+        if not isinstance(hooks, frozenset) or not hooks <= vetoable or (hasattr(plugin, DECIDES_ON) and not hooks):
             raise ConfigurationError(
                 f"{name} cannot be used: its {DECIDES_ON} is {hooks!r:.200}, which is no frozenset of names of hooks",
                 hint=f'{DECIDES_ON} = frozenset({{"apply_change"}}), or leave it out to be asked about every call',

@@ -9,6 +9,7 @@ import sys
 import threading
 from contextlib import suppress
 from errno import EAGAIN, ENOMEM, errorcode
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
@@ -36,6 +37,9 @@ _NO_ROOM = (EAGAIN, ENOMEM)
 
 _handed_over: WeakValueDictionary[int, Process] = WeakValueDictionary()
 """The processes that servers forked and told of, by their numbers."""
+
+_numbers = count(1)
+"""Each server has one in its command line, which its forks inherit: what a server lost is told by it."""
 
 _log = logging.getLogger("dragoman.sandbox")
 
@@ -70,7 +74,7 @@ class ForkServer:
         self._control, its_control = socket.socketpair()
         reading, writing = os.pipe()
         try:
-            self.process = spawn_worker(its_control, output=writing, word=FORK_SERVER)
+            self.process = spawn_worker(its_control, output=writing, word=f"{FORK_SERVER}-{next(_numbers)}")
         except BaseException:
             self._control.close()
             os.close(reading)
@@ -138,8 +142,8 @@ class ForkServer:
     def _end_lost(self) -> None:
         """End the process that the server forked before its end without telling of it, if there is one.
 
-        The program's words are the server's, which contain this process's number. They are gone once it has ended;
-        then it stays a zombie.
+        Its command line is the server's, which no other server has. It is gone once the process has ended, which then
+        stays a zombie.
         """
         try:
             children = Path(f"/proc/self/task/{self._thread}/children").read_text(encoding="ascii")

@@ -25,11 +25,14 @@ from dragoman_registry.sources.source import open_source, read
 from dragoman_registry.trust.keys import Keys, beside, own_key
 from dragoman_registry.trust.tuf_client import TufTrust
 from dragoman_registry.trust.tuf_repository import Repository
+from dragoman_registry.wheels.archive_checks import inspect
 from slow_cases import mostly_slow
 from trust_attacks import Case, served, sign_as, swap
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from dragoman_registry.wheels.metadata_checks import WheelReport
 
 
 @pytest.fixture
@@ -162,6 +165,18 @@ def test_a_file_that_is_missing_or_damaged_leaves_its_release_out_alone(file: st
         place.write_bytes(data[place])
     copied(case)
     assert verify(case.folder / "mirror") == []
+
+
+def test_a_wheel_that_is_no_archive_leaves_its_release_out(case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    broken = tmp_path / OTHER.partition("/")[2]
+    broken.write_bytes(b"no archive")
+
+    def look(apart: object, path: Path, **options: bool) -> WheelReport:
+        return inspect(broken if path.name == broken.name else path, **options)
+
+    monkeypatch.setattr("dragoman_registry.publisher.mirror.inspect_apart", look)
+    assert left_out(case).keys() == {f"not-a-wheel {broken.name}", f"incomplete {broken.name}"}
+    assert not [*(case.folder / "mirror").rglob(f"{broken.name}.metadata")]
 
 
 @pytest.mark.slow
