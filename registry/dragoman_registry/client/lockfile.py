@@ -47,7 +47,7 @@ class Locked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     def narrow(self, release: Release) -> Release:
         """Leave out the wheels that were added to the release after it was locked."""
         ours = _digests(self.wheels, self.dependencies)
-        if not ours <= _digests(release.wheels, release.dependencies):
+        if ours - _digests(release.wheels, release.dependencies):
             return release
         wheels = tuple(wheel for wheel in release.wheels if (wheel.file, wheel.sha256) in ours)
         dependencies = tuple(wheel for wheel in release.dependencies if (wheel.file, wheel.sha256) in ours)
