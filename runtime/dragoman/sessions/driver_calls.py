@@ -36,7 +36,8 @@ from dragoman_api.summaries import SummaryRequest
 from dragoman_api.wording import quoted
 from dragoman_worker.hook_types import EXPORT, HOOKS
 
-from .selections import resolve, resolve_rows, show_instant
+from .relative_times import resolve_rows, show_instant
+from .selections import resolve
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence

@@ -22,8 +22,9 @@ from dragoman_api.masking import Mask
 from dragoman_worker.oversized_results import MAX_ANSWERS
 
 from .driver_calls import DriverCalls
+from .relative_times import whole_now
 from .rows import Rows
-from .selections import DEFAULT, RowSelection, check_changes, check_filters, check_names, check_sort, whole_now
+from .selections import DEFAULT, RowSelection, check_changes, check_filters, check_names, check_sort
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
