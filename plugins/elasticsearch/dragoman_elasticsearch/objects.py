@@ -50,9 +50,8 @@ class IndexSettings(msgspec.Struct, frozen=True):
 
     @property
     def synthetic(self) -> bool:
-        """Whether the server rebuilds documents: so by a setting of 8.17, which the mapping does not repeat."""
-        by_mode = "synthetic" if self.settings.get("index.mode") in ("logsdb", "time_series") else ""
-        return self.settings.get("index.mapping.source.mode", by_mode) == "synthetic"
+        """Whether the server rebuilds documents by these settings; the mapping may say so, too."""
+        return mapping.rebuilds_documents(self.settings)
 
     @property
     def refresh(self) -> tuple[str, float]:

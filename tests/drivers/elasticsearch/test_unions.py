@@ -213,8 +213,8 @@ UNIONS: dict[str, tuple[list[dict[str, Any]], Callable[[View], Any], Any]] = {
     ),
     "rebuilt in one": (
         [mapped(x=LONG) | {"_source": {"mode": "synthetic"}}, mapped(x=LONG)],
-        lambda found: found.synthetic,
-        True,
+        lambda found: (found.synthetic, [note.code for note in found.document_notes()]),
+        (True, ["documents-rebuilt"]),
     ),
     "routing of one": (
         [mapped(x=LONG) | {"_routing": {"required": True}}, mapped(x=LONG)],
@@ -303,7 +303,10 @@ def test_settings_of_one_of_two_indices_with_one_mapping_count(case: str) -> Non
     for first, second in ((settings, {}), ({}, settings)):
         given = {"a": {"settings": first}, "b": {"settings": second}}
         script = Answers(reply({"a": mappings, "b": mappings}), reply(answer), reply(given))
-        assert causes(script.run(objects.view("a,b")), "x") == expected
+        union = script.run(objects.view("a,b"))
+        assert causes(union, "x") == expected
+        rebuilt = ["documents-rebuilt"] if settings.get("index.mode") == "logsdb" else []
+        assert [note.code for note in union.rebuilt_notes()] == rebuilt
 
 
 @pytest.mark.parametrize(

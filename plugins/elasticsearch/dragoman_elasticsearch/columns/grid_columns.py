@@ -26,6 +26,10 @@ _REBUILT = (
     "the index {} its vectors apart from its documents ({}): documents with one come back as the server puts them "
     "together, with numbers in another spelling, vectors behind the other members, and normalized ones rounded"
 )
+_SYNTHETIC = (
+    "the index rebuilds its documents (synthetic _source): arrays come back sorted and without repeats, objects in an "
+    "array as one object of arrays, and numbers in another spelling"
+)
 _NOT_STORED = "a script computes it for a page, and an export holds what is stored"
 
 
@@ -91,12 +95,13 @@ class View(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         return [*pruned, *self.rebuilt_notes()]
 
     def rebuilt_notes(self) -> list[Note]:
-        """Return the note on documents that the server writes anew, since it keeps their vectors apart."""
-        if not self.vectors_apart:
-            return []
-        first, *others = self.vectors_apart
-        names = repr(first) + (f" and {len(others)} more" if others else "")
-        return [Note(code="documents-rebuilt", reason=_REBUILT.format("may keep" if self.hidden else "keeps", names))]
+        """Return notes on documents that the server puts together anew, from its index or with vectors kept apart."""
+        reasons = [_SYNTHETIC] if self.synthetic else []
+        if self.vectors_apart:
+            first, *others = self.vectors_apart
+            names = repr(first) + (f" and {len(others)} more" if others else "")
+            reasons.append(_REBUILT.format("may keep" if self.hidden else "keeps", names))
+        return [Note(code="documents-rebuilt", reason=reason) for reason in reasons]
 
     def describe(self) -> Description:
         """Describe the columns in grid order, as many as a page can hold."""

@@ -37,6 +37,7 @@ SETTINGS = (
     "index.mapping.coerce",
     "index.mapping.ignore_above",
     "index.mapping.ignore_malformed",
+    "index.mapping.source.mode",
 )
 """The settings that change what an index makes of its documents."""
 VECTORS_APART = "index.mapping.exclude_source_vectors"
@@ -122,6 +123,12 @@ def _excluded(name: str, source: dict[str, Any]) -> bool:
     return left_out or bool(source.get("includes") and not included)
 
 
+def rebuilds_documents(settings: Mapping[str, str]) -> bool:
+    """Return whether an index with these settings rebuilds its documents: since 8.17 the mapping does not say so."""
+    by_mode = "synthetic" if settings.get("index.mode") in ("logsdb", "time_series") else ""
+    return settings.get("index.mapping.source.mode", by_mode) == "synthetic"
+
+
 def _keeps_none(source: dict[str, Any]) -> bool:
     return source.get("enabled") is False or source.get("mode") == "disabled"
 
@@ -204,7 +211,10 @@ def read(
         revision=digest(caps if mappings is None else mappings),
         structure=_structure(mappings) if mappings is not None else "",
         notes=tuple(notes),
-        synthetic=any(source.get("mode") == "synthetic" for source in sources),
+        synthetic=any(
+            source.get("mode") == "synthetic" or rebuilds_documents(group.settings)
+            for source, group in zip(sources, groups, strict=True)
+        ),
         pruned=next(filter(None, map(_pruned, sources)), ""),
         excluded=excluded,
         vectors_apart=tuple(vectors),

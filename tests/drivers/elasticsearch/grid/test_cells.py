@@ -459,6 +459,8 @@ class CellRules:
         name = await es.index({"k": {"type": "keyword"}}, [{"k": ["b", "a", "b"]}], settings=settings, mapping=mapping)
         [row] = (await es.page(name)).rows
         assert row["k"] == '["a","b"]'
+        described = await es.driver.describe_object(name)
+        assert [note.code for note in described.notes] == ["documents-rebuilt"]
 
 
 class TestCellsOnFake(CellRules, OnFake):
