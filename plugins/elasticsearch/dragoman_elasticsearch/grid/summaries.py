@@ -218,7 +218,7 @@ class _Summing(msgspec.Struct, kw_only=True):
 
     def _range(self, low: Any, high: Any) -> Clause:
         if low is None and high is None:
-            return exists(self.field, self.features)
+            return {"exists": {"field": self.field.field}}  # what the index holds: no malformed value has a bucket
         bounds = {name: value for name, value in (("gte", low), ("lt", high)) if value is not None}
         if self.field.family is Family.DATE:
             texts = {name: instant_text(value) for name, value in bounds.items()}

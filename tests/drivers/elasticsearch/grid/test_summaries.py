@@ -115,6 +115,13 @@ class Rules:
         assert "24 bits" in short.approximate[Figure.VALUES]
         assert (short.minimum, short.maximum) == (0.0, 0.2)
 
+    async def test_a_value_that_its_column_cannot_hold_has_no_bucket(self, es: Rig) -> None:
+        numbers = {"n": {"type": "long", "ignore_malformed": True}}
+        name = await es.index(numbers, [{"n": 1}, {"n": 5}, {"n": 9}, {"n": "many"}])
+        for most, counts in ((1, [3]), (2, [1, 2])):
+            summary = await summarized(es, name, "n", buckets=most)
+            assert ([bucket.rows for bucket in summary.buckets], summary.present) == (counts, 4)
+
     async def test_dates_have_buckets_of_the_calendar(self, es: Rig) -> None:
         name = await indexed(es)
         sold = await summarized(es, name, "sold", buckets=6)
