@@ -75,7 +75,7 @@ def loaded_by(statement: str) -> set[str]:
         ("import dragoman_worker.main", HOST_ONLY | {"aiohttp", "anyio", "asyncio", "msgspec", "dragoman_api"}),
         ("import dragoman_worker.service", HOST_ONLY),
         (
-            "import dragoman_registry.client.store, dragoman_registry.client.resolver",
+            "import dragoman_registry.client.installed_drivers, dragoman_registry.client.resolver",
             HEAVY | {"anyio", "asyncio", "dragoman"},
         ),
         ("import dragoman_registry.client.installer", HEAVY - {"packaging"} | {"dragoman"}),
@@ -482,7 +482,7 @@ WRITES = {  # modules that write files besides `change`, and why two processes l
     "dragoman/sandbox/host_imports.py": "a cache, computed anew from nothing that it holds",
     "dragoman_registry/client/installer.py": STORE,
     "dragoman_registry/client/state_db.py": STORE,
-    "dragoman_registry/client/store.py": STORE,
+    "dragoman_registry/client/installed_drivers.py": STORE,
     "dragoman_registry/client/trees.py": STORE,
     "dragoman_registry/files.py": "`change` and its lock themselves",
     "dragoman_registry/isolation.py": STREAM,

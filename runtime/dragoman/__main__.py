@@ -61,7 +61,7 @@ def start_early(words: Sequence[str]) -> Spare | None:
 def main() -> int:
     """Run the command line and return its exit code."""
     if sys.argv[1:] == ["--version"] and sys.stdout is not None:  # answered before a parser is imported
-        from dragoman.plugins.installed_versions import installed_version
+        from dragoman.plugins.host_distributions import installed_version
 
         try:
             sys.stdout.write(f"dragoman {installed_version('dragoman')}\n")

@@ -11,7 +11,7 @@ import msgspec
 
 from dragoman_api import events, tls
 from dragoman_api.errors import ConfigurationError, ConnectionFailedError, DragomanError, PermissionDeniedError
-from dragoman_registry.client.store import Store
+from dragoman_registry.client.installed_drivers import Store
 
 from .automations import ProductionLocks, named, shipped
 from .automations.event_bus import Bus

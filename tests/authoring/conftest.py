@@ -21,7 +21,7 @@ from dragoman.authoring.conformance_run import run_conformance
 from dragoman.authoring.publish import publish
 from dragoman.authoring.scaffold import scaffold
 from dragoman.authoring.wheel_build import built
-from dragoman_registry.client.store import Store
+from dragoman_registry.client.installed_drivers import Store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

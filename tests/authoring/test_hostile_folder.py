@@ -15,7 +15,7 @@ import wheelhouse
 from dragoman.authoring.closed_set import close_set, write_dependencies
 from dragoman.authoring.wheel_build import built
 from dragoman_api.errors import ConfigurationError, DragomanError, WheelRejectedError
-from dragoman_registry.client.store import Store
+from dragoman_registry.client.installed_drivers import Store
 
 pytestmark = pytest.mark.slow
 SECRET = "-----BEGIN OPENSSH PRIVATE KEY-----"

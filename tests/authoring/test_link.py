@@ -14,7 +14,7 @@ import wheelhouse
 from dragoman import Runtime, SavedConnection
 from dragoman.authoring.check import link
 from dragoman_api.errors import DriverFaultError, PluginNotFoundError, RegistryError, WheelRejectedError
-from dragoman_registry.client.store import Store
+from dragoman_registry.client.installed_drivers import Store
 
 pytestmark = pytest.mark.slow
 

@@ -13,7 +13,7 @@ from dragoman.authoring.conformance_run import Conformance
 from dragoman.authoring.scaffold import AUTH_METHODS, scaffold
 from dragoman.cli.driver import new
 from dragoman_api.errors import ConfigurationError
-from dragoman_registry.client.store import Store
+from dragoman_registry.client.installed_drivers import Store
 from dragoman_registry.index.registry_reader import Registry
 from dragoman_registry.wheels.manifest_checks import check_manifest
 

@@ -20,7 +20,7 @@ from benchmarks.compare import INTERPRETER, measure, report, start_interpreter
 import marketplace
 from dragoman.plugins.combined_catalog import find_offer, read_offers
 from dragoman.plugins.driver_search import search
-from dragoman_registry.client.store import Store
+from dragoman_registry.client.installed_drivers import Store
 from dragoman_registry.index import search_summaries as summaries
 from dragoman_registry.index.catalog import Catalog
 from dragoman_registry.index.registry_reader import Registry
@@ -62,7 +62,7 @@ def browse(root: Path, count: int) -> None:
     code = (
         "import sys; from pathlib import Path; from dragoman.plugins.driver_search import search;"
         "from dragoman_registry.index.registry_reader import Registry;"
-        "from dragoman_registry.client.store import Store;"
+        "from dragoman_registry.client.installed_drivers import Store;"
         "search(Store(Path(sys.argv[1], 'data')), [Registry('big', sys.argv[1])], 'store vectors')"
     )
     fresh = partial(subprocess.run, [sys.executable, "-c", code, str(root)], check=True)

@@ -11,7 +11,7 @@ import pytest
 
 import wheelhouse
 from command_line import Machine
-from dragoman_registry.client.store import Store
+from dragoman_registry.client.installed_drivers import Store
 
 if TYPE_CHECKING:
     from pathlib import Path

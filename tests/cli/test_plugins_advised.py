@@ -13,7 +13,7 @@ from command_line import Machine
 from dragoman.folders import find_paths
 from dragoman.plugins import Registries, advisory_cache
 from dragoman.plugins.advisory_cache import WEB_SECONDS, AdvisoryCache
-from dragoman_registry.client.store import Store
+from dragoman_registry.client.installed_drivers import Store
 from dragoman_registry.publisher import publish
 
 

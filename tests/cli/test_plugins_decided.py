@@ -13,7 +13,7 @@ import pytest
 import wheelhouse
 from command_line import Machine
 from dragoman.plugins import install_on_open
-from dragoman_registry.client.store import Store
+from dragoman_registry.client.installed_drivers import Store
 from dragoman_registry.publisher import publish
 from dragoman_registry.wheels.host_environment import Host
 

@@ -14,7 +14,7 @@ import pytest
 
 import wheelhouse
 from command_line import Machine
-from dragoman_registry.client.store import Store
+from dragoman_registry.client.installed_drivers import Store
 from slow_cases import mostly_slow
 
 if TYPE_CHECKING:

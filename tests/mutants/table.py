@@ -104,7 +104,7 @@ _REGISTRY = {
     "client.installer": "client/test_installer.py client/test_installed_wheels.py client/test_bound_types.py",
     "client.lockfile": "client/test_lockfile.py client/test_lockfile_in_detail.py client/test_resolver.py",
     "client.resolver": "client/test_resolver.py",
-    "client.store": "client/test_store.py client/test_installer.py",
+    "client.installed_drivers": "client/test_installed_drivers.py client/test_installer.py",
     "files": "test_filelocks.py test_drafts.py test_private_files.py test_hostile_names.py",
     "index.catalog": "index/test_advisories.py",
     "index.catalog_parser": "index",

@@ -10,7 +10,7 @@ import pytest
 
 from dragoman.sandbox.reach.address_history import AddressHistory
 from dragoman.settings import change_file
-from dragoman_registry.client.store import Store
+from dragoman_registry.client.installed_drivers import Store
 from dragoman_registry.ip_addresses import Nearness
 
 if TYPE_CHECKING:

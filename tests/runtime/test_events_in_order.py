@@ -10,7 +10,7 @@ import pytest
 from child_processes import children
 from dragoman import Delete, Insert, Runtime, SavedConnection, Update
 from dragoman_api.hookspecs import hookimpl
-from dragoman_registry.client.store import Store
+from dragoman_registry.client.installed_drivers import Store
 from fakes.elasticsearch import FakeElasticsearch
 
 WARNED = "connection.warned"  # of a sandbox below full, which differs by machine

@@ -19,7 +19,7 @@ from dragoman_api.errors import (
     RegistryError,
 )
 from dragoman_api.hookspecs import hookimpl
-from dragoman_registry.client.store import Store
+from dragoman_registry.client.installed_drivers import Store
 
 CRASHING = """
 import os

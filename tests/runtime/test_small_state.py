@@ -32,7 +32,7 @@ from dragoman_api.columns import Column
 from dragoman_api.errors import ConfigurationError
 from dragoman_registry import files
 from dragoman_registry.client.dev_links import Links
-from dragoman_registry.client.store import Store
+from dragoman_registry.client.installed_drivers import Store
 from dragoman_registry.index.registry_reader import Memory
 from dragoman_registry.ip_addresses import Nearness
 from dragoman_registry.validation import decode

@@ -12,9 +12,9 @@ import anyio
 
 import wheelhouse
 from dragoman_registry.client import lockfile
+from dragoman_registry.client.installed_drivers import Store
 from dragoman_registry.client.installer import install
 from dragoman_registry.client.resolver import resolve
-from dragoman_registry.client.store import Store
 from dragoman_registry.index.registry_reader import Registry
 from dragoman_registry.wheels.host_environment import Host
 

@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from dragoman_registry.wheels.wheel_file import WheelFile
 
     from .generation import Generation, Origin
+    from .installed_drivers import Store
     from .resolver import Resolution
-    from .store import Store
 
     Progress = Callable[[str, int, int], None]
     SmokeTest = Callable[[tuple[Path, ...], Manifest], Awaitable[None]]

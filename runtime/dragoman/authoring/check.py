@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from dragoman.sandbox.levels import Policy
     from dragoman_registry.client.generation import Generation
-    from dragoman_registry.client.store import Store
+    from dragoman_registry.client.installed_drivers import Store
     from dragoman_registry.wheels.manifest import Manifest
 
 IMPORT_SECONDS = 0.3

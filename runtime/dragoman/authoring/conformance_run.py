@@ -17,7 +17,7 @@ import anyio
 import msgspec
 
 from dragoman.folders import scratch_folder
-from dragoman.plugins.installed_versions import installed_version
+from dragoman.plugins.host_distributions import installed_version
 from dragoman.references import regular_file
 from dragoman.sandbox.driver_process import DriverProxy, Launch, Worker
 from dragoman.sandbox.launch import granted

@@ -8,7 +8,7 @@ from string import Template
 from typing import TYPE_CHECKING
 
 from dragoman.plugins.combined_catalog import offer_for_type, read_offers
-from dragoman.plugins.installed_versions import installed_version
+from dragoman.plugins.host_distributions import installed_version
 from dragoman_api.connections import AuthScheme
 from dragoman_api.errors import ConfigurationError, RegistryError
 from dragoman_api.kit import form_blocks
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from dragoman_registry.client.store import Store
+    from dragoman_registry.client.installed_drivers import Store
     from dragoman_registry.index.registry_reader import Registry
 
 _OURS = ("api", "worker", "registry")  # dragoman_api and the others are modules of the host

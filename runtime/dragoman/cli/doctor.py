@@ -141,7 +141,7 @@ def _registries(options: Options) -> Iterator[Finding]:
 
 
 def _drivers(options: Options) -> Iterator[Finding]:
-    from dragoman_registry.client.store import Store
+    from dragoman_registry.client.installed_drivers import Store
 
     store = Store(options.paths().data)
     for generation in store.installed():

@@ -52,7 +52,7 @@ def new(options: Options, name: str, kind: str | None, port: int, auth: tuple[st
     """Create the folder of a new driver, which passes check and test unchanged."""
     from dragoman.authoring.scaffold import scaffold
     from dragoman.plugins import Registries
-    from dragoman_registry.client.store import Store
+    from dragoman_registry.client.installed_drivers import Store
 
     paths = options.paths()
     registries, store = Registries(paths).open(), Store(paths.data)
@@ -185,7 +185,7 @@ def _may(options: Options, hook: str, subject: str) -> None:
 def link(options: Options, path: Path, wheels: Path | None) -> None:
     """Run the driver from its folder, in the sandbox, until it is unlinked (developer mode)."""
     from dragoman.authoring.check import link as run
-    from dragoman_registry.client.store import Store
+    from dragoman_registry.client.installed_drivers import Store
 
     _may(options, "install_plugin", str(path))
     generation = run(path, store=Store(options.paths().data), wheels=wheels, policy=_policy(options))
@@ -201,7 +201,7 @@ def link(options: Options, path: Path, wheels: Path | None) -> None:
 @click.pass_obj
 def unlink(options: Options, id_: str) -> None:
     """End developer mode for a driver."""
-    from dragoman_registry.client.store import Store
+    from dragoman_registry.client.installed_drivers import Store
 
     _may(options, "remove_plugin", id_)
     Store(options.paths().data).links.remove(id_)

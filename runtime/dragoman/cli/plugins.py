@@ -50,7 +50,7 @@ def list_(options: Options) -> None:
     """List the installed drivers, and the advisories on their versions."""
     from dragoman.plugins import Registries
     from dragoman.plugins.advisory_cache import AdvisoryCache  # without a runtime: shell prompts run this often
-    from dragoman_registry.client.store import Store
+    from dragoman_registry.client.installed_drivers import Store
     from dragoman_registry.names import marked
 
     store = Store(options.paths().data)

@@ -14,7 +14,7 @@ from dragoman_api.errors import InstallError, RegistryError
 
 if TYPE_CHECKING:
     from dragoman_registry.client.generation import Generation
-    from dragoman_registry.client.store import Store
+    from dragoman_registry.client.installed_drivers import Store
     from dragoman_registry.index.registry_reader import Registry
 
     from .registries import Registries

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from dragoman_registry.client.generation import Generation
+    from dragoman_registry.client.installed_drivers import Store
     from dragoman_registry.client.resolver import Resolution
-    from dragoman_registry.client.store import Store
     from dragoman_registry.index.registry_reader import Registry
     from dragoman_registry.index.search_summaries import Candidate, Summary
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import anyio.to_thread
 
-from dragoman.plugins.installed_versions import installed_version
+from dragoman.plugins.host_distributions import installed_version
 from dragoman_api.errors import (
     ConfigurationError,
     DragomanError,
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from dragoman.sandbox.levels import Policy
     from dragoman_registry.client.generation import Generation
+    from dragoman_registry.client.installed_drivers import Store
     from dragoman_registry.client.lockfile import Locked
-    from dragoman_registry.client.store import Store
 
     from .advisory_cache import AdvisoryCache
     from .combined_catalog import Offer

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from dragoman_api.events import Event
     from dragoman_registry.client.generation import Generation, Origin
     from dragoman_registry.client.install_decision import Decision
+    from dragoman_registry.client.installed_drivers import Store
     from dragoman_registry.client.resolver import Resolution
-    from dragoman_registry.client.store import Store
     from dragoman_registry.wheels.manifest import Manifest
 
     from .combined_catalog import Offer

@@ -15,7 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from dragoman.connections.form_values import effective
-from dragoman.plugins.installed_versions import installed_version
+from dragoman.plugins.host_distributions import installed_version
 from dragoman.spellings import did_you_mean, near_names
 from dragoman_api import events
 from dragoman_api.errors import ConfigurationError, DragomanError, PluginNotFoundError
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from dragoman.automations.hook_manager import Hooks
     from dragoman_api.connections import FormField
     from dragoman_api.events import Event
+    from dragoman_registry.client.installed_drivers import Collected, Store
     from dragoman_registry.client.lockfile import Locked
-    from dragoman_registry.client.store import Collected, Store
     from dragoman_registry.validation import Fault
 
     from .combined_catalog import Offer

@@ -24,8 +24,8 @@ from dragoman.plugins.combined_catalog import find_offer
 from dragoman_api.errors import ConfigurationError, DragomanError
 from dragoman_registry.client import lockfile
 from dragoman_registry.client.dev_links import Links
+from dragoman_registry.client.installed_drivers import Store
 from dragoman_registry.client.resolver import resolve
-from dragoman_registry.client.store import Store
 from dragoman_registry.index.registry_reader import Registry
 from dragoman_registry.index.release_documents import ConformanceReport, read_documents
 from dragoman_registry.publisher import catalog_merge

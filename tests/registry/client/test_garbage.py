@@ -90,7 +90,7 @@ def test_an_abandoned_tree_is_collected(place: Place):
 HOLDER = """
 import sys, time
 from pathlib import Path
-from dragoman_registry.client.store import Store
+from dragoman_registry.client.installed_drivers import Store
 from dragoman_registry.client.trees import leasing
 with leasing(Store(Path(sys.argv[1])).generations("demo")[-1].trees):
     print("held", flush=True)
@@ -156,7 +156,7 @@ def test_a_sweep_during_an_installation_waits_for_it(place: Place, tmp_path: Pat
 RACE = """
 import sys
 from pathlib import Path
-from dragoman_registry.client.store import Store
+from dragoman_registry.client.installed_drivers import Store
 store = Store(Path(sys.argv[1]))
 while not Path(sys.argv[2]).exists():
     store.collect()
@@ -186,7 +186,7 @@ def test_killed_while_collecting_leaves_what_is_in_use_and_the_rest_for_the_next
     code = (
         "import os, sys, shutil; from pathlib import Path; from dragoman_registry.client import trees\n"
         "trees.remove_tree = lambda root: os._exit(9)\n"
-        "from dragoman_registry.client.store import Store; Store(Path(sys.argv[1])).collect()"
+        "from dragoman_registry.client.installed_drivers import Store; Store(Path(sys.argv[1])).collect()"
     )
     done = subprocess.run([sys.executable, "-c", code, place.root / "home"], check=False, timeout=50)
     assert done.returncode == 9
@@ -212,7 +212,7 @@ def test_a_home_that_cannot_be_written_is_named(shared_path: Path):
         place.install(pinned=version)
     code = (
         "import os, sys, urllib.parse; from pathlib import Path\n"
-        "from dragoman_registry.client.store import Store; os.setuid(65534)\n"
+        "from dragoman_registry.client.installed_drivers import Store; os.setuid(65534)\n"
         "try: Store(Path(sys.argv[1])).collect()\n"
         "except Exception as error: print(type(error).__name__, error.code)"
     )

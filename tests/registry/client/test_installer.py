@@ -31,7 +31,7 @@ from dragoman_api.errors import (
     WheelRejectedError,
 )
 from dragoman_registry.client import installer, lockfile
-from dragoman_registry.client.store import Store
+from dragoman_registry.client.installed_drivers import Store
 from dragoman_registry.files import try_lock
 from dragoman_registry.index.registry_reader import Registry
 from dragoman_registry.publisher import publish

@@ -16,9 +16,9 @@ import pytest
 import wheelhouse
 from dragoman.authoring.check import rules
 from dragoman_api.errors import WheelRejectedError
+from dragoman_registry.client.installed_drivers import Store
 from dragoman_registry.client.installer import install
 from dragoman_registry.client.resolver import Resolution
-from dragoman_registry.client.store import Store
 from dragoman_registry.index.catalog import Release
 from dragoman_registry.publisher import publish
 from dragoman_registry.trust import SignedFile

@@ -17,8 +17,8 @@ import pytest
 
 import wheelhouse
 from dragoman_api.errors import ConfigurationError, InstallError, PluginNotFoundError, RegistryError
-from dragoman_registry.client import lockfile, store
-from dragoman_registry.client.store import Store
+from dragoman_registry.client import installed_drivers, lockfile
+from dragoman_registry.client.installed_drivers import Store
 from dragoman_registry.client.trees import Trees
 from dragoman_registry.names import LISTING
 from installing import Place
@@ -293,7 +293,7 @@ def test_no_tree_of_a_driver_in_use_is_collected(pair: Place):
 
 def test_all_generations_that_nobody_goes_back_to_are_collected_at_once(place: Place, monkeypatch: pytest.MonkeyPatch):
     place.publish(wheelhouse.Driver(version="3.0.0").write(place.root / "wheels"))
-    monkeypatch.setattr(store, "KEPT", 1)
+    monkeypatch.setattr(installed_drivers, "KEPT", 1)
     for version in ("1.0.0", "2.0.0", "3.0.0"):
         place.install(pinned=version)
     assert sorted(collected.version for collected in place.store.collect()) == ["1.0.0", "2.0.0"]
@@ -355,7 +355,7 @@ def python(code: str, *arguments: object) -> subprocess.CompletedProcess[str]:
 OPEN = """
 import os, sys, urllib.parse  # imported before the change of user: what comes late may not be readable any more
 from pathlib import Path
-from dragoman_registry.client.store import Store
+from dragoman_registry.client.installed_drivers import Store
 for attempt in range(5):
     children = []
     for n in range(10):
@@ -420,7 +420,7 @@ def test_whoever_loses_the_race_for_a_name_takes_what_the_winner_made(tmp_path: 
 READ = """
 import os, sys, urllib.parse  # imported before the change of user: what comes late may not be readable any more
 from pathlib import Path
-from dragoman_registry.client.store import Store
+from dragoman_registry.client.installed_drivers import Store
 if os.getuid() == 0:
     os.setuid(65534)
 generation = Store(Path(sys.argv[1])).active("demo")
@@ -442,7 +442,7 @@ def test_a_home_that_cannot_be_written_can_still_be_read(shared_path: Path):
 UNREADABLE = """
 import os, sys, urllib.parse  # imported before the change of user: what comes late may not be readable any more
 from pathlib import Path
-from dragoman_registry.client.store import Store
+from dragoman_registry.client.installed_drivers import Store
 store = Store(Path(sys.argv[1]))
 generation = store.active("demo")
 os.chmod(generation.trees[0] / "dragoman_demo/driver.py", 0)
@@ -471,7 +471,7 @@ def test_what_may_not_be_read_is_named_and_no_foreign_exception(shared_path: Pat
 QUICK = """
 import sys
 from pathlib import Path
-from dragoman_registry.client.store import Store
+from dragoman_registry.client.installed_drivers import Store
 from dragoman_registry.client.install_decision import Inputs, decide
 generation = Store(Path(sys.argv[1])).active("demo")
 assert decide(Inputs(type="demo", plugin=generation.plugin, installed=generation.version)).outcome == "ready"
@@ -524,7 +524,7 @@ ELSEWHERE = """
 import os, sys
 from pathlib import Path
 from dragoman_api.errors import DragomanError
-from dragoman_registry.client.store import Store
+from dragoman_registry.client.installed_drivers import Store
 store = Store(Path(sys.argv[1]))
 store.set_pin("demo", version="1.0.0")
 for path in (store.root, *store.root.rglob("*")):
