@@ -16,6 +16,7 @@ import pytest
 from api.certificates import chained
 from api.loopback import Reply, http, serving, serving_tls_in_a_thread, tls_without_a_farewell
 
+from dragoman_api._connection_errors import diagnose
 from dragoman_api.connections import Profile, Secrets, SslMode
 from dragoman_api.errors import ConfigurationError, ConnectionFailedError, QueryError
 from dragoman_api.http import Http
@@ -293,3 +294,18 @@ def left_open(*works: Coroutine[Any, Any, None]) -> list[str]:
             asyncio.run(work)
         gc.collect()
     return [str(each.message) for each in told if each.category is ResourceWarning]
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        (9, "is not valid yet"), (10, "has expired"), (18, "is self-signed"), (19, "ends in a CA that is not trusted"),
+        (20, "a CA that is not trusted"), (21, "a CA that is not trusted"), (24, "not a CA"), (79, "not a CA"),
+        (62, "another host name"), (64, "another address"), (99, "TLS: odd"),
+    ],
+)  # fmt: skip
+def test_every_code_of_openssl_for_a_certificate_has_its_reason(code, reason):
+    """From OpenSSL 3 on, 79 is a CA that is none; before, it was 24."""
+    error = ssl.SSLCertVerificationError(1, "certificate verify failed")
+    error.verify_code, error.verify_message = code, "odd"
+    assert reason in diagnose(error, profile(1, SslMode.VERIFY_IDENTITY), sent=False).message

@@ -58,7 +58,7 @@ def test_packed_bytes_in_several_members_are_unpacked_and_hashed_as_they_lie(kin
 
     data = b"".join(PACKERS[kind](part) for part in (b"one\n", b"", b"two\n"))
     (tmp_path / "f").write_bytes(data)
-    one = ImportSource(tmp_path / "f")
+    one = ImportSource(tmp_path / "f", compression=kind)
     assert [row.data for row in read_values(one)] == [b"one", b"two"]
     assert one.compression == kind
     assert one.place == (len(data), hashlib.sha256(data).hexdigest())
@@ -189,6 +189,7 @@ def test_a_value_that_is_not_closed_costs_no_row_after_it(monkeypatch):
         (['{"a": "{"}', "2"], ['{"a": "{"}', "2"]),
         (['{"a": {"b": 1}'], ["! the file ends in its middle"]),
         (['{"a": {"b": 1}', '{"c": 2}'], ['{"a": {"b": 1}', '{"c": 2}']),
+        (['{"a": 1', '{"b":', '{"c": 2}}'], ["! it ends in its middle, and another row begins", '{"b": {"c": 2}}']),
         (
             ["{", '"a": 1', '{"b": 2}', '{"c": 3}'],
             ["! it ends in its middle, and another row begins", '{"b": 2}', '{"c": 3}'],

@@ -370,6 +370,7 @@ async def test_a_checkpoint_that_a_killed_run_was_writing_goes_when_the_load_goe
     table.failures = [lose(written=True)]
     with pytest.raises(ConnectionFailedError):
         await table.load(id="sku")
+    assert checkpoint_path(table.file).stat().st_mode & 0o777 == 0o600
     (tmp_path / "folder/..f.ndjson.import.0123456789ab.tmp").write_bytes(b"{")
     await table.load(id="sku", resume=True)
     assert [path.name for path in (tmp_path / "folder").iterdir()] == ["f.ndjson"]
@@ -398,6 +399,19 @@ async def test_a_batch_ends_where_all_values_of_its_rows_are_many_bytes(tmp_path
     table = Table(file)
     report = await table.load()
     assert (report.counts["applied"], [len(request) for request in table.requests]) == (7, [3, 3, 1])
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"id": ""}, "it has no column '', which --id names"),
+        ({"renamed": {"n": "sku"}}, "--map gives two of its columns one name"),
+    ],
+)
+async def test_a_document_without_the_column_of_its_id_or_with_two_of_one_name_is_refused(tmp_path, options, reason):
+    table = Table(written_file(tmp_path / "folder", [("a", 0)]))
+    await table.load(**options)
+    assert ([row["reason"] for row in table.rejected()], table.requests) == ([reason], [])
 
 
 async def test_a_row_of_a_table_without_an_id_gets_one_from_the_server(tmp_path):

@@ -116,6 +116,14 @@ def test_a_relative_time_is_an_instant_or_a_period(text, stands_for):
     assert resolve_time(text, now=NOW) == stands_for
 
 
+def test_every_word_for_a_unit_stands_for_that_unit_alone():
+    units = ["s sec secs second seconds", "m min mins minute minutes", "h hour hours", "d day days", "w week weeks",
+             "month months", "quarter quarters", "y year years"]  # fmt: skip
+    periods = [{resolve_time(f"last 2 {word}", now=NOW) for word in words.split()} for words in units]
+    assert [len(period) for period in periods] == [1] * 8
+    assert len(set.union(*periods)) == 8
+
+
 @pytest.mark.parametrize(
     "text",
     ["", "2026-11-25", "last", "last h", "this 2 days", "last 0h", "last 24", "last 24M", "now-1M", "now-1d/d",

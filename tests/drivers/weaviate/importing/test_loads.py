@@ -10,6 +10,8 @@ from drivers.weaviate.rig import OnFake, OnServer, Rig, key
 from drivers.weaviate.views import view
 
 from dragoman.imports.loads import load
+from dragoman.imports.places import MemberPlaces
+from dragoman_api.columns import Column, Description
 from dragoman_api.errors import ConnectionFailedError, DragomanError
 from dragoman_api.hookspecs import hookimpl
 from exporting import Line
@@ -236,6 +238,14 @@ class Rules:
 
 class TestOnFake(Rules, OnFake):
     pass
+
+
+def test_a_name_that_a_property_and_a_vector_share_is_the_propertys():
+    properties = [Column(name=name, type="int", path=("properties", name)) for name in "ab"]
+    vectors = Column(name="vector", type="vector", path=("vectors",), members=("b", "c"))
+    places = MemberPlaces(Description(object="t", columns=[*properties, vectors]))
+    assert [places.find(name) for name in ("a", "b")] == [None, None]
+    assert [places.find(name) for name in ("c", "vector.b")] == [("vector", "c"), ("vector", "b")]
 
 
 class TestOnServer(Rules, OnServer):
