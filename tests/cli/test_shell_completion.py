@@ -277,7 +277,7 @@ def test_a_real_fish_completes(seen, fish, tmp_path):
         "dragoman page shop books --filter 'price = 1' --sort=pr": [("--sort=price", "double, seen now")],
         "dragoman insert shop books --set pri": [("price=", "double, seen now")],
         "dragoman page shop books --format=c": [("--format=csv",)],
-        "X=1 dragoman coun": [("count", "Count rows exactly.")],
+        "X=1 dragoman coun": [("count", "Count rows.")],
         "dragoman apply shop cha": [("changes.ndjson",)],
         "dragoman page --home=b": [("--home=bin/", "Directory")],
         "dragoman page strange tr": [(name, "seen now") for name in ["trap", *HOSTILE]],

@@ -106,7 +106,10 @@ async def export(
     compress: str | None, lists: str | None, resume: bool, keep_alive: str | None, no_manifest: bool, strict: bool,
     parts: int | None, cluster: str | None, workers: int | None, insecure_cluster: bool, max_requests: int | None,
 ) -> None:  # fmt: skip
-    """Export an object of any size, or its rows that match a filter."""
+    """Export an object of any size, or its rows that match a filter.
+
+    Lines of documents, rows and bulk files are whole; --columns adds to them what they leave out, such as a vector.
+    """
     from dragoman.exports.formats import FileFormat
     from dragoman.exports.targets import is_url
 

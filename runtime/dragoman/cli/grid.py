@@ -137,7 +137,7 @@ def _explain(rows: Sequence[Filter | RawQuery], compiled: CompiledFilter) -> Non
 @queried
 @opens
 async def count(options: Options, session: Session, *, choice: RowChoice, as_curl: bool) -> None:
-    """Count rows exactly."""
+    """Count rows."""
     from .read_options import write_curl
 
     rows = choice.rows(session)
