@@ -165,7 +165,7 @@ class Runtime:
         change_file(path, edit)
 
     def prewarm(self, spare: Spare | None = None) -> None:
-        """Start what makes opening fast now: a fork server or a driver's process; or adopt a running process.
+        """Start the fork server, or the driver's process, that the next opening takes; or adopt a running process.
 
         Raises:
             ConfigurationError: The runtime is closed (code ``runtime-closed``).
