@@ -184,7 +184,7 @@ def _globals(*, hidden: bool) -> list[click.Option]:
         option("--use", multiple=True, metavar="FILE.py", help="Run the automations of a Python file. Repeatable."),
         option("--events", metavar="FILE|-", help="Append events to a file as JSON lines; - reserves stdout for them."),
         option("--json", is_flag=True, help="Write one JSON document; errors become JSON on stderr."),
-        option("--yes", "-y", is_flag=True, help="Agree to questions, except about a new address, certificate or token endpoint."),
+        option("--yes", "-y", is_flag=True, help="Answer yes, except about an address, a certificate or a sign-in."),
         option("--quiet", "-q", is_flag=True, help="Print only data, notes and errors."),
         option("--home", metavar="DIR", help="Keep everything below this folder (DRAGOMAN_HOME)."),
         option(
