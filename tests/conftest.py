@@ -7,15 +7,18 @@ import os
 import signal
 from collections import Counter
 from itertools import count
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from blockbuster import BlockBuster
 from hypothesis import HealthCheck, settings
 
+import tables
+from tables import pytest_addoption, pytest_generate_tests, pytest_pyfunc_call  # noqa: F401 - hooks
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from xdist.scheduler import LoadFileScheduling
 
@@ -95,16 +98,25 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if hasattr(config, "workerinput"):
         root = config.rootpath / "tests"
         longest = {root / name: len(LONGEST) - at for at, name in enumerate(LONGEST)}
-        tests = Counter(item.path for item in items)
+        tests = Counter[Path]()
+        for item in items:
+            tests[item.path] += len(tables.rows_of(item)) or 1
         items.sort(key=lambda item: (-longest.get(item.path, 0), -tests[item.path], item.path))
 
 
 def pytest_pycollect_makeitem(
     collector: pytest.Module | pytest.Class, obj: object
 ) -> list[pytest.Item | pytest.Collector] | None:
-    """Leave what needs a real server uncollected where none is named: thousands of tests would only be skipped."""
-    marks = [*collector.iter_markers("live"), *(mark for mark in _marks(obj) if mark.name == "live")]
-    return [] if marks and collector.config.getoption("--live") is None else None
+    """Leave uncollected what would only be skipped or deselected, which takes seconds of each process.
+
+    That is what needs a real server where none is named, and the slow tests in a run without them.
+    """
+    options = collector.config.option
+    unwanted = {"live"} if options.live is None else set()
+    if options.markexpr == "not slow":
+        unwanted.add("slow")
+    marks = {mark.name for mark in collector.iter_markers()}
+    return [] if unwanted & (marks | {mark.name for mark in _marks(obj)}) else None
 
 
 def _marks(obj: object) -> list[pytest.Mark]:

@@ -10,7 +10,7 @@ import re
 import subprocess
 import sys
 
-from tests.mutants.table import HOLDING, ROOT, SOURCES, STORIES, STRUCTURE
+from tests.mutants.table import ROOT, SOURCES, STORIES, STRUCTURE, holding
 
 MOST = 12
 """Files of tests that are run for one module that the table does not list; those with its name come first."""
@@ -42,8 +42,8 @@ def module_of(file: str) -> str | None:
 
 def files_that_hold(module: str) -> set[str]:
     """Find the files of tests that hold a module; whole stories and the structure are left to `make test`."""
-    if module in HOLDING:
-        return {*HOLDING[module]} - {*STORIES, *STRUCTURE}
+    if module in holding():
+        return {*holding()[module]} - {*STORIES, *STRUCTURE}
     parent, _, name = module.rpartition(".")
     whole, above = re.escape(module), re.escape(parent)
     imported = re.compile(rf"(?m)^\s*(from {whole} |import {whole}\b|from {above} .*\b{name}\b)")

@@ -61,6 +61,9 @@ def test_further_advice_stands_on_a_line_of_its_own():
     assert [*advice.lines("")] == []
 
 
+COMMAND = "try: dragoman"
+
+
 def _texts(node):
     """Yield the texts that an expression can have, with a word in place of what is computed."""
     match node:
@@ -101,19 +104,16 @@ def _parse(command, name, words, parent=None):
         _parse(inner, words[0], words[1:], context)
 
 
-TRIED = [(where, line) for where, hint in _hints() for line in advice.lines(hint) if line.startswith("try: dragoman")]
-
-
-def test_there_are_commands_to_paste():
-    assert len(TRIED) > 30
-
-
-@pytest.mark.parametrize(("where", "line"), TRIED, ids=[f"{where} {line}" for where, line in TRIED])
-def test_every_command_of_the_sources_parses(where, line, monkeypatch):
-    words = shlex.split(line.removeprefix("try: "))
-    if "--help" in words or words[1:3] == ["plugins", "demo"]:  # the verb is computed
-        return
-    _parse(app.cli, words[0], words[1:])
+def test_every_command_of_the_sources_parses():
+    lines = [(where, line) for where, hint in _hints() for line in advice.lines(hint)]
+    commands = [(where, shlex.split(line.removeprefix("try: "))) for where, line in lines if line.startswith(COMMAND)]
+    assert len(commands) > 30
+    with every_row() as row:
+        for where, words in commands:
+            if "--help" in words or words[1:3] == ["plugins", "demo"]:  # the verb is computed
+                continue
+            with row(where, *words):
+                _parse(app.cli, words[0], words[1:])
 
 
 def test_no_hint_hides_a_command_behind_words_or_words_behind_a_command():

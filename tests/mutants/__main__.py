@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from .accepted import accepted
 from .mutating import Mutant, mutants, sample
 from .operators import BY_MEANING, OPERATORS
-from .table import HOLDING, ROOT, file_of
+from .table import ROOT, file_of, holding
 from .trying import Failed, Trial, Watched, attempt, benches, digest_of, watch
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def main() -> int:
     parser.add_argument("--json", action="store_true", help="write the results as JSON")
     parser.add_argument("--list", action="store_true", help="list the modules and how many mutants each has")
     given = parser.parse_args()
-    names = [name for name in HOLDING if not given.modules or any(_fits(name, one) for one in given.modules)]
+    names = [name for name in holding() if not given.modules or any(_fits(name, one) for one in given.modules)]
     if not names:
         parser.error(f"no module is called {' or '.join(given.modules)}; --list lists them")
     patterns = given.operator or ["*"]
@@ -140,7 +140,7 @@ def _fits(name: str, pattern: str) -> bool:
 def _run(drawn: Sequence[Mutant], given: argparse.Namespace, until: float) -> list[Trial]:
     record, trials, todo = Record(given.record), list[Trial](), list[Mutant]()
     for mutant in drawn:
-        earlier = record.find(mutant, HOLDING[mutant.module])
+        earlier = record.find(mutant, holding()[mutant.module])
         if earlier is not None:
             trials.append(earlier)
         else:
@@ -149,11 +149,11 @@ def _run(drawn: Sequence[Mutant], given: argparse.Namespace, until: float) -> li
         return trials
     if until == float("inf"):  # else every module has its turn before time is up
         todo.sort(key=lambda mutant: mutant.module)  # what collected the tests of one is used for the next
-    files = {mutant.module: (file_of(mutant.module), HOLDING[mutant.module]) for mutant in todo}
+    files = {mutant.module: (file_of(mutant.module), holding()[mutant.module]) for mutant in todo}
 
     def told(trial: Trial) -> None:
         trials.append(trial)
-        record.keep(trial, HOLDING[trial.mutant.module])
+        record.keep(trial, holding()[trial.mutant.module])
         counted = Counter(each.outcome for each in trials)
         words = ", ".join(f"{number} {outcome}" for outcome, number in sorted(counted.items()))
         _progress(f"{len(trials)} of {len(drawn)}: {words}; {trial.seconds:.0f} s {trial.mutant.module}")
@@ -213,7 +213,7 @@ def _data(trials: Sequence[Trial], explained: dict[str, str], given: argparse.Na
 
 def _by_module(trials: Sequence[Trial]) -> list[tuple[str, list[Trial]]]:
     modules = {trial.mutant.module for trial in trials}
-    return [(name, [each for each in trials if each.mutant.module == name]) for name in HOLDING if name in modules]
+    return [(name, [each for each in trials if each.mutant.module == name]) for name in holding() if name in modules]
 
 
 def _table(trials: Sequence[Trial], left: Sequence[Trial]) -> str:

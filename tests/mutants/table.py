@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import ast
+import re
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -225,6 +226,10 @@ STORIES = tuple(path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "te
 """Tests of whole stories; their drivers are wheels that were built before the change, so they hold no driver."""
 
 
+_IMPORT = re.compile(r"(?m)^[ ]*from ([\w.]+) import (\([^)]*\)|.*)$")
+_NO_NAME = re.compile(r"#.*|[()]")
+
+
 def _under(package: str, root: str, table: dict[str, str], *others: str) -> dict[str, tuple[str, ...]]:
     return {f"{package}.{module}": (*_named(f"tests/{root}", names), *others) for module, names in table.items()}
 
@@ -239,12 +244,13 @@ def _files(name: str) -> list[str]:
 
 
 def _importing() -> dict[str, list[str]]:
-    """Return the files whose tests import a module, or a name of it, per module."""
+    """Return the files whose tests import a module or a name of it, in a child's source, too, per module."""
     files: dict[str, list[str]] = {}
     for path in sorted((ROOT / "tests").glob("*/**/test_*.py")):
-        imports = [node for node in ast.walk(ast.parse(path.read_bytes())) if isinstance(node, ast.ImportFrom)]
         modules = {
-            f"{node.module}{name}" for node in imports for name in ("", *(f".{each.name}" for each in node.names))
+            f"{module}{suffix}"
+            for module, names in _IMPORT.findall(path.read_text("utf-8"))
+            for suffix in ("", *(f".{name.split()[0]}" for name in _NO_NAME.sub("", names).split(",") if name.strip()))
         }
         for module in modules:
             files.setdefault(module, []).append(path.relative_to(ROOT).as_posix())
@@ -262,19 +268,21 @@ def _widened(holding: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
     }
 
 
-HOLDING = _widened(
-    {
-        **_under("dragoman_elasticsearch", "drivers/elasticsearch/", _ELASTICSEARCH, *STRUCTURE),
-        **_under("dragoman_weaviate", "drivers/weaviate/", _WEAVIATE, *STRUCTURE),
-        **_under("dragoman_api", "api/", _API, *STORIES, *STRUCTURE),
-        **_under("dragoman_api.kit", "api/kit/", _KIT, *STORIES, *STRUCTURE),
-        **_under("dragoman_registry", "registry/", _REGISTRY, *STORIES, *STRUCTURE),
-        **_under("dragoman", "", _HOST, *STORIES, *STRUCTURE),
-        **_under("dragoman_dask", "", _DASK, *STORIES, *STRUCTURE),
-        **_under("dragoman_workbench", "workbench/", _WORKBENCH, *STORIES, *STRUCTURE),
-    }
-)
-"""Dotted name of a module → the files whose tests hold it."""
+@cache
+def holding() -> dict[str, tuple[str, ...]]:
+    """Return the files of tests that hold a module, by its dotted name; reads every file of tests once."""
+    return _widened(
+        {
+            **_under("dragoman_elasticsearch", "drivers/elasticsearch/", _ELASTICSEARCH, *STRUCTURE),
+            **_under("dragoman_weaviate", "drivers/weaviate/", _WEAVIATE, *STRUCTURE),
+            **_under("dragoman_api", "api/", _API, *STORIES, *STRUCTURE),
+            **_under("dragoman_api.kit", "api/kit/", _KIT, *STORIES, *STRUCTURE),
+            **_under("dragoman_registry", "registry/", _REGISTRY, *STORIES, *STRUCTURE),
+            **_under("dragoman", "", _HOST, *STORIES, *STRUCTURE),
+            **_under("dragoman_dask", "", _DASK, *STORIES, *STRUCTURE),
+            **_under("dragoman_workbench", "workbench/", _WORKBENCH, *STORIES, *STRUCTURE),
+        }
+    )
 
 
 def file_of(module: str) -> str:

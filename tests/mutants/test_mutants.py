@@ -25,7 +25,7 @@ from tests.mutants.__main__ import Record
 from tests.mutants.accepted import accepted
 from tests.mutants.bench import exchange
 from tests.mutants.mutating import function_at, mutants, sample
-from tests.mutants.table import HOLDING, INSTALLED, ROOT, file_of
+from tests.mutants.table import INSTALLED, ROOT, file_of, holding
 from tests.mutants.trying import Failed, Trial, Watched, attempt, benches, watch
 
 if TYPE_CHECKING:
@@ -152,16 +152,16 @@ def test_a_word_is_changed_only_where_no_sentence_surrounds_it():
 
 
 def test_every_module_and_test_of_the_table_is_there():
-    assert [file_of(module) for module in HOLDING]
-    assert not [test for tests in HOLDING.values() for test in tests if not (ROOT / test).is_file()]
-    assert not [module for module, tests in HOLDING.items() if not tests]
+    assert [file_of(module) for module in holding()]
+    assert not [test for tests in holding().values() for test in tests if not (ROOT / test).is_file()]
+    assert not [module for module, tests in holding().items() if not tests]
 
 
 def test_every_module_of_the_table_is_imported_from_a_folder_that_a_copy_puts_first():
     """Otherwise tests would import the unchanged module of the environment, and every change would survive."""
     options = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["pytest"]["ini_options"]
     first = tuple(f"{folder}/" for folder in (*INSTALLED, *options["pythonpath"]))
-    assert [module for module in HOLDING if not file_of(module).startswith(first)] == []
+    assert [module for module in holding() if not file_of(module).startswith(first)] == []
 
 
 @pytest.mark.slow

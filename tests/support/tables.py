@@ -1,0 +1,151 @@
+"""A table of rows is one test, which runs every row and lists all that fail.
+
+Thousands of tests are rows of `pytest.mark.parametrize` that need nothing but their values, or what is shared anyway.
+As a test each, a row costs pytest several times what it costs to run. Hooks of pytest for a `conftest.py`.
+Rows are tests of their own where one is named (`test_file.py::test_name[row]`), with `-k`, and with `--apart`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import os
+from itertools import count
+from pathlib import Path
+from traceback import extract_tb
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+OF_EVERY_TEST = frozenset({"own_home", "no_fsync", "no_blocking_calls", "monkeypatch", "request", "anyio_backend"})
+"""Fixtures that last for one test and that a row does not notice: it gets a home of its own here."""
+
+ROWS = pytest.StashKey[dict[str, list[Any]]]()
+"""Rows of each table, by the node of its test."""
+
+NUMBERS = count()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let a person run each row of a table as a test of its own."""
+    parser.addoption("--apart", action="store_true", help="run each row of a table as a test of its own")
+
+
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> Iterator[None]:
+    """Keep the rows of a table for its one test, without the slow ones where those are not wanted."""
+    yield
+    calls = metafunc._calls
+    if metafunc.config.option.markexpr == "not slow":
+        calls[:] = [call for call in calls if not any(mark.name == "slow" for mark in call.marks)] or calls
+    if len(calls) > 1 and _is_table(metafunc):
+        tables = metafunc.config.stash.setdefault(ROWS, {})
+        tables[metafunc.definition.nodeid] = list(calls)
+        calls[:] = [dataclasses.replace(calls[0], _idlist=())]
+
+
+def _is_table(metafunc: pytest.Metafunc) -> bool:
+    """Return whether rows need nothing that lasts for one test."""
+    config, needed = metafunc.config, metafunc.definition._fixtureinfo
+    if config.option.apart or config.option.keyword or any("[" in name for name in config.args):
+        return False
+    if hasattr(metafunc.function, "hypothesis") or metafunc.definition.get_closest_marker("xfail"):
+        return False
+    values = {*metafunc._calls[0].params}
+    shared = {
+        name
+        for name, definitions in needed.name2fixturedefs.items()
+        if definitions and definitions[-1]._scope.value != "function"
+    }
+    return (
+        {*metafunc._params_directness.values()} == {"direct"}
+        and values <= {*needed.argnames} <= values | shared
+        and {*needed.names_closure} <= values | shared | OF_EVERY_TEST
+        and not any(call.marks for call in metafunc._calls)
+    )
+
+
+def rows_of(item: pytest.Item) -> list[Any]:
+    """Return the rows of the table that a test is; none if it is a test of its own."""
+    return item.config.stash.get(ROWS, {}).get(item.nodeid, [])
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> None:
+    """Run every row of a table."""
+    if rows := rows_of(pyfuncitem):
+        run = _run_in_loop if inspect.iscoroutinefunction(pyfuncitem.obj) else _run
+        pyfuncitem.obj = run(pyfuncitem.obj, rows)
+
+
+def _run(test: Callable[..., None], rows: list[Any]) -> Callable[..., None]:
+    def run_rows(**fixtures: Any) -> None:
+        with Results() as results:
+            for row in rows:
+                with results.row(row.id):
+                    test(**{**fixtures, **row.params})
+
+    return run_rows
+
+
+def _run_in_loop(test: Callable[..., Any], rows: list[Any]) -> Callable[..., Any]:
+    async def run_rows(**fixtures: Any) -> None:
+        with Results() as results:
+            for row in rows:
+                with results.row(row.id):
+                    await test(**{**fixtures, **row.params})
+
+    return run_rows
+
+
+class Results:
+    """What became of the rows of a table; its end fails or skips the test."""
+
+    def __init__(self) -> None:
+        self.failures: list[str] = []
+        self.skipped: list[str] = []
+        self.tried = 0
+        self._row = ""
+
+    def __enter__(self) -> Results:
+        return self
+
+    def row(self, name: str) -> Row:
+        """Guard the row of a name."""
+        self.tried += 1
+        os.environ["DRAGOMAN_HOME"] = f"{os.environ.get('DRAGOMAN_HOME', '').partition('+')[0]}+{next(NUMBERS)}"
+        return Row(self, name)
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
+        if kind is not None:
+            return
+        if self.failures:
+            head = f"{len(self.failures)} of {self.tried} rows fail; each alone: --apart"
+            pytest.fail("\n".join([head, *self.failures]), pytrace=False)
+        if self.skipped:
+            pytest.skip(f"{len(self.skipped)} of {self.tried} rows: {'; '.join(dict.fromkeys(self.skipped))}")
+
+
+@dataclasses.dataclass
+class Row:
+    """Notes the failure of one row, so that the next ones run."""
+
+    results: Results
+    name: str
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: Any) -> bool:
+        if isinstance(error, pytest.skip.Exception):
+            self.results.skipped.append(str(error))
+            return True
+        if isinstance(error, (Exception, pytest.fail.Exception)):
+            tests = [frame for frame in extract_tb(trace) if Path(frame.filename).name.startswith("test_")]
+            place = f"{Path(tests[-1].filename).name}:{tests[-1].lineno}: " if tests else ""
+            self.results.failures.append(f"[{self.name}] {place}{type(error).__name__}: {error}")
+            return True
+        return False
