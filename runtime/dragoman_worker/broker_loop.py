@@ -11,7 +11,7 @@ import os
 import socket
 from typing import TYPE_CHECKING, Any
 
-from .frames import FrameReader
+from .channel import FrameReader
 from .wire import BROKER_FRAME, BrokerReply, Families, Lookup, Open, Opened, Pipe, SocketRefused, decoder, pack
 
 if TYPE_CHECKING:

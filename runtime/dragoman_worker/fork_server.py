@@ -15,7 +15,7 @@ import sys
 from contextlib import suppress
 from importlib import import_module
 
-from .frames import FORK_REPLY, FORK_REQUEST, FORK_UNSUPPORTED
+from .channel import FORK_REPLY, FORK_REQUEST, FORK_UNSUPPORTED
 from .lockdown import landlock, process_limits, seccomp
 from .lockdown.kernel import MACHINE, prctl
 

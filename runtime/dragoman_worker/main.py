@@ -38,10 +38,10 @@ def main() -> None:
     import socket
     import ssl  # noqa: F401 - as above
 
-    from . import frames
+    from . import channel
 
     control, *brokers = (socket.socket(fileno=descriptor) for descriptor in descriptors)
-    host_imports = frames.receive(control, limit=frames.FROM_HOST)
+    host_imports = channel.receive(control, limit=channel.FROM_HOST)
     if host_imports is None:
         os._exit(0)
     install_finder(json.loads(host_imports), bootstrap=sys.argv[4])

@@ -25,8 +25,7 @@ from dragoman_api.wording import failure
 
 from . import values, wire
 from .broker_loop import BrokerClient, BrokerLoop
-from .channel import Channel
-from .frames import FROM_HOST, receive
+from .channel import FROM_HOST, Channel, receive
 from .hook_types import EXPORT, HOOKS
 from .lockdown.confine import Confinement
 from .oversized_results import within_budget
@@ -101,7 +100,9 @@ class Service:
     def __init__(self) -> None:
         """Prepare what depends on no connection; a fork server does it once for all its processes."""
         self._messages = wire.decoder(wire.HostMessage)
-        self._channel = Channel(limit=FROM_HOST, on_frame=self._receive, on_fault=self._end, on_end=self._end)
+        self._channel = Channel(
+            limit=FROM_HOST, encode=wire.encode, on_frame=self._receive, on_fault=self._end, on_end=self._end
+        )
         self._manager = pluggy.PluginManager(PROJECT)
         self._manager.add_hookspecs(DriverSpec)
         self._scopes: dict[int, anyio.CancelScope] = {}

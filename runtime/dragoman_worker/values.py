@@ -26,7 +26,7 @@ from dragoman_api.filters import Filter, FilterRequest
 from dragoman_api.grid import MAX_ROWS, Page
 from dragoman_api.summaries import MAX_BUCKETS, MAX_VALUES, ColumnSummary
 
-from .frames import FROM_CHILD
+from .channel import FROM_CHILD
 from .wire import MALFORMED, PART, Part
 
 if TYPE_CHECKING:

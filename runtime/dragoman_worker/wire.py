@@ -9,7 +9,7 @@ import msgspec
 from dragoman_api.columns import MAX_COLUMNS, Note
 from dragoman_api.remedies import MOST, Remedy
 
-from .frames import frame
+from .channel import frame
 
 if TYPE_CHECKING:
     from dragoman_api.errors import Detail, DragomanError
@@ -274,12 +274,13 @@ class Pipe(Message, frozen=True, tag="pipe"):
 
 BrokerReply = Families | Opened | SocketRefused | Pipe
 
-_encoder = msgspec.msgpack.Encoder()
+encode = msgspec.msgpack.Encoder().encode
+"""Encodes a message."""
 
 
 def pack(message: Message) -> bytes:
     """Encode a message as one frame."""
-    return frame(_encoder.encode(message))
+    return frame(encode(message))
 
 
 def decoder(kind: Any) -> msgspec.msgpack.Decoder[Any]:

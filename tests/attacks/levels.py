@@ -12,7 +12,7 @@ from dragoman.sandbox import bare_process, pending_calls
 from dragoman.sandbox.driver_process import Worker
 from dragoman.sandbox.reach.address_resolver import AddressResolver
 from dragoman.sandbox.reach.broker import Broker
-from dragoman_worker import frames, values
+from dragoman_worker import channel, values
 from dragoman_worker.lockdown import process_limits
 
 IN_CHILD = {
@@ -63,8 +63,8 @@ def replace_by_nothing(layers: tuple[str, ...]) -> None:
         AddressResolver._judged = lambda self, name, places: places  # type: ignore[method-assign]
     if "bounds" in layers:
         values.MAX_RESULT = values.MAX_ELEMENTS = pending_calls.CREDITS = 1 << 40
-        real = frames.FrameReader.__init__
-        frames.FrameReader.__init__ = lambda self, *, limit: real(self, limit=1 << 40)  # type: ignore[method-assign]
+        real = channel.FrameReader.__init__
+        channel.FrameReader.__init__ = lambda self, *, limit: real(self, limit=1 << 40)  # type: ignore[method-assign]
     if "deadline" in layers:
         call, export = Worker.call, Worker.export
 

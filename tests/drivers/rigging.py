@@ -12,7 +12,8 @@ import msgspec
 import pytest
 
 import wheelhouse
-from dragoman.sandbox.driver_process import DriverProxy, Launch, Worker
+from dragoman.sandbox.driver_process import Launch, Worker
+from dragoman.sandbox.pending_calls import DriverProxy
 from dragoman_api import (
     CompiledFilter,
     ConsoleText,

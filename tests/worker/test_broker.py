@@ -17,7 +17,7 @@ from anyio.streams.tls import TLSStream
 from dragoman.sandbox.reach.broker import Broker
 from dragoman_api.columns import ObjectsRequest
 from dragoman_api.errors import DriverFaultError
-from dragoman_worker.frames import FrameReader
+from dragoman_worker.channel import FrameReader
 from dragoman_worker.wire import Pipe, decoder
 from fake_network import Names
 

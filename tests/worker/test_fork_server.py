@@ -342,11 +342,11 @@ async def test_a_server_that_names_a_foreign_process_is_killed_and_that_process_
 ) -> None:
     change = f"""
 import os, struct
-import dragoman_worker.frames as frames
+import dragoman_worker.channel as channel
 class Reply:
     def pack(self, pid):
         return struct.pack("=i", {reply})
-frames.FORK_REPLY = Reply()
+channel.FORK_REPLY = Reply()
 """
     boot_server(monkeypatch, change)
     async with workshop.worker(PING) as worker:
@@ -360,13 +360,13 @@ async def test_a_process_whose_server_died_before_it_told_of_it_is_ended(
 ) -> None:
     change = """
 import os
-import dragoman_worker.frames as frames
+import dragoman_worker.channel as channel
 class Reply:
     done = []
-    def pack(self, pid, pack=frames.FORK_REPLY.pack):
+    def pack(self, pid, pack=channel.FORK_REPLY.pack):
         self.done.append(pid)
         return pack(pid) if len(self.done) == 1 else os._exit(1)
-frames.FORK_REPLY = Reply()
+channel.FORK_REPLY = Reply()
 """
     boot_server(monkeypatch, change)
     before = children()

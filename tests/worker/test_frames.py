@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman_worker.frames import FrameError, FrameReader, frame, receive
+from dragoman_worker.channel import FrameError, FrameReader, frame, receive
 
 bodies = st.lists(st.binary(min_size=1, max_size=200), max_size=8)
 

@@ -19,7 +19,7 @@ from dragoman.sandbox.reach import address_resolver, broker
 from dragoman.sandbox.reach.address_resolver import AddressResolver, NearerError, Place
 from dragoman.sandbox.reach.broker import Broker
 from dragoman_registry.ip_addresses import Nearness
-from dragoman_worker.frames import FrameReader
+from dragoman_worker.channel import FrameReader
 from dragoman_worker.wire import BROKER_FRAME, BrokerReply, Families, Lookup, Open, Opened, SocketRefused, decoder, pack
 
 if TYPE_CHECKING:

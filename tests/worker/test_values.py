@@ -19,7 +19,7 @@ from dragoman_api.console import Answer, AnswerKind
 from dragoman_api.filters import Filter, FilterRequest, RawQuery
 from dragoman_api.grid import MAX_ROWS, Page, RowKey
 from dragoman_worker import values, wire
-from dragoman_worker.frames import FROM_CHILD
+from dragoman_worker.channel import FROM_CHILD
 from dragoman_worker.values import FAULTS, Assembly, ValueFaultError, take_apart
 from dragoman_worker.wire import PART, Part
 

@@ -293,7 +293,7 @@ def admit(control: socket.socket, host_imports: HostImports) -> None:
     """
     import json
 
-    from dragoman_worker.frames import frame
+    from dragoman_worker.channel import frame
 
     control.settimeout(0)  # the frame is far smaller than the socket's buffer
     with suppress(OSError):

@@ -5,60 +5,49 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from contextlib import AsyncExitStack, aclosing, nullcontext
-from functools import wraps
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING
 
 import anyio
 from msgspec import Raw
 
 from dragoman.lifetimes import background
-from dragoman_api.errors import DeadlineExceededError, DriverCrashedError, DriverFaultError, QueryError, SandboxError
-from dragoman_api.hookspecs import DriverSpec, hookimpl
+from dragoman_api.errors import DriverCrashedError, DriverFaultError, SandboxError
 from dragoman_api.masking import Mask
 from dragoman_worker import values, wire
-from dragoman_worker.channel import Channel
-from dragoman_worker.frames import FROM_CHILD, FROM_HOST
-from dragoman_worker.hook_types import EXPORT, HOOKS
-from dragoman_worker.wire import Cancel, Config, Credit, Failure, HookCall, Learned, Ready, Sandboxed, Secret
+from dragoman_worker.channel import FROM_CHILD, Channel
+from dragoman_worker.hook_types import HOOKS
+from dragoman_worker.wire import Config, Ready, Sandboxed, Secret
 
-from . import levels, sanitizing
+from . import levels
 from .bare_process import Child
 from .fork_server import fork_child
 from .host_imports import find_host_imports
 from .launch import Launch as Launch
 from .launch import configure
-from .pending_calls import GRACE_SECONDS, ExportReply, PendingCall, PendingCalls, open_pipe
-from .process_output import LogPipe, harmless
+from .pending_calls import END_SECONDS, GRACE_SECONDS, HINT, Conversation
+from .process_output import LogPipe
 from .reach.address_resolver import AddressResolver
 from .reach.broker import Broker
 from .stages import stage
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
+    from collections.abc import Callable
     from types import TracebackType
     from typing import Self
 
-    from dragoman_api.errors import DragomanError
-    from dragoman_api.exports import ExportPart, ExportRequest
     from dragoman_registry.wheels.manifest import Manifest
-    from dragoman_worker.wire import Message
 
     from .bare_process import Spare
     from .host_imports import HostImports
     from .levels import SandboxReport
-    from .pending_calls import Waiting
     from .reach.address_resolver import NearerError
     from .reach.route import RouteError
 
-_END_SECONDS = 0.5
 _LAST_LINES, _LINE_TEXT = 5, 200
-_FAULT_TEXT = 500
-_HINT = "try again; if it fails again, tell the driver's author"
 
 
-class Worker:
+class Worker(Conversation):
     """A driver's process, an async context manager.
 
     Attributes:
@@ -87,19 +76,15 @@ class Worker:
             on_nearer: Receives each name that resolved nearer than allowed, and the port if given.
             on_route_failed: Receives each failure of what is between this machine and the server.
         """
-        self.hooks: frozenset[str] = frozenset()
+        profile = launch.profile
+        super().__init__(
+            mask=Mask(profile.secrets.texts if profile else ()), connection=profile.name if profile else ""
+        )
         self.report: SandboxReport
-        self.ended = anyio.Event()
         self._launch, self._spare = launch, spare
         self._on_log, self._on_denied = on_log, on_denied or (lambda host, port: None)
         self._on_nearer = on_nearer or (lambda error, port: self._on_denied(error.host, port))
         self._on_route_failed = on_route_failed
-        self._mask = Mask(launch.profile.secrets.texts if launch.profile else ())
-        self._connection = launch.profile.name if launch.profile else ""
-        self._messages = wire.decoder(wire.ChildMessage)
-        self._calls = PendingCalls(on_disobedience=self._disobeyed)
-        self._step: tuple[type[Any], asyncio.Future[Any]] | None = None
-        self._verdict: tuple[type[SandboxError], str] | None = None
         self._silent = self._reaped = False
 
     # start and end --------------------------------------------------------------------------------------------------
@@ -149,7 +134,11 @@ class Worker:
     def _adopt(self, child: Child) -> None:
         self._loop = asyncio.get_running_loop()
         self._channel = Channel(
-            limit=FROM_CHILD, on_frame=self._receive, on_fault=self._condemn, on_end=self._fell_silent
+            limit=FROM_CHILD,
+            encode=wire.encode,
+            on_frame=self._receive,
+            on_fault=self._condemn,
+            on_end=self._fell_silent,
         )
         launch = self._launch
         self._child, self._connector = child, launch.connector()
@@ -184,18 +173,6 @@ class Worker:
             ready: Ready = await answer
         self.hooks = frozenset(ready.hooks) & HOOKS.keys()
 
-    def _ask(self, message: Message, answer: type[Any]) -> asyncio.Future[Any]:
-        """Send one message of the start; return what gets its answer."""
-        if self.ended.is_set():
-            raise self.obituary()
-        self._step = (answer, self._loop.create_future())
-        self._channel.send(message)
-        return self._step[1]
-
-    async def _say(self, message: Message, answer: type[Any]) -> Any:
-        """Send one message of the start and wait for its answer."""
-        return await self._ask(message, answer)
-
     async def _end(self) -> None:
         """Close, wait a moment, kill, reap.
 
@@ -207,7 +184,7 @@ class Worker:
         self._verdict = self._verdict or (DriverCrashedError, "it was closed")
         with anyio.CancelScope(shield=True):
             self._channel.close()
-            with anyio.move_on_after(_END_SECONDS):
+            with anyio.move_on_after(END_SECONDS):
                 await self.ended.wait()
             self._kill()
             with stage("end"):
@@ -224,14 +201,14 @@ class Worker:
         self._silent = True
         if self._verdict is None:
             self._loop.call_later(
-                _END_SECONDS, self._kill
+                END_SECONDS, self._kill
             )  # wait for the exit status of a child that is ending by itself
         self._finish()
 
     def _exited(self) -> None:
         self._reaped = True
         # Read what it sent before its end; do not wait for a grandchild that holds the socket.
-        self._loop.call_later(_END_SECONDS, self._channel.close)
+        self._loop.call_later(END_SECONDS, self._channel.close)
         self._finish()
 
     def _finish(self) -> None:
@@ -241,9 +218,7 @@ class Worker:
         self._child.control.close()  # of a channel that was never attached
         self._log.finish()
         self.ended.set()
-        self._calls.end(self.obituary)
-        if self._step is not None and not self._step[1].done():
-            self._step[1].set_exception(self.obituary())
+        self._end_calls()
 
     def obituary(self) -> SandboxError:
         """Describe the end of the process, once it has ended, as an error."""
@@ -256,7 +231,7 @@ class Worker:
         kind, reason = self._verdict or (DriverCrashedError, f"it ended with {status}{spent}")
         lines = "".join(f"\n  {line[:_LINE_TEXT]}" for line in self._log.lines[-_LAST_LINES:])
         tail = f"; its last lines:{lines}" if lines else ""
-        return kind(f"the driver's process is gone: {reason}{tail}", hint=_HINT, details={"status": status})
+        return kind(f"the driver's process is gone: {reason}{tail}", hint=HINT, details={"status": status})
 
     def _condemn(self, reason: str) -> None:
         """Kill a child that sends malformed messages."""
@@ -269,144 +244,8 @@ class Worker:
         self._verdict = self._verdict or (DriverCrashedError, reason)
         self._kill()
 
-    # messages -------------------------------------------------------------------------------------------------------
-
-    def _receive(self, body: bytes) -> None:
-        if self._verdict is not None and self._verdict[0] is DriverFaultError:
-            return  # condemned: ignore all further messages
-        try:
-            message = self._messages.decode(body)
-            if self._step is not None:
-                self._take_step(message, self._step)
-            elif isinstance(message, Learned):
-                self._mask.learn(message.token)
-            elif isinstance(message, (Sandboxed, Ready)):
-                raise values.ValueFaultError("a message of the start after the start")
-            else:
-                self._calls.dispatch(message, error=self._error(message))
-        except values.FAULTS as error:
-            self._condemn(harmless(str(error))[:_FAULT_TEXT] or type(error).__name__)
-
-    def _take_step(self, message: Any, step: tuple[type[Any], asyncio.Future[Any]]) -> None:
-        kind, future = step
-        error = self._error(message)
-        if error is None and not isinstance(message, kind):
-            raise values.ValueFaultError(f"{type(message).__name__} instead of {kind.__name__}")
-        self._step = None
-        if future.done():
-            return
-        if error is None:
-            future.set_result(message)
-        else:
-            future.set_exception(error)
-
-    def _error(self, message: Any) -> DragomanError | None:
-        """Build the error that a failure stands for, harmless and without secrets."""
-        if not isinstance(message, Failure):
-            return None
-        error = sanitizing.driver_error(message, self._clean, connection=self._connection)
-        if isinstance(error, DriverFaultError) and not error.hint:
-            error.advise(_HINT)
-        return error
-
     def _deny(self, host: str, port: int | None) -> None:
         self._on_denied(self._clean(host), port)  # it may contain a secret
-
-    def _clean(self, text: str) -> str:
-        return self._mask(harmless(text))
-
-    # calls ----------------------------------------------------------------------------------------------------------
-
-    async def call(self, hook: str, request: object = None, *, deadline: float | None = None) -> Any:
-        """Call one hook of the driver.
-
-        Args:
-            hook: Its name; not `export_rows`.
-            request: What travels of its arguments.
-            deadline: Seconds; None leaves it to the caller's own scope.
-
-        Returns:
-            The hook's result, None where the driver has no answer.
-
-        Raises:
-            DriverError: What the driver raised.
-            UnsupportedOperationError: It does not implement the hook.
-            DriverFaultError: It raised something other than a DragomanError, or its answer is malformed.
-            DriverCrashedError: Its process ended.
-            DeadlineExceededError: It did not answer in time.
-            QueryError: The request cannot be sent.
-        """
-        reply = PendingCall(HOOKS[hook].result)
-        number = self._send(reply, hook, request)
-        try:
-            # A scope costs a third of an empty call, so there is none without a deadline.
-            with nullcontext() if deadline is None else anyio.fail_after(deadline):
-                await self._channel.drain()
-                result = await reply.future
-                return sanitizing.received(result, self._clean, self._mask, connection=self._connection)
-        except TimeoutError:
-            raise DeadlineExceededError(f"{hook} took longer than {deadline:g} s") from None
-        finally:
-            self._abandon(number)
-
-    async def export(self, request: ExportRequest, *, deadline: float) -> AsyncGenerator[ExportPart, None]:
-        """Stream an export; close the iterator at the end.
-
-        Args:
-            request: What to export.
-            deadline: Seconds between two parts.
-
-        Yields:
-            Parts as the driver gave them.
-
-        Raises:
-            As `call`.
-        """
-        reading, writing = open_pipe()
-        with reading, writing:
-            reply = ExportReply(reading)
-            number = self._send(reply, EXPORT, request)
-            try:
-                self._broker.hand_over(number, writing)
-                writing.close()
-                while True:
-                    with anyio.fail_after(deadline):
-                        part = await reply.part()
-                    if part is None:
-                        return
-                    yield sanitizing.received(part, self._clean, connection=self._connection)
-                    self._channel.send(Credit(number, 1))
-            except TimeoutError:
-                raise DeadlineExceededError(f"{EXPORT} yielded nothing for {deadline:g} s") from None
-            except values.ValueFaultError as error:
-                with anyio.move_on_after(_END_SECONDS):  # a dying process says more than its broken pipe
-                    await self.ended.wait()
-                self._condemn(str(error))
-                await self.ended.wait()
-                raise self.obituary() from None
-            finally:
-                self._abandon(number)
-
-    def _send(self, waiting: Waiting, hook: str, request: object) -> int:
-        if self.ended.is_set():
-            error = self.obituary()
-            error.details["sent"] = False
-            raise error
-        try:
-            body = values.encode_request(request)
-        except values.ValueFaultError as error:
-            text = f"the request of {hook} cannot be sent to the driver: {error}"
-            raise QueryError(text, details={"sent": False}) from error
-        if len(body) > FROM_HOST - 1_000:
-            text = f"the request of {hook} has {len(body):,} bytes; {FROM_HOST:,} are allowed"
-            raise QueryError(text, details={"sent": False})
-        number = self._calls.add(waiting)
-        self._channel.send(HookCall(number, hook, Raw(body)))
-        return number
-
-    def _abandon(self, number: int) -> None:
-        if not self.ended.is_set() and self._calls.abandon(number):
-            self._channel.send(Cancel(number))
 
 
 def _spawn(host_imports: HostImports) -> Child:
@@ -438,26 +277,3 @@ async def smoke_test(launch: Launch, manifest: Manifest) -> None:
                     f"{manifest.id} has other hooks than its manifest: missing {missing}, undeclared {beyond}",
                     hint="tell its author; nothing was activated",
                 )
-
-
-class DriverProxy(SimpleNamespace):
-    """Represents a driver in a pluggy manager of the host. The caller's scope sets a call's deadline."""
-
-    def __init__(self, worker: Worker) -> None:
-        super().__init__(**{hook: hookimpl(_forward(worker, hook)) for hook in worker.hooks})
-
-
-def _forward(worker: Worker, hook: str) -> Callable[..., Any]:
-    kind, spec = HOOKS[hook], getattr(DriverSpec, hook)  # whose names of arguments pluggy finds by `wraps`
-
-    @wraps(spec)
-    async def call(*values: Any) -> Any:
-        return await worker.call(hook, None if kind.request is None else values[0])
-
-    @wraps(spec)
-    async def stream(request: Any) -> AsyncGenerator[Any, None]:
-        async with aclosing(worker.export(request, deadline=HOOKS[hook].seconds)) as parts:
-            async for part in parts:
-                yield part
-
-    return stream if kind.stream else call

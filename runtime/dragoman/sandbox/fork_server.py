@@ -16,7 +16,7 @@ from weakref import WeakValueDictionary
 
 import anyio
 
-from dragoman_worker.frames import FORK_REPLY, FORK_REQUEST, FORK_UNSUPPORTED
+from dragoman_worker.channel import FORK_REPLY, FORK_REQUEST, FORK_UNSUPPORTED
 from dragoman_worker.main import FORK_SERVER
 
 from . import levels

@@ -10,7 +10,7 @@ import msgspec
 
 from dragoman_api.errors import SandboxError
 from dragoman_worker import wire
-from dragoman_worker.frames import FROM_CHILD, FrameError, receive
+from dragoman_worker.channel import FROM_CHILD, FrameError, receive
 from dragoman_worker.wire import Sandboxed
 
 from . import levels

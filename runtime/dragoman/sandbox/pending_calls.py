@@ -7,22 +7,54 @@ import fcntl
 import io
 import os
 from collections import deque
-from contextlib import suppress
+from contextlib import aclosing, nullcontext, suppress
+from functools import wraps
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import anyio
+from msgspec import Raw
 
+from dragoman_api.errors import DeadlineExceededError, DriverFaultError, QueryError
 from dragoman_api.exports import ExportPart
-from dragoman_worker import values
-from dragoman_worker.wire import CREDITS, Chunk, Failure, Part, Result
+from dragoman_api.hookspecs import DriverSpec, hookimpl
+from dragoman_worker import values, wire
+from dragoman_worker.channel import FROM_HOST
+from dragoman_worker.hook_types import EXPORT, HOOKS
+from dragoman_worker.wire import (
+    CREDITS,
+    Cancel,
+    Chunk,
+    Credit,
+    Failure,
+    HookCall,
+    Learned,
+    Part,
+    Ready,
+    Result,
+    Sandboxed,
+)
+
+from . import sanitizing
+from .process_output import harmless
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import AsyncGenerator, Callable
 
-    from dragoman_api.errors import DragomanError
+    from dragoman_api.errors import DragomanError, SandboxError
+    from dragoman_api.exports import ExportRequest
+    from dragoman_api.masking import Mask
+    from dragoman_worker.channel import Channel
+    from dragoman_worker.wire import Message
+
+    from .reach.broker import Broker
 
 GRACE_SECONDS = 1.0
 """Time a driver has to obey a cancellation before its process is killed."""
+END_SECONDS = 0.5
+"""Seconds to wait for a process that is ending by itself."""
+HINT = "try again; if it fails again, tell the driver's author"
+_FAULT_TEXT = 500
 _PIECE = 1 << 20  # bytes of the pipe, and of one read
 _LATE_SECONDS = 0.5
 """Seconds to wait for bytes written before the reply ended, since they travel through a separate pipe."""
@@ -219,3 +251,221 @@ class ExportReply:
         with anyio.move_on_after(_LATE_SECONDS) as late:
             await anyio.wait_readable(self._pipe)
         return not late.cancelled_caught
+
+
+class Conversation:
+    """The host's part of the conversation with one child: what it asks, and what becomes of the answers.
+
+    A subclass owns the process.
+
+    Attributes:
+        ended: Set when the process has ended, for whatever reason.
+        hooks: What the driver implements.
+    """
+
+    _channel: Channel
+    _broker: Broker
+
+    def __init__(self, *, mask: Mask, connection: str) -> None:
+        """Begin without calls.
+
+        Args:
+            mask: Removes secrets from a text; learns those that the child tells of.
+            connection: The connection's name, which belongs to the driver's remedies.
+        """
+        self.ended = anyio.Event()
+        self.hooks: frozenset[str] = frozenset()
+        self._mask, self._connection = mask, connection
+        self._messages = wire.decoder(wire.ChildMessage)
+        self._calls = PendingCalls(on_disobedience=self._disobeyed)
+        self._step: tuple[type[Any], asyncio.Future[Any]] | None = None
+        self._verdict: tuple[type[SandboxError], str] | None = None
+
+    def obituary(self) -> SandboxError:
+        """Describe the end of the process, once it has ended, as an error."""
+        raise NotImplementedError
+
+    def _condemn(self, reason: str) -> None:
+        """Kill a child that sends malformed messages."""
+        raise NotImplementedError
+
+    def _disobeyed(self) -> None:
+        """Kill a child that did not stop a cancelled call."""
+        raise NotImplementedError
+
+    def _end_calls(self) -> None:
+        """Fail everything that still waits."""
+        self._calls.end(self.obituary)
+        if self._step is not None and not self._step[1].done():
+            self._step[1].set_exception(self.obituary())
+
+    # messages -------------------------------------------------------------------------------------------------------
+
+    def _ask(self, message: Message, answer: type[Any]) -> asyncio.Future[Any]:
+        """Send one message of the start; return what gets its answer."""
+        if self.ended.is_set():
+            raise self.obituary()
+        self._step = (answer, asyncio.get_running_loop().create_future())
+        self._channel.send(message)
+        return self._step[1]
+
+    async def _say(self, message: Message, answer: type[Any]) -> Any:
+        """Send one message of the start and wait for its answer."""
+        return await self._ask(message, answer)
+
+    def _receive(self, body: bytes) -> None:
+        if self._verdict is not None and self._verdict[0] is DriverFaultError:
+            return  # condemned: ignore all further messages
+        try:
+            message = self._messages.decode(body)
+            if self._step is not None:
+                self._take_step(message, self._step)
+            elif isinstance(message, Learned):
+                self._mask.learn(message.token)
+            elif isinstance(message, (Sandboxed, Ready)):
+                raise values.ValueFaultError("a message of the start after the start")
+            else:
+                self._calls.dispatch(message, error=self._error(message))
+        except values.FAULTS as error:
+            self._condemn(harmless(str(error))[:_FAULT_TEXT] or type(error).__name__)
+
+    def _take_step(self, message: Any, step: tuple[type[Any], asyncio.Future[Any]]) -> None:
+        kind, future = step
+        error = self._error(message)
+        if error is None and not isinstance(message, kind):
+            raise values.ValueFaultError(f"{type(message).__name__} instead of {kind.__name__}")
+        self._step = None
+        if future.done():
+            return
+        if error is None:
+            future.set_result(message)
+        else:
+            future.set_exception(error)
+
+    def _error(self, message: Any) -> DragomanError | None:
+        """Build the error that a failure stands for, harmless and without secrets."""
+        if not isinstance(message, Failure):
+            return None
+        error = sanitizing.driver_error(message, self._clean, connection=self._connection)
+        if isinstance(error, DriverFaultError) and not error.hint:
+            error.advise(HINT)
+        return error
+
+    def _clean(self, text: str) -> str:
+        return self._mask(harmless(text))
+
+    # calls ----------------------------------------------------------------------------------------------------------
+
+    async def call(self, hook: str, request: object = None, *, deadline: float | None = None) -> Any:
+        """Call one hook of the driver.
+
+        Args:
+            hook: Its name; not `export_rows`.
+            request: What travels of its arguments.
+            deadline: Seconds; None leaves it to the caller's own scope.
+
+        Returns:
+            The hook's result, None where the driver has no answer.
+
+        Raises:
+            DriverError: What the driver raised.
+            UnsupportedOperationError: It does not implement the hook.
+            DriverFaultError: It raised something other than a DragomanError, or its answer is malformed.
+            DriverCrashedError: Its process ended.
+            DeadlineExceededError: It did not answer in time.
+            QueryError: The request cannot be sent.
+        """
+        reply = PendingCall(HOOKS[hook].result)
+        number = self._send(reply, hook, request)
+        try:
+            # A scope costs a third of an empty call, so there is none without a deadline.
+            with nullcontext() if deadline is None else anyio.fail_after(deadline):
+                await self._channel.drain()
+                result = await reply.future
+                return sanitizing.received(result, self._clean, self._mask, connection=self._connection)
+        except TimeoutError:
+            raise DeadlineExceededError(f"{hook} took longer than {deadline:g} s") from None
+        finally:
+            self._abandon(number)
+
+    async def export(self, request: ExportRequest, *, deadline: float) -> AsyncGenerator[ExportPart, None]:
+        """Stream an export; close the iterator at the end.
+
+        Args:
+            request: What to export.
+            deadline: Seconds between two parts.
+
+        Yields:
+            Parts as the driver gave them.
+
+        Raises:
+            As `call`.
+        """
+        reading, writing = open_pipe()
+        with reading, writing:
+            reply = ExportReply(reading)
+            number = self._send(reply, EXPORT, request)
+            try:
+                self._broker.hand_over(number, writing)
+                writing.close()
+                while True:
+                    with anyio.fail_after(deadline):
+                        part = await reply.part()
+                    if part is None:
+                        return
+                    yield sanitizing.received(part, self._clean, connection=self._connection)
+                    self._channel.send(Credit(number, 1))
+            except TimeoutError:
+                raise DeadlineExceededError(f"{EXPORT} yielded nothing for {deadline:g} s") from None
+            except values.ValueFaultError as error:
+                with anyio.move_on_after(END_SECONDS):  # a dying process says more than its broken pipe
+                    await self.ended.wait()
+                self._condemn(str(error))
+                await self.ended.wait()
+                raise self.obituary() from None
+            finally:
+                self._abandon(number)
+
+    def _send(self, waiting: Waiting, hook: str, request: object) -> int:
+        if self.ended.is_set():
+            error = self.obituary()
+            error.details["sent"] = False
+            raise error
+        try:
+            body = values.encode_request(request)
+        except values.ValueFaultError as error:
+            text = f"the request of {hook} cannot be sent to the driver: {error}"
+            raise QueryError(text, details={"sent": False}) from error
+        if len(body) > FROM_HOST - 1_000:
+            text = f"the request of {hook} has {len(body):,} bytes; {FROM_HOST:,} are allowed"
+            raise QueryError(text, details={"sent": False})
+        number = self._calls.add(waiting)
+        self._channel.send(HookCall(number, hook, Raw(body)))
+        return number
+
+    def _abandon(self, number: int) -> None:
+        if not self.ended.is_set() and self._calls.abandon(number):
+            self._channel.send(Cancel(number))
+
+
+class DriverProxy(SimpleNamespace):
+    """Represents a driver in a pluggy manager of the host. The caller's scope sets a call's deadline."""
+
+    def __init__(self, conversation: Conversation) -> None:
+        super().__init__(**{hook: hookimpl(_forward(conversation, hook)) for hook in conversation.hooks})
+
+
+def _forward(conversation: Conversation, hook: str) -> Callable[..., Any]:
+    kind, spec = HOOKS[hook], getattr(DriverSpec, hook)  # whose names of arguments pluggy finds by `wraps`
+
+    @wraps(spec)
+    async def call(*values: Any) -> Any:
+        return await conversation.call(hook, None if kind.request is None else values[0])
+
+    @wraps(spec)
+    async def stream(request: Any) -> AsyncGenerator[Any, None]:
+        async with aclosing(conversation.export(request, deadline=HOOKS[hook].seconds)) as parts:
+            async for part in parts:
+                yield part
+
+    return stream if kind.stream else call

@@ -13,7 +13,8 @@ import anyio
 
 from dragoman.connections.curl_commands import CurlCommands
 from dragoman.lifetimes import Lifetime, connection_closed, connection_closed_meanwhile
-from dragoman.sandbox.driver_process import DriverProxy, Worker
+from dragoman.sandbox.driver_process import Worker
+from dragoman.sandbox.pending_calls import DriverProxy
 from dragoman.sandbox.reach.route import NAME, HttpProxy, RouteError
 from dragoman.sandbox.stages import stage
 from dragoman_api.errors import (

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 from dragoman_registry.ip_addresses import canonical
-from dragoman_worker.frames import FrameError, FrameReader
+from dragoman_worker.channel import FrameError, FrameReader
 from dragoman_worker.wire import (
     BROKER_FRAME,
     MALFORMED,
