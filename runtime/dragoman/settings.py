@@ -119,7 +119,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         sandbox: ``auto`` takes the strongest level that the machine supports, ``require`` refuses below full,
             ``off`` is for development.
         processes: Where a runtime lives on, ``fork`` forks each driver's process from one that has imported what all
-            need. ``spawn`` starts each by itself, with a memory layout of its own, as one-shot commands do.
+            need. ``spawn`` starts each by itself, with a memory layout of its own, as commands for one connection do.
         automations: Entry points of the group `dragoman.automations` to run, by name.
         guards: Settings of the built-in automations.
         registries: Registries in lookup order, before the bundled one.
