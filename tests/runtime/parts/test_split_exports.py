@@ -250,7 +250,8 @@ async def test_a_full_disk_frees_the_snapshot(open_memory, tmp_path, monkeypatch
     monkeypatch.setattr("dragoman_dask.folder_target.FolderTarget.begin", full)
     async with open_memory() as runtime, runtime.open("memory") as session:
         with pytest.raises(ExportError, match="No space left"):
-            await dragoman_dask.export(session.rows("books"), to=tmp_path / "d", parts=2)
+            await dragoman_dask.export(session.rows("books"), to=tmp_path / "d", parts=2, keep_alive=77)
+        assert splits[0].request.keep_alive == 77
         assert not (tmp_path / "d").exists()
         assert not await session.rows("books").hold(splits[0], seconds=60)
 
