@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import pickle
 import shutil
+import sys
 import time
 from contextlib import asynccontextmanager, nullcontext
 from types import SimpleNamespace
@@ -319,6 +320,36 @@ def test_a_reader_takes_neither_home_nor_snapshot_along():
     assert made.__dask_tokenize__() == there.__dask_tokenize__()
     other = reading.PartReader(msgspec.structs.replace(made.plan, snapshot="another"))
     assert made.__dask_tokenize__() != other.__dask_tokenize__()
+
+
+def test_two_dataframes_of_the_same_rows_share_no_task(monkeypatch):
+    """Their labels differ: without a snapshot, one read again may have other rows."""
+    labels = []
+
+    def from_map(*_, label="", **__):
+        labels.append(label)
+
+    monkeypatch.setitem(sys.modules, "dask.dataframe", SimpleNamespace(from_map=from_map))
+    for _ in range(2):
+        reading._dataframe(reading.PartReader(SPLIT), SPLIT.shares)
+    assert len({label for label in labels if label.startswith("dragoman-shop-")}) == 2
+
+
+def test_every_snapshot_that_a_dataframe_reads_is_freed_once():
+    freed = []
+
+    class Held:
+        def leave(self):
+            pass
+
+        def free(self):
+            freed.append(self)
+
+    snapshots = [Held(), Held()]
+    first, second = [reading.PartReader(SPLIT, "", snapshot) for snapshot in snapshots]
+    nodes = [SimpleNamespace(operands=operands) for operands in ([first, 1], ["a", second, None], [first])]
+    reading.close(SimpleNamespace(expr=SimpleNamespace(walk=lambda: nodes)))
+    assert sorted(map(snapshots.index, freed)) == [0, 1]
 
 
 def test_every_note_of_a_split_is_a_warning(monkeypatch):
