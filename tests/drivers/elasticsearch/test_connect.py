@@ -149,9 +149,11 @@ def test_credentials_without_monitor_connect_with_what_the_header_tells() -> Non
     found, features = answers.run(connect.identify(Profile(name="shop", type="elasticsearch", host="h", port=9200)))
     assert [each.path for each in answers.asked] == ["/", "/_security/_authenticate"], "any credentials may ask this"
     assert features.point_in_time
+    assert features.hidden
     assert "monitor" in found.notes[0]
     _, features = identified(reply({}, 403), reply({"username": "x"}))
     assert not features.point_in_time, "without the header it may be any 7.x"
+    assert features.hidden
 
 
 REFUSED = '{"error":{"reason":"request [/a/_search] contains unrecognized parameter: [_source_exclude_vectors]"}}'

@@ -107,6 +107,7 @@ def test_numbers_keep_their_digits() -> None:
         ({"values": {"50.0": 1.5, "99.0": None}}, {"m.50.0": 1.5, "m.99.0": None}),
         ({"values": [{"key": 50.0, "value": 1.5, "value_as_string": "x"}]}, {"m.50.0": 1.5, "m.50.0_as_string": "x"}),
         ({"value": 5.0, "keys": ["a"]}, {"m": 5.0, "m.keys": '["a"]'}),
+        ({"count": 0, "std": {"upper": {}, "lower": []}}, {"m.count": 0, "m.std.upper": "{}", "m.std.lower": "[]"}),
         ({"value": 5.0, "value_as_string": "five", "meta": {"why": 1}}, {"m": 5.0, "m.value_as_string": "five"}),
         ({"hits": {"total": {"value": 1}, "hits": [{"_id": "1"}]}}, {"m": '[{"_id":"1"}]'}),
         ({"doc_count": 4, "deep": {"value": 1}, "more": {"doc_count": 2}},
