@@ -177,6 +177,22 @@ FIELDS = {"status", "total", "title", "title.keyword"}
 SEARCH = "GET /a/_search\n"
 
 
+OF_A_FIELD = {
+    "term": {"value", "case_insensitive"}, "match_phrase": {"query", "boost"}, "prefix": {"value", "boost"},
+    "match_phrase_prefix": {"query", "boost"}, "range": {"gte", "boost"},
+    "regexp": {"value", "max_determinized_states"}, "fuzzy": {"value", "transpositions"},
+    "terms_set": {"terms", "minimum_should_match_field"},
+    "intervals": {"match", "any_of"}, "geo_distance": {"lat", "lon"}, "geo_bounding_box": {"top_left", "bottom_right"},
+}  # fmt: skip
+OF_A_CLAUSE = {
+    "nested": {"path", "inner_hits"}, "constant_score": {"filter", "boost"}, "dis_max": {"queries", "tie_breaker"},
+    "function_score": {"query", "boost"}, "script_score": {"query", "min_score"},
+    "query_string": {"query", "analyze_wildcard"}, "simple_query_string": {"query", "lenient"},
+    "has_child": {"type", "max_children"}, "has_parent": {"parent_type", "score"},
+    "boosting": {"positive", "negative_boost"}, "more_like_this": {"fields", "max_query_terms"},
+}  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("text", "offered", "others"),
     [
@@ -207,6 +223,8 @@ SEARCH = "GET /a/_search\n"
         (SEARCH + '{"query":{"bool":{"', {"must", "must_not"}, {"term"}),
         (SEARCH + '{"query":{"bool":{"must_not":{"', {"term", "nested"}, FIELDS),
         (SEARCH + '{"query":{"match":{"status":{"', {"query", "zero_terms_query"}, FIELDS),
+        *((SEARCH + f'{{"query":{{"{clause}":{{"total":{{"', words, FIELDS) for clause, words in OF_A_FIELD.items()),
+        *((SEARCH + f'{{"query":{{"{clause}":{{"', words, FIELDS) for clause, words in OF_A_CLAUSE.items()),
         (SEARCH + '{"query":{"multi_match":{"', {"query", "fields", "tie_breaker"}, {"bool", *FIELDS}),
         (SEARCH + '{"query":{"exists":{"field":"', FIELDS, {"query"}),
         (SEARCH + '{"query":{"range":{"', FIELDS, {"gte"}),
