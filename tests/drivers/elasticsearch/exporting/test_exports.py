@@ -497,8 +497,12 @@ async def test_an_export_of_documents_says_once_what_they_lack_and_a_table_of_co
     async with on_fake("8.19.21") as es:
         mapping = {"_source": {"excludes": ["s"]}, "properties": {"m": {"type": "keyword"}, "s": {"type": "keyword"}}}
         name = await es.index(mapping=mapping, documents=[{"m": "a", "s": "b"}] * 3)
+        other = await es.index({"m": {"type": "keyword"}}, name="other")
+        assert (await es.raw("PUT", f"/{other}/_doc/odd?refresh=true", '{"m":"a"} // c')).status == 201
+        name += f",{other}"
         await es.driver.describe_object(name)
         async with aclosing(es.driver.export_rows(ExportRequest(object=name, columns=columns))) as parts:
-            assert [note.code async for part in parts for note in part.notes] == codes
+            noted = [note.code async for part in parts for note in part.notes]
+        assert noted == [*codes, "documents-rewritten"]
         split = await es.driver.split_export(SplitRequest(export=ExportRequest(object=name, columns=columns), shares=2))
         assert [note.code for note in split.notes] == codes
