@@ -166,6 +166,7 @@ def test_what_only_reads_is_told(request_: str) -> None:
         "POST /a/_delete_by_query", "POST /a/_update_by_query", "POST /_aliases", "DELETE /a%2F_pit",
         "POST /a/_search/..%2F_doc", "POST /a/_search/../_doc", "POST /./_search", "POST /../_search",
         "POST /a%2F_doc/_search", "POST /a%2F_search", "POST /_tasks/1/_cancel",
+        "POST /a/_explain/..", "POST /a/_termvectors/%2E%2E", "DELETE /_search/scroll/.",
     ],
 )  # fmt: skip
 def test_in_doubt_it_writes(request_: str) -> None:
