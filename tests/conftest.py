@@ -11,15 +11,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from blockbuster import BlockBuster
 from hypothesis import HealthCheck, settings
 
 import tables
+from blocking_calls import make_detector
 from tables import pytest_addoption, pytest_generate_tests, pytest_pyfunc_call  # noqa: F401 - hooks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from blockbuster import BlockBuster
     from xdist.scheduler import LoadFileScheduling
 
     from command_line import Machine
@@ -34,39 +35,17 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 gc.disable()
 
 # Generated examples are as good on a busy machine; pytest's own time limit ends a test that hangs.
-settings.register_profile("dragoman", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("dragoman")
+settings.register_profile("many", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("few", settings.get_profile("many"), max_examples=30)
 
 NUMBERS = count()
 """Number the homes of tests that have no folder of their own."""
 
-MAY_BLOCK = {
-    "dragoman/cli/connection_form.py": {"_tunnel"},  # the path that was typed, made absolute
-    # A tunnel's ssh: started in the thread that outlives it, and what it prints is read from a non-blocking pipe.
-    "reach/ssh_tunnel.py": {"__init__", "_read", "_reaped"},
-    # plain functions, documented as such: a host with a loop to protect calls them in a thread
-    "dragoman/plugins/registries.py": {"add", "remove", "list", "open"},
-    "dragoman/connections/saved_connections.py": {
-        "list",
-        "get",
-        "save",
-        "remove",
-        "store_secret",
-        "check_name",
-        "check_saved",
-        "sifted",
-    },
-    "dragoman/cli/command_files.py": {"open_events", "check_apart"},  # before anything else is opened
-    "dragoman/cli/streams.py": {"write"},  # an event is written down before anything else happens
-    "dragoman/plugins/lifecycle.py": {"installed"},
-    "dragoman/runtime.py": {"__init__"},
-    "dragoman/folders.py": {"find_paths"},
-    # a child must be started by the main thread: the signal of its parent's death follows the starting thread
-    "dragoman/sandbox/bare_process.py": {"__init__"},
-    "dragoman/sandbox/fork_server.py": {"__init__"},
-    "<frozen importlib._bootstrap>": {"_find_and_load"},
-    "runtime/test_loads.py": {"keep_moment"},  # no other request may be carried out meanwhile
-}
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Try few examples of each property in the default run, and many in continuous integration and all other runs."""
+    few = config.option.markexpr == "not slow" and not os.environ.get("MANY_EXAMPLES")
+    settings.load_profile("few" if few else "many")
 
 
 LONGEST = (
@@ -205,11 +184,7 @@ def dragoman(home: Path) -> Machine:
 @pytest.fixture(scope="session")
 def detector() -> BlockBuster:
     """Prepare once what finds blocking calls; it acts only within tests."""
-    made = BlockBuster(["dragoman", "dragoman_api"])
-    for function in made.functions.values():
-        for file, names in MAY_BLOCK.items():
-            function.can_block_in(file, names)
-    return made
+    return make_detector()
 
 
 @pytest.fixture(autouse=True)

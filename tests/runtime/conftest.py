@@ -16,6 +16,7 @@ import wheelhouse
 from command_line import Machine
 from dragoman.connections.saved_connections import SavedConnection
 from dragoman.runtime import Runtime
+from dragoman.sandbox.fork_server import forks_here
 from dragoman_registry.trust.keys import beside
 from dragoman_worker.hook_types import HOOKS
 from fakes.lossy import serving
@@ -67,7 +68,20 @@ def copied_registry(published):
 
 
 @pytest.fixture(scope="session")
-def furnished(tmp_path_factory):
+def beside_the_loop():
+    """Run what has a loop of its own in one thread beside the tests' loop, with a fork server of its own."""
+
+    def claim():
+        forks_here().claims += 1
+
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(claim).result()
+        yield thread
+        thread.submit(lambda: forks_here().release()).result()
+
+
+@pytest.fixture(scope="session")
+def furnished(tmp_path_factory, beside_the_loop):
     """Install what a registry offers into a home, once per run."""
     made = {}
 
@@ -83,7 +97,7 @@ def furnished(tmp_path_factory):
     def furnish(root, names):
         if root not in made:
             made[root] = tmp_path_factory.mktemp("furnished") / "home"
-            with pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor(1) as beside_the_loop:
+            with pytest.MonkeyPatch.context() as patch:
                 patch.setenv("DRAGOMAN_HOME", str(made[root]))
                 beside_the_loop.submit(anyio.run, install, root, names).result()
         return made[root]
