@@ -32,8 +32,8 @@ PAGE = Path(__file__).parents[2] / "docs/reference/failures.md"
 HEAD = """# Failures
 
 These are the failures that people meet most: what goes wrong, the command, its exit code, and what it prints. The tests
-make this table (`tests/system/test_staged_failures.py`) on servers of its own; `HOST:PORT` stands for their addresses,
-`FINGERPRINT` and `DATE` for what their certificates have.
+make this table (`tests/system/test_staged_failures.py`) on servers of their own. `HOST:PORT` stands for the servers'
+addresses, `FINGERPRINT` and `DATE` for what their certificates have.
 
 | what goes wrong | command | exit code | what is printed |
 | --- | --- | --- | --- |
@@ -207,7 +207,7 @@ def test_a_staged_failure_has_its_code_and_names_what_and_the_remedy(house, monk
     if stage.error:
         assert f"error[{stage.error}]: " in said
     assert [text for text in stage.named if text not in said] == []
-    told[stage.what] = " ".join(said.split())
+    told[stage.what] = "<br>".join(" ".join(line.split()) for line in said.splitlines() if line.strip())
 
 
 def test_the_page_of_failures_is_what_the_commands_print(told):

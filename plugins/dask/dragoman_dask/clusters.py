@@ -80,7 +80,7 @@ def cluster(address: str = LOCAL, *, workers: int | None = None, insecure: bool 
     """Connect to a cluster, or start a local one, for code without ``async``; dataframes are then computed there.
 
     Args:
-        address: `LOCAL`, or a scheduler's address.
+        address: ``local``, or a scheduler's address.
         workers: Processes of a local cluster; by default one for each core.
         insecure: Accept an address that is not encrypted.
 

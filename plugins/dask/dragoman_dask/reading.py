@@ -124,7 +124,7 @@ def read(
     process: now if a `distributed.Client` is open, and before each part.
 
     This process renews the snapshot as long as the dataframe, or one made from it, exists here, whether their
-    connection stays open or not. Then the server keeps it for `keep_alive` seconds after the last part that was read,
+    connection stays open or not. Then the server keeps it for `keep_alive` seconds after the last page that was read,
     so ``persist()`` needs no dataframe. `close` frees it at once.
 
     Args:
