@@ -66,7 +66,7 @@ class TimeRange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class RawQuery(msgspec.Struct, frozen=True, tag="raw", forbid_unknown_fields=True):
-    """The filter row whose column is "Raw SQL": its text goes to the server in the server's own syntax (E36)."""
+    """The Raw row, which the rules call "Raw SQL": its text goes to the server in the server's own syntax (E36)."""
 
     text: str
 

@@ -78,7 +78,7 @@ class PageRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         columns: Names to return, None for all.
         total: Whether the number of all matching rows is wanted.
         cursor: `Page.next` of an earlier page, to continue after it. A driver refuses it for another query, another
-            range of time or another revision.
+            time range or another revision.
         tenant: The tenant whose rows are wanted, if the object has tenants.
         residual: The most rows, 1 to 10,000, that the driver may read to run filter rows and sorts that the server
             cannot. With None it drops such sorts; `FilterRequest.residual` allows such filter rows.
@@ -140,7 +140,7 @@ class Page(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         next: The cursor of the next page; None at the end, or if paging is by offset only.
         revision: The state of the server's data that the page shows, in the server's own spelling; empty if unknown. A
             request may carry it if the manifest has the capability ``revisions``.
-        time: The range of time that the request carried, with absolute instants; None for all rows. The host fills it
+        time: The time range that the request carried, with absolute instants; None for all rows. The host fills it
             in, and the pages that `next` leads to are asked for with the same range.
         now: The instant that relative times of the filter count from, RFC 3339; None if it has none. The host fills it
             in, and the pages that `next` leads to are asked for with the same one.

@@ -95,8 +95,8 @@ class ColumnSummary(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         distinct: Number of different values, None if unknown.
         minimum: The smallest value, typed like a cell; None if there is none or it is unknown.
         maximum: The greatest.
-        buckets: Contiguous, in order, empty ones included; all values lie in them. None for columns that are neither
-            numbers nor dates, nor if there are no values.
+        buckets: Contiguous, in order, empty ones included; all values lie in them. There are none for columns
+            that are neither numbers nor dates, nor without values.
         approximate: Why a figure is not exact, one sentence each, by `Figure`.
         absent: Why a figure is not given although the column has values, one sentence each, by `Figure`.
         notes: Further remarks.

@@ -918,7 +918,7 @@ export interface QueryNamed {
   readonly name: string;
 }
 
-/** The filter row whose column is "Raw SQL": its text goes to the server in the server's own syntax (E36). */
+/** The Raw row, which the rules call "Raw SQL": its text goes to the server in the server's own syntax (E36). */
 export interface RawQuery {
   readonly type: "raw";
   readonly text: string;
