@@ -163,7 +163,7 @@ _HOST = {
     "imports.inserts": f"{_LOADS} drivers/elasticsearch/importing/test_kinds.py "
     "drivers/weaviate/importing/test_loads.py",
     "imports.loads": _LOADS,
-    "imports.parquet": "runtime/test_import_files.py",
+    "imports.parquet": "runtime/test_import_parquet.py runtime/test_import_files.py",
     "imports.places": "drivers/weaviate/importing/test_loads.py drivers/elasticsearch/importing/test_loads.py",
     "imports.records": "runtime/test_import_files.py",
     "imports.writers": _LOADS,
