@@ -109,6 +109,7 @@ def pytest_collection_finish() -> None:
     """Leave what was collected out of every later search for garbage."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(20_000, 20, 50)  # the garbage of a test is small, and looking for it took a twentieth of the time
     gc.enable()
 
 

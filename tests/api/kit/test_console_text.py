@@ -235,16 +235,16 @@ def test_a_rest_request_has_one_body() -> None:
 )  # fmt: skip
 def test_reading_takes_time_in_proportion_to_the_text(piece: str) -> None:
     def seconds(times: int, begin: str) -> float:
-        best = 9.0
-        for _ in range(2):
-            began = time.process_time()
-            with suppress(ConsoleSyntaxError):
-                read(begin + piece * times)
-            best = min(best, time.process_time() - began)
-        return best
+        began = time.process_time()
+        with suppress(ConsoleSyntaxError):
+            read(begin + piece * times)
+        return time.process_time() - began
+
+    def in_proportion(begin: str) -> bool:
+        return seconds(20_000, begin) < 40 * max(seconds(2_000, begin), 0.002)
 
     for begin in ("POST /_bulk\n", "POST /_bulk\n[1 # c\n]\n", "POST /_bulk\n{"):
-        assert seconds(20_000, begin) < 40 * max(seconds(2_000, begin), 0.002), begin
+        assert in_proportion(begin) or in_proportion(begin), begin  # a busy machine may hold up one of two
 
 
 @pytest.mark.parametrize(
