@@ -29,6 +29,23 @@ OPENING = {
 }
 """The commands that open a connection."""
 
+FLAGS = {"--json", "--yes", "-y", "--quiet", "-q"}
+"""The global options without a value, but for `--help` and `--version`."""
+
+VALUED = {"--use", "--events", "--sandbox"}
+"""The global options that are followed by a value, but for `--home`."""
+
+
+def command_of(words: Sequence[str]) -> str:
+    """Return the first word after the global options; empty if there is none."""
+    rest = iter(words)
+    for word in rest:
+        if word in VALUED:
+            next(rest, None)
+        elif word not in FLAGS and word.partition("=")[0] not in VALUED:
+            return word
+    return ""
+
 
 def start_early(words: Sequence[str]) -> Spare | None:
     """Start the process if a command line opens a connection; else, and where that fails, the command decides.
@@ -36,7 +53,7 @@ def start_early(words: Sequence[str]) -> Spare | None:
     Args:
         words: The arguments. They are not parsed yet, so what names another folder, or only asks for help, is left.
     """
-    if not words or words[0] not in OPENING or any(word.startswith(("--home", "--help", "-h")) for word in words):
+    if command_of(words) not in OPENING or any(word.startswith(("--home", "--help", "-h")) for word in words):
         return None
     if None in (sys.stdin, sys.stdout, sys.stderr):  # its descriptors would take their place
         return None

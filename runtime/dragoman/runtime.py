@@ -255,13 +255,19 @@ class Runtime:
 
     @asynccontextmanager
     async def open(
-        self, name: str | SavedConnection, *, secrets: Mapping[str, str] | None = None
+        self,
+        name: str | SavedConnection,
+        *,
+        secrets: Mapping[str, str] | None = None,
+        first_object: str | None = None,
     ) -> AsyncIterator[Session]:
         """Open a connection, installing its driver if it is missing (P3).
 
         Args:
             name: A saved connection's name; or a connection itself, to try it before it is saved.
             secrets: Typed secrets by field, for its references of the scheme ``stored`` that are not stored yet.
+            first_object: The object that is read first. A driver may then request its definition while it connects,
+                which saves a round trip to the server.
 
         Yields:
             The session; it closes with the block.
@@ -281,7 +287,7 @@ class Runtime:
             connection, name = name, name.name
         try:
             generation = await self._drivers.ready_for(connection.type, connection=name)
-            driver = await self._started(connection, generation, secrets or {}, trial=trial)
+            driver = await self._started(connection, generation, secrets or {}, trial=trial, first_object=first_object)
         except DragomanError as error:
             self._bus.emit(events.ConnectionFailed(connection=name, code=error.code, reason=error.message))
             raise
@@ -337,7 +343,14 @@ class Runtime:
             await anyio.to_thread.run_sync(self.connections.store_secret, saved.name, field, secret)
         return saved
 
-    async def _start(self, connection: SavedConnection, generation: Generation, typed: Mapping[str, str]) -> LiveDriver:
+    async def _start(
+        self,
+        connection: SavedConnection,
+        generation: Generation,
+        typed: Mapping[str, str],
+        *,
+        first_object: str | None,
+    ) -> LiveDriver:
         launch, profile, notices, ca_file = await self._prepared(connection, generation, typed)
         self._bus.mask.add((*profile.secrets.texts, launch.route_password))
         driver = LiveDriver(
@@ -350,16 +363,23 @@ class Runtime:
             unattended=self._unattended,
             notices=notices,
             ca_file=ca_file,
+            first_object=first_object,
         )
         return await driver.__aenter__()
 
     async def _started(
-        self, connection: SavedConnection, generation: Generation, typed: Mapping[str, str], *, trial: bool
+        self,
+        connection: SavedConnection,
+        generation: Generation,
+        typed: Mapping[str, str],
+        *,
+        trial: bool,
+        first_object: str | None,
     ) -> LiveDriver:
         """Start a driver, and again after each consent that it turns out to need."""
         while True:
             try:
-                return await self._start(connection, generation, typed)
+                return await self._start(connection, generation, typed, first_object=first_object)
             except (PermissionDeniedError, ConnectionFailedError) as error:
                 agreed = await self._consents.after(error, connection, trial=trial)
                 if agreed is None:

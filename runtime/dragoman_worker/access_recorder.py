@@ -9,6 +9,7 @@ import sys
 import time
 from contextlib import suppress
 from importlib import import_module
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -65,7 +66,9 @@ class AccessRecorder:
         """Connect the driver to a server that refuses everything."""
         self._stage = "connect"
         with suppress(BaseException), anyio.move_on_after(CONNECT_SECONDS):
-            await self._driver.connect(profile, http)
+            names = signature(self._driver.connect).parameters
+            handed = {"profile": profile, "http": http, "first_object": None}
+            await self._driver.connect(**{name: handed[name] for name in names})
         self._stage = ""
         return Server("probe")
 

@@ -19,7 +19,7 @@ class HookType(NamedTuple):
     """A hook on the wire.
 
     Attributes:
-        request: The type of its one argument, or None if it takes none.
+        request: The type of its last argument, the only one that travels with the call; None if it takes none.
         result: The type of its result, or None if it returns nothing.
         seconds: The deadline, after which the host gives up on the call; for a stream, the longest time between parts.
         stream: Whether it yields parts.
@@ -34,7 +34,7 @@ class HookType(NamedTuple):
 EXPORT = "export_rows"
 
 HOOKS: dict[str, HookType] = {
-    "connect": HookType(None, Server | None, 60.0),  # the profile is handed over before the first call
+    "connect": HookType(str | None, Server | None, 60.0),  # the profile is handed over before the first call
     "ping": HookType(None, Health | None, 15.0),
     "close": HookType(None, None, 5.0),
     "list_objects": HookType(ObjectsRequest, ObjectList | None, 60.0),

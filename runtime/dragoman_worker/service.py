@@ -209,8 +209,9 @@ class Service:
             raise UnsupportedOperationError(f"this driver has no {call.hook}", details={"hook": call.hook})
         names, kind = getattr(self._manager.hook, call.hook).spec.argnames, HOOKS[call.hook].request
         if kind is None:
-            return {name: self._handed[name] for name in names}
-        return {names[0]: values.decode_request(kind, call.request)}
+            return {}
+        request = values.decode_request(kind, call.request)
+        return {names[-1]: request, **{name: self._handed[name] for name in names[:-1]}}
 
     async def _export(self, call: HookCall) -> tuple[Message, ...]:
         credit = self._credits[call.id] = anyio.Semaphore(wire.CREDITS)

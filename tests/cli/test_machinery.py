@@ -12,7 +12,7 @@ import click
 import pytest
 from jsonschema import Draft202012Validator
 
-from dragoman.__main__ import OPENING, start_early
+from dragoman.__main__ import FLAGS, OPENING, VALUED, command_of, start_early
 from dragoman.cli import app
 from dragoman.cli.errors import exit_code, report
 from dragoman_api.errors import DragomanError, from_code
@@ -394,10 +394,31 @@ def test_a_drivers_process_starts_early_for_the_commands_that_open_a_connection(
 
 
 @pytest.mark.parametrize(
-    "words", [["page", "shop", "--help"], ["plugins", "list"], ["--json", "page", "shop"], ["page", "--home=x"], []]
+    "words",
+    [
+        "page shop --help",
+        "plugins list",
+        "--json plugins list page",
+        "page --home=x",
+        "",
+        "--json",
+        "--use",
+        "--use page",
+    ],
 )
 def test_nothing_is_started_early_for_nothing(words):
-    assert start_early(words) is None
+    assert start_early(words.split()) is None
+
+
+def test_a_drivers_process_starts_early_whichever_global_options_come_first():
+    """The lists of options that the start of a command skips are those of the commands."""
+    flags, valued = set(), set()
+    for option in app.cli.params:
+        if not {"--home", "--help", "--version"}.intersection(option.opts):
+            (flags if option.is_flag else valued).update(option.opts)
+    assert (flags, valued) == (FLAGS, VALUED)
+    before = [*flags, *(word for name in valued for word in (name, "auto")), *(f"{name}=page" for name in valued)]
+    assert command_of([*before, "page", "shop", "plugins"]) == "page"
 
 
 def test_what_was_started_early_ends_with_a_command_that_fails(shop, tmp_path):

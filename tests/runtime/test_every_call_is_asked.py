@@ -88,6 +88,57 @@ async def test_each_hook_can_be_refused_and_nothing_of_it_happens(make_runtime: 
         assert [(each.hook, each.object, each.writes) for each in veto.asked][-1] == ("export_rows", "books", False)
 
 
+FIRST = """
+from dragoman_api import Server
+from dragoman_api.hookspecs import hookimpl
+from dragoman_api.testing.memory_driver import MemoryDriver
+
+class Driver(MemoryDriver):
+    @hookimpl
+    async def connect(self, profile, http, first_object):
+        return Server(f"told {first_object}")
+"""
+
+
+@pytest.mark.parametrize("hook", ["", "describe_object", "connect"])
+async def test_a_first_object_is_asked_about_once_before_the_driver_hears_of_it(make_runtime: Any, hook: str) -> None:
+    veto = Veto()
+    veto.hook = hook
+    driver = wheelhouse.Driver("memory", code=FIRST, hooks=[*HOOKS])
+    async with make_runtime(driver, installed=True, use=[veto]) as runtime:
+        if hook == "connect":
+            with pytest.raises(Refused):
+                async with runtime.open("memory", first_object="books"):
+                    pytest.fail("it was opened")
+            assert [call.hook for call in veto.asked] == ["connect"]
+            return
+        async with runtime.open("memory", first_object="books") as session:
+            assert session.server.product == ("told books" if not hook else "told None")
+            if hook:
+                with pytest.raises(Refused, match="no describe_object"):
+                    await session.rows("books").page()
+            else:
+                await session.rows("books").page()
+                await session.describe("books")
+    calls = [(call.hook, call.object) for call in veto.asked]
+    described = [("connect", None), ("describe_object", "books")]
+    assert calls == described + ([] if hook else [("fetch_page", "books"), ("describe_object", "books")])
+    assert [event.hook for event in runtime.seen if event.name == "call.refused"] == ([hook] if hook else [])
+
+
+async def test_a_decision_on_a_first_object_does_not_hold_for_later(
+    make_runtime: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dragoman.sessions.live_driver.DECISION_SECONDS", -1.0)
+    veto, driver = Veto(), wheelhouse.Driver("memory", code=FIRST, hooks=[*HOOKS])
+    async with (
+        make_runtime(driver, installed=True, use=[veto]) as runtime,
+        runtime.open("memory", first_object="books") as session,
+    ):
+        await session.describe("books")
+    assert [call.hook for call in veto.asked] == ["connect", "describe_object", "describe_object"]
+
+
 async def test_the_audit_records_events_of_watched_connections_and_of_none(tmp_path: Path) -> None:
     """And of writes alike; what belongs to another connection is left out."""
     audit = Audit(tmp_path / "log", lambda name: name == "mine")

@@ -1,7 +1,7 @@
 """The hooks of drivers and automations.
 
 A driver is a plain class whose methods carry `hookimpl`; it supports the hooks that it implements. A hook
-takes one value, except that `connect` takes two, and `ping` and `close` none. The parameters are
+takes one value, except that `connect` takes up to three, and `ping` and `close` none. The parameters are
 positional, because pluggy passes no others. Unless a hook says otherwise, the host guarantees: `connect` has succeeded,
 calls on one connection may run concurrently, each call has a deadline after which it is cancelled, and any exception
 other than a `DragomanError` is reported as a fault of the driver.
@@ -39,7 +39,7 @@ class DriverSpec:
     # connection ---------------------------------------------------------------------------------------------------
 
     @hookspec(firstresult=True)
-    async def connect(self, profile: Profile, http: Http) -> Server | None:
+    async def connect(self, profile: Profile, http: Http, first_object: str | None) -> Server | None:
         """Open the connection: check that the right server answers and accepts the credentials.
 
         The host guarantees: called once, before every other hook, inside the proven sandbox; `http` reaches the
@@ -49,6 +49,10 @@ class DriverSpec:
         Args:
             profile: The saved connection, secrets included.
             http: The HTTP client of this connection, TLS and authorization done; keep it.
+            first_object: The object that is probably described next; None if that is not known. The automations have
+                agreed to its description, so a driver may read its definition together with what it asks to check the
+                server (`dragoman_api.kit.exchanges.Exchanges.run_ahead_of`), which saves a round trip. A driver that
+                makes no use of it leaves the parameter out.
 
         Returns:
             Product, version and notes of the server.

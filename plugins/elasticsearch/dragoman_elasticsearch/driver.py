@@ -112,11 +112,15 @@ class Driver:
     # connection
 
     @hookimpl
-    async def connect(self, profile: Profile, http: Http) -> Server:
+    async def connect(self, profile: Profile, http: Http, first_object: str | None) -> Server:
         connect.check_key(profile)
         self._profile, self._exchanges = profile, _Exchanges(http, profile)
         self._run = self._exchanges.run
-        server, self._exchanges.features = await self._run(connect.identify(profile))
+        identity = connect.identify(profile)
+        if first_object is None:
+            server, self._exchanges.features = await self._run(identity)
+        else:  # which requests a view begins with depends on no version, only how it reads their answers
+            server, self._exchanges.features = await self._exchanges.run_ahead_of(objects.view(first_object), identity)
         return server
 
     @hookimpl

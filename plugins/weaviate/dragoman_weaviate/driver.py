@@ -75,7 +75,7 @@ class Driver:
     # connection
 
     @hookimpl
-    async def connect(self, profile: Profile, http: Http) -> Server:
+    async def connect(self, profile: Profile, http: Http, first_object: str | None) -> Server:
         self._profile = profile
         self._exchanges = Exchanges(
             http,
@@ -84,8 +84,13 @@ class Driver:
             rejected=partial(connect.credentials_rejected, profile=profile),
         )
         self._run = self._exchanges.run
+        identity = connect.identify(profile)
         try:
-            server, self._features = await self._run(connect.identify(profile))
+            if first_object is None:
+                server, self._features = await self._run(identity)
+            else:  # the request of a definition depends on no version, only how its answer is read
+                view = objects.view(first_object, self._features)
+                server, self._features = await self._exchanges.run_ahead_of(view, identity)
         except (AuthenticationError, ConnectionFailedError) as error:
             raise connect.advise(error, profile) from error
         return server

@@ -6,6 +6,7 @@ import re
 import shlex
 import sys
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -197,7 +198,7 @@ async def delete(
 @OBJECT
 @DRY_RUN
 @AS_CURL
-@opens
+@partial(opens, describes=False)
 async def drop(options: Options, session: Session, *, object: str, dry_run: bool, as_curl: bool) -> int | None:
     """Delete a whole object, after a person has typed its name again."""
     from dragoman_api.changes import Drop

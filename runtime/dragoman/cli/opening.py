@@ -25,14 +25,20 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
 
 
-def opens(work: Work) -> Callable[..., Coroutine[Any, Any, int | None]]:
-    """Make a command from a coroutine function that needs an open connection."""
+def opens(work: Work, *, describes: bool = True) -> Callable[..., Coroutine[Any, Any, int | None]]:
+    """Make a command from a coroutine function that needs an open connection.
+
+    Args:
+        work: The coroutine function.
+        describes: It needs the definition of its object, if it has one.
+    """
 
     @wraps(work)
     def start(options: Options, connection: str, **arguments: Any) -> Coroutine[Any, Any, int | None]:
         if options.shared is not None:
             return _suggesting(options, options.shared, work, arguments)
-        return _with_session(options, warm_runtime(options), connection, work, arguments)
+        first_object = (describes and _object_of(arguments)) or None
+        return _with_session(options, warm_runtime(options), connection, work, arguments, first_object=first_object)
 
     return click.pass_obj(start)
 
@@ -53,17 +59,28 @@ def warm_runtime(options: Options) -> Runtime:
 
 
 async def _with_session(
-    options: Options, runtime: Runtime, connection: str, work: Work, arguments: dict[str, Any]
+    options: Options,
+    runtime: Runtime,
+    connection: str,
+    work: Work,
+    arguments: dict[str, Any],
+    *,
+    first_object: str | None,
 ) -> int | None:
-    async with runtime, runtime.open(connection) as session:
+    async with runtime, runtime.open(connection, first_object=first_object) as session:
         tell_warnings(session)
         return await _suggesting(options, session, work, arguments)
 
 
 async def _suggesting(options: Options, session: Session, work: Work, arguments: dict[str, Any]) -> int | None:
-    place = arguments["choice"].texts.object if "choice" in arguments else arguments.get("object", "")
-    async with suggesting_names(session, place):
+    async with suggesting_names(session, _object_of(arguments)):
         return await work(options, session, **arguments)
+
+
+def _object_of(arguments: dict[str, Any]) -> str:
+    """Return the object that a command is about; empty if there is none."""
+    place = arguments["choice"].texts.object if "choice" in arguments else arguments.get("object")
+    return str(place or "")
 
 
 def tell_warnings(session: Session) -> None:

@@ -460,7 +460,7 @@ def _forward(conversation: Conversation, hook: str) -> Callable[..., Any]:
 
     @wraps(spec)
     async def call(*values: Any) -> Any:
-        return await conversation.call(hook, None if kind.request is None else values[0])
+        return await conversation.call(hook, None if kind.request is None or not values else values[-1])
 
     @wraps(spec)
     async def stream(request: Any) -> AsyncGenerator[Any, None]:

@@ -26,7 +26,6 @@ from dragoman_api.errors import (
     Refused,
     UnsupportedOperationError,
 )
-from dragoman_api.events import Call
 from dragoman_api.exports import ExportForm
 from dragoman_api.filters import CompiledFilter, Filter, FilterRequest, RawQuery, TimeRange
 from dragoman_api.grid import CountRequest, PageRequest
@@ -44,7 +43,7 @@ if TYPE_CHECKING:
 
     from dragoman.settings import Limit
     from dragoman_api.columns import Description
-    from dragoman_api.events import Event
+    from dragoman_api.events import Call, Event
     from dragoman_api.exports import ExportPart, ExportRequest
 
     from .live_driver import LiveDriver
@@ -164,9 +163,9 @@ class DriverCalls:
         Raises:
             DragomanError: An automation vetoed the call, or the call failed.
         """
-        call = self._call(hook.__name__, **fields)
+        call = self.driver.call_of(hook.__name__, **fields)
         hooks = await self.driver.hooks()
-        await hooks.ask(call)
+        await self.driver.ask(call)
         meter = Meter(self._limit, call, emit=self.emit)
         try:
             with self.driver.explaining(), meter.timing():
@@ -196,8 +195,8 @@ class DriverCalls:
     async def parts(self, request: ExportRequest) -> AsyncIterator[AsyncIterator[ExportPart]]:
         """Ask the automations, and stream the parts of an export while the block runs."""
         hooks = await self.driver.hooks()
-        call = self._call(EXPORT, object=request.object)
-        await hooks.ask(call)
+        call = self.driver.call_of(EXPORT, object=request.object)
+        await self.driver.ask(call)
         meter = Meter(self._limit, call, emit=self.emit)
         with self.driver.explaining():
             async with (
@@ -205,9 +204,6 @@ class DriverCalls:
                 aclosing(meter.parts(stream)) as parts,
             ):
                 yield parts
-
-    def _call(self, hook: str, **fields: Any) -> Call:
-        return Call(hook=hook, connection=self.driver.info, unattended=self.driver.unattended, **fields)
 
     async def describe(self, name: str) -> Description:
         """Describe the columns of one object, as the server has them now."""

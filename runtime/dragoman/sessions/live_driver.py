@@ -7,9 +7,11 @@ import shlex
 from collections import deque
 from contextlib import AsyncExitStack, contextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Self, TypeGuard
+from typing import TYPE_CHECKING, Any, Self, TypeGuard
 
 import anyio
+import msgspec
+from msgspec.structs import replace
 
 from dragoman.connections.curl_commands import CurlCommands
 from dragoman.lifetimes import Lifetime, connection_closed, connection_closed_meanwhile
@@ -24,6 +26,7 @@ from dragoman_api.errors import (
     DriverCrashedError,
     DriverFaultError,
     PermissionDeniedError,
+    Refused,
     SandboxError,
 )
 from dragoman_api.events import Call, ConnectionDenied, ConnectionInfo, PluginCrashed, PluginRestarted
@@ -55,6 +58,17 @@ WINDOW_SECONDS = 60.0
 DENIALS = 100
 """Maximum number of denials that are reported for one connection."""
 
+DECISION_SECONDS = 2.0
+"""Maximum time between the opening of a connection and the call that the automations decided on meanwhile."""
+
+
+class _Decision(msgspec.Struct, frozen=True):
+    """What the automations decided on a call before it was made."""
+
+    call: Call
+    veto: Refused | None
+    until: float = 0.0
+
 
 class LiveDriver:
     """One connection's driver, whatever process it runs in now; an async context manager.
@@ -83,6 +97,7 @@ class LiveDriver:
         unattended: bool,
         notices: Sequence[str] = (),
         ca_file: str = "",
+        first_object: str | None = None,
     ) -> None:
         profile = launch.profile
         assert profile is not None
@@ -107,6 +122,8 @@ class LiveDriver:
             on_nearer=self._led_nearer,
             on_route_failed=self._note_route_failure,
         )
+        self._first_object = first_object
+        self._decision: _Decision | None = None
         self._worker: Worker | None = None
         self._connected = False
         self._restarts: deque[float] = deque(maxlen=RESTARTS)
@@ -272,11 +289,14 @@ class LiveDriver:
 
     async def _connect(self, worker: Worker) -> None:
         self._hooks.set_driver(DriverProxy(worker))
-        await self._hooks.ask(Call(hook="connect", connection=self.info, unattended=self.unattended))
+        await self._hooks.ask(self.call_of("connect"))
+        first_object = await self._ask_about_first_object()
         self._nearer = None
         try:
             with self.explaining():
-                server: Server | None = await self._hooks.call("connect", deadline=HOOKS["connect"].seconds)
+                server: Server | None = await self._hooks.call(
+                    "connect", None, None, first_object, deadline=HOOKS["connect"].seconds
+                )
         except DeadlineExceededError as error:
             where, seconds = f"{self.info.host}:{self.info.port}", HOOKS["connect"].seconds
             raise ConnectionFailedError(
@@ -292,7 +312,42 @@ class LiveDriver:
         if server is None:
             raise DriverFaultError("the driver's connect returned nothing about the server")
         self.server, self._connected = server, True
+        if self._decision is not None:
+            self._decision = replace(self._decision, until=anyio.current_time() + DECISION_SECONDS)
         await self._remember()
+
+    def call_of(self, hook: str, **fields: Any) -> Call:
+        """Return what the automations are asked about before a hook of this connection is called."""
+        return Call(hook=hook, connection=self.info, unattended=self.unattended, **fields)
+
+    async def _ask_about_first_object(self) -> str | None:
+        """Ask the automations about the first description, whose requests a driver may send while it connects.
+
+        Returns:
+            The object's name; None if there is none, or an automation vetoed its description.
+        """
+        name, self._first_object = self._first_object, None
+        if name is None or not self._hooks.offers("describe_object"):
+            return None
+        call, veto = self.call_of("describe_object", object=name), None
+        try:
+            await self._hooks.ask(call)
+        except Refused as error:
+            veto = error
+        self._decision = _Decision(call, veto)
+        return None if veto else name
+
+    async def ask(self, call: Call) -> None:
+        """Ask the automations about a call, unless they decided on it while the connection was opened.
+
+        Raises:
+            Refused: One of them vetoed it.
+        """
+        decision, self._decision = self._decision, None
+        if decision is None or decision.call != call or anyio.current_time() > decision.until:
+            await self._hooks.ask(call)
+        elif decision.veto is not None:
+            raise decision.veto
 
     async def _met(self, error: DragomanError) -> DragomanError:
         """Return the error, with the certificate that the server showed if that was refused."""

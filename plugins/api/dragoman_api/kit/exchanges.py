@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Generator, Sequence
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote, urlencode
@@ -57,6 +57,10 @@ BUDGET = 30.0
 
 PING_BUDGET = 5.0
 """The same for a ping, whose deadline is shorter: a server that is busy for longer is not healthy."""
+
+AHEAD_SECONDS = 2.0
+"""Seconds for which replies to requests that were sent ahead wait for the exchange that takes them, and the maximum
+time that the exchange before it waits for them."""
 
 MISREAD = (LookupError, TypeError, ValueError, AttributeError, RecursionError, msgspec.MsgspecError)
 """Errors of code that reads an answer which is not the expected JSON."""
@@ -115,6 +119,7 @@ class Exchanges:
             rejected: Returns what an exchange raises instead of an AuthenticationError.
         """
         self.http, self._reads, self._retry_after, self._rejected = http, reads, retry_after, rejected
+        self._ahead: _Ahead | None = None
 
     async def run(
         self,
@@ -134,9 +139,63 @@ class Exchanges:
         """
         send = partial(self.send, pauses=pauses, until=anyio.current_time() + budget, limit=limit)
         try:
-            return await carry_out(exchange, send)
+            return await carry_out(exchange, send, ahead=self._take_ahead if self._ahead else None)
         except AuthenticationError as error:
             raise self._rejected(error) from error
+
+    async def run_ahead_of(self, following: Exchange[Any], exchange: Exchange[T]) -> T:
+        """Carry out an exchange, and send the first requests of the one that follows together with its own.
+
+        That saves a round trip where the requests of `following` are known before the result of `exchange` is, for
+        example to read a definition while the server is identified. The next run of an exchange that begins with the
+        same requests gets their replies. It sends them again if it begins with other ones, if it comes too late, or if
+        the server was busy or gave no answer: what goes wrong with requests that were sent ahead is never an error.
+
+        Args:
+            following: The exchange that probably comes next. It is not carried out; only reads of it are sent.
+            exchange: The exchange.
+
+        Returns:
+            The result of `exchange`.
+        """
+        try:
+            requests = tuple(next(following))
+        except (DragomanError, StopIteration):
+            requests = ()
+        finally:
+            following.close()
+        if not requests or not all(map(self._reads, requests)):
+            return await self.run(exchange)
+        failure: Exception | None = None
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._send_ahead, requests)
+            try:
+                result = await self.run(exchange)
+            except Exception as error:  # noqa: BLE001 - raised below, outside of the group
+                failure = error
+                tasks.cancel_scope.cancel()
+            else:
+                tasks.cancel_scope.deadline = anyio.current_time() + AHEAD_SECONDS
+        if failure is not None:
+            raise failure
+        return result
+
+    async def _send_ahead(self, requests: tuple[HttpRequest, ...]) -> None:
+        with suppress(DragomanError):
+            replies = await send_all(requests, partial(self.send, pauses=()))
+            if not any(reply.status == 401 or reply.status >= 500 or self._is_busy(reply) for reply in replies):
+                self._ahead = _Ahead(requests, replies, anyio.current_time() + AHEAD_SECONDS)
+
+    def _is_busy(self, reply: Reply) -> bool:
+        return self._retry_after(reply) is not None
+
+    def _take_ahead(self, requests: Sequence[HttpRequest]) -> Sequence[Reply] | None:
+        """Return the replies to requests that were sent ahead, once; None if there are none, or no longer."""
+        ahead = self._ahead
+        if ahead is None or tuple(requests) != ahead.requests:
+            return None
+        self._ahead = None
+        return ahead.replies if anyio.current_time() < ahead.until else None
 
     async def send(
         self,
@@ -195,12 +254,26 @@ class Exchanges:
             await anyio.sleep(jittered(pause))
 
 
-async def carry_out(exchange: Exchange[T], send: Callable[[HttpRequest], Awaitable[Reply]]) -> T:
+class _Ahead(msgspec.Struct, frozen=True):
+    """Replies to requests that were sent ahead of their exchange."""
+
+    requests: tuple[HttpRequest, ...]
+    replies: Sequence[Reply]
+    until: float
+
+
+async def carry_out(
+    exchange: Exchange[T],
+    send: Callable[[HttpRequest], Awaitable[Reply]],
+    *,
+    ahead: Callable[[Sequence[HttpRequest]], Sequence[Reply] | None] | None = None,
+) -> T:
     """Send the requests of an exchange, pass it the replies, and return its result.
 
     Args:
         exchange: The exchange; it is closed in every case.
         send: Sends one request; its DragomanErrors are raised inside the exchange.
+        ahead: Returns the replies to the first requests if these were sent before, else None.
 
     Raises:
         QueryError: An answer has a form that the exchange cannot read.
@@ -208,6 +281,9 @@ async def carry_out(exchange: Exchange[T], send: Callable[[HttpRequest], Awaitab
     """
     try:
         requests = next(exchange)
+        replies = ahead(requests) if ahead else None
+        if replies is not None:
+            requests = pass_on(exchange, replies)
         while True:
             try:
                 replies = await send_all(requests, send)

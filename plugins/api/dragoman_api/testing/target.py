@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import pluggy
 import pytest
 
 from dragoman_api.changes import HttpRequest, Insert, Values
@@ -153,12 +154,13 @@ def identity(key: RowKey) -> tuple[str, object, str | None]:
 
 
 @asynccontextmanager
-async def opened(driver: Any, profile: Profile) -> AsyncIterator[list[HttpRequest]]:
+async def opened(driver: Any, profile: Profile, *, first_object: str | None = None) -> AsyncIterator[list[HttpRequest]]:
     """Connect a driver in this process over a real HTTP client, and close both at the end.
 
     Args:
         driver: The driver, not yet connected.
         profile: The connection, secrets included.
+        first_object: As for the hook `connect`.
 
     Yields:
         Every request the driver has sent, growing.
@@ -175,7 +177,10 @@ async def opened(driver: Any, profile: Profile) -> AsyncIterator[list[HttpReques
             return await super().request(method, path, **options)
 
     async with Recording(profile) as http:
-        await driver.connect(profile, http)
+        manager = pluggy.PluginManager(PROJECT)  # which leaves out the parameters that a driver leaves out
+        manager.add_hookspecs(DriverSpec)
+        manager.register(driver)
+        await manager.hook.connect(profile=profile, http=http, first_object=first_object)
         try:
             yield log
         finally:
