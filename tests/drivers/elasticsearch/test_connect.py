@@ -365,7 +365,7 @@ async def test_E8_skipping_verification_overrides_both_modes_and_is_said(certifi
             given = profile(fake.url, ssl_mode=mode, skip_tls_verification=True)
             async with connected(given, version="8.19.21") as es:
                 assert any("Skip TLS Verification is on" in note.reason for note in es.http.warnings)
-                found = await es.driver.connect(given, es.http)
+                found = await es.driver.connect(given, es.http, None)
                 assert found.notes == [], "the host adds the client's warnings, once"
 
 
