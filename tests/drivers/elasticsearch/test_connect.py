@@ -452,7 +452,7 @@ async def test_the_connection_sends_plain_json_on_every_version() -> None:
 
 class TestConnectionOnServer(OnServer):
     async def test_E3_the_server_is_known_by_name_and_version(self, es: Rig, live_server: dict[str, Any]) -> None:
-        found = await es.driver.connect(es.driver._profile, es.http)
+        found = await es.driver.connect(es.driver._profile, es.http, None)
         assert (found.product, found.version) == ("Elasticsearch", live_server["version"])
         assert (await es.driver.ping()).ok
 

@@ -374,7 +374,7 @@ def basic(server: dict[str, Any], **more: Any) -> dict[str, Any]:
 async def opens(server: dict[str, Any], url: str = "", **more: Any) -> str:
     async with connected(profile(url or server["url"], **more), version=server["version"]) as es:
         assert (await es.driver.ping()).ok
-        return str((await es.driver.connect(es.driver._profile, es.http)).version)
+        return str((await es.driver.connect(es.driver._profile, es.http, None)).version)
 
 
 @pytest.mark.live("elasticsearch")

@@ -221,7 +221,7 @@ async def test_what_the_hosted_service_needs_is_said_by_connecting_to_it(monkeyp
         given = type(given)(name="l", type="weaviate", host=host, port=443)
         async with Http(given) as http:
             with pytest.raises(ConnectionFailedError) as caught:
-                await Driver().connect(given, http)
+                await Driver().connect(given, http, None)
         assert (connect.HOSTED_HINT in caught.value.hint) is said
         assert caught.value.hint.startswith("look")
 

@@ -35,7 +35,7 @@ async def read(driver: Any, request: ExportRequest, share: str) -> bytes:
 async def another(es: Rig) -> Driver:
     """Connect one more driver, which knows nothing of the split."""
     driver = Driver()
-    await driver.connect(es.driver._profile, es.driver._exchanges.http)
+    await driver.connect(es.driver._profile, es.driver._exchanges.http, None)
     return driver
 
 
