@@ -84,7 +84,7 @@ def canonical(host: str) -> str:
 
 
 def is_literal(host: str) -> bool:
-    """Check whether a host is an address in its usual spelling, which a reader recognises.
+    """Check whether a host is an address in its usual spelling, which a reader recognizes.
 
     >>> is_literal("127.0.0.1"), is_literal("2130706433"), is_literal("::ffff:127.0.0.1"), is_literal("localhost")
     (True, False, False, False)

@@ -105,7 +105,7 @@ def test_details_show_permissions_in_plain_words(empty):
 def test_a_registry_is_made_filled_verified_and_added(tmp_path, empty):
     wheel = Driver("other").write(tmp_path / "wheels")
     team = tmp_path / "mine"
-    assert empty("registry", "init", team).out == f"initialised {team}\n"
+    assert empty("registry", "init", team).out == f"initialized {team}\n"
     assert empty("registry", "build", wheel, "--to", team).out.startswith("published  other  1.0.0  sha256:")
     assert empty("registry", "verify", team).err == "  no faults\n"
     assert empty("registry", "add", team, "--name", "mine").out == f"added mine  {team}\n"

@@ -113,7 +113,7 @@ def init(options: Options, folder: Path, keys: Path | None, days: int | None) ->
     root = publish.init(folder, keys=keys, days=days or YEAR)
     options.say(f"its keys are in {keys or beside(folder)}: keep them secret, with a copy in another safe place")
     options.say(f"others add it with: dragoman registry add LOCATION --root {root}")
-    options.result({"registry": str(folder), "root": root}, f"initialised {folder}")
+    options.result({"registry": str(folder), "root": root}, f"initialized {folder}")
 
 
 @registry.command("build")
