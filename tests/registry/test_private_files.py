@@ -121,3 +121,15 @@ def test_what_comes_from_a_pipe_or_from_memory_is_private(tmp_path: Path) -> Non
 def test_a_new_file_has_the_mode_that_the_umask_narrows(tmp_path: Path, mode: int) -> None:
     files.write(tmp_path / "new", b"", mode=mode)
     assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == mode & ~0o022
+
+
+def test_a_frozen_folder_is_read_only_at_every_depth_below_itself(tmp_path: Path) -> None:
+    for folder in (tmp_path / "a" / "b", tmp_path / "c"):
+        folder.mkdir(parents=True)
+        (folder / "f").touch()
+    (tmp_path / "g").touch()
+    before = stat.S_IMODE(tmp_path.stat().st_mode)
+    files.freeze(tmp_path)
+    assert [stat.S_IMODE(path.stat().st_mode) for path in tmp_path.rglob("*") if path.is_dir()] == [0o555] * 3
+    assert [stat.S_IMODE(path.stat().st_mode) for path in tmp_path.rglob("*") if path.is_file()] == [0o444] * 3
+    assert stat.S_IMODE(tmp_path.stat().st_mode) == before
