@@ -70,6 +70,20 @@ def test_a_proper_driver_has_no_fault(tmp_path: Path, host: Host):
     assert (report.manifest.id, report.requires_python, report.summary) == ("demo", ">=3.11", "For tests")
 
 
+@pytest.mark.parametrize(
+    ("algorithm", "faults"), [("sha384", set()), ("sha512", set()), ("sha1", {"record-weak-hash"})]
+)
+def test_RECORD_may_name_a_digest_that_is_longer_than_SHA_256_and_no_shorter_one(
+    algorithm: str, faults: set[str], tmp_path: Path
+):
+    driver = wheelhouse.Driver()
+
+    def record(rows: list[list[str]]) -> None:
+        rows[:-1] = [[name, *wheelhouse.hashed(data, algorithm)] for name, data in driver.members().items()]
+
+    assert codes(driver.write(tmp_path, record=record)) == faults
+
+
 def test_the_elasticsearch_wheel_has_no_fault(host: Host):
     assert check(wheelhouse.project_wheel("plugins/elasticsearch"), host=host) == []
 
