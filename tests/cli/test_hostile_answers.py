@@ -14,6 +14,7 @@ from cli import hostile_driver
 from command_line import Machine
 from dragoman.cli.options import Options
 from dragoman_api.errors import DriverFaultError
+from slow_cases import mostly_slow
 from wheelhouse import Driver, registry
 
 HOOKS = sorted(name for name, value in vars(hostile_driver.Driver).items() if hasattr(value, "dragoman_impl"))
@@ -99,8 +100,16 @@ def test_an_explanation_of_a_row_that_is_not_there_is_the_drivers_fault(evil):
     assert "error[driver-fault]: the driver explained row 7 of a filter of 1 rows" in err
 
 
-@pytest.mark.parametrize("shape", ["documents", "csv", "parquet"])
-@pytest.mark.parametrize("name", ["deep", "digits", "far", "minus", "text", "list", "half", "keys"])
+EXPORTS = [
+    (name, shape)
+    for name in ("deep", "digits", "far", "minus", "text", "list", "half", "keys")
+    for shape in ("documents", "csv", "parquet")
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "shape"), mostly_slow(EXPORTS, fast=[case for case in EXPORTS if case != ("keys", "parquet")])
+)
 def test_any_row_is_exported_or_refused_clearly(evil, tmp_path, name, shape):
     """Documents pass untouched, whatever they are; tables need rows that can be read."""
     readable = name in ("digits", "far", "minus", "keys") or shape == "documents" or (name, shape) == ("text", "csv")

@@ -28,6 +28,7 @@ from anyio.from_thread import BlockingPortal
 from dragoman import Runtime, Session
 from dragoman.cli import app
 from dragoman.cli.options import Options
+from dragoman.sandbox.fork_server import ForkClaim
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -135,6 +136,7 @@ class Machine:
         options = Options(shared=self.shared, current=self.runtime)
         with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
             patch.setattr("sys.stdin", io.StringIO(typed))
+            patch.setattr("dragoman.sandbox.bare_process.Spare", ForkClaim)  # forks as the tests do; processes spawn
             if self.cwd is not None:
                 patch.chdir(self.cwd)
             for name, value in variables.items():
