@@ -117,6 +117,11 @@ def test_the_only_column_of_a_key_may_hold_any_integer():
     assert Insert("o", {"a": 1 << 64}).with_key("a").id == "18446744073709551616"
 
 
+@pytest.mark.parametrize(("body", "shown"), [(None, ""), ("", "\n"), ("{}", "\n{}")])
+def test_a_request_as_text_tells_an_empty_body_from_none(body, shown):
+    assert str(HttpRequest("PUT", "/a", body)) == f"PUT /a{shown}"
+
+
 def test_a_plan_shows_all_of_its_requests_in_their_order():
     requests = [HttpRequest("PUT", f"/{number}") for number in range(3)]
     planned = [PlannedRequest(request=request, changes=[at]) for at, request in enumerate(requests)]

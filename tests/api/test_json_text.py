@@ -77,6 +77,12 @@ def test_names_that_occur_once_in_each_object_are_decoded(text: str) -> None:
     assert decode_once(text.encode(), Raw) == Raw(text.encode())
 
 
+def test_a_number_of_any_length_hides_no_name() -> None:
+    check_once(b'{"a":' + b"9" * 5_000 + b',"b":1}')
+    with pytest.raises(ValueError, match="'a' occurs twice"):
+        check_once(b'{"a":' + b"9" * 5_000 + b',"a":1}')
+
+
 def test_members_that_stay_raw_are_compared_by_name_alone() -> None:
     assert decode_once('{"a":{"b":1,"b":2}}', dict[str, Raw]) == {"a": Raw(b'{"b":1,"b":2}')}
     with pytest.raises(ValueError, match="'a' occurs twice"):

@@ -194,6 +194,11 @@ def test_values_called_like_a_secret_are_left_out_of_structures_at_any_depth(val
     assert MARK in masked
 
 
+def test_what_stands_around_values_called_like_a_secret_stays():
+    text = f"/x?a=1&access_token={S}&b=2&password='{S}'&c=3"
+    assert Mask().request(text) == f"/x?a=1&access_token={MARK}&b=2&password='{MARK}'&c=3"
+
+
 def test_known_secrets_are_left_out_of_keys_values_and_numbers():
     masked = Mask([S, "12345678"]).structure({S: 1, "n": 12345678, "t": f"x {S}", "l": [True, None, 1.5]})
     assert masked == {MARK: 1, "n": MARK, "t": f"x {MARK}", "l": [True, None, 1.5]}

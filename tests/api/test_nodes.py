@@ -242,7 +242,7 @@ async def test_a_node_dies_while_many_requests_are_under_way():
 
 
 @pytest.mark.parametrize(
-    "hosts", ["a b:c", "http://b:1", "b/c", "u@b", "b:0", "b:65536", "b:1:2", "b%2f", "[::1", "[x]:1"]
+    "hosts", ["a b:c", "http://b:1", "b/c", "u@b", "b:0", "b:65536", "b:1:2", "b%2f", "[::1", "[x]:1", "[::1]b1"]
 )
 def test_what_is_no_host_is_refused_before_anything_is_opened(hosts: str):
     given = Profile(name="s", type="m", host="a", port=1, options={"hosts": hosts})

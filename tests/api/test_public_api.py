@@ -141,6 +141,7 @@ def test_an_error_survives_its_code(kind):
     error = kind("it broke", hint="mend it", remedies=remedies, details={"column": "price"})
     again = errors.from_code(error.code, error.message, hint=error.hint, remedies=error.remedies, details=error.details)
     assert type(again) is kind
+    assert error.details == {"column": "price"}
     assert [(part["kind"], part["arguments"]["field"]) for part in again.to_dict()["remedies"]] == [
         ("edit-field", "host"),
         ("edit-field", "port"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import errno
 import gzip
 import io
 import json
@@ -372,6 +373,21 @@ async def test_a_checkpoint_is_written_after_the_data_it_speaks_of(tmp_path, mon
     for at in marks:
         assert order[at - 1][0] == "part"
         assert order[at - 1][1] >= order[at][1]
+
+
+async def test_a_checkpoint_that_may_not_be_on_the_disk_is_not_left_without_its_part(tmp_path, monkeypatch):
+    from dragoman_registry import files
+
+    real_write = files.write
+
+    def write(path, data, **more):
+        real_write(path, data, **more)
+        raise OSError(errno.EIO, "its folder cannot be synced")
+
+    monkeypatch.setattr(files, "write", write)
+    with pytest.raises(ExportError, match="cannot be synced"):
+        await Line()(tmp_path / "b.ndjson")
+    assert contents(tmp_path) == {}
 
 
 async def test_checkpoints_are_not_written_for_every_part(tmp_path, monkeypatch):

@@ -241,7 +241,11 @@ def test_a_delimiter_is_one_character_that_can_separate(delimiter):
 def test_fields_are_cut_as_rfc_4180_says_and_null_is_no_empty_text(line, fields, exact):
     rows = SeparatedRows(source(f"x,y,z\r\n{line}\r\n1,2,3\r\n".encode()), delimiter=",", exact=exact)
     assert rows.names == ["x", "y", "z"]
-    assert told(rows) == [(1, fields, ""), (2, ["1", "2", "3"], "")]
+    first, second = rows
+    assert told([first, second]) == [(1, fields, ""), (2, ["1", "2", "3"], "")]
+    assert second.plain
+    if first.plain:  # then nobody looks whether a field is JSON
+        assert not any(field and (field[0] in '[{"' or isinstance(field, Quoted)) for field in first.data)
 
 
 def test_a_bad_line_of_a_table_is_one_row_with_its_reason():

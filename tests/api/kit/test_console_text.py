@@ -281,6 +281,11 @@ def test_what_a_person_meant_is_said_where_the_text_is_no_request(text: str, rea
         reader.values()
 
 
+def test_lines_are_counted_in_any_order_of_places() -> None:
+    reader = ConsoleReader("a\nb\nc")
+    assert [reader.line(at) for at in (4, 1, 5, 2, 0)] == [3, 1, 3, 2, 1]
+
+
 def test_three_double_quotes_mean_nothing_where_there_are_no_literals() -> None:
     with pytest.raises(ConsoleSyntaxError, match="the body is not valid JSON"):
         read('GET /a {"x": """"y""""}', literals=False)
