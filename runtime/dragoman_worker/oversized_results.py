@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar, cast
 
+import msgspec
 from msgspec.structs import replace
 
 from dragoman_api.cells import (
@@ -32,6 +34,7 @@ T = TypeVar("T")
 MAX_ANSWERS = 500
 """Answers to one console request at most: each is nested in the one before it, and no end of the wire nests deeper."""
 
+_encoder = msgspec.msgpack.Encoder(enc_hook=str)
 _CONTINUATION = 0xC0, 0x80  # mask and value of a byte that continues a character in UTF-8
 
 
@@ -65,12 +68,27 @@ def fair_bound(sizes: Sequence[int], budget: int) -> int:
 
 
 def _pages_within(pages: list[Page]) -> list[Page]:
+    if _fit(pages):
+        return pages
     measured = [[list(map(_size, row)) for row in page.cells] for page in pages]
     sizes = [size for page in measured for row in page for size in row]
     longest = min(CELL_BUDGET, max(sizes, default=0))
     if sum(sizes) > PAGE_BUDGET:
         longest = min(longest, fair_bound([min(size, longest) for size in sizes], PAGE_BUDGET))
     return [_cut_page(page, rows, longest) for page, rows in zip(pages, measured, strict=True)]
+
+
+def _fit(pages: list[Page]) -> bool:
+    """Return whether all cells certainly fit, by the lengths of whole pages and rows: their encoding is the longer one.
+
+    False means that each cell has to be measured.
+    """
+    cells = [page.cells for page in pages]
+    with suppress(ValueError, OverflowError, RecursionError):  # half a character, an integer beyond 64 bits
+        if (length := len(_encoder.encode(cells))) <= CELL_BUDGET:
+            return True
+        return length <= PAGE_BUDGET and all(len(_encoder.encode(row)) <= CELL_BUDGET for rows in cells for row in rows)
+    return False
 
 
 def _cut_page(page: Page, sizes: list[list[int]], longest: int) -> Page:

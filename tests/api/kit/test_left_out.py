@@ -27,6 +27,9 @@ def counted(*documents, shown=SHOWN):
     left_out = LeftOut()
     for document in documents:
         shown.add(document, left_out)
+    at_once = LeftOut()
+    shown.add_all(documents, at_once)
+    assert at_once == left_out
     return left_out.names
 
 

@@ -232,3 +232,121 @@ async def test_views_that_hold_are_told_from_others(server: Server) -> None:
     assert await server.views.holding(["books", "other"]) == {"books": server.now}
     server.now = known("2")
     assert await server.views.holding(["books"]) == {}
+
+
+class Slow:
+    """A server whose answers wait until the test lets one go, with the revision that it had when it was asked."""
+
+    def __init__(self) -> None:
+        self.now, self.asked = "1", 0
+        self.failure: Exception | None = None
+        self.gates: list[anyio.Event] = []
+        self.views = Views(self.read, self.revision)
+
+    async def read(self, name: str) -> Known:
+        return known(self.now, t="text")
+
+    async def revision(self, view: Known) -> str:
+        now, gate = self.now, anyio.Event()
+        self.gates.append(gate)
+        self.asked += 1
+        await gate.wait()
+        if self.failure is not None:
+            raise self.failure
+        return now
+
+    async def let_go(self) -> None:
+        self.gates.pop(0).set()
+        await anyio.wait_all_tasks_blocked()
+
+
+async def test_calls_under_way_together_share_the_question_that_is_put_after_they_began() -> None:
+    slow, results = Slow(), []
+    await slow.views.read("books")
+
+    async def use() -> None:
+        results.append(await slow.views.use("books", work))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(use)
+        await anyio.wait_all_tasks_blocked()
+        for _ in range(20):
+            tasks.start_soon(use)
+        await anyio.wait_all_tasks_blocked()
+        assert slow.asked == 1
+        await slow.let_go()
+        assert (slow.asked, len(results)) == (2, 1)
+        await slow.let_go()
+    assert (slow.asked, results) == (2, ["with 1"] * 21)
+
+
+async def test_a_call_sees_a_change_that_came_before_it_though_an_older_question_is_under_way() -> None:
+    slow, changed = Slow(), []
+    await slow.views.read("books")
+
+    async def use() -> None:
+        with pytest.raises(ObjectChangedError):
+            await slow.views.use("books", work)
+        changed.append(True)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(slow.views.use, "books", work)
+        await anyio.wait_all_tasks_blocked()
+        slow.now = "2"
+        tasks.start_soon(use)
+        await anyio.wait_all_tasks_blocked()
+        await slow.let_go()
+        await slow.let_go()
+    assert changed == [True]
+
+
+async def test_a_cancelled_call_leaves_its_question_to_those_that_wait() -> None:
+    slow, results = Slow(), []
+    await slow.views.read("books")
+
+    async def use() -> None:
+        results.append(await slow.views.use("books", work))
+
+    async def cancelled(scope: anyio.CancelScope) -> None:
+        with scope:
+            await slow.views.use("books", work)
+
+    async with anyio.create_task_group() as tasks:
+        scope = anyio.CancelScope()
+        for call, arguments in ((use, ()), (cancelled, (scope,)), (use, ())):
+            tasks.start_soon(call, *arguments)
+            await anyio.wait_all_tasks_blocked()
+        await slow.let_go()  # the first one's; the call that is cancelled then asks for itself and the last one
+        assert slow.asked == 2
+        scope.cancel()
+        await anyio.wait_all_tasks_blocked()
+        assert slow.asked == 3
+        slow.gates.pop(0)
+        await slow.let_go()
+    assert results == ["with 1"] * 2
+
+
+async def test_a_question_that_fails_fails_for_all_that_share_it_and_the_next_call_asks_again() -> None:
+    slow, failures = Slow(), []
+    await slow.views.read("books")
+    slow.failure = QueryError("no")
+
+    async def use() -> None:
+        try:
+            await slow.views.use("books", work)
+        except QueryError as error:
+            failures.append(error.message)
+
+    async with anyio.create_task_group() as tasks:
+        for _ in range(9):
+            tasks.start_soon(use)
+        await anyio.wait_all_tasks_blocked()
+        await slow.let_go()
+        await slow.let_go()
+    assert (slow.asked, failures) == (2, ["no"] * 9)
+    slow.failure = None
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(slow.views.use, "books", work)
+        await anyio.wait_all_tasks_blocked()
+        await slow.let_go()
+    assert slow.asked == 3

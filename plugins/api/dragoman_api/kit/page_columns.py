@@ -6,6 +6,7 @@ A call owns one `LeftOut`, adds to it whatever it does not show, and returns its
 from __future__ import annotations
 
 from decimal import Decimal
+from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -346,6 +347,28 @@ class ShownKeys:
             left_out.add(KEYS, (joined(*pair) for pair in unknown))
         if twice:
             left_out.add(VALUES, twice)
+
+    def add_all(self, documents: Sequence[Mapping[str, Any]], left_out: LeftOut) -> None:
+        """Count what the columns do not show of many decoded documents, as `add` does."""
+        if not self._show_all(documents, ""):
+            for document in documents:
+                self.add(document, left_out)
+
+    def _show_all(self, objects: Sequence[Mapping[str, Any]], at: str) -> bool:
+        """Return whether the columns certainly show all of the objects at a place, by all their keys together."""
+        keys = set(chain.from_iterable(objects))
+        if not self.known[at].issuperset(keys) or self.spells_twice(dict.fromkeys(keys), at):
+            return False
+        for key in self.objects[at].intersection(keys):
+            values = [members[key] for members in objects if key in members]
+            if {*map(type, values)} - {dict}:
+                values = list(chain.from_iterable(value if value.__class__ is list else (value,) for value in values))
+                values = [value for value in values if value is not None]
+                if not {*map(type, values)} <= {dict}:
+                    return False
+            if not self._show_all(values, joined(at, key)):
+                return False
+        return True
 
     def missed(self, document: Mapping[str, Any]) -> tuple[set[tuple[str, str]], set[str]]:
         """Return what the columns do not show of one decoded document.

@@ -64,6 +64,7 @@ class Views(Generic[V]):
         """
         self._read, self._revision = read, revision
         self._views: dict[str, V] = {}
+        self._rounds: dict[str, _Round[V]] = {}
 
     def known(self, name: str) -> V:
         """Return a view as it was last read.
@@ -84,7 +85,7 @@ class Views(Generic[V]):
         """Return those of the views read so far that are still as the server has them."""
         read = {name: self._views[name] for name in names if name in self._views}
         # One after another, several busy objects would use up the deadline of the call.
-        hold = await send_all([*read.values()], self._holds)
+        hold = await send_all([*read.items()], lambda item: self._holds(*item))
         return {name: view for (name, view), holds in zip(read.items(), hold, strict=True) if holds}
 
     async def use(self, name: str, work: Callable[[V], Awaitable[T]], *, given: CompiledFilter | None = None) -> T:
@@ -107,7 +108,7 @@ class Views(Generic[V]):
         async def check() -> None:
             nonlocal changed
             try:
-                changed = not await self._holds(view)
+                changed = not await self._holds(name, view)
             except Exception as error:  # noqa: BLE001 - raised below, outside of the group
                 failures.append(error)
 
@@ -130,13 +131,49 @@ class Views(Generic[V]):
             ObjectChangedError: The filter was compiled for other columns.
         """
         view = self._views.get(name)
-        if view is None or not await self._holds(view):
+        if view is None or not await self._holds(name, view):
             view = await self.read(name)
         _check_filter(view, name, given)
         return view
 
-    async def _holds(self, view: V) -> bool:
-        return await self._revision(view) == view.revision
+    async def _holds(self, name: str, view: V) -> bool:
+        """Ask whether a view holds; calls that wait for one answer share the next one.
+
+        The question is put after the call began: an answer under way may be older than a change that the caller saw.
+        """
+        if (current := self._rounds.get(name)) is None or current.view is not view:
+            current = self._rounds[name] = _Round(view)
+        begun = current.begun
+        async with current.lock:
+            if current.answered <= begun:
+                current.begun += 1
+                number = current.begun
+                try:
+                    current.answer = await self._revision(view)
+                except Exception as error:  # noqa: BLE001 - raised below, also for those that waited
+                    current.answer = error
+                current.answered = number
+            answer = current.answer
+        if isinstance(answer, Exception):
+            raise answer
+        return answer == view.revision
+
+
+class _Round(Generic[V]):
+    """The questions about one view, of which one is under way at a time.
+
+    Attributes:
+        view: The view.
+        begun: The number of the last question that was put.
+        answered: The number of the last one that was answered.
+        answer: The revision, or what the question failed with.
+    """
+
+    def __init__(self, view: V) -> None:
+        self.view = view
+        self.lock = anyio.Lock(fast_acquire=True)
+        self.begun = self.answered = 0
+        self.answer: str | Exception = ""
 
 
 def _check_filter(view: KnownObject, name: str, compiled_filter: CompiledFilter | None) -> None:

@@ -233,10 +233,7 @@ class PageQuery(msgspec.Struct, frozen=True, kw_only=True):
         cells = reader.cells(hits)
         left_out = LeftOut()
         if self.request.columns is None:
-            shown_keys = _shown_keys(view)
-            for hit in hits:
-                if hit.source:
-                    shown_keys.add(hit.source, left_out)
+            _shown_keys(view).add_all([hit.source for hit in hits if hit.source], left_out)
         sorted_by = {sort.column for sort in self.request.sort}
         return Page(
             columns=[self.view.columns.get(field.name) or column(field) for field in self.fields],
