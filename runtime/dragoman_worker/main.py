@@ -46,9 +46,9 @@ def main() -> None:
         os._exit(0)
     install_finder(json.loads(host_imports), bootstrap=sys.argv[4])
     sys.dont_write_bytecode = False  # from here on, imported code is as trusted as the host itself
-    from .late_tls import late_certificates
+    from .late_imports import late_imports
 
-    with late_certificates():
+    with late_imports():
         from .service import Service
     service = Service()
     if not brokers:

@@ -71,7 +71,7 @@ async def workbench(
 
 def _serving() -> Any:
     """Return what serves the workbench. Raises ConfigurationError if its wheel is not installed."""
-    from dragoman_worker.late_tls import late_certificates
+    from dragoman_worker.late_imports import late_certificates
 
     from .command_files import load_distribution
 
