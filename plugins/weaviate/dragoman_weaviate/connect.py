@@ -51,14 +51,13 @@ def identify(profile: Profile) -> Exchange[tuple[Server, Features]]:
 
     Raises:
         AuthenticationError: 401.
+        AccessDeniedError: 403.
         ConnectionFailedError: The answer redirects, or the server takes no more requests.
         ServerNotSupportedError: Something else answered.
     """
     meta, own = yield [get("/v1/meta"), OWN_INFO]
     if error := replies.turned_away(meta, profile):
         raise error
-    if meta.status in (401, 403):
-        raise protocol.exception(meta)
     number, version = _version(meta)
     notes = [f"Weaviate {number} is older than 1.19 and untested"] if version < (1, 19, 0) else []
     return Server("Weaviate", number, [*notes, *_rights(own)]), Features(version)
@@ -68,6 +67,8 @@ def _version(meta: Reply) -> tuple[str, tuple[int, int, int]]:
     """Return the version in an answer to `GET /v1/meta`, as text and as numbers.
 
     Raises:
+        AuthenticationError: 401.
+        AccessDeniedError: 403.
         ServerNotSupportedError: Something else answered.
     """
     try:

@@ -337,10 +337,15 @@ class TestRequests:
 
 def test_an_answer_without_the_figures_of_a_property_has_none() -> None:
     wanted = aggregates.PropertyQuery(prop="stock", figures="count")
-    for row, figured in (({"stock": {"count": 3}}, True), ({}, False)):
+    figures = {"count": 0, "topOccurrences": []}
+    for row, figured, groups in (
+        ({"stock": {"count": 3}}, True, None),
+        ({"stock": figures}, True, []),
+        ({}, False, None),
+    ):
         answer = reply({"data": {"Aggregate": {"rows": [{"meta": {"count": 3}} | row]}}})
         found = aggregates.read(answer, wanted)
-        assert (found.rows, found.figures is not None) == (3, figured)
+        assert (found.rows, found.figures is not None, found.groups) == (3, figured, groups)
     hidden = aggregates.PropertyQuery(prop="meta")
     answer = reply({"data": {"Aggregate": {"rows": [{"meta": {"count": 3}}]}}})  # the number of rows, not its figures
     assert aggregates.read(answer, hidden) == aggregates.Aggregate(rows=3)
