@@ -70,7 +70,7 @@ def test_each_row_is_a_test_of_its_own_where_one_is_named(words, run, request, p
 @pytest.mark.parametrize(
     "decorated",
     [
-        "@pytest.mark.parametrize('row', [1, 2])\ndef test_rows(row, tmp_path): pass",
+        "@pytest.mark.parametrize('row', [1, 2])\ndef test_rows(row, caplog): pass",
         "@pytest.mark.parametrize('row', [1, 2])\ndef test_rows(row, own): pass",
         "@pytest.mark.parametrize('own', [1, 2], indirect=True)\ndef test_rows(own): pass",
         "@pytest.mark.parametrize('row', [1, pytest.param(2, marks=pytest.mark.skip)])\ndef test_rows(row): pass",
@@ -100,3 +100,12 @@ def test_each_row_has_a_home_of_its_own(row, tmp_path_factory):
     assert not home.exists(), row
     home.mkdir(parents=True)
     assert home.is_relative_to(tmp_path_factory.getbasetemp())
+
+
+@pytest.mark.parametrize("row", ["first", "second"])
+def test_each_row_has_a_folder_and_changes_of_its_own(row, tmp_path, monkeypatch):
+    assert [*tmp_path.iterdir()] == []
+    assert "ROW" not in os.environ
+    assert Path(os.environ["DRAGOMAN_HOME"]).parent == tmp_path
+    monkeypatch.setenv("ROW", row)
+    (tmp_path / "file").touch()

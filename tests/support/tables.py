@@ -1,6 +1,6 @@
 """A table of rows is one test, which runs every row and lists all that fail.
 
-Thousands of tests are rows of `pytest.mark.parametrize` that need nothing but their values, or what is shared anyway.
+Thousands of tests are rows of `pytest.mark.parametrize` that need but values, what is shared anyway, or a folder.
 As a test each, a row costs pytest several times what it costs to run. Hooks of pytest for a `conftest.py`.
 Rows are tests of their own where one is named (`test_file.py::test_name[row]`), with `-k`, and with `--apart`.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import os
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 from traceback import extract_tb
@@ -19,6 +20,9 @@ import pytest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+OF_A_ROW = frozenset({"tmp_path", "monkeypatch"})
+"""Fixtures that each row gets anew."""
 
 OF_EVERY_TEST = frozenset({"own_home", "no_fsync", "no_blocking_calls", "monkeypatch", "request", "anyio_backend"})
 """Fixtures that last for one test and that a row does not notice: it gets a home of its own here."""
@@ -62,8 +66,8 @@ def _is_table(metafunc: pytest.Metafunc) -> bool:
     }
     return (
         {*metafunc._params_directness.values()} == {"direct"}
-        and values <= {*needed.argnames} <= values | shared
-        and {*needed.names_closure} <= values | shared | OF_EVERY_TEST
+        and values <= {*needed.argnames} <= values | shared | OF_A_ROW
+        and {*needed.names_closure} <= values | shared | OF_A_ROW | OF_EVERY_TEST
         and not any(call.marks for call in metafunc._calls)
     )
 
@@ -85,8 +89,8 @@ def _run(test: Callable[..., None], rows: list[Any]) -> Callable[..., None]:
     def run_rows(**fixtures: Any) -> None:
         with Results() as results:
             for row in rows:
-                with results.row(row.id):
-                    test(**{**fixtures, **row.params})
+                with results.row(row, fixtures) as values:
+                    test(**values)
 
     return run_rows
 
@@ -95,8 +99,8 @@ def _run_in_loop(test: Callable[..., Any], rows: list[Any]) -> Callable[..., Any
     async def run_rows(**fixtures: Any) -> None:
         with Results() as results:
             for row in rows:
-                with results.row(row.id):
-                    await test(**{**fixtures, **row.params})
+                with results.row(row, fixtures) as values:
+                    await test(**values)
 
     return run_rows
 
@@ -108,16 +112,32 @@ class Results:
         self.failures: list[str] = []
         self.skipped: list[str] = []
         self.tried = 0
-        self._row = ""
 
     def __enter__(self) -> Results:
         return self
 
-    def row(self, name: str) -> Row:
-        """Guard the row of a name."""
+    @contextmanager
+    def row(self, row: Any, fixtures: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        """Yield what a row is called with, and note its failure, so that the next ones run."""
         self.tried += 1
-        os.environ["DRAGOMAN_HOME"] = f"{os.environ.get('DRAGOMAN_HOME', '').partition('+')[0]}+{next(NUMBERS)}"
-        return Row(self, name)
+        values = {**fixtures, **row.params}
+        with pytest.MonkeyPatch.context() as patch:
+            if "monkeypatch" in values:
+                values["monkeypatch"] = patch
+            folder = Path(f"{os.environ.get('DRAGOMAN_HOME', '')}+{next(NUMBERS)}")
+            if "tmp_path" in values:
+                folder = values["tmp_path"] = values["tmp_path"] / f"row{self.tried}"
+                folder.mkdir()
+                folder /= "home"
+            patch.setenv("DRAGOMAN_HOME", str(folder))
+            try:
+                yield values
+            except pytest.skip.Exception as reason:
+                self.skipped.append(str(reason))
+            except (Exception, pytest.fail.Exception) as error:  # noqa: BLE001 - the end of the table tells of it
+                tests = [frame for frame in extract_tb(error.__traceback__) if Path(frame.filename).name[:5] == "test_"]
+                place = f"{Path(tests[-1].filename).name}:{tests[-1].lineno}: " if tests else ""
+                self.failures.append(f"[{row.id}] {place}{type(error).__name__}: {error}")
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
         if kind is not None:
@@ -127,25 +147,3 @@ class Results:
             pytest.fail("\n".join([head, *self.failures]), pytrace=False)
         if self.skipped:
             pytest.skip(f"{len(self.skipped)} of {self.tried} rows: {'; '.join(dict.fromkeys(self.skipped))}")
-
-
-@dataclasses.dataclass
-class Row:
-    """Notes the failure of one row, so that the next ones run."""
-
-    results: Results
-    name: str
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: Any) -> bool:
-        if isinstance(error, pytest.skip.Exception):
-            self.results.skipped.append(str(error))
-            return True
-        if isinstance(error, (Exception, pytest.fail.Exception)):
-            tests = [frame for frame in extract_tb(trace) if Path(frame.filename).name.startswith("test_")]
-            place = f"{Path(tests[-1].filename).name}:{tests[-1].lineno}: " if tests else ""
-            self.results.failures.append(f"[{self.name}] {place}{type(error).__name__}: {error}")
-            return True
-        return False
