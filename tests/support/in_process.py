@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 from dragoman.automations.hook_manager import Hooks
 from dragoman.sessions.session import Session
 from dragoman_api.connections import Server
-from dragoman_api.events import ConnectionInfo
+from dragoman_api.events import Call, ConnectionInfo
 
 if TYPE_CHECKING:
     from dragoman.sessions.live_driver import LiveDriver
@@ -48,6 +48,14 @@ class Here:
     def explaining(self) -> AbstractContextManager[None]:
         """Leave errors as they are: nothing lies between this machine and the server."""
         return nullcontext()
+
+    def call_of(self, hook: str, **fields: Any) -> Call:
+        """Return what the automations are asked about before a hook is called."""
+        return Call(hook=hook, connection=self.info, unattended=self.unattended, **fields)
+
+    async def ask(self, call: Call) -> None:
+        """Ask the automations about a call."""
+        await self._hooks.ask(call)
 
     async def hooks(self) -> Hooks:
         """Start the driver again if it is not alive."""
