@@ -160,6 +160,31 @@ class RepeatsObjectsBetweenParts(MemoryDriver):
         return await super().list_objects(request)
 
 
+@breaks("test_parts_of_a_list_of_objects_tile_it")
+class CountsThePartAsTheWhole(MemoryDriver):
+    @hookimpl
+    async def list_objects(self, request):
+        part = await super().list_objects(request)
+        return replace(part, total=len(part))
+
+
+@breaks("test_a_text_selects_names_whatever_their_case_and_counts_select_none")
+class SearchesNamesByCase(MemoryDriver):
+    @hookimpl
+    async def list_objects(self, request):
+        part = await super().list_objects(replace(request, contains=""))
+        objects = [entry for entry in part if request.contains in entry.name]
+        return replace(part, objects=objects, total=len(objects))
+
+
+@breaks("test_a_text_selects_names_whatever_their_case_and_counts_select_none")
+class ListsNothingWithoutCounts(MemoryDriver):
+    @hookimpl
+    async def list_objects(self, request):
+        part = await super().list_objects(request)
+        return part if request.counts else replace(part, objects=[], total=0)
+
+
 @breaks("test_columns_are_unique_and_one_is_the_key")
 class NamesAColumnTwice(Broken):
     def _columns(self):

@@ -24,6 +24,24 @@ def test_objects_in_other_formats_have_exact_numbers(shop):
     assert [json.loads(line)["name"] for line in lines] == ["books", "orders"]
 
 
+def test_a_list_of_objects_up_to_a_limit_says_how_many_there_are_and_how_to_see_the_rest(shop):
+    first = shop("objects", "shop", "--limit", "1")
+    assert [line.split()[0] for line in first.out.splitlines()] == ["OBJECT", "books"]
+    assert "1 of 2 objects" in first.err
+    assert "--contains" in first.err
+    words = re.search(r"next: (--cursor .+)", first.err)[1]
+    second = shop("objects", "shop", "--limit", "1", *shlex.split(words))
+    assert [line.split()[0] for line in second.out.splitlines()] == ["OBJECT", "orders"]
+    assert "next" not in second.err
+    document = shop("objects", "shop", "--limit", "1", "--json").json
+    assert (document["total"], document["next"]) == (2, shlex.split(words)[1])
+    assert {"total", "next"}.isdisjoint(shop("objects", "shop", "--json").json)
+    beyond = shop("objects", "shop", "--limit", "1", "--contains", "ORD", "--json").json
+    assert [entry["name"] for entry in beyond["objects"]] == ["orders"]
+    assert shop("objects", "shop", "--limit", "0", code=2).out == ""
+    assert "cursor" in shop("objects", "shop", "--cursor", "orders", code=None).err
+
+
 def test_a_page_has_its_rows_on_stdout_and_the_rest_on_stderr(shop):
     done = shop("page", "shop", "books", "--filter", "price >= 10", "--sort", "price", "--limit", "1",
                 "--columns", "id,price")  # fmt: skip

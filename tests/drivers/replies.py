@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -32,19 +32,21 @@ def reply(body: Any = "", status: int = 200, headers: Mapping[str, str] | None =
 
 @dataclass
 class Answers:
-    """Runs an exchange, hands it replies in order, and keeps what it asked for."""
+    """Runs an exchange, hands it replies in order, and keeps what it asked for, and what of it together."""
 
     replies: list[Canned]
     asked: list[HttpRequest] = field(default_factory=list)
+    together: list[Sequence[HttpRequest]] = field(default_factory=list)
 
     def __init__(self, *replies: Canned) -> None:
-        self.replies, self.asked = list(replies), []
+        self.replies, self.asked, self.together = list(replies), [], []
 
     def run(self, exchange: Exchange[T]) -> T:
         try:
             requests = next(exchange)
             while True:
                 self.asked += requests
+                self.together.append(requests)
                 requests = exchange.send([self.replies.pop(0) for _ in requests])
         except StopIteration as end:
             assert self.replies == []

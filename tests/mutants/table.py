@@ -134,6 +134,7 @@ _HOST = {
     "connections.form_values": "runtime/test_saved_connections.py runtime/test_cloud_ids.py "
     "runtime/test_changed_manifests.py",
     "sessions.consents": "runtime/test_consents.py",
+    "sessions.object_lists": "runtime/test_object_lists.py",
     "sessions.session": "runtime/test_change_events.py runtime/test_session_in_process.py runtime/test_object_lists.py",
     "cli.errors": "cli/test_machinery.py",
     "cli.import_rows": "cli/test_output.py cli/test_import.py",

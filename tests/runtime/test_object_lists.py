@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 import wheelhouse
-from dragoman.sessions.session import DEEPEST, NOTES, walk, whole_level
+from dragoman.sessions.object_lists import DEEPEST, NOTES, list_level, walk
 from dragoman_api.columns import MAX_OBJECTS, Note, Object, ObjectList, ObjectsRequest
-from dragoman_api.errors import DriverFaultError
+from dragoman_api.errors import ConfigurationError, DriverFaultError
+from dragoman_api.kit.object_lists import choose
 
 CODE = """
 from dragoman_api import Note, Object, ObjectList, Server, hookimpl
@@ -48,9 +50,11 @@ async def test_a_level_in_parts_is_listed_whole_or_part_by_part(open_tree):
         assert [each.name for each in await session.objects()] == ["blue", "Green", "solo"]
         assert [each.name for each in await session.objects(parent="blue")] == ["blue.cpu", "blue.disk"]
         part = await session.objects(limit=1)
-        assert ([each.name for each in part], part.next) == (["blue"], "1")
+        assert [each.name for each in part] == ["blue"]
         part = await session.objects(limit=1, cursor=part.next)
-        assert ([each.name for each in part], part.next) == (["Green"], "2")
+        assert [each.name for each in part] == ["Green"]
+        part = await session.objects(limit=1, cursor=part.next)
+        assert ([each.name for each in part], part.next) == (["solo"], None)
 
 
 async def test_names_that_do_not_contain_the_text_are_left_out_whatever_the_driver_does(open_tree):
@@ -88,16 +92,102 @@ async def test_a_list_whose_cursor_comes_twice_is_a_fault_and_a_long_one_is_cut_
         return ObjectList(objects=[], next="same")
 
     with pytest.raises(DriverFaultError):
-        await whole_level(ObjectsRequest(), endless)
+        await list_level(ObjectsRequest(), endless)
 
     async def long(request):
         note = Note(code="slow", reason="it is slow")
         return ObjectList(objects=[Object("x")] * 40_000, notes=[note], next=f"{request.cursor}x")
 
-    listed = await whole_level(ObjectsRequest(), long)
-    assert MAX_OBJECTS <= len(listed) < MAX_OBJECTS + 40_000
+    listed = await list_level(ObjectsRequest(), long)
+    assert len(listed) == MAX_OBJECTS
     assert [note.code for note in listed.notes] == ["slow", "objects-cut"]
     assert listed.next
+
+
+NAMES = [f"shop-{number}" for number in range(7)]
+
+
+def lister(*, obeys: bool, names: list[str] = NAMES):
+    """Return a driver that lists names in the form of a request, or all of them whatever is wanted."""
+    requests = []
+
+    async def list_part(request):
+        requests.append(request)
+        if not obeys:
+            return ObjectList(objects=[Object(name) for name in names], total=len(names))
+        choice = choose(request, names)
+        return ObjectList(objects=[Object(name) for name in choice.names], next=choice.next, total=choice.total)
+
+    return list_part, requests
+
+
+@pytest.mark.parametrize("obeys", [True, False])
+@pytest.mark.parametrize("limit", [1, 3, 7, 8])
+@pytest.mark.parametrize("contains", ["", "SHOP-", "5", "none"])
+async def test_parts_up_to_a_limit_tile_a_level_and_know_its_size_whatever_the_driver_does(obeys, limit, contains):
+    list_part, _ = lister(obeys=obeys)
+    listed, cursor, totals = [], None, set()
+    while True:
+        request = ObjectsRequest(contains=contains, cursor=cursor)
+        part = await list_level(request, list_part, limit=limit)
+        assert len(part) <= limit
+        listed += [entry.name for entry in part]
+        totals.add(part.total)
+        if (cursor := part.next) is None:
+            break
+    expected = [name for name in NAMES if contains.casefold() in name]
+    assert listed == expected
+    assert totals - {None} == {len(expected)}  # a driver that ignores the text gives the size of something else
+
+
+async def test_a_driver_is_asked_for_as_many_objects_as_are_wanted():
+    list_part, requests = lister(obeys=True)
+    part = await list_level(ObjectsRequest(counts=False), list_part, limit=3)
+    assert [(request.limit, request.counts) for request in requests] == [(3, False)]
+    assert (len(part), part.total) == (3, 7)
+
+
+async def test_a_name_beyond_the_first_part_is_found_although_the_driver_ignores_the_text():
+    """It lists in parts of the limit, none of which but the last has the name."""
+
+    async def list_part(request):
+        choice = choose(replace(request, contains=""), [*NAMES, "zoo"])
+        return ObjectList(objects=[Object(name) for name in choice.names], next=choice.next, total=choice.total)
+
+    part = await list_level(ObjectsRequest(contains="zoo"), list_part, limit=2)
+    assert [entry.name for entry in part] == ["zoo"]
+    assert (part.total, part.next) == (1, None)
+
+
+async def test_objects_that_come_and_go_between_two_parts_move_no_others():
+    names = [*NAMES]
+    list_part, _ = lister(obeys=False, names=names)
+    first = await list_level(ObjectsRequest(), list_part, limit=3)
+    names[0:1] = ["more", "new"]
+    second = await list_level(ObjectsRequest(cursor=first.next), list_part, limit=3)
+    assert [entry.name for entry in (*first, *second)] == NAMES[:6]
+
+
+async def test_a_total_below_what_is_listed_is_none():
+    async def list_part(request):
+        return ObjectList(objects=[Object("a"), Object("b")], total=1, next="x")
+
+    assert (await list_level(ObjectsRequest(), list_part, limit=2)).total is None
+
+
+@pytest.mark.parametrize("cursor", ["", "shop-1", "[1]", '["a",-1,"b",2]', '{"cursor":"a"}', '["a","b"]'])
+async def test_a_text_that_is_no_cursor_is_refused_before_the_driver_is_asked(cursor):
+    list_part, requests = lister(obeys=True)
+    with pytest.raises(ConfigurationError):
+        await list_level(ObjectsRequest(cursor=cursor), list_part, limit=2)
+    assert requests == []
+
+
+async def test_a_limit_that_is_not_positive_is_refused(open_tree):
+    async with open_tree() as runtime, runtime.open("tree") as session:
+        for limit in (0, -1):
+            with pytest.raises(ConfigurationError):
+                await session.objects(limit=limit)
 
 
 @pytest.mark.parametrize("first", [[], [Object("x")]])
@@ -109,7 +199,7 @@ async def test_a_list_whose_parts_list_nothing_ends_with_a_fault_although_every_
         return ObjectList(objects=[] if asked[-1] else first, next=f"{asked[-1] + 1}")
 
     with anyio.fail_after(20), pytest.raises(DriverFaultError):
-        await whole_level(ObjectsRequest(), endless)
+        await list_level(ObjectsRequest(), endless)
     assert len(asked) == len(first) + 1_001
 
 
@@ -117,7 +207,7 @@ async def test_a_level_of_as_many_objects_as_are_listed_ends_there():
     async def half(request):
         return ObjectList(objects=[Object("x")] * 50_000, next=f"{request.cursor}x")
 
-    assert len(await whole_level(ObjectsRequest(), half)) == 100_000
+    assert len(await list_level(ObjectsRequest(), half)) == 100_000
 
 
 async def test_the_notes_on_a_level_are_bounded_and_the_last_says_so():
@@ -126,14 +216,14 @@ async def test_the_notes_on_a_level_are_bounded_and_the_last_says_so():
         notes = [Note(code="slow", reason=f"{at}, {number}") for number in range(50)]
         return ObjectList(objects=[Object(str(at))], notes=notes, next=str(at + 1) if at < 9 else None)
 
-    listed = await whole_level(ObjectsRequest(), chatty)
+    listed = await list_level(ObjectsRequest(), chatty)
     assert len(listed) == 10
     assert [note.code for note in listed.notes] == ["slow"] * NOTES + ["notes-cut"]
 
 
 async def test_a_tree_without_end_is_cut_with_a_note(monkeypatch):
     """Every object contains ten more: a driver can make them up as it is asked."""
-    monkeypatch.setattr("dragoman.sessions.session.MAX_OBJECTS", 200)
+    monkeypatch.setattr("dragoman.sessions.object_lists.MAX_OBJECTS", 200)
 
     async def ten(name):
         return ObjectList(objects=[Object(f"{name}.{at}", parent=name, branch=True) for at in range(10)])
@@ -142,6 +232,22 @@ async def test_a_tree_without_end_is_cut_with_a_note(monkeypatch):
         tree = [each async for each in walk(ObjectList(objects=[Object("top", branch=True)]), ten)]
     assert len(tree) == 200
     assert "objects-cut" in {note.code for _, _, notes in tree for note in notes}
+
+
+async def test_a_tree_up_to_a_limit_asks_for_no_more_levels_than_it_shows():
+    parents = []
+
+    async def three(name):
+        parents.append(name)
+        return ObjectList(objects=[Object(f"{name}.{at}", parent=name, branch=True) for at in range(3)])
+
+    top = ObjectList(objects=[Object("a", branch=True), Object("b", branch=True)])
+    tree = [(level, entry.name, notes) async for level, entry, notes in walk(top, three, limit=4)]
+    assert [(level, name) for level, name, _ in tree] == [(0, "a"), (1, "a.0"), (1, "a.1"), (0, "b")]
+    assert parents == ["a"]
+    assert [(name, [note.code for note in notes]) for _, name, notes in tree if notes] == [
+        ("a", ["objects-cut"]), ("a.0", ["objects-cut"]),
+    ]  # fmt: skip
 
 
 async def test_a_tree_that_is_too_deep_is_cut_with_a_note():

@@ -137,13 +137,15 @@ class ObjectsRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         parent: The object whose children are wanted; None for the top.
         contains: Only objects whose name contains this text, ignoring case; empty for all.
         cursor: `ObjectList.next` of an earlier list, to continue after it.
-        limit: The maximum number of objects that a driver returns if it lists in parts.
+        limit: The maximum number of objects that are wanted. If there are more, a driver returns `ObjectList.next`.
+        counts: Whether rows and sizes are wanted. If not, a driver leaves out what costs further requests.
     """
 
     parent: str | None = None
     contains: str = ""
     cursor: str | None = None
     limit: int = 10_000
+    counts: bool = True
 
 
 class Column(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -234,13 +236,15 @@ class ObjectList(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     Attributes:
         objects: In the order a sidebar shows them.
-        notes: What could not be listed, and why.
+        notes: What could not be listed or counted, and why.
         next: The cursor of the next part; None at the end.
+        total: The number of objects of this level in all parts that match the request; None if unknown.
     """
 
     objects: list[Object]
     notes: list[Note] = []
     next: str | None = None
+    total: Annotated[int, msgspec.Meta(ge=0)] | None = None
 
     def __iter__(self) -> Iterator[Object]:
         return iter(self.objects)

@@ -96,13 +96,16 @@ class DriverSpec:
         """List the objects that can be browsed: one level of their tree, whole or in parts.
 
         The host guarantees: `parent` is the name of an object that was listed as a branch. It leaves out objects whose
-        parent or name does not match the request, so a driver without a tree may ignore the request.
+        parent or name does not match the request, and those beyond its limit, so a driver of a server with few objects
+        and without a tree may ignore the request. A server may have ten thousand: a driver that counts rows by further
+        requests counts those of the part only (`dragoman_api.kit.object_lists` chooses it), and none if `counts` is
+        false.
 
         Args:
             request: Which level, which part of it, and which names.
 
         Returns:
-            Objects in the order a sidebar shows them, with a note on what could not be listed.
+            Objects in the order a sidebar shows them, with a note on what could not be listed or counted.
 
         Raises:
             AccessDeniedError: The credentials may not list.

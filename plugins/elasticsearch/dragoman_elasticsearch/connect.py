@@ -29,6 +29,11 @@ OLDEST, NEWEST = 7, 9
 _SUPPORTED = "Elasticsearch 7.x, 8.x and 9.x"
 
 
+def secured(profile: Profile) -> bool:
+    """Return whether the server has users: then it may hide indices from this one."""
+    return profile.auth_scheme is not AuthScheme.NONE or bool(profile.client_certificate)
+
+
 def check_key(profile: Profile) -> None:
     """Refuse a malformed API key before it is sent; never change it (E10).
 

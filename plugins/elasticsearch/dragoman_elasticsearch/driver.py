@@ -104,7 +104,7 @@ class Driver:
         self._views = Views(self._read_view, self._revision)
         self._checked: dict[str, tuple[str, float]] = {}  # the revision of an object, and when the server said so
         self._pagers: OrderedDict[str, _OpenPager] = OrderedDict()
-        self._names = ReadOnce(lambda _: self._run(objects.names()))
+        self._names = ReadOnce(self._read_names)
         self._completed = ReadOnce(self._views.read)
         self._samples = ReadOnce(self._take_sample)
         self._preference = pages.preference()
@@ -136,9 +136,16 @@ class Driver:
 
     @hookimpl
     async def list_objects(self, request: ObjectsRequest) -> ObjectList:
-        listing = await self._run(objects.list_objects())
-        self._names.keep("", [index.name for index in listing])
+        listing = await self._run(
+            objects.list_objects(request, self._exchanges.features, secured=connect.secured(self._profile))
+        )
+        if len(listing) == listing.total and not request.contains:
+            self._names.keep("", [index.name for index in listing])
         return listing
+
+    async def _read_names(self, _: str) -> list[str]:
+        secured = connect.secured(self._profile)
+        return await self._run(objects.names(self._exchanges.features, secured=secured))
 
     @hookimpl
     async def describe_object(self, name: str) -> Description:

@@ -9,27 +9,57 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec.structs import replace
 
-from dragoman_api import HttpRequest, Note, Object, ObjectList
-from dragoman_api.columns import MAX_OBJECTS
-from dragoman_api.errors import AccessDeniedError, ObjectNotFoundError, QueryError, RowNotFoundError
+from dragoman_api import DragomanError, HttpRequest, Note, Object, ObjectList, ObjectsRequest
+from dragoman_api.errors import (
+    AccessDeniedError,
+    AuthenticationError,
+    ObjectNotFoundError,
+    QueryError,
+    RowNotFoundError,
+)
 from dragoman_api.json_text import encode
-from dragoman_api.kit.exchanges import Exchange, ask, get, post
+from dragoman_api.kit.exchanges import Exchange, ask, ask_all, get, post
+from dragoman_api.kit.object_lists import choose
 from dragoman_api.kit.views import digest
 
 from . import protocol
 from .columns import mapping
-from .protocol import NDJSON, segment, target, whole_documents
+from .protocol import NDJSON, Features, segment, target, whole_documents
 from .search import Hit, SearchAnswer, StoredHit, documents
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from dragoman_api.replies import Reply
 
     from .columns.grid_columns import View
 
 LARGE = 16 * 2**10
 """Bytes of mappings, about three hundred fields, from which on they are not read again for every call."""
 
-_BATCH = 200  # searches of one _msearch
+CLOSED = "close"
+"""The status of an index that can neither be read nor counted."""
+
+ALL_OBJECTS = ObjectsRequest()
+"""The request for the names, rows and sizes of the first indices."""
+
+PLAINEST = Features()
+"""What every server can do."""
+
+_RESOLVE = "/_resolve/index/*?expand_wildcards=open,closed"
+_READABLE = "/*/_field_caps?fields=_id"
+_SIZES = "format=json&h=index,status,store.size&s=index&bytes=b"
+_CAT = f"/_cat/indices?{_SIZES}"
+_LONGEST_PATH = 3_000  # a server takes 4,096 bytes of method, path and version
+_HIDDEN = Note(
+    code="objects-hidden",
+    reason="the credentials may not list indices: those that they may read are shown, without their size",
+    hint="grant the cluster privilege monitor",
+)
+
+_BATCH = 500  # searches of one _msearch
+_AT_ONCE = 4  # requests that count; each is spread over the nodes by itself
+_COUNTED = "responses.status,responses.timed_out,responses._shards.total,responses._shards.failed,responses.hits.total"
 _SETTINGS = "index.uuid,index.refresh_interval,index.mode,index.mapping.source.mode"
 _UNITS = {"nanos": 1e-9, "micros": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "h": 3_600, "d": 86_400}
 _INTERVAL = re.compile(rf"([0-9]{{1,18}})({'|'.join(_UNITS)})?")
@@ -39,7 +69,27 @@ _stored = msgspec.json.Decoder(StoredHit)
 
 class _Listed(msgspec.Struct, frozen=True):
     index: str
+    status: str | None = None
     size: str | None = msgspec.field(name="store.size", default=None)
+
+    @property
+    def bytes(self) -> int | None:
+        return int(self.size) if self.size and _SIZE.fullmatch(self.size) else None
+
+
+class _Listing(msgspec.Struct, frozen=True):
+    indices: dict[str, _Listed]
+    notes: list[Note]
+    lacks_sizes: bool
+
+
+class _ResolvedIndex(msgspec.Struct, frozen=True):
+    name: str
+    attributes: list[str] = []
+
+
+class _Resolved(msgspec.Struct, frozen=True):
+    indices: list[_ResolvedIndex] = []
 
 
 class IndexSettings(msgspec.Struct, frozen=True):
@@ -65,63 +115,148 @@ class _Counts(msgspec.Struct, frozen=True):
     responses: list[SearchAnswer[Hit]]
 
 
-def list_objects() -> Exchange[ObjectList]:
-    """List concrete indices with their rows and bytes; names beginning with `.` are hidden (E15)."""
-    reply = yield from ask(get("/_cat/indices?format=json&h=index,store.size&s=index&bytes=b"))
-    notes = []
-    if reply.status == 403:  # _cat needs a cluster privilege; field capabilities name every index that may be read
-        listed = [_Listed(name) for name in sorted((yield from _readable()))]
-        reason = "the credentials may not list indices: those that they may read are shown, without their size"
-        notes.append(Note(code="objects-hidden", reason=reason, hint="grant the cluster privilege monitor"))
-    else:
-        listed = protocol.decode(reply, list[_Listed])
-    indices = [index for index in listed if not index.index.startswith(".")]
-    if len(indices) > MAX_OBJECTS:
-        raise QueryError(
-            f"the server lists {len(indices):,} indices; {MAX_OBJECTS:,} can be shown",
-            hint="open one by its name",
-        )
-    rows = yield from _count_rows([index.index for index in indices])
-    if uncounted := [name for name, count in rows.items() if count is None]:
-        reason = f"the rows of {len(uncounted):,} objects could not be counted"
-        notes.append(Note(code="rows-unknown", reason=reason))
-    objects = [
-        Object(
-            index.index, rows.get(index.index), int(index.size) if index.size and _SIZE.fullmatch(index.size) else None
-        )
-        for index in indices
-    ]
-    return ObjectList(objects=objects, notes=notes)
+def list_objects(
+    request: ObjectsRequest = ALL_OBJECTS, features: Features = PLAINEST, *, secured: bool = False
+) -> Exchange[ObjectList]:
+    """List a part of the concrete indices, with rows and bytes; names beginning with `.` are hidden (E15).
+
+    The names come first. Rows are counted and sizes read for the part only, together.
+
+    Args:
+        request: Which part.
+        features: What the server can do.
+        secured: The server has users, who may see some of the indices only.
+    """
+    listing = yield from _indices(features, secured=secured)
+    indices, notes = listing.indices, listing.notes
+    choice = choose(request, indices)
+    rows: Mapping[str, int | None] = {}
+    sizes = {name: indices[name].bytes for name in choice.names}
+    if request.counts:
+        size_requests = _size_requests(choice.names, of=len(indices)) if listing.lacks_sizes else []
+        batches = _batches([name for name in choice.names if indices[name].status != CLOSED])
+        reason = ""
+        try:
+            replies = yield from ask_all([*size_requests, *map(_searches, batches)], at_once=_AT_ONCE)
+        except AuthenticationError:
+            raise
+        except DragomanError as error:  # too slow, or no answer: the names are worth showing all the same
+            replies, reason = [], error.message
+        read_sizes, size_notes = _read_sizes(replies[: len(size_requests)])
+        sizes |= {name: size for name, size in read_sizes.items() if name in sizes}
+        rows, count_reason = _read_rows(batches, replies[len(size_requests) :])
+        notes += [*size_notes, *_uncounted(choice.names, rows, indices, reason or count_reason)]
+    objects = [Object(name, rows.get(name), sizes[name]) for name in choice.names]
+    return ObjectList(objects=objects, notes=notes, next=choice.next, total=choice.total)
 
 
-def names() -> Exchange[list[str]]:
+def names(features: Features = PLAINEST, *, secured: bool = False) -> Exchange[list[str]]:
     """List the names of concrete indices that do not begin with `.`."""
-    reply = yield from ask(get("/_cat/indices?format=json&h=index,store.size&s=index&bytes=b"))
-    listed = (
-        (yield from _readable())
-        if reply.status == 403
-        else [index.index for index in protocol.decode(reply, list[_Listed])]
-    )
-    return sorted(name for name in listed if not name.startswith("."))
+    return sorted((yield from _indices(features, secured=secured)).indices)
 
 
-def _readable() -> Exchange[list[str]]:
-    reply = yield from ask(HttpRequest("GET", "/*/_field_caps?fields=_id"))
-    return protocol.decode(reply, mapping.FieldCaps).indices
+def _indices(features: Features, *, secured: bool) -> Exchange[_Listing]:
+    """List all indices: by their names alone, which a server knows at once, or together with their sizes.
+
+    `_cat` gathers the statistics of all shards whatever it is asked for. `_resolve` names what a user may see, field
+    capabilities what one may read.
+    """
+    notes: list[Note] = []
+    listed: list[_Listed] = []
+    if features.resolves_names:
+        resolved, *readable = yield [get(_RESOLVE), *([get(_READABLE)] if secured else [])]
+        if resolved.status == 200:
+            entries = protocol.decode(resolved, _Resolved).indices
+            listed = [_Listed(entry.name, CLOSED if "closed" in entry.attributes else None) for entry in entries]
+        for reply in readable:
+            if reply.status == 200:
+                listed_names = {index.index for index in listed}
+                read_names = protocol.decode(reply, mapping.FieldCaps).indices
+                listed += [_Listed(name) for name in read_names if name not in listed_names]
+    lacks_sizes = bool(listed)
+    if not listed:
+        reply = yield from ask(get(_CAT))
+        if reply.status == 403:  # _cat needs a cluster privilege
+            reply = yield from ask(get(_READABLE))
+            listed = [_Listed(name) for name in protocol.decode(reply, mapping.FieldCaps).indices]
+            notes.append(_HIDDEN)
+        else:
+            listed = protocol.decode(reply, list[_Listed])
+    indices = {index.index: index for index in listed if not index.index.startswith(".")}
+    return _Listing(indices, notes, lacks_sizes)
 
 
-def _count_rows(names: Sequence[str]) -> Exchange[dict[str, int | None]]:
-    """Count rows exactly: the count that _cat gives holds the hidden documents of nested arrays too."""
+def _batches(names: Sequence[str]) -> list[Sequence[str]]:
+    return [names[start : start + _BATCH] for start in range(0, len(names), _BATCH)]
+
+
+def _size_requests(names: Sequence[str], *, of: int) -> list[HttpRequest]:
+    """Build the requests for the sizes of some indices, in few paths that a server takes, or of all indices."""
+    paths = [""]
+    for name in names:
+        path = f"{paths[-1]},{target(name)}" if paths[-1] else target(name)
+        if len(path) > _LONGEST_PATH and paths[-1]:
+            paths.append(target(name))
+        else:
+            paths[-1] = path
+    if 2 * len(names) >= of or len(paths) > _AT_ONCE:
+        return [get(_CAT)]
+    return [get(f"/_cat/indices/{path}?{_SIZES}&ignore_unavailable=true") for path in paths if path]
+
+
+def _read_sizes(replies: Sequence[Reply]) -> tuple[dict[str, int | None], list[Note]]:
+    sizes: dict[str, int | None] = {}
+    notes = []
+    for reply in replies:
+        if reply.status == 403:
+            notes = [_HIDDEN]
+        else:
+            sizes |= {index.index: index.bytes for index in protocol.decode(reply, list[_Listed])}
+    return sizes, notes
+
+
+def _read_rows(batches: Sequence[Sequence[str]], replies: Sequence[Reply]) -> tuple[dict[str, int | None], str]:
+    """Read exact counts: those that _cat gives hold the hidden documents of nested arrays too.
+
+    Returns:
+        The rows by name, and the reason of the first request that failed as a whole; empty if none did.
+    """
     rows: dict[str, int | None] = {}
-    for start in range(0, len(names), _BATCH):
-        batch = names[start : start + _BATCH]
-        lines = (encode({"index": name}) + '\n{"size":0,"track_total_hits":true}\n' for name in batch)
-        reply = yield from ask(HttpRequest("POST", "/_msearch", "".join(lines), NDJSON))
+    reasons: list[str] = []
+    for batch, reply in zip(batches, replies):  # noqa: B905 - there are no replies if sending failed
+        try:
+            protocol.check(reply)
+        except AuthenticationError:
+            raise
+        except DragomanError as error:  # too busy, or not allowed
+            reasons.append(error.message)
+            continue
         answers = protocol.decode(reply, _Counts).responses
         if len(answers) != len(batch):
             raise QueryError(f"the server answered {len(answers)} of {len(batch)} searches for row counts")
         rows |= {name: None if answer.partial() else answer.count for name, answer in zip(batch, answers, strict=True)}
-    return rows
+    return rows, reasons[0] if reasons else ""
+
+
+def _searches(names: Sequence[str]) -> HttpRequest:
+    lines = (encode({"index": name}) + '\n{"size":0,"track_total_hits":true}\n' for name in names)
+    return HttpRequest("POST", f"/_msearch?filter_path={_COUNTED}", "".join(lines), NDJSON)
+
+
+def _uncounted(
+    names: Sequence[str], rows: Mapping[str, int | None], indices: Mapping[str, _Listed], reason: str
+) -> list[Note]:
+    """Return notes on the indices whose rows are unknown, by what is the cause."""
+    closed = sum(indices[name].status == CLOSED for name in names)
+    others = sum(rows.get(name) is None for name in names) - closed
+    notes = []
+    if closed:
+        subject = "object is" if closed == 1 else "objects are"
+        notes.append(Note(code="rows-unknown", reason=f"{closed:,} {subject} closed, and has no number of rows"))
+    if others:
+        cause = f": {reason}" if reason else ""
+        notes.append(Note(code="rows-unknown", reason=f"the rows of {others:,} objects could not be counted{cause}"))
+    return notes
 
 
 def view(name: str, *, leaves_out_vectors: bool = False) -> Exchange[View]:

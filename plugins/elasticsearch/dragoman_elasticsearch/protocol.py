@@ -256,6 +256,11 @@ class Features(msgspec.Struct, frozen=True):
         return self.version >= (7, 10, 0)
 
     @property
+    def resolves_names(self) -> bool:
+        """`_resolve/index` lists names without statistics."""
+        return self.version >= (7, 9, 0)
+
+    @property
     def point_in_time(self) -> bool:
         """Points in time with `_shard_doc`, the tiebreaker without which deep pages lose rows."""
         return self.version >= (7, 12, 0) and not self.oss

@@ -103,7 +103,7 @@ class Driver:
 
     @hookimpl
     async def list_objects(self, request: ObjectsRequest) -> ObjectList:
-        return await self._run(objects.list_objects(self._features))
+        return await self._run(objects.list_objects(self._features, request))
 
     @hookimpl
     async def describe_object(self, name: str) -> Description:

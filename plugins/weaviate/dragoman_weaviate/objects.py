@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from dragoman_api import DragomanError, Note, Object, ObjectList, QueryError
-from dragoman_api.columns import MAX_OBJECTS
+from dragoman_api import AuthenticationError, DragomanError, Note, Object, ObjectList, ObjectsRequest, QueryError
 from dragoman_api.errors import ObjectNotFoundError
-from dragoman_api.kit.exchanges import Exchange, ask, get
+from dragoman_api.kit.exchanges import Exchange, ask, ask_all, get
+from dragoman_api.kit.object_lists import choose
 from dragoman_api.kit.views import digest
 from dragoman_api.remedies import Remedy, RemedyKind
 
@@ -25,7 +25,11 @@ if TYPE_CHECKING:
 
     from .protocol import Features
 
-_BATCH = 100  # collections counted by one request
+ALL_OBJECTS = ObjectsRequest()
+"""The request for the names and rows of the first collections and aliases."""
+
+_BATCH = 50  # collections counted by one request
+_AT_ONCE = 4  # requests that count
 
 
 class _Alias(msgspec.Struct):
@@ -39,22 +43,13 @@ class _Aliases(msgspec.Struct):
 _collection = msgspec.json.Decoder(Collection)
 
 
-def list_objects(features: Features) -> Exchange[ObjectList]:
-    """List collections by name (W8): the server's order varies."""
+def list_objects(features: Features, request: ObjectsRequest = ALL_OBJECTS) -> Exchange[ObjectList]:
+    """List a part of the collections by name (W8), as the server's order varies, and of the aliases after them.
+
+    Objects are counted for the part only.
+    """
     replies = yield [get("/v1/schema"), *([get("/v1/aliases")] if features.aliases else [])]
-    collections = sorted(protocol.decode(replies[0], Schema).classes or [], key=lambda collection: collection.name)
-    if len(collections) > MAX_OBJECTS:
-        raise QueryError(
-            f"the server lists {len(collections):,} collections; {MAX_OBJECTS:,} can be shown",
-            hint="open one by its name",
-        )
-    counts = yield from _counts(
-        [
-            collection.name
-            for collection in collections
-            if not collection.tenancy.enabled and is_collection(collection.name)
-        ]
-    )
+    collections = protocol.decode(replies[0], Schema).classes or []
     aliases: list[_Alias] = []
     notes = []
     if not collections and (reason := hidden_collections((yield from ask(OWN_INFO)))):
@@ -64,11 +59,22 @@ def list_objects(features: Features) -> Exchange[ObjectList]:
     elif features.aliases:
         reason = f"the aliases cannot be listed (HTTP {replies[1].status}), so none are shown"
         notes.append(Note(code="objects-hidden", reason=reason))
+    choice = choose(request, (collection.name for collection in collections), (alias.alias for alias in aliases))
+    shown_collections, shown_aliases = choice.groups
+    rows: dict[str, int] = {}
+    if request.counts:
+        with_tenants = {collection.name for collection in collections if collection.tenancy.enabled}
+        countable = [name for name in shown_collections if name not in with_tenants]
+        rows, reasons = yield from _counts([name for name in countable if is_collection(name)])
+        if uncounted := len(countable) - len(rows):
+            cause = f": {reasons[0]}" if reasons else ""
+            reason = f"the rows of {uncounted:,} objects could not be counted{cause}"
+            notes.append(Note(code="rows-unknown", reason=reason))
     objects = [
-        *(Object(collection.name, counts.get(collection.name), kind="collection") for collection in collections),
-        *(Object(name, kind="alias") for name in sorted(alias.alias for alias in aliases)),
+        *(Object(name, rows.get(name), kind="collection") for name in shown_collections),
+        *(Object(name, kind="alias") for name in shown_aliases),
     ]
-    return ObjectList(objects=objects, notes=notes)
+    return ObjectList(objects=objects, notes=notes, next=choice.next, total=choice.total)
 
 
 def properties() -> Exchange[dict[str, list[tuple[str, str]]]]:
@@ -81,16 +87,29 @@ def properties() -> Exchange[dict[str, list[tuple[str, str]]]]:
     }
 
 
-def _counts(names: Sequence[str]) -> Exchange[dict[str, int]]:
-    """Count objects; the numbers stay unknown if the key, or the server, has no GraphQL."""
+def _counts(names: Sequence[str]) -> Exchange[tuple[dict[str, int], list[str]]]:
+    """Count objects; the numbers stay unknown if the key, or the server, has no GraphQL.
+
+    Returns:
+        The counts by name, and the reasons of requests that counted nothing.
+    """
+    batches = [names[start : start + _BATCH] for start in range(0, len(names), _BATCH)]
     counts: dict[str, int] = {}
-    for start in range(0, len(names), _BATCH):
-        reply = yield from ask(graphql.count(names[start : start + _BATCH]))
+    reasons: list[str] = []
+    try:
+        replies = yield from ask_all([graphql.count(batch) for batch in batches], at_once=_AT_ONCE)
+    except AuthenticationError:
+        raise
+    except DragomanError as error:  # too slow, or no answer: the names are worth showing all the same
+        return counts, [error.message]
+    for reply in replies:
         try:
             counts |= graphql.counted(reply)
-        except DragomanError:
-            return {}
-    return counts
+        except AuthenticationError:
+            raise
+        except DragomanError as error:
+            reasons.append(error.message)
+    return {name: counts[name] for name in names if name in counts}, reasons
 
 
 def view(name: str, features: Features) -> Exchange[View]:

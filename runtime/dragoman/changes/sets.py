@@ -182,7 +182,7 @@ class ChangeSet:
 
     async def _objects(self) -> list[str]:
         try:
-            return [o.name for o in await self._session.objects()]
+            return [o.name for o in await self._session.objects(counts=False)]
         except DragomanError:  # the line's own fault is reported
             return []
 

@@ -187,23 +187,31 @@ async def cell(
 @CONNECTION
 @click.option("--parent", metavar="OBJECT", shell_complete=completed("object"), help="Only what this object contains.")
 @click.option("--contains", metavar="TEXT", default="", help="Only names with this text, on the first level shown.")
+@click.option(
+    "--limit", metavar="NUMBER", type=click.IntRange(min=1), help="Maximum number of objects; all by default."
+)
+@click.option("--cursor", metavar="NEXT", help="Continue after an earlier list: the value of its `next`.")
 @formatted
 @opens
-async def objects(options: Options, session: Session, *, parent: str | None, contains: str, format: str) -> None:
+async def objects(
+    options: Options, session: Session, *, parent: str | None, contains: str, limit: int | None, cursor: str | None,
+    format: str,
+) -> None:  # fmt: skip
     """List the objects of a connection, each above what it contains."""
-    from dragoman.sessions.session import walk
+    from dragoman.sessions.object_lists import walk
 
-    top = await session.objects(parent=parent, contains=contains)
-    tree = [branch async for branch in walk(top, lambda name: session.objects(parent=name))]
+    top = await session.objects(parent=parent, contains=contains, limit=limit, cursor=cursor)
+    tree = [branch async for branch in walk(top, lambda name: session.objects(parent=name), limit=limit)]
     nodes = [node for _, node, _ in tree]
     notes = [*top.notes, *(note for _, _, below in tree for note in below)]
-    if parent is None and not contains:
+    if not (parent or contains or cursor or top.next):
         from .known_names import note_objects
 
         await note_objects(options.paths(), session.name, (node.name for node in nodes))
     shape = options.format_or(format)
     if shape == "json":
-        output.write_json({"objects": nodes} | ({"notes": notes} if notes else {}))
+        part = {"next": top.next, "total": top.total} if top.next else {}
+        output.write_json({"objects": nodes} | part | ({"notes": notes} if notes else {}))
         return
     output.say_notes(notes)
     if shape == "table":
@@ -222,6 +230,10 @@ async def objects(options: Options, session: Session, *, parent: str | None, con
             format=shape,
             escape=options.escape_formulas,
         )
+    if top.next:
+        size = "" if top.total is None else f" of {top.total:,}"
+        options.say(f"{len(top):,}{size} objects are listed; find others by name with --contains")
+        options.say(f"next: {shell_line(['--cursor', top.next])}")
 
 
 def _reasons(columns: Sequence[Column]) -> Iterator[str]:

@@ -169,7 +169,7 @@ class LiveNames:
         return self._wait(complete) or ()
 
     async def _objects(self) -> list[str]:
-        names = [node.name for node in await self._session.objects()]
+        names = [node.name for node in await self._session.objects(counts=False)]
         await run_sync(self._others.remember_objects, self._session.name, names)
         return names
 

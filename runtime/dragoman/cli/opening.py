@@ -120,7 +120,7 @@ async def _known_names(session: Session, object: str, *, objects: bool) -> list[
 
     try:
         if objects:
-            return [node.name for node in await session.objects()]
+            return [node.name for node in await session.objects(counts=False)]
         return [column.name for column in (await session.describe(object)).columns]
     except DragomanError:  # report the first error
         return []

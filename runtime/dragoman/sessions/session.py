@@ -6,13 +6,12 @@ import time
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
-from msgspec.structs import replace
 
 from dragoman.settings import Limit
 from dragoman.spellings import spell_id
 from dragoman_api import events
 from dragoman_api.changes import Delete, Drop, Insert, Outcome, OutcomeStatus, PlanRequest, object_of
-from dragoman_api.columns import MAX_OBJECTS, Note, Object, ObjectList, ObjectsRequest
+from dragoman_api.columns import ObjectList, ObjectsRequest
 from dragoman_api.connections import Health
 from dragoman_api.console import CompletionRequest, ConsoleText
 from dragoman_api.errors import ConfigurationError, DragomanError, DriverFaultError, Refused
@@ -22,12 +21,13 @@ from dragoman_api.masking import Mask
 from dragoman_worker.oversized_results import MAX_ANSWERS
 
 from .driver_calls import DriverCalls
+from .object_lists import list_level
 from .relative_times import whole_now
 from .rows import Rows
 from .selections import DEFAULT, RowSelection, check_changes, check_filters, check_names, check_sort
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from dragoman.connections.curl_commands import CurlCommands
     from dragoman_api.changes import Change, HttpRequest, NewObject, Plan
@@ -40,15 +40,6 @@ if TYPE_CHECKING:
 
     from .live_driver import LiveDriver
     from .selections import Span
-
-DEEPEST = 20
-"""Maximum number of levels of a tree of objects."""
-
-EMPTY_PARTS = 1_000
-"""Maximum number of successive parts of a level that list nothing."""
-
-NOTES = 100
-"""Maximum number of notes on one level; a final note says if there are more."""
 
 
 class Session:
@@ -119,7 +110,13 @@ class Session:
         return self._calls.capabilities
 
     async def objects(
-        self, *, parent: str | None = None, contains: str = "", cursor: str | None = None, limit: int | None = None
+        self,
+        *,
+        parent: str | None = None,
+        contains: str = "",
+        cursor: str | None = None,
+        limit: int | None = None,
+        counts: bool = True,
     ) -> ObjectList:
         """List the objects that can be browsed: one level of their tree.
 
@@ -127,16 +124,21 @@ class Session:
             parent: The branch whose children are listed; None for the top.
             contains: List only objects whose name contains this text, ignoring case; empty for all.
             cursor: `ObjectList.next` of an earlier list, to continue after it; None to begin.
-            limit: The approximate number of objects to list; `ObjectList.next` then continues the level. None for the
-                whole level.
+            limit: The maximum number of objects to list, which may end before a level does: `ObjectList.next` then
+                continues it, and `ObjectList.total` is the number of all. None for the whole level.
+            counts: Whether rows and sizes are wanted. Without, they may be None, and the list comes sooner.
+
+        Raises:
+            ConfigurationError: The limit is not positive, or the cursor is not one of a list of objects.
         """
-        request = ObjectsRequest(parent=parent, contains=contains, cursor=cursor)
-        if limit is not None:
-            return await self._listed(msgspec.structs.replace(request, limit=limit))
-        return await whole_level(request, self._listed)
+        if limit is not None and limit < 1:
+            raise ConfigurationError(f"limit is a positive number of objects, not {limit:,}")
+        request = ObjectsRequest(parent=parent, contains=contains, cursor=cursor, counts=counts)
+        return await list_level(request, self._listed, limit=limit)
 
     async def _listed(self, request: ObjectsRequest) -> ObjectList:
-        return matching(request, await self._calls.run(DriverSpec.list_objects, request, object=request.parent))
+        listed: ObjectList = await self._calls.run(DriverSpec.list_objects, request, object=request.parent)
+        return listed
 
     async def describe(self, object: str) -> Description:  # noqa: A002 - the design's word
         """Describe the columns of one object, as the server has them now."""
@@ -378,83 +380,3 @@ def untold(change: int) -> Outcome:
     """Return the outcome of a change that the driver did not report."""
     reason = "the driver reported no outcome for it"
     return Outcome(change=change, status=OutcomeStatus.UNKNOWN, reason=reason)
-
-
-def matching(request: ObjectsRequest, listed: ObjectList) -> ObjectList:
-    """Return a driver's list without the objects that do not match the request."""
-    text = request.contains.casefold()
-    children = [child for child in listed if child.parent == request.parent and text in child.name.casefold()]
-    return replace(listed, objects=children)
-
-
-async def whole_level(
-    request: ObjectsRequest, list_part: Callable[[ObjectsRequest], Awaitable[ObjectList]]
-) -> ObjectList:
-    """List all parts of one level, at most `MAX_OBJECTS` objects; a note says if there are more.
-
-    Raises:
-        DriverFaultError: The parts do not end.
-    """
-    objects: list[Object] = []
-    notes: list[Note] = []
-    seen = {request.cursor}
-    empty = 0
-    while True:
-        part = await list_part(request)
-        objects += part.objects
-        notes = _joined(notes, part.notes)
-        if part.next is None:
-            return ObjectList(objects=objects, notes=notes)
-        if len(objects) >= MAX_OBJECTS:
-            reason = f"the first {len(objects):,} objects are listed; there are more"
-            notes.append(_cut(reason))
-            return ObjectList(objects=objects, notes=notes, next=part.next)
-        if part.next in seen:
-            raise DriverFaultError("the driver's list of objects does not end: a cursor repeats")
-        empty = 0 if part.objects else empty + 1
-        if empty > EMPTY_PARTS:
-            raise DriverFaultError(f"the driver's list of objects does not end: {empty:,} parts list nothing")
-        seen.add(part.next)
-        request = replace(request, cursor=part.next)
-
-
-async def walk(
-    top: ObjectList, list_level: Callable[[str], Awaitable[ObjectList]]
-) -> AsyncIterator[tuple[int, Object, list[Note]]]:
-    """Yield the objects of a tree before their children, each with its level, from 0, and the notes on its children.
-
-    A branch among its own ancestors is not listed again. Of a tree with more than `MAX_OBJECTS` objects or `DEEPEST`
-    levels, a part is listed, and notes say where it ends.
-    """
-    room = MAX_OBJECTS - len(top.objects)
-    pending = [(0, root, frozenset[str]()) for root in reversed(top.objects)]
-    while pending:
-        level, node, above = pending.pop()
-        if not node.branch or node.name in above:
-            yield level, node, []
-            continue
-        if level + 1 >= DEEPEST:
-            yield level, node, [_cut(f"{DEEPEST} levels are listed; {node.name!r} contains more")]
-            continue
-        below = await list_level(node.name)
-        children = below.objects[: max(room, 0)]
-        room -= len(children)
-        rest = len(below.objects) - len(children)
-        cut = [_cut(f"{MAX_OBJECTS:,} objects are listed; {rest:,} in {node.name!r} are not")] if rest else []
-        yield level, node, [*below.notes, *cut]
-        pending += [(level + 1, child, above | {node.name}) for child in reversed(children)]
-
-
-def _joined(notes: list[Note], additions: Sequence[Note]) -> list[Note]:
-    """Return the notes and those of the additions that are new, up to the maximum."""
-    if len(notes) > NOTES:
-        return notes
-    joined = [*notes, *(note for note in additions if note not in notes)]
-    rest = "the driver told more about the objects; these notes are left out"
-    return joined if len(joined) <= NOTES else [*joined[:NOTES], Note(code="notes-cut", reason=rest)]
-
-
-def _cut(reason: str) -> Note:
-    return Note(
-        code="objects-cut", reason=reason, hint="list only names that contain a text, or what one object contains"
-    )

@@ -473,6 +473,28 @@ class TestConnectionOnServer(OnServer):
                 async with connected(given, version=live_server["version"]):
                     pass
 
+    async def test_E15_a_key_that_may_see_some_indices_and_read_others_gets_both_listed(
+        self, es: Rig, live_server: dict[str, Any]
+    ) -> None:
+        if not live_server["security"]:
+            pytest.skip("no security")
+        seen = await es.index({"a": {"type": "long"}}, [{"a": 1}], name="seen")
+        readable = await es.index({"a": {"type": "long"}}, [{"a": 1}, {"a": 2}], name="readable")
+        await es.index({"a": {"type": "long"}}, [{"a": 1}], name="foreign")
+        rights = [
+            {"names": [seen], "privileges": ["view_index_metadata"]}, {"names": [readable], "privileges": ["read"]},
+        ]  # fmt: skip
+        descriptors = {"r": {"index": rights}}
+        made = await es.call("POST", "/_security/api_key", {"name": "r", "role_descriptors": descriptors})
+        encoded = base64.b64encode(f"{made['id']}:{made['api_key']}".encode()).decode()
+        limited_profile = profile(
+            live_server["url"], auth_scheme=AuthScheme.API_KEY, secrets=Secrets(values={"api_key": encoded})
+        )
+        async with connected(limited_profile, version=live_server["version"]) as limited:
+            listed = await limited.driver.list_objects(ObjectsRequest())
+        assert {entry.name: entry.rows for entry in listed} == {seen: None, readable: 2}
+        assert [note.code for note in listed.notes] == ["objects-hidden", "rows-unknown"]
+
     async def test_a_key_that_may_only_read_some_indices_works(self, es: Rig, live_server: dict[str, Any]) -> None:
         """Without `monitor` and without `view_index_metadata`: listing, columns, pages, all from the right to read."""
         if not live_server["security"]:

@@ -9,7 +9,15 @@ import pytest
 from drivers.elasticsearch.rig import connected, on_fake, profile
 from drivers.replies import Answers, reply
 
-from dragoman_api import AuthenticationError, ConnectionFailedError, DragomanError, Profile, QueryError
+from dragoman_api import (
+    AuthenticationError,
+    ConnectionFailedError,
+    DragomanError,
+    ObjectList,
+    ObjectsRequest,
+    Profile,
+    QueryError,
+)
 from dragoman_api.connections import AuthScheme, Secrets
 from dragoman_api.errors import (
     AccessDeniedError,
@@ -267,23 +275,136 @@ def test_credentials_that_may_not_even_say_who_they_are_are_rejected():
 # objects --------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("number", [0, 199, 200, 201, 450])
-def test_E15_many_indices_are_counted_200_at_a_time(number: int) -> None:
-    names = [f"i{at:03}" for at in range(number)]
+@pytest.mark.parametrize("number", [0, 499, 500, 501, 2_700])
+def test_E15_many_indices_are_counted_500_at_a_time(number: int) -> None:
+    """At most four such requests are under way."""
+    names = [f"i{at:04}" for at in range(number)]
     listed = reply(
         [{"index": ".hidden", "store.size": "1"}]
         + [{"index": name, "store.size": str(at)} for at, name in enumerate(names)]
     )
-    batches = [names[at : at + 200] for at in range(0, number, 200)]
-    counts = [
-        reply({"responses": [{"hits": {"total": {"value": int(name[1:])}, "hits": []}} for name in batch]})
-        for batch in batches
-    ]
+    batches = [names[at : at + 500] for at in range(0, number, 500)]
+    counts = [reply({"responses": [total(int(name[1:])) for name in batch]}) for batch in batches]
     script = Answers(listed, *counts)
     assert [(each.name, each.rows, each.size) for each in script.run(objects.list_objects())] == [
         (name, at, at) for at, name in enumerate(names)
     ]
     assert [str(each.body).count("\n") for each in script.asked[1:]] == [2 * len(each) for each in batches]
+    assert max(map(len, script.together)) == max(1, min(4, len(batches)))
+
+
+def test_E15_only_the_indices_of_a_part_are_counted_and_those_with_the_text() -> None:
+    listed = reply([{"index": name, "store.size": "1"} for name in (".h", "orders-2", "books", "orders-1", "straße")])
+
+    def part(*rows: int, **wanted: Any) -> ObjectList:
+        script = Answers(listed, *([reply({"responses": [total(number) for number in rows]})] if rows else []))
+        return script.run(objects.list_objects(ObjectsRequest(**wanted)))
+
+    first = part(7, 8, limit=2)
+    assert [(each.name, each.rows) for each in first] == [("books", 7), ("orders-1", 8)]
+    assert first.total == 4
+    second = part(9, 10, limit=2, cursor=first.next)
+    assert [(each.name, each.rows) for each in second] == [("orders-2", 9), ("straße", 10)]
+    assert second.next is None
+    matches = part(5, limit=1, contains="ORDERS")
+    assert ([each.name for each in matches], matches.total) == (["orders-1"], 2)
+    assert [each.name for each in part(1, contains="SS")] == ["straße"]
+    assert [(each.name, each.rows, each.size) for each in part(limit=1, counts=False)] == [("books", None, 1)]
+
+
+RESOLVES = Features((8, 19, 0))
+
+
+def resolved(*names: str, closed: tuple[str, ...] = ()) -> Any:
+    open_entries = [{"name": name, "attributes": ["open"]} for name in names]
+    closed_entries = [{"name": name, "attributes": ["closed"]} for name in closed]
+    return reply({"indices": [*open_entries, *closed_entries], "aliases": [{"name": "x"}], "data_streams": []})
+
+
+def test_E15_names_come_first_and_then_only_a_part_is_counted_and_measured_together() -> None:
+    sizes = reply([{"index": "a", "status": "open", "store.size": "5"}])
+    script = Answers(resolved(".h", *"abcde"), sizes, reply({"responses": [total(7), total(8)]}))
+    part = script.run(objects.list_objects(ObjectsRequest(limit=2), RESOLVES))
+    assert [(entry.name, entry.rows, entry.size) for entry in part] == [("a", 7, 5), ("b", 8, None)]
+    assert (part.total, part.notes) == (5, [])
+    assert [[request.path.partition("?")[0] for request in together] for together in script.together] == [
+        ["/_resolve/index/*"], ["/_cat/indices/a,b", "/_msearch"],
+    ]  # fmt: skip
+    names_only = Answers(resolved("b", "a"))
+    part = names_only.run(objects.list_objects(ObjectsRequest(counts=False), RESOLVES))
+    assert [(entry.name, entry.rows, entry.size) for entry in part] == [("a", None, None), ("b", None, None)]
+    assert Answers(resolved("b", ".h", "a")).run(objects.names(RESOLVES)) == ["a", "b"]
+
+
+@pytest.mark.parametrize(("length", "paths"), [(20, 1), (100, 4), (200, 0)])
+def test_names_of_a_part_fill_paths_that_a_server_takes_and_many_are_measured_with_all(length: int, paths: int) -> None:
+    names = [f"i{number:0{length - 1}}" for number in range(250)]
+    sizes = [reply([{"index": name, "store.size": "1"} for name in names])] * max(1, paths)
+    script = Answers(resolved(*names), *sizes, reply({"responses": [total(0)] * 100}))
+    part = script.run(objects.list_objects(ObjectsRequest(limit=100), RESOLVES))
+    assert {entry.size for entry in part} == {1}
+    asked = [request.path for request in script.asked if request.path.startswith("/_cat")]
+    assert all(len(path) < 3_200 for path in asked)
+    named = [path.partition("?")[0].removeprefix("/_cat/indices/") for path in asked if "/_cat/indices/" in path]
+    assert len(named) == paths
+    assert [name for path in named for name in path.split(",")] == (names[:100] if paths else [])
+
+
+def test_indices_that_may_be_seen_and_those_that_may_be_read_are_listed_for_a_user() -> None:
+    readable = reply({"indices": ["b", "c", ".h"], "fields": {}})
+    counts = reply({"responses": [total(1), total(2), total(3)]})
+    script = Answers(resolved("a", "b"), readable, reply("", 403), counts)
+    listed = script.run(objects.list_objects(ObjectsRequest(), RESOLVES, secured=True))
+    assert [(entry.name, entry.rows, entry.size) for entry in listed] == [
+        ("a", 1, None),
+        ("b", 2, None),
+        ("c", 3, None),
+    ]
+    assert [note.code for note in listed.notes] == ["objects-hidden"]
+    assert [request.path for request in script.together[0]] == [
+        "/_resolve/index/*?expand_wildcards=open,closed", "/*/_field_caps?fields=_id",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("refusal", [reply("", 403), reply("", 400), reply({"indices": []})])
+def test_a_server_that_resolves_no_name_is_asked_for_the_indices_with_their_sizes(refusal: Any) -> None:
+    listed = reply([{"index": "a", "store.size": "5"}])
+    script = Answers(refusal, listed, reply({"responses": [total(7)]}))
+    [entry] = script.run(objects.list_objects(ObjectsRequest(), RESOLVES))
+    assert (entry.name, entry.rows, entry.size) == ("a", 7, 5)
+
+
+@pytest.mark.parametrize("cursor", ["", "books", "x:books", "-1:books", "9999:books", "²:books"])
+def test_a_text_that_is_no_cursor_of_a_list_is_refused(cursor: str) -> None:
+    with pytest.raises(QueryError) as caught:
+        Answers(reply([{"index": "a"}])).run(objects.list_objects(ObjectsRequest(cursor=cursor)))
+    assert caught.value.code == "cursor-invalid"
+
+
+def test_a_closed_index_is_not_counted_and_the_list_says_so() -> None:
+    listed = reply([{"index": "a", "status": "open"}, {"index": "b", "status": "close"}, {"index": "c"}])
+    script = Answers(listed, reply({"responses": [total(1), total(2)]}))
+    measured = reply([{"index": "a", "store.size": "1"}])
+    names_first = Answers(resolved("a", "c", closed=("b",)), measured, reply({"responses": [total(1), total(2)]}))
+    for answers, features in ((script, Features()), (names_first, RESOLVES)):
+        outcome = answers.run(objects.list_objects(ObjectsRequest(), features))
+        assert [(each.name, each.rows) for each in outcome] == [("a", 1), ("b", None), ("c", 2)]
+        assert [note.code for note in outcome.notes] == ["rows-unknown"]
+        assert "1 object is closed" in outcome.notes[0].reason
+        assert str(answers.asked[-1].body).count("\n") == 4
+
+
+@pytest.mark.parametrize("status", [403, 429, 503])
+def test_indices_are_listed_where_the_server_refuses_to_count_them_and_the_list_says_so(status: int) -> None:
+    refusal = reply({"error": {"type": "x_exception", "reason": "not now"}, "status": status}, status)
+    outcome = Answers(reply([{"index": "a"}, {"index": "b"}]), refusal).run(objects.list_objects())
+    assert [(each.name, each.rows) for each in outcome] == [("a", None), ("b", None)]
+    assert [note.code for note in outcome.notes] == ["rows-unknown"]
+    assert "2 objects" in outcome.notes[0].reason
+    assert "not now" in outcome.notes[0].reason
+    unknown = reply({"error": {"type": "security_exception", "reason": "who"}, "status": 401}, 401)
+    with pytest.raises(AuthenticationError):
+        Answers(reply([{"index": "a"}]), unknown).run(objects.list_objects())
 
 
 def test_E15_a_count_with_a_failed_shard_is_no_count():
@@ -382,18 +503,13 @@ def total(rows: int) -> dict[str, Any]:
     return {"hits": {"total": {"value": rows}, "hits": []}}
 
 
-def test_E15_an_empty_index_has_no_rows_and_not_an_unknown_number(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_E15_an_empty_index_has_no_rows_and_not_an_unknown_number() -> None:
     listed = reply([{"index": name, "store.size": "0"} for name in "abc"])
     found = Answers(listed, reply({"responses": [total(0), total(2), total(0)]})).run(objects.list_objects())
     assert [(each.rows, each.size) for each in found] == [(0, 0), (2, 0), (0, 0)]
     assert found.notes == []
     with pytest.raises(QueryError, match="4 of 3"):
         Answers(listed, reply({"responses": [total(0)] * 4})).run(objects.list_objects())
-    monkeypatch.setattr(objects, "MAX_OBJECTS", 3)
-    assert len([*Answers(listed, reply({"responses": [total(0)] * 3})).run(objects.list_objects())]) == 3
-    monkeypatch.setattr(objects, "MAX_OBJECTS", 2)
-    with pytest.raises(QueryError, match="3 indices; 2 can be shown"):
-        Answers(listed).run(objects.list_objects())
 
 
 @pytest.mark.parametrize("status", [401, 404, 429, 500, 503])

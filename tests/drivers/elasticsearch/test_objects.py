@@ -7,12 +7,14 @@ import re
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import anyio
 import msgspec
 import pytest
 from drivers.elasticsearch.rig import OnFake, OnServer, Rig, on_fake
 from drivers.replies import Answers, reply
+from msgspec.structs import replace
 
 import dragoman_elasticsearch
 from dragoman_api import ObjectsRequest, Update
@@ -20,6 +22,7 @@ from dragoman_api import Operator as Op
 from dragoman_api.cells import MISSING
 from dragoman_api.columns import MAX_DIMENSIONS, ColumnKind
 from dragoman_api.errors import ObjectNotFoundError, QueryError
+from dragoman_api.kit.exchanges import send_all
 from dragoman_api.remedies import RemedyKind
 from dragoman_api.testing.target import hooks_of
 from dragoman_elasticsearch import objects
@@ -509,6 +512,45 @@ def test_E1_E4_E5_E6_E7_the_form_asks_for_what_the_service_needs() -> None:
 
 
 class ObjectRules:
+    many = 12  # a real server takes a while to make indices
+
+    @pytest.mark.timeout(1_500)
+    async def test_E15_a_long_list_comes_in_parts_each_with_its_rows_and_what_has_none_is_said(self, es: Rig) -> None:
+        """One index is hidden, one closed, one has nested documents; an alias is no object."""
+        prefix = f"t{uuid4().hex[:8]}-many-"
+        names = [f"{prefix}{number:03}" for number in range(self.many)]
+        nested = {"properties": {"n": {"type": "nested", "properties": {"a": {"type": "long"}}}}}
+
+        async def create(name: str) -> None:
+            settings = {"number_of_shards": 1, "number_of_replicas": 0, "hidden": name == names[5]}
+            await es.call("PUT", f"/{name}", {"settings": settings, "mappings": nested})
+
+        await send_all(names, create)
+        es.made += [",".join(names[start : start + 50]) for start in range(0, self.many, 50)]
+        await es.load(names[0], [{"n": [{"a": 1}, {"a": 2}]}, {"n": []}])
+        await es.load(names[-1], [{"n": [{"a": 1}]}])
+        await es.call("POST", f"/{names[3]}/_close")
+        await es.call("POST", "/_aliases", {"actions": [{"add": {"index": names[1], "alias": f"{prefix}alias"}}]})
+        listed = [name for name in names if name != names[5]]
+        rows = dict.fromkeys(listed, 0) | {names[0]: 2, names[-1]: 1, names[3]: None}
+
+        request = ObjectsRequest(contains=prefix.upper(), limit=self.many // 4)
+        parts = [await es.driver.list_objects(request)]
+        while parts[-1].next is not None:
+            parts.append(await es.driver.list_objects(replace(request, cursor=parts[-1].next)))
+        assert [entry.name for part in parts for entry in part] == listed
+        assert {entry.name: entry.rows for part in parts for entry in part} == rows
+        assert {part.total for part in parts} == {len(listed)}
+        assert all((entry.size or 0) > 0 for part in parts for entry in part if entry.name != names[3])
+        assert [note.code for part in parts for note in part.notes] == ["rows-unknown"]
+        [beyond] = await es.driver.list_objects(ObjectsRequest(contains=names[-1], limit=1))
+        assert (beyond.name, beyond.rows) == (names[-1], 1)
+        whole = await es.driver.list_objects(ObjectsRequest())
+        assert {entry.name: entry.rows for entry in whole if entry.name.startswith(prefix)} == rows
+        assert len(whole) == whole.total
+        only_names = await es.driver.list_objects(ObjectsRequest(counts=False))
+        assert [entry.name for entry in only_names] == [entry.name for entry in whole]
+
     async def test_E15_concrete_indices_are_listed_and_dotted_names_hidden(self, es: Rig) -> None:
         """E1: the cluster's indices are the objects; there is nothing between them."""
         first = await es.index({"n": {"type": "long"}}, [{"n": 1}, {"n": 2}], name="b")
@@ -586,6 +628,8 @@ class TestObjectsOnFake(ObjectRules, OnFake):
 
 
 class TestObjectsOnServer(ObjectRules, OnServer):
+    many = 320
+
     async def test_a_runtime_field_without_a_script_shows_and_changes_what_is_stored(self, es: Rig) -> None:
         if es.version < (7, 12):
             pytest.skip("runtime fields come with 7.11")

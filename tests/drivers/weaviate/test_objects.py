@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from uuid import uuid4
 
 import pytest
 from drivers.replies import Answers, reply
 from drivers.weaviate.rig import TYPES, OnFake, OnServer, Rig, key
 from drivers.weaviate.views import view
+from msgspec.structs import replace
 
 from dragoman_api import Filter, ObjectsRequest
 from dragoman_api.errors import ObjectNotFoundError, QueryError
+from dragoman_api.kit.exchanges import send_all
 from dragoman_weaviate import objects
 from dragoman_weaviate.protocol import Features
 
@@ -39,10 +42,14 @@ def test_collections_are_listed_where_nothing_can_be_counted():
     """W8: GraphQL switched off, or not allowed to this key."""
     _, found = listed({"error": [{"message": "graphql api is disabled"}]}, status=422)
     assert [each.rows for each in found] == [None, None, None]
+    assert [note.code for note in found.notes] == ["rows-unknown"]
+    assert "2 objects" in found.notes[0].reason  # one with tenants has no number of its own
+    assert "graphql api is disabled" in found.notes[0].reason
 
 
 def test_aliases_are_listed_behind_the_collections():
-    _, found = listed({"data": {"Aggregate": {}}}, aliases={"aliases": [{"alias": "Now", "class": "Art"}]})
+    counts = {name: [{"meta": {"count": 0}}] for name in ("Art", "Zoo")}
+    _, found = listed({"data": {"Aggregate": counts}}, aliases={"aliases": [{"alias": "Now", "class": "Art"}]})
     assert (found.objects[-1].name, found.objects[-1].kind) == ("Now", "alias")
     assert found.notes == []
 
@@ -85,7 +92,7 @@ def test_aliases_that_may_not_be_listed_are_noted():
     answers = Answers(reply(SCHEMA), reply({}, status=403), reply({"data": {"Aggregate": {}}}))
     found = answers.run(objects.list_objects(Features()))
     assert [each.name for each in found] == ["Art", "Mix", "Zoo"]
-    assert [note.code for note in found.notes] == ["objects-hidden"]
+    assert [note.code for note in found.notes] == ["objects-hidden", "rows-unknown"]
 
 
 def test_the_uuid_is_the_first_column_and_the_vector_the_last(wording):
@@ -172,6 +179,35 @@ def test_names_that_cannot_stand_in_graphql_are_refused(wording, bad):
 
 
 class Rules:
+    many = 8  # a real server takes a while to make collections
+
+    @pytest.mark.timeout(1_500)
+    async def test_W8_a_long_list_comes_in_parts_each_with_its_counts(self, wv: Rig):
+        prefix = f"T{uuid4().hex[:8]}Many"
+        names = [f"{prefix}{number:03}" for number in range(self.many)]
+        wv.made += names
+
+        async def create(name: str) -> None:
+            tenants = {"multiTenancyConfig": {"enabled": True}} if name == names[3] else {}
+            definition = {"class": name, "properties": [{"name": "t", "dataType": ["text"]}], "vectorizer": "none"}
+            await wv.call("POST", "/v1/schema", definition | tenants)
+
+        await send_all(names, create, at_once=4)
+        await wv.load(names[-1], [{"t": "a"}, {"t": "b"}])
+        rows = dict.fromkeys(names, 0) | {names[-1]: 2, names[3]: None}
+        request = ObjectsRequest(contains=prefix.lower(), limit=self.many // 4)
+        parts = [await wv.driver.list_objects(request)]
+        while parts[-1].next is not None:
+            parts.append(await wv.driver.list_objects(replace(request, cursor=parts[-1].next)))
+        assert [entry.name for part in parts for entry in part] == names
+        assert {entry.name: entry.rows for part in parts for entry in part} == rows
+        assert {part.total for part in parts} == {self.many}
+        assert [note.code for part in parts for note in part.notes] == []
+        whole = await wv.driver.list_objects(ObjectsRequest())
+        assert {entry.name: entry.rows for entry in whole if entry.name in names} == rows
+        only_names = await wv.driver.list_objects(ObjectsRequest(counts=False))
+        assert [entry.name for entry in only_names] == [entry.name for entry in whole]
+
     async def test_a_collection_is_an_object_and_its_rows_have_a_uuid(self, wv: Rig):
         """W1."""
         name = await wv.collection({"title": "text"}, [{"title": "a"}, {"title": "b"}])
@@ -242,4 +278,4 @@ class TestCollectionsOnFake(OnFake, Rules):
 
 
 class TestCollectionsOnServer(OnServer, Rules):
-    pass
+    many = 300

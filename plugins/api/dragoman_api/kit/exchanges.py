@@ -76,6 +76,14 @@ def ask(request: HttpRequest) -> Exchange[Reply]:
     return reply
 
 
+def ask_all(requests: Sequence[HttpRequest], *, at_once: int) -> Exchange[list[Reply]]:
+    """Send any number of requests, at most some of them at once, and wait for their replies."""
+    replies: list[Reply] = []
+    for start in range(0, len(requests), at_once):
+        replies += yield requests[start : start + at_once]
+    return replies
+
+
 def get(path: str, /, **query: object) -> HttpRequest:
     """Build a GET request; parameters that are None are left out."""
     return HttpRequest("GET", with_query(path, **query))

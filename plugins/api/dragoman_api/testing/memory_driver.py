@@ -97,10 +97,12 @@ class MemoryDriver:
     @hookimpl
     async def list_objects(self, request: ObjectsRequest) -> ObjectList:
         """List the objects in parts; a cursor is the number of objects before it."""
-        objects = [Object(record["name"], record["rows"]) for record in self.server.send("GET", "/")[1]]
+        text = request.contains.casefold()
+        records = [record for record in self.server.send("GET", "/")[1] if text in record["name"].casefold()]
+        objects = [Object(record["name"], record["rows"] if request.counts else None) for record in records]
         end = int(request.cursor or 0) + request.limit
         part = objects[end - request.limit : end]
-        return ObjectList(objects=part, next=str(end) if end < len(objects) else None)
+        return ObjectList(objects=part, next=str(end) if end < len(objects) else None, total=len(objects))
 
     @hookimpl
     async def describe_object(self, name: str) -> Description:

@@ -293,7 +293,9 @@ def delete_stream(call: Call) -> Reply:
 def resolve(call: Call) -> Reply:
     """GET `/_resolve/index/{name}`."""
     cluster, expression = call.cluster, call.path["name"]
-    wide = bool({"all", "hidden"} & set(call.params.get("expand_wildcards", "").split(",")))
+    expanded = set(call.params.get("expand_wildcards", "open").split(","))
+    wide = bool({"all", "hidden"} & expanded)
+    closed_too = bool({"all", "closed"} & expanded)
     names = expression.split(",")
     known = {
         *cluster.indices,
@@ -310,6 +312,8 @@ def resolve(call: Call) -> Reply:
     indices = []
     for name, index in sorted(cluster.indices.items()):
         if not wanted(name) or (index.hidden and not wide and name not in names):
+            continue
+        if index.closed and not closed_too and name not in names:
             continue
         attributes = ["closed" if index.closed else "open"] + (["hidden"] if index.hidden else [])
         entry: dict[str, Any] = {"name": name}
@@ -423,7 +427,7 @@ def cat_indices(call: Call) -> Reply:
     expand = call.params.get("expand_wildcards", "")
     wide = bool({"all", "hidden"} & set(expand.split(",")))
     _check_cat(call)
-    indices = call.cluster.resolve(expression, hidden=wide)
+    indices = call.cluster.resolve(expression, hidden=wide, lenient=call.flag("ignore_unavailable"))
     if release.parts >= (8,) and "index" not in call.path:
         # Backing indices of data streams are listed although they are hidden.
         indices += [i for i in call.cluster.indices.values() if i.stream is not None and i not in indices]

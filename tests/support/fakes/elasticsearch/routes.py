@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Handler = Callable[["Call"], "Reply | Awaitable[Reply]"]
 COMMON = {"pretty", "human", "error_trace", "filter_path", "format"}
 _EXPAND = {"expand_wildcards", "ignore_unavailable", "allow_no_indices", "master_timeout", "timeout", "local"}
-_CAT = {"h", "s", "v", "bytes", "time", "help", "expand_wildcards", "local"}
+_CAT = {"h", "s", "v", "bytes", "time", "help", "expand_wildcards", "ignore_unavailable", "local"}
 
 
 @dataclass(frozen=True)

@@ -251,10 +251,15 @@ async def _level(target: Target, request: ObjectsRequest) -> list[Object]:
     """List one level of objects, part by part."""
     objects: list[Object] = []
     seen: set[str] = set()
+    totals: set[int] = set()
+    number = 0
     while True:
         part: ObjectList = await target.driver.list_objects(request)
         objects += [child for child in part if child.parent == request.parent]
+        number += len(part)
+        totals |= set() if part.total is None else {part.total}
         if part.next is None:
+            assert totals <= {number}, f"`total` is {totals}, and {number} objects are listed"
             return objects
         assert part.next not in seen, "a cursor repeats"
         seen.add(part.next)
@@ -295,6 +300,19 @@ class ObjectConformance:
         target.needs("list_objects")
         whole = await _level(target, ObjectsRequest())
         assert await _level(target, ObjectsRequest(limit=1)) == whole
+
+    async def test_a_text_selects_names_whatever_their_case_and_counts_select_none(self, target: Target) -> None:
+        """`list_objects` names every object that contains a text, and the same ones without counts."""
+        target.needs("list_objects")
+        whole = [listed_object.name for listed_object in await _level(target, ObjectsRequest())]
+        without_counts = await _level(target, ObjectsRequest(counts=False))
+        assert [listed_object.name for listed_object in without_counts] == whole
+        for name in whole[:3]:
+            for text in {name.upper(), name.lower(), name[len(name) // 2 :]}:
+                listed = await _level(target, ObjectsRequest(contains=text))
+                names = {listed_object.name for listed_object in listed}
+                lost = [match for match in whole if text.casefold() in match.casefold() and match not in names]
+                assert not lost, f"names that contain {text!r} are not listed: {lost}"
 
     async def test_columns_are_unique_and_one_is_the_key(self, target: Target) -> None:
         """`describe_object` names each column once; no update may name a key; no operator is repeated."""
