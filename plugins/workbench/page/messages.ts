@@ -687,11 +687,12 @@ export interface Object {
   readonly branch: boolean;
 }
 
-/** The objects of one level, or a part of them. */
+/** The objects of one level, or a part of them; `total` is the number of all that match, None if unknown. */
 export interface Objects {
   readonly objects: readonly Object[];
   readonly notes: readonly Note[];
   readonly next: string | null;
+  readonly total: number | null;
 }
 
 /**

@@ -260,11 +260,12 @@ class ObjectsAsked(Request, frozen=True, kw_only=True):
 
 
 class Objects(RouteAnswer, frozen=True, kw_only=True):
-    """The objects of one level, or a part of them."""
+    """The objects of one level, or a part of them; `total` is the number of all that match, None if unknown."""
 
     objects: list[Object]
     notes: list[Note] = []
     next: str | None = None
+    total: int | None = None
 
 
 class DescriptionAsked(Request, frozen=True, kw_only=True):

@@ -70,7 +70,7 @@ class GridRoutes:
         listing = await session.objects(
             parent=request.parent, contains=request.contains, cursor=request.cursor, limit=request.limit
         )
-        return Objects(objects=listing.objects, notes=listing.notes, next=listing.next)
+        return Objects(objects=listing.objects, notes=listing.notes, next=listing.next, total=listing.total)
 
     async def describe(self, request: DescriptionAsked) -> Described:
         """Describe the columns of an object."""

@@ -1,6 +1,6 @@
 /** The sidebar: connections, their objects, and the ways to drivers and exports. */
 
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { changesOf } from "../state/change_list.ts";
 import { askAhead } from "../grid/first_page.ts";
 import type { ConnectionSummary, Note, Object as Entry } from "../messages.ts";
@@ -10,6 +10,8 @@ import { Icon } from "../ui/icons.tsx";
 import { call } from "../wire/client.ts";
 import { type Route, go, objectOf, route, write } from "../state/route.ts";
 import { broken, changes, connections, opened, opening, remedy, running, sidebarOpen } from "../state/store.ts";
+
+const PART = 500; // objects that are asked for at once
 
 export function Sidebar() {
   const here = route.value;
@@ -97,15 +99,17 @@ function Objects({ connection, console: offered }: { connection: string; console
   const [notes, setNotes] = useState<readonly Note[]>([]);
   const [words, setWords] = useState("");
   const [next, setNext] = useState<string | null>(null);
+  const [total, setTotal] = useState<number | null>(null);
   const [failed, setFailed] = useState<unknown>(null);
   const here = route.value;
   const object = objectOf(here);
   const load = async (contains: string, cursor: string | null, signal?: AbortSignal) => {
     try {
-      const part = await call("objects", { connection, contains, cursor, limit: 500 }, signal);
+      const part = await call("objects", { connection, contains, cursor, limit: PART }, signal);
       setObjects((before) => (cursor ? [...(before ?? []), ...part.objects] : part.objects));
-      setNotes(part.notes ?? []);
+      setNotes((before) => (cursor ? [...before, ...(part.notes ?? [])] : (part.notes ?? [])));
       setNext(part.next ?? null);
+      setTotal(part.total ?? null);
       setFailed(null);
     } catch (error) {
       if ((error as Error).name === "AbortError") return;
@@ -117,8 +121,9 @@ function Objects({ connection, console: offered }: { connection: string; console
     }
   };
   const first = useRef(true);
+  const listing = useRef(new AbortController()); // ends with the words that it is for, and so do its further parts
   useEffect(() => {
-    const stop = new AbortController();
+    const stop = (listing.current = new AbortController());
     const timer = setTimeout(() => void load(words, null, stop.signal), first.current ? 0 : 200);
     first.current = false;
     return () => {
@@ -126,6 +131,11 @@ function Objects({ connection, console: offered }: { connection: string; console
       stop.abort();
     };
   }, [connection, words, changes.value]);
+  const more = () => load(words, next, listing.current.signal);
+  const items = useMemo( // thousands of them must not be compared at each key
+    () => objects?.map((one) => <ObjectItem key={one.name} entry={one} connection={connection} current={one.name === object} />),
+    [objects, connection, object],
+  );
   return (
     <div class="objects">
       {offered && (
@@ -143,29 +153,42 @@ function Objects({ connection, console: offered }: { connection: string; console
       </div>
       {failed !== null && <ErrorBox error={failed} retry={() => void load(words, null)} act={(r) => void remedy(r, () => void load(words, null))} />}
       <ul aria-label={`Objects of ${connection}`} class="object-list">
-        {objects?.map((one) => (
-          <li key={one.name}>
-            <a
-              class="nav-link object"
-              href={write({ view: "rows", connection, rows: { object: one.name } })}
-              aria-current={one.name === object ? "page" : undefined}
-              title={objectTitle(one)}
-              onPointerDown={(event) => one.name !== object && askAhead(event, connection, one.name)}
-              onClick={() => (sidebarOpen.value = false)}
-            >
-              <span class="grow">{one.name}</span>
-              <Unsent connection={connection} object={one.name} />
-              <span class="figure">{one.rows == null ? "" : compact(one.rows)}</span>
-            </a>
-          </li>
-        ))}
+        {items}
       </ul>
       {objects?.length === 0 && <p class="muted pad">{words ? "No object has such a name." : "There are no objects."}</p>}
-      {next && <Button label="More objects" tone="quiet" onClick={() => void load(words, next)} />}
-      {notes.map((note) => (
-        <p class="muted pad" key={note.reason}>{note.reason}</p>
+      {next && objects && (
+        <>
+          <p class="muted pad">
+            {total === null ? `${objects.length.toLocaleString("en")} objects are listed, and there are more.`
+              : `${objects.length.toLocaleString("en")} of ${total.toLocaleString("en")} objects are listed.`}
+            {" Filter to find others by name."}
+          </p>
+          <Button label="More objects" tone="quiet" onClick={() => void more()} />
+        </>
+      )}
+      {[...new Set(notes.map((note) => note.reason))].map((reason) => (
+        <p class="muted pad" key={reason}>{reason}</p>
       ))}
     </div>
+  );
+}
+
+function ObjectItem({ entry, connection, current }: { entry: Entry; connection: string; current: boolean }) {
+  return (
+    <li>
+      <a
+        class="nav-link object"
+        href={write({ view: "rows", connection, rows: { object: entry.name } })}
+        aria-current={current ? "page" : undefined}
+        title={objectTitle(entry)}
+        onPointerDown={(event) => !current && askAhead(event, connection, entry.name)}
+        onClick={() => (sidebarOpen.value = false)}
+      >
+        <span class="grow">{entry.name}</span>
+        <Unsent connection={connection} object={entry.name} />
+        <span class="figure">{entry.rows == null ? "" : compact(entry.rows)}</span>
+      </a>
+    </li>
   );
 }
 
