@@ -107,21 +107,21 @@ async def test_a_list_whose_cursor_comes_twice_is_a_fault_and_a_long_one_is_cut_
 NAMES = [f"shop-{number}" for number in range(7)]
 
 
-def lister(*, obeys: bool, names: list[str] = NAMES):
-    """Return a driver that lists names in the form of a request, or all of them whatever is wanted."""
+def lister(*, obeys: str, names: list[str] = NAMES):
+    """Return a driver that lists names as wanted, all of them whatever is wanted, or in parts without a search."""
     requests = []
 
     async def list_part(request):
         requests.append(request)
-        if not obeys:
+        if obeys == "nothing":
             return ObjectList(objects=[Object(name) for name in names], total=len(names))
-        choice = choose(request, names)
+        choice = choose(request if obeys == "all" else replace(request, contains=""), names)
         return ObjectList(objects=[Object(name) for name in choice.names], next=choice.next, total=choice.total)
 
     return list_part, requests
 
 
-@pytest.mark.parametrize("obeys", [True, False])
+@pytest.mark.parametrize("obeys", ["all", "nothing", "limit"])
 @pytest.mark.parametrize("limit", [1, 3, 7, 8])
 @pytest.mark.parametrize("contains", ["", "SHOP-", "5", "none"])
 async def test_parts_up_to_a_limit_tile_a_level_and_know_its_size_whatever_the_driver_does(obeys, limit, contains):
@@ -141,27 +141,31 @@ async def test_parts_up_to_a_limit_tile_a_level_and_know_its_size_whatever_the_d
 
 
 async def test_a_driver_is_asked_for_as_many_objects_as_are_wanted():
-    list_part, requests = lister(obeys=True)
+    list_part, requests = lister(obeys="all")
     part = await list_level(ObjectsRequest(counts=False), list_part, limit=3)
     assert [(request.limit, request.counts) for request in requests] == [(3, False)]
     assert (len(part), part.total) == (3, 7)
 
 
-async def test_a_name_beyond_the_first_part_is_found_although_the_driver_ignores_the_text():
-    """It lists in parts of the limit, none of which but the last has the name."""
-
-    async def list_part(request):
-        choice = choose(replace(request, contains=""), [*NAMES, "zoo"])
-        return ObjectList(objects=[Object(name) for name in choice.names], next=choice.next, total=choice.total)
-
+async def test_a_name_beyond_the_first_part_is_found_in_few_parts_although_the_driver_ignores_the_text():
+    list_part, requests = lister(obeys="limit", names=[*(f"a{number:05}" for number in range(25_000)), "zoo"])
     part = await list_level(ObjectsRequest(contains="zoo"), list_part, limit=2)
     assert [entry.name for entry in part] == ["zoo"]
     assert (part.total, part.next) == (1, None)
+    assert len(requests) == 4
+
+
+async def test_a_list_whose_parts_never_match_ends_with_a_fault():
+    async def endless(request):
+        return ObjectList(objects=[Object("x")], next=f"{request.cursor}x")
+
+    with anyio.fail_after(20), pytest.raises(DriverFaultError):
+        await list_level(ObjectsRequest(contains="zoo"), endless)
 
 
 async def test_objects_that_come_and_go_between_two_parts_move_no_others():
     names = [*NAMES]
-    list_part, _ = lister(obeys=False, names=names)
+    list_part, _ = lister(obeys="nothing", names=names)
     first = await list_level(ObjectsRequest(), list_part, limit=3)
     names[0:1] = ["more", "new"]
     second = await list_level(ObjectsRequest(cursor=first.next), list_part, limit=3)
@@ -175,9 +179,22 @@ async def test_a_total_below_what_is_listed_is_none():
     assert (await list_level(ObjectsRequest(), list_part, limit=2)).total is None
 
 
-@pytest.mark.parametrize("cursor", ["", "shop-1", "[1]", '["a",-1,"b",2]', '{"cursor":"a"}', '["a","b"]'])
+@pytest.mark.parametrize(
+    "cursor",
+    [
+        "",
+        "shop-1",
+        "[1]",
+        '["a",-1,"b",2]',
+        '["a",1,"b",0]',
+        '["a",1,"b",10001]',
+        '["a",1,"b",2,3]',
+        '{"cursor":"a"}',
+        '["a","b"]',
+    ],
+)
 async def test_a_text_that_is_no_cursor_is_refused_before_the_driver_is_asked(cursor):
-    list_part, requests = lister(obeys=True)
+    list_part, requests = lister(obeys="all")
     with pytest.raises(ConfigurationError):
         await list_level(ObjectsRequest(cursor=cursor), list_part, limit=2)
     assert requests == []

@@ -59,6 +59,10 @@ async def test_objects_are_listed_and_described(shop_tab):
     assert [each["name"] for each in (await shop_tab("objects", connection="shop", contains="ORD"))["objects"]] == [
         "orders"
     ]
+    first = await shop_tab("objects", connection="shop", limit=1)
+    assert ([entry["name"] for entry in first["objects"]], first["total"]) == (["books"], 2)
+    second = await shop_tab("objects", connection="shop", limit=1, cursor=first["next"])
+    assert ([entry["name"] for entry in second["objects"]], second.get("next")) == (["orders"], None)
     about = await shop_tab("describe", connection="shop", object="orders")
     total = next(each for each in about["columns"] if each["name"] == "total")
     assert ">=" in total["operators"]

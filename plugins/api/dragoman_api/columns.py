@@ -238,7 +238,8 @@ class ObjectList(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         objects: In the order a sidebar shows them.
         notes: What could not be listed or counted, and why.
         next: The cursor of the next part; None at the end.
-        total: The number of objects of this level in all parts that match the request; None if unknown.
+        total: The number of objects of this level, in all parts, that match the request; None if unknown, as for a
+            driver that ignores `ObjectsRequest.contains`.
     """
 
     objects: list[Object]

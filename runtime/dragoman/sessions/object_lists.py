@@ -24,18 +24,24 @@ NOTES = 100
 """Maximum number of notes on one level; a final note says if there are more."""
 
 
+LIMIT = ObjectsRequest().limit
+"""Maximum number of objects that a driver is asked for at once."""
+
+
 class _Place(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
     """Where a list of objects continues.
 
     Attributes:
         cursor: The driver's cursor of a part; None for the first.
-        skipped: The number of objects of that part that were listed before: a driver may return more than are wanted.
+        skipped: The number of matching objects of that part that were listed before.
         last: The name of the last of them.
+        limit: The limit with which the driver was asked for the part, which is a part of that size only.
     """
 
     cursor: str | None = None
     skipped: Annotated[int, msgspec.Meta(ge=0)] = 0
     last: str = ""
+    limit: Annotated[int, msgspec.Meta(ge=1, le=LIMIT)] = LIMIT
 
     def rest(self, objects: list[Object]) -> list[Object]:
         """Return what was not yet listed of a part, which may have changed meanwhile."""
@@ -48,11 +54,12 @@ class _Place(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields
 _place = msgspec.json.Decoder(_Place)
 
 
-def _place_of(cursor: str | None) -> _Place:
+def _place_of(cursor: str | None, *, limit: int) -> _Place:
     try:
-        return _Place() if cursor is None else _place.decode(cursor)
+        place = _Place() if cursor is None else _place.decode(cursor)
     except msgspec.MsgspecError as error:
         raise ConfigurationError(f"{quoted(cursor)} is not the cursor of a list of objects") from error
+    return place if place.skipped else replace(place, limit=limit)
 
 
 async def list_level(
@@ -61,7 +68,7 @@ async def list_level(
     """List one level, whole or up to a limit, at most `MAX_OBJECTS` objects; a note says if a whole level has more.
 
     Drivers may ignore what a request wants. Objects that do not match are left out, and those beyond the limit are
-    left to the next list.
+    left to the next list. Of a driver that ignores the text, larger parts are searched for it.
 
     Args:
         request: The request; its cursor is `ObjectList.next` of an earlier list.
@@ -73,17 +80,16 @@ async def list_level(
         DriverFaultError: The parts do not end.
     """
     most = MAX_OBJECTS if limit is None else min(limit, MAX_OBJECTS)
-    request = replace(request, limit=min(most, request.limit))
     from_start = request.cursor is None
     text = request.contains.casefold()
-    place = _place_of(request.cursor)
+    place = _place_of(request.cursor, limit=min(most, LIMIT))
     objects: list[Object] = []
     notes: list[Note] = []
     seen = {place.cursor}
     empty = 0
     obeyed = True
     while True:
-        part = await list_part(replace(request, cursor=place.cursor))
+        part = await list_part(replace(request, cursor=place.cursor, limit=place.limit))
         matching = [child for child in part if child.parent == request.parent and text in child.name.casefold()]
         obeyed = obeyed and len(matching) == len(part)
         notes = _joined(notes, part.notes)
@@ -92,14 +98,14 @@ async def list_level(
         objects += rest[:room]
         following: _Place | None = None
         if len(rest) > room:
-            following = _Place(place.cursor, len(matching) - len(rest) + room, objects[-1].name)
+            following = _Place(place.cursor, len(matching) - len(rest) + room, objects[-1].name, place.limit)
         elif part.next is not None:
-            following = _Place(part.next)
+            following = _Place(part.next, limit=place.limit if obeyed else LIMIT)
         if following is None or len(objects) >= most:
             break
         if following.cursor in seen:
             raise DriverFaultError("the driver's list of objects does not end: a cursor repeats")
-        empty = 0 if part.objects else empty + 1
+        empty = 0 if matching else empty + 1
         if empty > EMPTY_PARTS:
             raise DriverFaultError(f"the driver's list of objects does not end: {empty:,} parts list nothing")
         seen.add(following.cursor)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from dragoman_api.columns import ObjectsRequest
 
 
-class Choice(msgspec.Struct, frozen=True, kw_only=True):
+class ListPart(msgspec.Struct, frozen=True, kw_only=True):
     """The names of one part.
 
     Attributes:
@@ -46,7 +46,7 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
         return [name for group in self.groups for name in group]
 
 
-def choose(request: ObjectsRequest, *groups: Iterable[str]) -> Choice:
+def choose(request: ObjectsRequest, *groups: Iterable[str]) -> ListPart:
     """Choose the names that a request wants.
 
     A cursor holds the last name of its part, so names that come or go between two parts move no others.
@@ -57,11 +57,11 @@ def choose(request: ObjectsRequest, *groups: Iterable[str]) -> Choice:
             collections before aliases.
 
     Raises:
-        QueryError: The cursor is not one of `Choice.next` (code ``cursor-invalid``).
+        QueryError: The cursor is not one of `ListPart.next` (code ``cursor-invalid``).
 
     >>> from dragoman_api import ObjectsRequest
     >>> choose(ObjectsRequest(limit=2, contains="O"), ["sold", "books", "films", "orders"], ["old"])
-    Choice(groups=(['books', 'orders'], []), next='0:orders', total=4)
+    ListPart(groups=(['books', 'orders'], []), next='0:orders', total=4)
     >>> choose(ObjectsRequest(limit=2, contains="O", cursor="0:orders"), ["sold", "books"], ["old"]).names
     ['sold', 'old']
     """
@@ -72,7 +72,7 @@ def choose(request: ObjectsRequest, *groups: Iterable[str]) -> Choice:
     start = 0 if request.cursor is None else bisect_right(matches, _place(request.cursor))
     part = matches[start : start + request.limit]
     number, name = part[-1] if part else (0, "")
-    return Choice(
+    return ListPart(
         groups=tuple([name for place, name in part if place == group] for group in range(len(groups))),
         next=f"{number}:{name}" if part and start + len(part) < len(matches) else None,
         total=len(matches),

@@ -252,14 +252,14 @@ async def _level(target: Target, request: ObjectsRequest) -> list[Object]:
     objects: list[Object] = []
     seen: set[str] = set()
     totals: set[int] = set()
-    number = 0
+    number, text = 0, request.contains.casefold()
     while True:
         part: ObjectList = await target.driver.list_objects(request)
         objects += [child for child in part if child.parent == request.parent]
-        number += len(part)
+        number += sum(child.parent == request.parent and text in child.name.casefold() for child in part)
         totals |= set() if part.total is None else {part.total}
         if part.next is None:
-            assert totals <= {number}, f"`total` is {totals}, and {number} objects are listed"
+            assert totals <= {number}, f"`total` is {totals}, and {number} objects match"
             return objects
         assert part.next not in seen, "a cursor repeats"
         seen.add(part.next)
