@@ -84,6 +84,15 @@ def test_RECORD_may_name_a_digest_that_is_longer_than_SHA_256_and_no_shorter_one
     assert codes(driver.write(tmp_path, record=record)) == faults
 
 
+def test_a_file_that_cannot_be_read_is_no_wheel(tmp_path: Path):
+    path = tmp_path / wheelhouse.Driver().file
+    for make in (lambda: None, path.mkdir):
+        make()
+        [fault] = check(path)
+        assert fault.code == "not-a-wheel"
+        assert f"{path.name} is not a readable wheel: " in fault.reason
+
+
 def test_the_elasticsearch_wheel_has_no_fault(host: Host):
     assert check(wheelhouse.project_wheel("plugins/elasticsearch"), host=host) == []
 
