@@ -18,6 +18,7 @@ from drivers.elasticsearch.test_objects import read, view
 from dragoman_api import CountRequest, Filter, FilterNotSupportedError, FilterRequest, PageRequest, Sort
 from dragoman_api import Operator as Op
 from dragoman_elasticsearch.columns import dates, exactness, field_types
+from dragoman_elasticsearch.grid import filters
 from dragoman_elasticsearch.grid.filters import compile_filter
 from dragoman_elasticsearch.protocol import Features
 
@@ -640,12 +641,16 @@ class TestLookOnFake(OnFake, LookRules):
             await es.filter(index, row)
         assert len(es.sent("POST", "_search")) == before + 1
 
-    @pytest.mark.parametrize("how", ["cut", "empty"])
-    async def test_without_a_look_the_approximation_is_told(self, es: Rig, how: str) -> None:
+    @pytest.mark.parametrize("how", ["cut", "empty", "large"])
+    async def test_without_a_look_the_approximation_is_told(
+        self, es: Rig, how: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         assert es.fake is not None
         fields = {"n": {"type": "long"}, "k": {"type": "keyword", "ignore_above": 3}}
         index = await es.index(fields, [] if how == "empty" else [{"n": 1}])
-        if how != "empty":
+        if how == "large":
+            monkeypatch.setattr(filters, "SAMPLE_BYTES", 10)
+        elif how != "empty":
             es.fake.misbehave(how, on=f"/{index}/_search", times=1)
         for _ in range(2):
             [explained] = (await es.filter(index, Filter("n", "=", 1))).rows

@@ -16,6 +16,7 @@ from drivers.weaviate.views import view
 from dragoman_api import CountRequest, Filter, FilterNotSupportedError, FilterRequest
 from dragoman_api import Operator as Op
 from dragoman_weaviate.graphql import literal
+from dragoman_weaviate.grid import filters
 from dragoman_weaviate.grid.exactness import TABLE
 from dragoman_weaviate.grid.filters import compile_filter
 
@@ -345,6 +346,12 @@ class Rules:
         [told] = (await wv.filter(name, Filter("n", ">", 0))).rows
         assert (len(told.approximations), told.unlikely) == (1, [])
         assert wv.sent("GET", "/v1/objects") == []
+
+    async def test_a_look_that_would_take_too_many_bytes_is_given_up(self, wv: Rig, monkeypatch):
+        monkeypatch.setattr(filters, "SAMPLE_BYTES", 100)
+        name = await wv.collection({"n": "int", "t": WORD}, [{"n": 1, "t": "a" * 100}])
+        [told] = (await wv.filter(name, Filter("n", ">", 0))).rows
+        assert (len(told.approximations), told.unlikely) == (1, [])
 
     async def test_a_rare_value_in_the_filter_row_itself_makes_it_approximate(self, wv: Rig):
         name = await wv.collection({"x": FIELD}, [{"x": "tea"}])
