@@ -18,7 +18,7 @@ from dragoman_weaviate import objects
 from dragoman_weaviate.columns.field_types import Collection, is_collection
 from dragoman_weaviate.grid import pages
 from dragoman_weaviate.protocol import Features
-from dragoman_weaviate.stored_objects import StoredObject
+from dragoman_weaviate.stored_objects import StoredObject, same
 
 
 def counted(*names: str, count: int = 1) -> Any:
@@ -256,6 +256,19 @@ def test_a_cell_holds_the_vectors_that_an_object_has(vector, vectors, found):
     [field] = [each for each in view(vectorConfig={"front": {}}).fields.values() if each.name == "vector"]
     item = StoredObject(collection="Book", id="1", vector=msgspec.Raw(vector), vectors=msgspec.Raw(vectors))
     assert item.value(field) == (None if found is None else msgspec.Raw(found))
+
+
+@pytest.mark.parametrize(
+    ("properties", "vector", "holds"),
+    [
+        (b'{"n":1.0,"m":null}', b"[0.1]", True), (b'{"n":1}', b"", True), (b'{"n":2}', b"", False),
+        (b'{"n":1}', b"[0.2]", False), (b'{"n":1}', b"[0.1", False), (b'[{"n":1}]', b"", False),
+        (b'{"n":1}', b"[1e300]", False), (b'{"n":1}', b"[" * 100_000, False),
+    ],
+)  # fmt: skip
+def test_an_object_holds_what_was_sent_by_value_and_never_what_cannot_be_read(properties, vector, holds):
+    item = StoredObject(collection="Book", id="1", properties={"n": 1}, vector=msgspec.Raw(b"[0.10000000149011612]"))
+    assert same(item, msgspec.Raw(properties), msgspec.Raw(vector), msgspec.Raw()) is holds
 
 
 def test_a_column_says_where_its_value_lies_in_a_row():

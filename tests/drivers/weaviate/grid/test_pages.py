@@ -469,6 +469,14 @@ def test_a_value_that_is_no_object_is_shown_as_it_came():
     assert [row["author"] for row in page.rows] == ["Ada"]
 
 
+def test_a_phone_keeps_what_is_false_zero_or_empty_but_neither_what_is_missing_nor_an_empty_country():
+    phone = {"input": "+0", "valid": False, "national": 0, "countryCode": 0, "internationalFormatted": ""}
+    row = {"phone": {**phone, "nationalFormatted": None, "defaultCountry": ""}, "_additional": {"id": key(1)}}
+    answers = Answers(reply({"data": {"Get": {"Book": [row]}}}), reply(COUNT))
+    page, _ = asked(Filter("pages", ">", 1), answers=answers, columns=["phone"])
+    assert [json.loads(row["phone"]) for row in page.rows] == [phone]
+
+
 @pytest.mark.parametrize("counted", [{"Other": [{"meta": {"count": 3}}]}, {"Book": [{"meta": {}}]}, {"Book": 3}])
 def test_a_count_of_another_form_leaves_the_total_unknown_and_is_an_error_where_it_is_asked_for(counted):
     answer = reply({"data": {"Aggregate": counted}})
