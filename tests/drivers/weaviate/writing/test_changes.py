@@ -282,6 +282,7 @@ def test_a_value_is_stored_by_its_type(column, given, stored):
         ("author", Json('{"name": 12}'), "takes a text, not a number"),
         ("place", {"latitude": "1", "longitude": 2}, "are numbers"),
         ("phone", {"input": 20, "defaultCountry": "nl"}, "it takes"),
+        ("phone", {"input": "020", "defaultCountry": 31}, "computes the rest"),
         ("place", '{"latitude": 1}', "latitude"),
         ("phone", '{"input": "020", "extra": 1}', "computes the rest"),
         ("cover", "no base64!", "base64"),
