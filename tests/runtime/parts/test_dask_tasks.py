@@ -45,8 +45,11 @@ def here(monkeypatch):
 
     @asynccontextmanager
     async def client_of(address, **options):
-        async with Client(processes=False, dashboard_address=None, n_workers=1, asynchronous=True) as client:
+        client = await Client(processes=False, dashboard_address=None, n_workers=1, asynchronous=True)
+        try:
             yield client
+        finally:
+            await clusters._closed(client)
 
     monkeypatch.setattr(runner, "client_of", client_of)
     return client_of
@@ -117,6 +120,27 @@ async def test_workers_export_the_parts_and_close_the_connection(memory, here, t
     assert sorted(done) == [0, 1, 2]
     assert sum(part.rows for part in done.values()) == split.total
     assert not workers._open
+    await run_sync(target.leave)
+
+
+async def test_a_cancelled_export_has_closed_the_connections_before_it_leaves_the_cluster(
+    memory, here, tmp_path, monkeypatch
+):
+    leaving, close = [], clusters._closed
+
+    async def closed(client):
+        leaving.append([*workers._open])
+        await close(client)
+
+    monkeypatch.setattr(clusters, "_closed", closed)
+    split, target = await run_sync(split_of), await opened(tmp_path / "d")
+    with anyio.CancelScope() as scope:
+        async with on_cluster("local")(split, range(3), target, lambda *_: None) as parts:
+            await anext(parts)
+            assert workers._open
+            scope.cancel()
+            await anyio.sleep(0)
+    assert leaving == [[]]
     await run_sync(target.leave)
 
 
