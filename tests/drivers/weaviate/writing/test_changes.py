@@ -115,6 +115,12 @@ def test_a_new_row_names_its_tenant_and_its_vectors_once() -> None:
     for document, vector, more in (({"vector": [1]}, "[2]", {}), ({"vectors": {"front": [1]}}, '{"back":[2]}', NAMED)):
         whole = json.dumps({"properties": {}} | document)
         assert "one of the two" in refused(Insert("Book", {"vector": Json(vector)}, document=whole), **more)
+    for member, vectors, more, reason in (
+        ("vector", [1], NAMED, "vector: "), ("vectors", {"front": [1]}, {}, "vectors: "),
+        ("vector", ["x"], {}, "array of numbers"),
+    ):  # fmt: skip
+        whole = json.dumps({"properties": {}, member: vectors})
+        assert reason in refused(Insert("Book", document=whole), **more)
 
 
 def test_a_change_of_a_row_that_the_set_makes_reads_nothing() -> None:

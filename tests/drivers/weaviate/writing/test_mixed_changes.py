@@ -233,6 +233,17 @@ def test_a_row_of_a_tenant_is_replaced_where_it_lies():
     assert (made.requests[0].method, body(made)["tenant"]) == ("PUT", "ann")
 
 
+def test_a_row_of_a_tenant_without_a_guard_is_compared_where_it_lies():
+    """W33."""
+    row = RowKey("Book", key(5), "ann")
+    for change in (Update(row, {"title": "x"}), Delete(row)):
+        script = Answers(reply(view(multiTenancyConfig={"enabled": True}).structure), reply(STORED))
+        made = script.run(plan_changes(PlanRequest(changes=[change]), Features(), by_query=False))
+        assert [planned.guard for planned in made.planned] == [{"lastUpdateTimeUnix": 5}]
+        [read] = script.asked[1:]
+        assert "tenant=ann" in read.path
+
+
 def test_a_row_that_is_replaced_without_a_key_is_new():
     script = Answers(reply(view().structure))
     change = Insert("Book", {"title": "x"}, replace=True)
