@@ -44,7 +44,7 @@ NUMBERS = count()
 
 def pytest_configure(config: pytest.Config) -> None:
     """Try few examples of each property in the default run, and many in continuous integration and all other runs."""
-    few = config.option.markexpr == "not slow" and not os.environ.get("MANY_EXAMPLES")
+    few = tables.leaves_out_slow(config) and not os.environ.get("MANY_EXAMPLES")
     settings.load_profile("few" if few else "many")
 
 
@@ -110,7 +110,7 @@ def pytest_pycollect_makeitem(
     """
     options = collector.config.option
     unwanted = {"live"} if options.live is None else set()
-    if options.markexpr == "not slow":
+    if tables.leaves_out_slow(collector.config):
         unwanted.add("slow")
     marks = {mark.name for mark in collector.iter_markers()}
     return [] if unwanted & (marks | {mark.name for mark in _marks(obj)}) else None

@@ -82,7 +82,8 @@ def test_rows_that_need_something_of_their_own_are_tests_of_their_own(decorated,
     assert sum(map(len, run(source).listoutcomes())) == 2
 
 
-def test_slow_rows_are_left_out_of_a_run_without_them(run):
+@pytest.mark.parametrize("marks", ["not slow", "not slow and not live"])
+def test_slow_rows_are_left_out_of_a_run_without_them(marks, run):
     source = """
         import pytest
 
@@ -90,8 +91,19 @@ def test_slow_rows_are_left_out_of_a_run_without_them(run):
         def test_rows(row):
             assert row < 2
     """
-    _, _, failed = run(source, "-m", "not slow").listoutcomes()
+    _, _, failed = run(source, "-m", marks).listoutcomes()
     assert "1 of 2 rows fail" in str(failed[0].longrepr)
+
+
+def test_slow_rows_are_there_where_they_are_wanted(run):
+    source = """
+        import pytest
+
+        @pytest.mark.parametrize("row", [1, pytest.param(2, marks=pytest.mark.slow)])
+        def test_rows(row):
+            pass
+    """
+    assert [len(run(source, "-m", marks).listoutcomes()[0]) for marks in ("", "slow", "not slow or live")] == [2, 1, 1]
 
 
 @pytest.mark.parametrize("row", ["first", "second"])

@@ -43,12 +43,18 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> Iterator[None]:
     """Keep the rows of a table for its one test, without the slow ones where those are not wanted."""
     yield
     calls = metafunc._calls
-    if metafunc.config.option.markexpr == "not slow":
+    if leaves_out_slow(metafunc.config):
         calls[:] = [call for call in calls if not any(mark.name == "slow" for mark in call.marks)] or calls
     if len(calls) > 1 and _is_table(metafunc):
         tables = metafunc.config.stash.setdefault(ROWS, {})
         tables[metafunc.definition.nodeid] = list(calls)
         calls[:] = [dataclasses.replace(calls[0], _idlist=())]
+
+
+def leaves_out_slow(config: pytest.Config) -> bool:
+    """Return whether a run is without slow tests, as the default run and those of mutants are."""
+    expression = config.option.markexpr
+    return expression == "not slow" or (expression.startswith("not slow and ") and " or " not in expression)
 
 
 def _is_table(metafunc: pytest.Metafunc) -> bool:
