@@ -13,6 +13,7 @@ import aiohttp
 import anyio
 import pytest
 from aiohttp import web
+from aiohttp.test_utils import TestServer
 from msgspec.structs import replace
 
 from browsing import signed_in
@@ -493,6 +494,37 @@ async def test_an_export_that_fails_says_why_and_a_download_breaks_off(shop_tab)
     [done] = (await shop_tab("exports"))["exports"]
     assert done["state"] == "failed"
     assert "nothing" in done["error"]["message"]
+
+
+async def test_a_download_whose_browser_is_gone_is_cancelled(monkeypatch):
+    class Here:
+        async def run(self, work, *, abortable):
+            await work()
+
+    monkeypatch.setattr("dragoman_workbench.downloads.welcome", lambda request: None)
+    downloads, errors, begun, ended = Downloads(Here()), [], anyio.Event(), anyio.Event()
+
+    async def handle(request):
+        async def write(stream):
+            begun.set()
+            await anyio.sleep_forever()
+
+        try:
+            return await downloads.answer(request, downloads.offer(write, file="x"))
+        except BaseException as error:
+            errors.append(type(error))
+            raise
+        finally:
+            ended.set()
+
+    app = web.Application()
+    app.router.add_get("/", handle)
+    async with TestServer(app) as server, aiohttp.ClientSession() as http:
+        answer = await http.get(server.make_url("/"))
+        await begun.wait()
+        answer.close()
+        await ended.wait()
+    assert errors == [anyio.get_cancelled_exc_class()]
 
 
 async def test_a_download_that_no_browser_fetches_is_cancelled(shop_tab, monkeypatch):
