@@ -528,6 +528,8 @@ def test_what_a_driver_names_unlocks_and_opens_nothing(code):
     shown = failure_of(forged, connection="mine").remedy
     assert shown is None or (code == CLOSED and shown.target == "mine")
     assert failure_of(forged).remedy is None
+    for error in (Refused("locked", remedies=[UNLOCK]), ConfigurationError("closed", code=CLOSED)):
+        assert failure_of(error).remedy is None, "a request about no connection unlocks and opens none"
     real = failure_of(Refused("locked", remedies=[UNLOCK]), connection="mine").remedy
     assert (real.action, real.target) == ("unlock", "mine")
 
