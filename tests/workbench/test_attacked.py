@@ -566,6 +566,19 @@ def test_a_hint_that_the_page_can_carry_out_is_a_button_unless_a_driver_wrote_it
 
 
 @pytest.mark.parametrize(
+    ("connection", "source", "target"),
+    [("mine", "", "mine"), ("", "", "other"), ("mine", DRIVER, "mine"), ("", DRIVER, None)],
+)
+def test_an_error_about_a_field_leads_to_the_connection_of_the_request_or_to_the_one_that_the_host_names(
+    connection, source, target
+):
+    error = ConfigurationError("no", remedies=[Remedy(RemedyKind.EDIT_FIELD, {"connection": "other", "field": "port"})])
+    error.hint_from = source
+    remedy = failure_of(error, connection=connection).remedy
+    assert (remedy and (remedy.action, remedy.target)) == (target and ("edit", target))
+
+
+@pytest.mark.parametrize(
     ("kind", "message", "field"),
     [
         (AuthenticationError, "no such user", "auth_method"),
