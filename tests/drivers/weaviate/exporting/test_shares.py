@@ -47,7 +47,7 @@ class ShareRules:
         name = await wv.collection({"pages": "int"}, ({"pages": at} for at in range(900)), shards=2)
         await wv.driver.describe_object(name)
         other = Driver()
-        await other.connect(wv.driver._profile, wv.driver._exchanges.http)
+        await other.connect(wv.driver._profile, wv.driver._exchanges.http, None)
         await other.describe_object(name)
         where = await wv.driver.compile_filter(FilterRequest(object=name, rows=[Filter("pages", ">=", 100)]))
         for given, expected in ((None, range(900)), (where, range(100, 900))):
