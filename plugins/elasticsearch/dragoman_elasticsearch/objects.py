@@ -206,12 +206,16 @@ def _size_requests(names: Sequence[str], *, of: int) -> list[HttpRequest]:
 
 def _read_sizes(replies: Sequence[Reply]) -> tuple[dict[str, int | None], list[Note]]:
     sizes: dict[str, int | None] = {}
-    notes = []
+    notes: list[Note] = []
     for reply in replies:
-        if reply.status == 403:
-            notes = [_HIDDEN]
-        else:
+        try:
             sizes |= {index.index: index.bytes for index in protocol.decode(reply, list[_Listed])}
+        except AuthenticationError:
+            raise
+        except AccessDeniedError:
+            notes = [_HIDDEN]
+        except DragomanError as error:  # the names are worth showing all the same
+            notes = [Note(code="sizes-unknown", reason=f"some sizes could not be read: {error.message}")]
     return sizes, notes
 
 

@@ -366,6 +366,15 @@ def test_indices_that_may_be_seen_and_those_that_may_be_read_are_listed_for_a_us
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(("status", "code"), [(400, "sizes-unknown"), (403, "objects-hidden"), (503, "sizes-unknown")])
+def test_indices_are_listed_where_their_sizes_cannot_be_read_and_the_list_says_so(status: int, code: str) -> None:
+    refusal = reply({"error": {"type": "security_exception", "reason": "no"}, "status": status}, status)
+    script = Answers(resolved("a"), refusal, reply({"responses": [total(7)]}))
+    listed = script.run(objects.list_objects(ObjectsRequest(), RESOLVES))
+    assert [(entry.name, entry.rows, entry.size) for entry in listed] == [("a", 7, None)]
+    assert [note.code for note in listed.notes] == [code]
+
+
 @pytest.mark.parametrize("refusal", [reply("", 403), reply("", 400), reply({"indices": []})])
 def test_a_server_that_resolves_no_name_is_asked_for_the_indices_with_their_sizes(refusal: Any) -> None:
     listed = reply([{"index": "a", "store.size": "5"}])
