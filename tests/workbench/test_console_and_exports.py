@@ -124,6 +124,16 @@ async def test_a_history_keeps_the_newest_texts_of_its_own_connection(home, monk
     assert len({name.name.lower() for name in (home / "state" / "kept").glob("history-*.json")}) == 2
 
 
+async def test_what_is_nested_too_deeply_is_no_preference_and_no_history(home):
+    remembered, deep = remembering(home), "[" * 100_000 + "]" * 100_000
+    with pytest.raises(DragomanError, match="is not JSON"):
+        await remembered.set("a", deep)
+    await remembered.note("shop", "a")
+    [file] = (home / "state" / "kept").glob("history-*.json")
+    file.write_text(f'[{{"at":1,"text":"b","deep":{deep}}}]')
+    assert await remembered.history("shop") == []
+
+
 async def test_preferences_are_bounded_masked_and_the_one_set_longest_ago_goes(home, monkeypatch):
     monkeypatch.setattr("dragoman_workbench.remembered.MAX_PREFERENCES", 2)
     remembered = remembering(home, lambda text: text.replace("secret", "***"))
