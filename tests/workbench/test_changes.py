@@ -120,8 +120,10 @@ async def test_a_plan_shows_exact_requests_and_sends_nothing(shop_tab, made):
 async def test_a_plan_is_sent_once(shop_tab, made):
     change = {"kind": "update", "key": made, "values": {"price": ["decimal", "99999999999999999999.5"]}}
     plan = (await shop_tab("changes/plan", connection="shop", changes=[change]))["plan"]
-    [outcome] = (await shop_tab("changes/apply", connection="shop", plan=plan))["outcomes"]
-    assert outcome["status"] == "applied"
+    answer = await shop_tab("changes/apply", connection="shop", plan=plan)
+    assert [outcome["status"] for outcome in answer["outcomes"]] == ["applied"]
+    async with shop_tab.http.get(f"/download/{answer['undo']}") as undo:
+        assert "12.5" in await undo.text()
     failure = await shop_tab.failure("changes/apply", connection="shop", plan=plan)
     assert failure["code"] == "plan-gone"
 
@@ -132,8 +134,8 @@ async def test_a_conflict_is_told_with_the_row_as_it_is_now(shop_tab, made):
     first = (await shop_tab("changes/plan", connection="shop", changes=[mine]))["plan"]
     second = (await shop_tab("changes/plan", connection="shop", changes=[theirs]))["plan"]
     await shop_tab("changes/apply", connection="shop", plan=second)
-    [outcome] = (await shop_tab("changes/apply", connection="shop", plan=first))["outcomes"]
-    assert outcome["status"] == "conflict"
+    answer = await shop_tab("changes/apply", connection="shop", plan=first)
+    assert ([outcome["status"] for outcome in answer["outcomes"]], answer["undo"]) == (["conflict"], "")
     row = await now(shop_tab, made)
     assert row["title"] == "Theirs"
     again = {"kind": "update", "key": row["key"], "values": {"title": "Mine"}}
