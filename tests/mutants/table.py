@@ -213,7 +213,7 @@ _WORKBENCH = {
     "routes.connections": "test_connections.py test_opening.py",
     "routes.console": "test_console_and_exports.py",
     "routes.exports": "test_console_and_exports.py test_grid.py",
-    "routes.grid": "test_grid.py",
+    "routes.grid": "test_grid.py test_console_and_exports.py",
     "routes.marketplace": "test_marketplace.py test_opening.py",
     "server": "test_attacked.py test_connections.py test_entering.py",
     "serving": "test_entering.py",
