@@ -78,6 +78,15 @@ async def test_a_list_names_how_many_drivers_it_leaves_out_and_a_check_every_fau
     assert (await tab("plugins/verify", id="demo"))["faults"] == ["a", "b", "c"]
 
 
+async def test_the_version_that_a_rollback_leads_to_is_told(tab, monkeypatch):
+    async def rollback(plugin, *, version):
+        return SimpleNamespace(plugin=plugin, version="1.0.0")
+
+    monkeypatch.setattr(tab.place.runtime.plugins, "rollback", rollback)
+    rolled = await tab("plugins/rollback", id="weaviate")
+    assert (rolled["id"], rolled["version"]) == ("weaviate", "1.0.0")
+
+
 async def test_a_driver_is_shown_before_it_is_installed(tab):
     page = await tab("plugins/show", id="weaviate")
     assert page["driver"]["state"] == "available"
