@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import itertools
 import time
 from types import SimpleNamespace
@@ -419,3 +420,7 @@ async def test_P6_no_route_brings_new_code_of_a_driver_that_is_not_for_phones(ho
         assert (await tab("plugins/show", id="demo"))["rollback_versions"] == ["1.0.0"]
         await tab("plugins/update", id="demo")
         assert (await tab("plugins/show", id="demo"))["rollback_versions"][0] == "1.1.0"
+
+
+def test_outside_of_a_request_the_surface_is_a_desktop():
+    assert contextvars.Context().run(surface.get) == "desktop"
