@@ -126,6 +126,23 @@ async def test_a_first_object_is_asked_about_once_before_the_driver_hears_of_it(
     assert [event.hook for event in runtime.seen if event.name == "call.refused"] == ([hook] if hook else [])
 
 
+@pytest.mark.parametrize(("scheme", "product"), [("basic", "told None"), ("none", "told books")])
+async def test_a_password_is_never_sent_with_several_requests_at_once(
+    make_runtime: Any, scheme: str, product: str
+) -> None:
+    """A server counts each as an attempt, and locks the account of a person who mistyped once."""
+    method = {"value": "own", "label": "Own"}
+    form = wheelhouse.manifest()["form"]
+    form += [{"name": "auth_method", "label": "Auth Method", "kind": "choice", "default": "own", "choices": [method]}]
+    methods = [{**method, "scheme": scheme}]
+    driver = wheelhouse.Driver("memory", code=FIRST, hooks=[*HOOKS], form=form, auth_methods=methods)
+    async with (
+        make_runtime(driver, installed=True) as runtime,
+        runtime.open("memory", first_object="books") as session,
+    ):
+        assert session.server.product == product
+
+
 async def test_a_decision_on_a_first_object_does_not_hold_for_later(
     make_runtime: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,6 +19,7 @@ from dragoman.sandbox.driver_process import Worker
 from dragoman.sandbox.pending_calls import DriverProxy
 from dragoman.sandbox.reach.route import NAME, HttpProxy, RouteError
 from dragoman.sandbox.stages import stage
+from dragoman_api.connections import AuthScheme
 from dragoman_api.errors import (
     ConnectionFailedError,
     DeadlineExceededError,
@@ -323,11 +324,15 @@ class LiveDriver:
     async def _ask_about_first_object(self) -> str | None:
         """Ask the automations about the first description, whose requests a driver may send while it connects.
 
+        Where a person's password signs in, a driver hears of no object: a wrong password that goes out with several
+        requests at once counts as several attempts, and locks the account.
+
         Returns:
             The object's name; None if there is none, or an automation vetoed its description.
         """
         name, self._first_object = self._first_object, None
-        if name is None or not self._hooks.offers("describe_object"):
+        password = self._profile.auth_scheme is AuthScheme.BASIC
+        if name is None or password or not self._hooks.offers("describe_object"):
             return None
         call, veto = self.call_of("describe_object", object=name), None
         try:
