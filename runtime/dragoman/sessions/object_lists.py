@@ -79,10 +79,10 @@ async def list_level(
         ConfigurationError: The cursor is not one of a list of objects.
         DriverFaultError: The parts do not end.
     """
-    most = MAX_OBJECTS if limit is None else min(limit, MAX_OBJECTS)
+    cap = MAX_OBJECTS if limit is None else min(limit, MAX_OBJECTS)
     from_start = request.cursor is None
     text = request.contains.casefold()
-    place = _place_of(request.cursor, limit=min(most, LIMIT))
+    place = _place_of(request.cursor, limit=min(cap, LIMIT))
     objects: list[Object] = []
     notes: list[Note] = []
     seen = {place.cursor}
@@ -94,14 +94,14 @@ async def list_level(
         obeyed = obeyed and len(matching) == len(part)
         notes = _joined(notes, part.notes)
         rest = place.rest(matching)
-        room = most - len(objects)
+        room = cap - len(objects)
         objects += rest[:room]
         following: _Place | None = None
         if len(rest) > room:
             following = _Place(place.cursor, len(matching) - len(rest) + room, objects[-1].name, place.limit)
         elif part.next is not None:
             following = _Place(part.next, limit=place.limit if obeyed else LIMIT)
-        if following is None or len(objects) >= most:
+        if following is None or len(objects) >= cap:
             break
         if following.cursor in seen:
             raise DriverFaultError("the driver's list of objects does not end: a cursor repeats")
@@ -116,8 +116,8 @@ async def list_level(
     elif part.next is None and from_start and place.cursor is None:
         total = len(matching)  # one part has the whole level, beyond the limit
     if following is not None and limit is None:
-        more = "there are more" if total is None else f"there are {total:,}"
-        notes.append(_cut(f"the first {len(objects):,} objects are listed; {more}"))
+        remainder = "there are more" if total is None else f"there are {total:,}"
+        notes.append(_cut(f"the first {len(objects):,} objects are listed; {remainder}"))
     cursor = None if following is None else msgspec.json.encode(following).decode()
     return ObjectList(objects=objects, notes=notes, next=cursor, total=total)
 
@@ -130,8 +130,8 @@ async def walk(
     A branch among its own ancestors is not listed again. Of a tree with more objects than the limit (at most
     `MAX_OBJECTS`) or `DEEPEST` levels, a part is listed, and notes say where it ends.
     """
-    most = MAX_OBJECTS if limit is None else min(limit, MAX_OBJECTS)
-    room = most - len(top.objects)
+    cap = MAX_OBJECTS if limit is None else min(limit, MAX_OBJECTS)
+    room = cap - len(top.objects)
     full = False
     pending = [(0, root, frozenset[str]()) for root in reversed(top.objects)]
     while pending:
@@ -144,13 +144,13 @@ async def walk(
             continue
         if room <= 0:
             full = True
-            yield level, node, [_cut(f"{most:,} objects are listed; those in {node.name!r}, and further ones, are not")]
+            yield level, node, [_cut(f"{cap:,} objects are listed; those in {node.name!r}, and further ones, are not")]
             continue
         below = await list_children(node.name)
         children = below.objects[:room]
         room -= len(children)
         rest = len(below.objects) - len(children)
-        cut = [_cut(f"{most:,} objects are listed; {rest:,} in {node.name!r} are not")] if rest else []
+        cut = [_cut(f"{cap:,} objects are listed; {rest:,} in {node.name!r} are not")] if rest else []
         yield level, node, [*below.notes, *cut]
         pending += [(level + 1, child, above | {node.name}) for child in reversed(children)]
 
