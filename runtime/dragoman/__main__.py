@@ -98,26 +98,8 @@ def main() -> int:
     code = run(early)
     if code in ENDED:
         leave(code)
-    gc.freeze()  # spare the interpreter three scans at exit
     return code
 
 
-def start() -> int:
-    """Run the command line as a process of its own; end it without taking the interpreter apart, which takes 10 ms."""
-    code = main()
-    import atexit
-    import os
-    import threading
-    from contextlib import suppress
-
-    if all(thread.daemon for thread in threading.enumerate() if thread is not threading.main_thread()):
-        atexit._run_exitfuncs()  # noqa: SLF001 - multiprocessing ends its processes the same way
-        for stream in (sys.stdout, sys.stderr):
-            with suppress(AttributeError, OSError, ValueError):  # there is none, or the command has reported it
-                stream.flush()
-        os._exit(code)
-    return code  # the interpreter waits for the other threads
-
-
 if __name__ == "__main__":
-    sys.exit(start())
+    sys.exit(main())

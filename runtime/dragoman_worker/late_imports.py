@@ -56,7 +56,7 @@ class _LateModule(ModuleType):
     _importing = True
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):  # what the import system looks for
+        if name.startswith("__") and (self._importing or name != "__all__"):  # what the import system looks for
             raise AttributeError(name)
         return _LateName(self.__name__, name) if self._importing else getattr(_load(self.__name__), name)
 

@@ -343,21 +343,6 @@ def test_home_can_be_chosen_on_the_command_line(shop, tmp_path):
     assert str(tmp_path / "config") in shop("--home", tmp_path, "doctor").out
 
 
-@pytest.mark.parametrize("waits", [False, True])
-def test_a_process_that_ends_writes_everything_and_waits_for_its_threads(waits):
-    """The interpreter is not taken apart, which takes longer than many a command's work."""
-    code = (
-        "import atexit, sys, threading, time, dragoman.__main__ as command\n"
-        "class Kept:\n    def __del__(self): print('taken apart')\n"
-        "kept = Kept(); atexit.register(print, 'goodbye'); command.main = lambda: print('data', end='') or 3\n"
-        f"if {waits}: threading.Thread(target=lambda: (time.sleep(0.1), print('thread'))).start()\n"
-        "sys.exit(command.start())"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    ending = "thread\ngoodbye\ntaken apart\n" if waits else "goodbye\n"
-    assert (done.returncode, done.stdout, done.stderr) == (3, f"data{ending}", "")
-
-
 def test_the_version_is_told_without_importing_a_parser():
     code = "import sys; from dragoman.__main__ import main; main(); print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code, "--version"], capture_output=True, text=True, check=True)

@@ -9,7 +9,7 @@ import anyio
 import pytest
 from drivers.rigging import profile_of
 
-from dragoman_api import AuthenticationError, Filter, FilterRequest, PageRequest
+from dragoman_api import AuthenticationError, Filter, FilterRequest, HttpRequest, PageRequest
 from dragoman_api.errors import DragomanError, ObjectNotFoundError
 from dragoman_api.http import Http
 from dragoman_api.testing.target import opened
@@ -188,3 +188,12 @@ async def test_a_filter_is_compiled_for_the_version_that_answered(place: Place) 
         compiled = await driver.compile_filter(FilterRequest(object=place.name, rows=[Filter("n", "=", "7")]))
         page = await driver.fetch_page(PageRequest(object=place.name, filter=compiled))
         assert [row["n"] for row in page.rows] == [7]
+
+
+async def test_what_was_read_ahead_is_not_taken_after_a_write(place: Place) -> None:
+    driver = place.driver()
+    async with opened(driver, place.profile, first_object=place.name):
+        await driver._exchanges.send(HttpRequest("DELETE", "/v1/nothing"))
+        place.forget()
+        await driver.describe_object(place.name)
+        assert shortened(place.paths) == place.reads

@@ -6,9 +6,7 @@ import errno
 import io
 import json
 import os
-from contextlib import nullcontext
 from pathlib import Path
-from types import SimpleNamespace
 
 import anyio
 import pytest
@@ -16,7 +14,6 @@ from drivers.elasticsearch.rig import on_fake
 from msgspec.structs import replace
 
 from cancelling import cancelled
-from dragoman.automations.hook_manager import Hooks
 from dragoman.changes import files as changefiles
 from dragoman.changes.sets import ChangeSet
 from dragoman.changes.undo import UndoFile
@@ -30,33 +27,12 @@ from dragoman_api.errors import (
     Refused,
     UnsupportedOperationError,
 )
-from dragoman_api.events import ConnectionInfo
 from dragoman_api.hookspecs import hookimpl
 from dragoman_api.testing.memory_driver import MemoryDriver
 from dragoman_elasticsearch.writing import plan as planning
+from in_process import Here
 
 PROPERTIES = {"price": {"type": "double"}, "items": {"type": "nested", "properties": {"qty": {"type": "integer"}}}}
-
-
-class InProcess:
-    """A link to a driver in this process: all of a session but the border."""
-
-    incarnation, alive, unattended = 1, True, True
-
-    def __init__(self, driver, automations=()):
-        manifest = SimpleNamespace(capabilities=("tenants",))
-        self.generation = SimpleNamespace(plugin="here", version="1.0.0", manifest=manifest)
-        self.info = ConnectionInfo(name="shop", type="demo", host="localhost", port=1)
-        self._hooks = Hooks(automations, emit=lambda _: None).for_connection(driver)
-
-    def check_usable(self):
-        pass
-
-    async def hooks(self):
-        return self._hooks
-
-    def explaining(self):
-        return nullcontext()
 
 
 class Shop:
@@ -68,7 +44,7 @@ class Shop:
         self.session = self.open()
 
     def open(self, driver=None, automations=()):
-        return Session(InProcess(driver or self.es.driver, automations), emit=self.seen.append)
+        return Session(Here(driver or self.es.driver, *automations, capabilities=("tenants",)), emit=self.seen.append)
 
     def set(self, *lines, session=None, **more):
         text = "".join(f"{json.dumps({'object': self.name, **line})}\n" for line in lines)
@@ -240,7 +216,7 @@ async def test_a_driver_that_dies_leaves_unknown_outcomes_and_an_undo_file_that_
 
 async def test_what_a_driver_that_cannot_be_started_again_was_never_given_is_not_unknown(shop):
     before, path = await shop.stored(), shop.folder / "undo.ndjson"
-    link = InProcess(shop.es.driver)
+    link = Here(shop.es.driver)
     session = Session(link, emit=shop.seen.append)
     async with shop.set(*(update(at) for at in range(4)), session=session, undo=path) as changes:
         await changes.plan()
@@ -399,7 +375,7 @@ async def test_a_driver_that_knows_no_undo_says_so_before_anything_is_sent(tmp_p
     monkeypatch.setattr(changefiles, "CHUNK_LINES", 1)
     driver = MemoryDriver()
     line = b"".join(b'{"op":"update","object":"books","id":"%d","set":{"stock":7}}\n' % row for row in (1, 2))
-    session = Session(InProcess(driver), emit=lambda _: None)
+    session = Session(Here(driver), emit=lambda _: None)
     with pytest.raises(UnsupportedOperationError, match="cannot build an undo"):
         async with ChangeSet(session, Path("-"), stdin=io.BytesIO(line), undo=tmp_path / "undo.ndjson") as changes:
             await changes.plan()

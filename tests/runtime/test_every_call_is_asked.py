@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from typing import TYPE_CHECKING, Any
 
+import anyio
 import pytest
 
 import wheelhouse
+from child_processes import children
 from dragoman.automations.audit import Audit
+from dragoman.connections.saved_connections import SavedConnection
+from dragoman.sandbox.reach.route import HttpProxy
 from dragoman_api import hookimpl
 from dragoman_api.changes import Delete, HttpRequest
 from dragoman_api.errors import Refused
@@ -141,6 +147,32 @@ async def test_a_password_is_never_sent_with_several_requests_at_once(
         runtime.open("memory", first_object="books") as session,
     ):
         assert session.server.product == product
+
+
+async def test_a_proxy_is_asked_for_one_connection_first(make_runtime: Any) -> None:
+    """Its password may be a person's, too."""
+    driver = wheelhouse.Driver("memory", code=FIRST, hooks=[*HOOKS])
+    async with make_runtime(driver, installed=True) as runtime:
+        proxied = SavedConnection(name="memory", type="memory", values={}, via=HttpProxy(host="127.0.0.1", port=9))
+        runtime.connections.save(proxied, replace=True)
+        async with runtime.open("memory", first_object="books") as session:
+            assert session.server.product == "told None"
+
+
+async def test_a_decision_on_a_first_object_ends_with_the_process_that_it_was_made_for(make_runtime: Any) -> None:
+    veto = Veto()
+    driver, earlier = wheelhouse.Driver("memory", code=FIRST, hooks=[*HOOKS]), children()
+    async with (
+        make_runtime(driver, installed=True, use=[veto]) as runtime,
+        runtime.open("memory", first_object="books") as session,
+    ):
+        [process] = children() - earlier
+        os.kill(int(process), signal.SIGKILL)
+        with anyio.fail_after(10):
+            while "plugin.crashed" not in [event.name for event in runtime.seen]:
+                await anyio.sleep(0.01)
+        await session.describe("books")
+    assert [call.hook for call in veto.asked].count("describe_object") == 2
 
 
 async def test_a_decision_on_a_first_object_does_not_hold_for_later(

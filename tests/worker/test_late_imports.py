@@ -32,9 +32,12 @@ USES = {
         "import attr\nassert attr.validators.instance_of(int)",
         "from attr.validators import instance_of\nassert instance_of(int)",
         "from attr import validators\nassert validators.instance_of(int)",
+        "import attrs\nassert attrs.validators.instance_of(int)",
+        "from attrs.validators import instance_of\nassert instance_of(int)",
     ],
     "urllib.request": [
         "from urllib.request import Request\nassert Request('http://h/').host == 'h'",
+        "from urllib.request import *\nassert Request('http://h/').host == 'h'",
         "import urllib.request\nassert urllib.request.Request('http://h/').host == 'h'",
         "from aiohttp.helpers import proxies_from_env\nassert proxies_from_env() == {}",
     ],

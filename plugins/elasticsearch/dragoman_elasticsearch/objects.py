@@ -19,7 +19,7 @@ from dragoman_api.errors import (
 )
 from dragoman_api.json_text import encode
 from dragoman_api.kit.exchanges import Exchange, ask, ask_all, get, post
-from dragoman_api.kit.object_lists import choose
+from dragoman_api.kit.object_lists import choose, counted
 from dragoman_api.kit.views import digest
 
 from . import protocol
@@ -251,15 +251,14 @@ def _uncounted(
     names: Sequence[str], rows: Mapping[str, int | None], indices: Mapping[str, _Listed], reason: str
 ) -> list[Note]:
     """Return notes on the indices whose rows are unknown, by what is the cause."""
-    closed = sum(indices[name].status == CLOSED for name in names)
-    others = sum(rows.get(name) is None for name in names) - closed
+    closed = [name for name in names if indices[name].status == CLOSED]
+    others = [name for name in names if rows.get(name) is None and indices[name].status != CLOSED]
     notes = []
     if closed:
-        subject = "object is" if closed == 1 else "objects are"
-        notes.append(Note(code="rows-unknown", reason=f"{closed:,} {subject} closed, and has no number of rows"))
+        notes.append(Note(code="rows-unknown", reason=f"{counted(closed)} closed: no number of rows"))
     if others:
         cause = f": {reason}" if reason else ""
-        notes.append(Note(code="rows-unknown", reason=f"the rows of {others:,} objects could not be counted{cause}"))
+        notes.append(Note(code="rows-unknown", reason=f"the rows of {counted(others)} could not be counted{cause}"))
     return notes
 
 

@@ -9,7 +9,7 @@ import msgspec
 from dragoman_api import AuthenticationError, DragomanError, Note, Object, ObjectList, ObjectsRequest, QueryError
 from dragoman_api.errors import ObjectNotFoundError
 from dragoman_api.kit.exchanges import Exchange, ask, ask_all, get
-from dragoman_api.kit.object_lists import choose
+from dragoman_api.kit.object_lists import choose, counted
 from dragoman_api.kit.views import digest
 from dragoman_api.remedies import Remedy, RemedyKind
 
@@ -66,9 +66,9 @@ def list_objects(features: Features, request: ObjectsRequest = ALL_OBJECTS) -> E
         with_tenants = {collection.name for collection in collections if collection.tenancy.enabled}
         countable = [name for name in shown_collections if name not in with_tenants]
         rows, reasons = yield from _counts([name for name in countable if is_collection(name)])
-        if uncounted := len(countable) - len(rows):
+        if uncounted := [name for name in countable if name not in rows]:
             cause = f": {reasons[0]}" if reasons else ""
-            reason = f"the rows of {uncounted:,} objects could not be counted{cause}"
+            reason = f"the rows of {counted(uncounted)} could not be counted{cause}"
             notes.append(Note(code="rows-unknown", reason=reason))
     objects = [
         *(Object(name, rows.get(name), kind="collection") for name in shown_collections),

@@ -204,7 +204,7 @@ async def objects(
     tree = [branch async for branch in walk(top, lambda name: session.objects(parent=name), limit=limit)]
     nodes = [node for _, node, _ in tree]
     notes = [*top.notes, *(note for _, _, below in tree for note in below)]
-    if not (parent or contains or cursor or top.next):
+    if not (parent or contains or cursor or limit or top.next):
         from .known_names import note_objects
 
         await note_objects(options.paths(), session.name, (node.name for node in nodes))

@@ -324,14 +324,14 @@ class LiveDriver:
     async def _ask_about_first_object(self) -> str | None:
         """Ask the automations about the first description, whose requests a driver may send while it connects.
 
-        Where a person's password signs in, a driver hears of no object: a wrong password that goes out with several
-        requests at once counts as several attempts, and locks the account.
+        Where a person's password signs in, or a proxy or an SSH host is on the way, a driver hears of no object: a
+        wrong password that goes out with several requests at once counts as several attempts, and locks the account.
 
         Returns:
             The object's name; None if there is none, or an automation vetoed its description.
         """
-        name, self._first_object = self._first_object, None
-        password = self._profile.auth_scheme is AuthScheme.BASIC
+        name, self._first_object, self._decision = self._first_object, None, None
+        password = self._profile.auth_scheme is AuthScheme.BASIC or self._route is not None
         if name is None or password or not self._hooks.offers("describe_object"):
             return None
         call, veto = self.call_of("describe_object", object=name), None

@@ -144,7 +144,7 @@ async def walk(
             continue
         if room <= 0:
             full = True
-            yield level, node, [_cut(f"{cap:,} objects are listed; those in {node.name!r}, and further ones, are not")]
+            yield level, node, [_cut(f"{cap:,} objects are listed; what {node.name!r} and others contain is not")]
             continue
         below = await list_children(node.name)
         children = below.objects[:room]

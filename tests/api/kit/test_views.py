@@ -326,27 +326,45 @@ async def test_a_cancelled_call_leaves_its_question_to_those_that_wait() -> None
     assert results == ["with 1"] * 2
 
 
-async def test_a_question_that_fails_fails_for_all_that_share_it_and_the_next_call_asks_again() -> None:
-    slow, failures = Slow(), []
+async def test_a_question_that_fails_fails_for_its_own_call_alone() -> None:
+    slow, outcomes = Slow(), []
     await slow.views.read("books")
-    slow.failure = QueryError("no")
 
     async def use() -> None:
         try:
-            await slow.views.use("books", work)
+            outcomes.append(await slow.views.use("books", work))
         except QueryError as error:
-            failures.append(error.message)
+            outcomes.append(error.message)
 
     async with anyio.create_task_group() as tasks:
         for _ in range(9):
             tasks.start_soon(use)
         await anyio.wait_all_tasks_blocked()
         await slow.let_go()
+        slow.failure = QueryError("no")
         await slow.let_go()
-    assert (slow.asked, failures) == (2, ["no"] * 9)
-    slow.failure = None
+        slow.failure = None
+        await slow.let_go()
+    assert (slow.asked, outcomes) == (3, ["with 1", "no", *["with 1"] * 7])
+
+
+async def test_a_call_waits_for_the_question_of_another_for_moments_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dragoman_api.kit.views.PATIENCE", 0.01)
+    slow, results = Slow(), []
+    await slow.views.read("books")
+
+    async def use() -> None:
+        results.append(await slow.views.use("books", work))
+
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(slow.views.use, "books", work)
+        tasks.start_soon(use)
         await anyio.wait_all_tasks_blocked()
+        tasks.start_soon(use)
+        with anyio.fail_after(5):
+            while slow.asked < 2:
+                await anyio.sleep(0.01)
+            slow.gates.pop().set()
+            while not results:
+                await anyio.sleep(0.01)
         await slow.let_go()
-    assert slow.asked == 3
+    assert results == ["with 1"] * 2

@@ -399,7 +399,7 @@ def test_a_closed_index_is_not_counted_and_the_list_says_so() -> None:
         outcome = answers.run(objects.list_objects(ObjectsRequest(), features))
         assert [(each.name, each.rows) for each in outcome] == [("a", 1), ("b", None), ("c", 2)]
         assert [note.code for note in outcome.notes] == ["rows-unknown"]
-        assert "1 object is closed" in outcome.notes[0].reason
+        assert outcome.notes[0].reason == "1 object ('b') closed: no number of rows"
         assert str(answers.asked[-1].body).count("\n") == 4
 
 

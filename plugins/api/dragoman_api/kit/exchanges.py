@@ -230,6 +230,8 @@ class Exchanges:
         """
         until = anyio.current_time() + BUDGET if until is None else until
         read = self._reads(request)
+        if not read:  # it may change what was read ahead
+            self._ahead = None
         for pause in (*pauses, None) if read else (None,):
             reply = await self.http.request(
                 request.method,

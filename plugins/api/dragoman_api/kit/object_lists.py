@@ -22,7 +22,7 @@ from dragoman_api.wording import quoted
 from .cursors import INVALID
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from dragoman_api.columns import ObjectsRequest
 
@@ -44,6 +44,17 @@ class ListPart(msgspec.Struct, frozen=True, kw_only=True):
     def names(self) -> list[str]:
         """The names of all groups."""
         return [name for group in self.groups for name in group]
+
+
+def counted(names: Sequence[str]) -> str:
+    """Return the number of some objects and the first and the last name: a note on one part is not that of another.
+
+    >>> counted(["a", "b", "c"]), counted(["a"])
+    ("3 objects ('a' to 'c')", "1 object ('a')")
+    """
+    if len(names) == 1:
+        return f"1 object ({quoted(names[0])})"
+    return f"{len(names):,} objects ({quoted(names[0])} to {quoted(names[-1])})"
 
 
 def choose(request: ObjectsRequest, *groups: Iterable[str]) -> ListPart:

@@ -44,6 +44,9 @@ class KnownObject(Protocol):
 
 V = TypeVar("V", bound=KnownObject)
 T = TypeVar("T")
+PATIENCE = 1.0
+"""Maximum seconds for which a call waits for the question of another call about one view."""
+
 _NAMED = 5  # columns of one kind in a reason
 
 
@@ -140,23 +143,24 @@ class Views(Generic[V]):
         """Ask whether a view holds; calls that wait for one answer share the next one.
 
         The question is put after the call began: an answer under way may be older than a change that the caller saw.
+        A call waits for the question of another one for `PATIENCE` only, and shares no failure with it.
         """
         if (current := self._rounds.get(name)) is None or current.view is not view:
             current = self._rounds[name] = _Round(view)
         begun = current.begun
-        async with current.lock:
+        with anyio.move_on_after(PATIENCE) as waiting:
+            await current.lock.acquire()
+        if waiting.cancelled_caught:
+            return await self._revision(view) == view.revision
+        try:
             if current.answered <= begun:
                 current.begun += 1
                 number = current.begun
-                try:
-                    current.answer = await self._revision(view)
-                except Exception as error:  # noqa: BLE001 - raised below, also for those that waited
-                    current.answer = error
+                current.answer = await self._revision(view)
                 current.answered = number
-            answer = current.answer
-        if isinstance(answer, Exception):
-            raise answer
-        return answer == view.revision
+            return current.answer == view.revision
+        finally:
+            current.lock.release()
 
 
 class _Round(Generic[V]):
@@ -166,14 +170,14 @@ class _Round(Generic[V]):
         view: The view.
         begun: The number of the last question that was put.
         answered: The number of the last one that was answered.
-        answer: The revision, or what the question failed with.
+        answer: The revision.
     """
 
     def __init__(self, view: V) -> None:
         self.view = view
         self.lock = anyio.Lock(fast_acquire=True)
         self.begun = self.answered = 0
-        self.answer: str | Exception = ""
+        self.answer = ""
 
 
 def _check_filter(view: KnownObject, name: str, compiled_filter: CompiledFilter | None) -> None:

@@ -101,6 +101,7 @@ function Objects({ connection, console: offered }: { connection: string; console
   const [next, setNext] = useState<string | null>(null);
   const [total, setTotal] = useState<number | null>(null);
   const [failed, setFailed] = useState<unknown>(null);
+  const [busy, setBusy] = useState(false);
   const here = route.value;
   const object = objectOf(here);
   const load = async (contains: string, cursor: string | null, signal?: AbortSignal) => {
@@ -124,6 +125,7 @@ function Objects({ connection, console: offered }: { connection: string; console
   const listing = useRef(new AbortController()); // ends with the words that it is for, and so do its further parts
   useEffect(() => {
     const stop = (listing.current = new AbortController());
+    setNext(null); // a further part of the old list belongs under no other words
     const timer = setTimeout(() => void load(words, null, stop.signal), first.current ? 0 : 200);
     first.current = false;
     return () => {
@@ -131,7 +133,11 @@ function Objects({ connection, console: offered }: { connection: string; console
       stop.abort();
     };
   }, [connection, words, changes.value]);
-  const more = () => load(words, next, listing.current.signal);
+  const more = async () => {
+    setBusy(true);
+    await load(words, next, listing.current.signal);
+    setBusy(false);
+  };
   const items = useMemo( // thousands of them must not be compared at each key
     () => objects?.map((one) => <ObjectItem key={one.name} entry={one} connection={connection} current={one.name === object} />),
     [objects, connection, object],
@@ -163,7 +169,7 @@ function Objects({ connection, console: offered }: { connection: string; console
               : `${objects.length.toLocaleString("en")} of ${total.toLocaleString("en")} objects are listed.`}
             {" Filter to find others by name."}
           </p>
-          <Button label="More objects" tone="quiet" onClick={() => void more()} />
+          <Button label="More objects" tone="quiet" busy={busy} onClick={() => void more()} />
         </>
       )}
       {[...new Set(notes.map((note) => note.reason))].map((reason) => (
