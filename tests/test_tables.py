@@ -56,7 +56,37 @@ def test_every_failing_row_is_listed_and_the_others_run(run):
 def test_a_skipped_row_lets_the_others_run_and_is_told(run):
     _, skipped, failed = run(TABLE.replace("5", "4").replace("9", "8")).listoutcomes()
     assert not failed
-    assert "2 of 8 rows: no three here" in str(skipped[0].longrepr)
+    assert "2 of 8 rows: [c-in] no three here; [c-out] no three here" in str(skipped[0].longrepr)
+
+
+def test_a_table_of_coroutines_runs_all_its_rows(run):
+    source = """
+        import pytest
+
+        @pytest.fixture
+        def anyio_backend():
+            return "asyncio"
+
+        @pytest.mark.parametrize("number", [1, 2, 3])
+        async def test_a_number(number):
+            assert number == 1
+    """
+    _, _, [failed] = run(source, "-o", "anyio_mode=auto").listoutcomes()
+    assert "2 of 3 rows fail" in str(failed.longrepr)
+
+
+@pytest.mark.slow
+def test_a_row_that_hangs_ends_its_table(run):
+    source = """
+        import time
+        import pytest
+
+        @pytest.mark.parametrize("number", [1, 2])
+        def test_a_number(number):
+            time.sleep(30)
+    """
+    _, _, [failed] = run(source, "-o", "timeout=1").listoutcomes()
+    assert "Timeout" in str(failed.longrepr)
 
 
 @pytest.mark.parametrize("words", [["--apart"], ["-k", "doubled"], ["{file}::test_a_number_is_doubled[b-in]"]])

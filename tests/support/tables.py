@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Generator, Iterator
 
 OF_A_ROW = frozenset({"tmp_path", "monkeypatch"})
 """Fixtures that each row gets anew."""
@@ -62,7 +62,8 @@ def _is_table(metafunc: pytest.Metafunc) -> bool:
     config, needed = metafunc.config, metafunc.definition._fixtureinfo
     if config.option.apart or config.option.keyword or any("[" in name for name in config.args):
         return False
-    if hasattr(metafunc.function, "hypothesis") or metafunc.definition.get_closest_marker("xfail"):
+    own_ways = any(map(metafunc.definition.get_closest_marker, ("xfail", "slow", "timeout")))  # a limit is a row's
+    if hasattr(metafunc.function, "hypothesis") or own_ways or metafunc.cls is not None:
         return False
     values = {*metafunc._calls[0].params}
     shared = {
@@ -83,12 +84,13 @@ def rows_of(item: pytest.Item) -> list[Any]:
     return item.config.stash.get(ROWS, {}).get(item.nodeid, [])
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> None:
-    """Run every row of a table."""
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
+    """Run every row of a table, whichever plugin calls its test."""
     if rows := rows_of(pyfuncitem):
         run = _run_in_loop if inspect.iscoroutinefunction(pyfuncitem.obj) else _run
         pyfuncitem.obj = run(pyfuncitem.obj, rows)
+    return (yield)
 
 
 def _run(test: Callable[..., None], rows: list[Any]) -> Callable[..., None]:
@@ -139,8 +141,12 @@ class Results:
             try:
                 yield values
             except pytest.skip.Exception as reason:
-                self.skipped.append(str(reason))
-            except (Exception, pytest.fail.Exception) as error:  # noqa: BLE001 - the end of the table tells of it
+                self.skipped.append(f"[{row.id}] {reason}")
+            except (pytest.exit.Exception, pytest.xfail.Exception):
+                raise
+            except (Exception, pytest.fail.Exception) as error:
+                if str(error).startswith("Timeout"):  # its timer does not run again for the next rows
+                    raise
                 tests = [frame for frame in extract_tb(error.__traceback__) if Path(frame.filename).name[:5] == "test_"]
                 place = f"{Path(tests[-1].filename).name}:{tests[-1].lineno}: " if tests else ""
                 self.failures.append(f"[{row.id}] {place}{type(error).__name__}: {error}")

@@ -135,13 +135,12 @@ def list_objects(
     if request.counts:
         size_requests = _size_requests(choice.names, of=len(indices)) if listing.lacks_sizes else []
         batches = _batches([name for name in choice.names if indices[name].status != CLOSED])
-        reason = ""
-        try:
-            replies = yield from ask_all([*size_requests, *map(_searches, batches)], at_once=_AT_ONCE)
-        except AuthenticationError:
-            raise
-        except DragomanError as error:  # too slow, or no answer: the names are worth showing all the same
-            replies, reason = [], error.message
+        searches = [_searches(batch) for batch in batches]
+        replies, reason = yield from ask_all([*size_requests, *searches], at_once=_AT_ONCE)
+        if reason and len(replies) < len(size_requests):  # the sizes, most likely: they need all shards' statistics
+            notes.append(Note(code="sizes-unknown", reason=f"the sizes could not be read: {reason}"))
+            size_requests = []
+            replies, reason = yield from ask_all(searches, at_once=_AT_ONCE)
         read_sizes, size_notes = _read_sizes(replies[: len(size_requests)])
         sizes |= {name: size for name, size in read_sizes.items() if name in sizes}
         rows, count_reason = _read_rows(batches, replies[len(size_requests) :])
@@ -164,15 +163,23 @@ def _indices(features: Features, *, secured: bool) -> Exchange[_Listing]:
     notes: list[Note] = []
     listed: list[_Listed] = []
     if features.resolves_names:
-        resolved, *readable = yield [get(_RESOLVE), *([get(_READABLE)] if secured else [])]
-        if resolved.status == 200:
-            entries = protocol.decode(resolved, _Resolved).indices
+        requests = [get(_RESOLVE), *([get(_READABLE)] if secured else [])]
+        replies, reason = yield from ask_all(requests, at_once=_AT_ONCE)
+        if reason:  # field capabilities, most likely: they ask every shard
+            replies = [(yield from ask(get(_RESOLVE)))]
+        if replies[0].status == 200:
+            entries = protocol.decode(replies[0], _Resolved).indices
             listed = [_Listed(entry.name, CLOSED if "closed" in entry.attributes else None) for entry in entries]
-        for reply in readable:
+        for reply in replies[1:]:
             if reply.status == 200:
                 listed_names = {index.index for index in listed}
                 read_names = protocol.decode(reply, mapping.FieldCaps).indices
                 listed += [_Listed(name) for name in read_names if name not in listed_names]
+            else:
+                reason = f"HTTP {reply.status}"
+        if reason and listed:
+            text = f"indices that the credentials may only read may be missing: {reason}"
+            notes.append(Note(code="objects-hidden", reason=text))
     lacks_sizes = bool(listed)
     if not listed:
         reply = yield from ask(get(_CAT))

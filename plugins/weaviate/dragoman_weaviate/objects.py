@@ -95,13 +95,9 @@ def _counts(names: Sequence[str]) -> Exchange[tuple[dict[str, int], list[str]]]:
     """
     batches = [names[start : start + _BATCH] for start in range(0, len(names), _BATCH)]
     counts: dict[str, int] = {}
-    reasons: list[str] = []
-    try:
-        replies = yield from ask_all([graphql.count(batch) for batch in batches], at_once=_AT_ONCE)
-    except AuthenticationError:
-        raise
-    except DragomanError as error:  # too slow, or no answer: the names are worth showing all the same
-        return counts, [error.message]
+    # Too slow, or no answer: the names are worth showing all the same.
+    replies, reason = yield from ask_all([graphql.count(batch) for batch in batches], at_once=_AT_ONCE)
+    reasons = [reason] if reason else []
     for reply in replies:
         try:
             counts |= graphql.counted(reply)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from drivers.elasticsearch.rig import connected, on_fake, profile
@@ -13,6 +13,7 @@ from dragoman_api import (
     AuthenticationError,
     ConnectionFailedError,
     DragomanError,
+    HttpRequest,
     ObjectList,
     ObjectsRequest,
     Profile,
@@ -26,11 +27,15 @@ from dragoman_api.errors import (
     RowNotFoundError,
     WindowExceededError,
 )
+from dragoman_api.kit.exchanges import carry_out
 from dragoman_api.remedies import Remedy
 from dragoman_elasticsearch import connect, objects, protocol
 from dragoman_elasticsearch.objects import IndexSettings
 from dragoman_elasticsearch.protocol import Features, segment, target
 from fakes.elasticsearch import ApiKey, FakeElasticsearch, User
+
+if TYPE_CHECKING:
+    from dragoman_api.replies import Reply
 
 
 def error(body: Any, status: int, **headers: str) -> Any:
@@ -388,6 +393,42 @@ def test_a_text_that_is_no_cursor_of_a_list_is_refused(cursor: str) -> None:
     with pytest.raises(QueryError) as caught:
         Answers(reply([{"index": "a"}])).run(objects.list_objects(ObjectsRequest(cursor=cursor)))
     assert caught.value.code == "cursor-invalid"
+
+
+class Unanswered:
+    """Plays an exchange: what `path` begins gets no answer, other requests those of their paths."""
+
+    def __init__(self, path: str, replies: dict[str, Reply]) -> None:
+        self.path, self.replies = path, replies
+
+    async def send(self, request: HttpRequest) -> Reply:
+        if request.path.startswith(self.path):
+            raise ConnectionFailedError("no answer within 60 s")
+        return next(reply for path, reply in self.replies.items() if request.path.startswith(path))
+
+
+@pytest.mark.parametrize(
+    ("path", "sizes", "rows", "codes"),
+    [
+        ("/_cat", [None, None], [1, 2], ["sizes-unknown"]),
+        ("/_msearch", [None, None], [None, None], ["sizes-unknown", "rows-unknown"]),
+        ("/*/_field_caps", [1, 2], [1, 2], ["objects-hidden"]),
+    ],
+)
+async def test_a_request_without_an_answer_leaves_the_rest_of_a_list(
+    path: str, sizes: list[int | None], rows: list[int | None], codes: list[str]
+) -> None:
+    measured = [{"index": "a", "store.size": "1"}, {"index": "b", "store.size": "2"}]
+    server = Unanswered(
+        path,
+        {
+            "/_resolve": resolved("a", "b"), "/*/_field_caps": reply({"indices": ["a", "b"], "fields": {}}),
+            "/_cat": reply(measured), "/_msearch": reply({"responses": [total(1), total(2)]}),
+        },
+    )  # fmt: skip
+    outcome = await carry_out(objects.list_objects(ObjectsRequest(), RESOLVES, secured=True), server.send)
+    assert [(entry.size, entry.rows) for entry in outcome] == list(zip(sizes, rows, strict=True))
+    assert [note.code for note in outcome.notes] == codes
 
 
 def test_a_closed_index_is_not_counted_and_the_list_says_so() -> None:

@@ -309,6 +309,13 @@ def test_settings_of_one_of_two_indices_with_one_mapping_count(case: str) -> Non
         assert [note.code for note in union.rebuilt_notes()] == rebuilt
 
 
+def test_a_mapping_that_keeps_documents_wins_over_the_mode_of_its_index() -> None:
+    mappings = reply({"a": {"mappings": mapped(x=LONG) | {"_source": {"mode": "stored"}}}})
+    fields = reply({"indices": ["a"], "fields": {"x": {"long": {}}}})
+    script = Answers(mappings, fields, reply({"a": {"settings": {"index.mode": "logsdb"}}}))
+    assert script.run(objects.view("a")).rebuilt_notes() == []
+
+
 @pytest.mark.parametrize(
     ("one", "two", "apart"),
     [

@@ -76,12 +76,24 @@ def ask(request: HttpRequest) -> Exchange[Reply]:
     return reply
 
 
-def ask_all(requests: Sequence[HttpRequest], *, at_once: int) -> Exchange[list[Reply]]:
-    """Send any number of requests, at most some of them at once, and wait for their replies."""
+def ask_all(requests: Sequence[HttpRequest], *, at_once: int) -> Exchange[tuple[list[Reply], str]]:
+    """Send any number of requests, at most some of them at once, until one gets no answer.
+
+    Returns:
+        The replies to the first requests, and why there are no more; an empty text if each was answered.
+
+    Raises:
+        AuthenticationError: The server rejected the credentials.
+    """
     replies: list[Reply] = []
     for start in range(0, len(requests), at_once):
-        replies += yield requests[start : start + at_once]
-    return replies
+        try:
+            replies += yield requests[start : start + at_once]
+        except AuthenticationError:
+            raise
+        except DragomanError as error:
+            return replies, error.message
+    return replies, ""
 
 
 def get(path: str, /, **query: object) -> HttpRequest:

@@ -212,7 +212,7 @@ def read(
         structure=_structure(mappings) if mappings is not None else "",
         notes=tuple(notes),
         synthetic=any(
-            source.get("mode") == "synthetic" or rebuilds_documents(group.settings)
+            source["mode"] == "synthetic" if source.get("mode") else rebuilds_documents(group.settings)
             for source, group in zip(sources, groups, strict=True)
         ),
         pruned=next(filter(None, map(_pruned, sources)), ""),
