@@ -22,7 +22,7 @@ from yarl import URL
 
 if TYPE_CHECKING:
     from asyncio import StreamReader, StreamWriter
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 SECRET = "hunter2-of-the-hostile-server"
 SECONDS, BYTES = 40.0, 1 << 30  # after either, an endless attack ends
@@ -161,8 +161,8 @@ def made_up(kind: str) -> dict[str, Callable[[], Pieces]]:
         told: dict[str, Callable[[], Any]] = {
             "100,000 columns": lambda: mapped({f"f{number}": {"type": "keyword"} for number in range(100_000)}),
             "escapes in columns": lambda: mapped({name: {"type": "keyword"}}),
-            "escapes in names": lambda: [{"index": name, "store.size": "1"}],
-            "1,000,000 objects": lambda: [{"index": f"i{at:07}", "store.size": "1"} for at in range(1_000_000)],
+            "escapes in names": lambda: resolved([name]),
+            "1,000,000 objects": lambda: resolved(f"i{at:07}" for at in range(1_000_000)),
         }
     else:
         told = {
@@ -172,6 +172,10 @@ def made_up(kind: str) -> dict[str, Callable[[], Pieces]]:
             "1,000,000 objects": lambda: {"classes": [{"class": f"C{at:07}"} for at in range(1_000_000)]},
         }
     return {each: (lambda made=made: iter([whole(json.dumps(made()).encode())])) for each, made in told.items()}
+
+
+def resolved(names: Iterable[str]) -> dict[str, Any]:
+    return {"indices": [{"name": name, "attributes": ["open"]} for name in names]}
 
 
 def mapped(properties: dict[str, Any]) -> dict[str, Any]:

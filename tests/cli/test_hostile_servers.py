@@ -325,7 +325,7 @@ def test_an_export_whose_server_answers_no_rows_at_all_is_none(evil, tmp_path, a
 
 
 STRUCTURE = {"elasticsearch": "/_mapping", "weaviate": "GET /v1/schema/Books"}
-LISTED = {"elasticsearch": "/_cat/indices", "weaviate": "GET /v1/schema"}
+LISTED = {"elasticsearch": "/_resolve/index", "weaviate": "GET /v1/schema"}
 
 
 @pytest.mark.slow
@@ -350,9 +350,9 @@ def test_names_that_a_terminal_obeys_are_shown_harmlessly_or_refused(evil, way):
 
 
 @pytest.mark.slow
-def test_more_objects_than_anybody_can_browse_are_refused_at_once(evil):
+def test_of_more_objects_than_anybody_can_browse_the_first_are_listed(evil):
     with evil.attacked("1,000,000 objects", LISTED[evil.kind]):
-        error = failed(evil("--json", "objects", "evil"))
-    assert error["code"] == QUERY
-    assert "1,000,000" in error["message"]
+        listed = evil("--json", "objects", "evil", "--limit", "100").json
+    assert len(listed["objects"]) == 100
+    assert listed["total"] >= 1_000_000
     assert evil.lives()

@@ -422,6 +422,7 @@ export interface ExportAsked {
  *     total: Rows to export; null if unknown.
  *     error: Why it failed.
  *     resumable: It can go on where it ended: ``exports/resume``.
+ *     changes: How often it has changed; of two reports, that with the larger number is the newer one.
  */
 export interface ExportJob {
   readonly id: string;
@@ -438,6 +439,7 @@ export interface ExportJob {
   readonly notes: readonly Note[];
   readonly error: RequestFailure | null;
   readonly resumable: boolean;
+  readonly changes: number;
 }
 
 /** An export by id. */

@@ -169,6 +169,7 @@ class ExportJob(RouteAnswer, frozen=True, kw_only=True):
         total: Rows to export; null if unknown.
         error: Why it failed.
         resumable: It can go on where it ended: ``exports/resume``.
+        changes: How often it has changed; of two reports, that with the larger number is the newer one.
     """
 
     id: str
@@ -185,6 +186,7 @@ class ExportJob(RouteAnswer, frozen=True, kw_only=True):
     notes: list[Note] = []
     error: RequestFailure | None = None
     resumable: bool = False
+    changes: int = 0
 
 
 class ExportNamed(Request, frozen=True, kw_only=True):

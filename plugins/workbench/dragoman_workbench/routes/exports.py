@@ -77,7 +77,7 @@ class ExportRoutes:
         """All exports since the start; a download that no browser fetched in time is cancelled."""
         for export in [*self._exports.values()]:
             if export.state == "waiting" and not self._downloads.waits(export.ticket):
-                self._exports[export.id] = replace(export, state="cancelled", ticket="")
+                self._tell(replace(export, state="cancelled", ticket=""))
         return [*self._exports.values()]
 
     async def list(self, _: Empty) -> Exports:
@@ -214,6 +214,7 @@ class ExportRoutes:
                 self._tell(replace(export, rows=event.rows, bytes=event.bytes, total=event.total))
 
     def _tell(self, export: ExportJob) -> None:
+        export = replace(export, changes=export.changes + 1)
         self._exports[export.id] = export
         self._stream.send(ServerEvent(kind="export", export=export))
 

@@ -1,10 +1,7 @@
-/** Cells as text, JSON and CSV, with every digit as the server sent it, and copies of them to the clipboard. */
+/** Cells as text, JSON and CSV, with every digit as the server sent it. */
 
 import type { Cell } from "../messages.ts";
-import { asFailure } from "../ui/controls.tsx";
-import { copyText, toast } from "../ui/toasts.tsx";
-import { isCut, tagOf, textOf } from "../wire/cells.ts";
-import type { Rectangle } from "./selection.ts";
+import { tagOf, textOf } from "../wire/cells.ts";
 
 export interface Table {
   readonly columns: readonly string[];
@@ -77,30 +74,4 @@ function harmless(cell: Cell): string {
 
 function quoted(text: string, special: RegExp): string {
   return special.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
-}
-
-const FORMS = { text: asText, json: asJson, csv: asCsv };
-
-/** What cells are copied from; null if it has already said why they cannot be. */
-export interface CellSource {
-  table(area: Rectangle, whole: boolean): Promise<Table | null>;
-}
-
-/** Copy the cells of an area, or with `whole` its whole rows; what is cut is said. */
-export async function copyArea(
-  source: CellSource,
-  area: Rectangle,
-  form: keyof typeof FORMS,
-  whole = false,
-): Promise<void> {
-  try {
-    const table = await source.table(area, whole);
-    if (!table) return;
-    const cut = table.rows.flat().filter(isCut).length;
-    const cells = table.rows.length * table.columns.length;
-    const what = cells === 1 ? "Copied the cell" : `Copied ${table.rows.length.toLocaleString("en")} × ${table.columns.length} cells`;
-    await copyText(FORMS[form](table), cut ? `${what}; ${cut} of them only in part, because they are cut` : what);
-  } catch (error) {
-    toast(asFailure(error).message, "bad");
-  }
 }

@@ -21,7 +21,7 @@ import { toast } from "../ui/toasts.tsx";
 import { call } from "../wire/client.ts";
 import { type Arrangement, UNTOUCHED, moved, resized, visible, withHidden, withPinned } from "./column_layout.ts";
 import { typed } from "../wire/cells.ts";
-import { copyArea } from "./clipboard.ts";
+import { copyArea } from "./copying.ts";
 import { takeAhead } from "./first_page.ts";
 import { type FilterRow, type Query, queryOf, spell } from "../state/query.ts";
 import { RowBlocks } from "./row_blocks.ts";

@@ -62,14 +62,24 @@ export async function begin(): Promise<void> {
 
 /** Load the state and the list of connections. */
 export async function load(): Promise<void> {
-  const [now, list] = await Promise.all([call("state", {}), call("connections", {})]);
-  state.value = now;
-  connections.value = list;
-  opened.value = new Map(now.open.map((one) => [one.connection, one]));
-  questions.value = now.questions;
-  exports.value = now.exports;
-  changes.value += 1;
+  const events: ServerEvent[] = [];
+  loading.add(events);
+  try {
+    const [now, list] = await Promise.all([call("state", {}), call("connections", {})]);
+    state.value = now;
+    connections.value = list;
+    opened.value = new Map(now.open.map((one) => [one.connection, one]));
+    questions.value = now.questions;
+    exports.value = now.exports;
+    events.forEach(apply);
+    changes.value += 1;
+  } finally {
+    loading.delete(events);
+  }
 }
+
+/** Events that came while the state was on its way: they may be newer than what it says. */
+const loading = new Set<ServerEvent[]>();
 
 async function reload(): Promise<void> {
   try {
@@ -84,15 +94,17 @@ export async function loadConnections(): Promise<void> {
   connections.value = await call("connections", {});
 }
 
-/** Keep what is now known about an export, in its place in the list. */
+/** Keep what is now known about an export, in its place in the list; an answer may come after newer events. */
 export function heardOfExport(now: ExportJob): void {
-  const known = exports.value.some((one) => one.id === now.id);
-  exports.value = known ? exports.value.map((one) => (one.id === now.id ? now : one)) : [...exports.value, now];
+  const known = exports.value.find((one) => one.id === now.id);
+  if (!known) exports.value = [...exports.value, now];
+  else if (known.changes < now.changes) exports.value = exports.value.map((one) => (one.id === now.id ? now : one));
 }
 
 let greeted = false;
 
-function heard(event: ServerEvent): void {
+/** Keep what an event says; said twice, it changes nothing. */
+function apply(event: ServerEvent): void {
   if (event.opened) opened.value = new Map(opened.value).set(event.opened.connection, event.opened);
   if (event.closed) {
     const left = new Map(opened.value);
@@ -103,6 +115,11 @@ function heard(event: ServerEvent): void {
   if (question) questions.value = [...questions.value.filter((one) => one.id !== question.id), question];
   if (event.answered) questions.value = questions.value.filter((one) => one.id !== event.answered);
   if (export_) heardOfExport(export_);
+}
+
+function heard(event: ServerEvent): void {
+  for (const events of loading) events.push(event);
+  apply(event);
   if (event.kind === "lost") void reload();
   if (event.kind === "hello") {
     if (greeted) void reload(); // what was said while the stream was lost is unknown

@@ -1,0 +1,33 @@
+/** Copying cells to the clipboard in one of three forms. */
+
+import { asFailure } from "../ui/controls.tsx";
+import { copyText, toast } from "../ui/toasts.tsx";
+import { isCut } from "../wire/cells.ts";
+import { type Table, asCsv, asJson, asText } from "./clipboard.ts";
+import type { Rectangle } from "./selection.ts";
+
+const FORMS = { text: asText, json: asJson, csv: asCsv };
+
+/** What cells are copied from; null if it has already said why they cannot be. */
+export interface CellSource {
+  table(area: Rectangle, whole: boolean): Promise<Table | null>;
+}
+
+/** Copy the cells of an area, or with `whole` its whole rows; what is cut is said. */
+export async function copyArea(
+  source: CellSource,
+  area: Rectangle,
+  form: keyof typeof FORMS,
+  whole = false,
+): Promise<void> {
+  try {
+    const table = await source.table(area, whole);
+    if (!table) return;
+    const cut = table.rows.flat().filter(isCut).length;
+    const cells = table.rows.length * table.columns.length;
+    const what = cells === 1 ? "Copied the cell" : `Copied ${table.rows.length.toLocaleString("en")} × ${table.columns.length} cells`;
+    await copyText(FORMS[form](table), cut ? `${what}; ${cut} of them only in part, because they are cut` : what);
+  } catch (error) {
+    toast(asFailure(error).message, "bad");
+  }
+}
