@@ -61,8 +61,12 @@ def rows_of(page: Page, driver: str) -> int:
     with page.expect_response(lambda answer: answer.url.endswith("/preferences") and name in answer.request.post_data):
         page.locator(".object", has_text=name).click()  # the columns are arranged as they were left
     page.locator('[role=row][aria-rowindex="2"] [role=gridcell]:not(.loading)').first.wait_for()
+    from playwright.sync_api import TimeoutError as PageTimeoutError
+
     head = page.locator("[role=columnheader]", has=page.locator(".head-name", has_text=re.compile(f"^{hidden}$")))
-    if head.count():  # the arrangement is remembered
+    try:
+        head.wait_for(state="detached", timeout=2_000)  # the arrangement is remembered
+    except PageTimeoutError:
         head.click(button="right")
         page.get_by_role("menuitem", name="Hide").click()
         head.wait_for(state="detached")
