@@ -492,8 +492,12 @@ class TestConnectionOnServer(OnServer):
         )
         async with connected(limited_profile, version=live_server["version"]) as limited:
             listed = await limited.driver.list_objects(ObjectsRequest())
-        assert {entry.name: entry.rows for entry in listed} == {seen: None, readable: 2}
-        assert [note.code for note in listed.notes] == ["objects-hidden", "rows-unknown"]
+        rows = {entry.name: entry.rows for entry in listed}
+        codes = [note.code for note in listed.notes]
+        if es.version < (8, 0) and seen not in rows:  # 7.10 resolves no name of an index by that right
+            assert (rows, codes) == ({readable: 2}, ["objects-hidden"])
+        else:
+            assert (rows, codes) == ({seen: None, readable: 2}, ["objects-hidden", "rows-unknown"])
 
     async def test_a_key_that_may_only_read_some_indices_works(self, es: Rig, live_server: dict[str, Any]) -> None:
         """Without `monitor` and without `view_index_metadata`: listing, columns, pages, all from the right to read."""
