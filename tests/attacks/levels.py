@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dragoman.sandbox import bare_process, pending_calls
+from dragoman.sandbox import bare_process, conversation
 from dragoman.sandbox.driver_process import Worker
 from dragoman.sandbox.reach.address_resolver import AddressResolver
 from dragoman.sandbox.reach.broker import Broker
@@ -62,7 +62,7 @@ def replace_by_nothing(layers: tuple[str, ...]) -> None:
     if "judgement" in layers:
         AddressResolver._judged = lambda self, name, places: places  # type: ignore[method-assign]
     if "bounds" in layers:
-        values.MAX_RESULT = values.MAX_ELEMENTS = pending_calls.CREDITS = 1 << 40
+        values.MAX_RESULT = values.MAX_ELEMENTS = conversation.CREDITS = 1 << 40
         real = channel.FrameReader.__init__
         channel.FrameReader.__init__ = lambda self, *, limit: real(self, limit=1 << 40)  # type: ignore[method-assign]
     if "deadline" in layers:

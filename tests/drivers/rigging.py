@@ -12,8 +12,8 @@ import msgspec
 import pytest
 
 import wheelhouse
+from dragoman.sandbox.conversation import DriverProxy
 from dragoman.sandbox.driver_process import Launch, Worker
-from dragoman.sandbox.pending_calls import DriverProxy
 from dragoman_api import (
     CompiledFilter,
     ConsoleText,

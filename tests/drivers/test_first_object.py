@@ -180,6 +180,15 @@ async def test_what_was_read_ahead_is_not_taken_when_it_is_old(place: Place, mon
         assert shortened(place.paths) == place.reads
 
 
+async def test_what_was_read_ahead_is_not_kept_for_nobody(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    driver = place.driver()
+    async with opened(driver, place.profile, first_object=place.name):
+        now = anyio.current_time()
+        monkeypatch.setattr(anyio, "current_time", lambda: now + 3)
+        await driver.ping()
+        assert driver._exchanges._ahead is None
+
+
 async def test_a_filter_is_compiled_for_the_version_that_answered(place: Place) -> None:
     """The definition was requested before the version was known."""
     driver = place.driver()

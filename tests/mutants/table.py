@@ -175,7 +175,7 @@ _HOST = {
     "spellings": "runtime/test_row_ids.py",
     "sandbox.levels": "worker/test_levels.py",
     "sandbox.launch": "worker/test_launch.py worker/test_reach.py",
-    "sandbox.pending_calls": "worker/test_live_driver.py worker/test_ends.py worker/test_deadlines.py "
+    "sandbox.conversation": "worker/test_live_driver.py worker/test_ends.py worker/test_deadlines.py "
     "worker/test_hostile.py",
     "sandbox.reach.address_resolver": "worker/test_reach.py worker/test_broker.py",
     "sandbox.reach.broker": "worker/test_reach.py worker/test_broker.py worker/test_http_proxy.py",

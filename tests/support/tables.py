@@ -62,8 +62,8 @@ def _is_table(metafunc: pytest.Metafunc) -> bool:
     config, needed = metafunc.config, metafunc.definition._fixtureinfo
     if config.option.apart or config.option.keyword or any("[" in name for name in config.args):
         return False
-    own_ways = any(map(metafunc.definition.get_closest_marker, ("xfail", "slow", "timeout")))  # a limit is a row's
-    if hasattr(metafunc.function, "hypothesis") or own_ways or metafunc.cls is not None:
+    marked = any(map(metafunc.definition.get_closest_marker, ("xfail", "slow", "timeout")))  # a limit is a row's
+    if hasattr(metafunc.function, "hypothesis") or marked or metafunc.cls is not None:
         return False
     values = {*metafunc._calls[0].params}
     shared = {

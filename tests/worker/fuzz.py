@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Raw
 
+from dragoman.sandbox.conversation import ExportReply, PendingCall, PendingCalls
 from dragoman.sandbox.driver_process import Worker
 from dragoman.sandbox.launch import Launch
-from dragoman.sandbox.pending_calls import ExportReply, PendingCall, PendingCalls
 from dragoman_api.cells import CutJson, CutText, Json
 from dragoman_api.changes import HttpRequest, Outcome, OutcomeStatus, Plan, PlannedRequest
 from dragoman_api.columns import Column, Description, Note, Object, ObjectList

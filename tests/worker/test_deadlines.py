@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import anyio
 import pytest
 
-from dragoman.sandbox import pending_calls
-from dragoman.sandbox.pending_calls import PendingCall, PendingCalls, open_pipe
+from dragoman.sandbox import conversation
+from dragoman.sandbox.conversation import PendingCall, PendingCalls, open_pipe
 from dragoman_api.connections import Health
 from dragoman_api.errors import DeadlineExceededError, DriverCrashedError
 
@@ -115,7 +115,7 @@ async def test_many_calls_run_at_once(workshop: Workshop) -> None:
 
 
 async def test_no_grace_lasts_longer_than_its_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pending_calls, "GRACE_SECONDS", 0.01)
+    monkeypatch.setattr(conversation, "GRACE_SECONDS", 0.01)
     disobedience: list[str] = []
     calls = PendingCalls(on_disobedience=lambda: disobedience.append("late"))
     assert [calls.abandon(calls.add(PendingCall(Health))) for _ in range(2)] == [True, True]

@@ -17,7 +17,7 @@ import pytest
 from dragoman.automations.hook_manager import Hooks
 from dragoman.references import NamedFile, regular_file
 from dragoman.sandbox import driver_process, launch, levels
-from dragoman.sandbox.pending_calls import DriverProxy
+from dragoman.sandbox.conversation import DriverProxy
 from dragoman_api.cells import CutJson, Json
 from dragoman_api.connections import Health, Server
 from dragoman_api.errors import (

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import anyio
 import pytest
 
-from dragoman.sandbox.pending_calls import DriverProxy
+from dragoman.sandbox.conversation import DriverProxy
 from dragoman_api.connections import Health
 from dragoman_api.errors import DeadlineExceededError, DriverCrashedError, DriverFaultError, QueryError
 from dragoman_api.exports import ExportRequest

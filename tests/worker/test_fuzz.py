@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.worker.fuzz import Fuzzed, bodies_of, mutations, seeds
 
-from dragoman.sandbox.pending_calls import open_pipe
+from dragoman.sandbox.conversation import open_pipe
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -49,10 +49,11 @@ class DriverSpec:
         Args:
             profile: The saved connection, secrets included.
             http: The HTTP client of this connection, TLS and authorization done; keep it.
-            first_object: The object that is probably described next; None if that is not known, or a password signs in.
-                The automations have agreed to its description, so a driver may read its definition together with what
-                it asks to check the server (`dragoman_api.kit.exchanges.Exchanges.run_ahead_of`), which saves a round
-                trip. A driver that makes no use of it leaves the parameter out.
+            first_object: The object that is probably described next; None if that is not known, or if a password or
+                what lies between could count several requests at once as several attempts. The automations have agreed
+                to its description, so a driver may read its definition together with what it asks to check the server
+                (`dragoman_api.kit.exchanges.Exchanges.run_ahead_of`), which saves a round trip. A driver that makes no
+                use of it leaves the parameter out.
 
         Returns:
             Product, version and notes of the server.

@@ -19,7 +19,7 @@ from dragoman_api.errors import (
 )
 from dragoman_api.json_text import encode
 from dragoman_api.kit.exchanges import Exchange, ask, ask_all, get, post
-from dragoman_api.kit.object_lists import choose, counted
+from dragoman_api.kit.object_lists import choose, describe_span
 from dragoman_api.kit.views import digest
 
 from . import protocol
@@ -163,9 +163,8 @@ def _indices(features: Features, *, secured: bool) -> Exchange[_Listing]:
     notes: list[Note] = []
     listed: list[_Listed] = []
     if features.resolves_names:
-        requests = [get(_RESOLVE), *([get(_READABLE)] if secured else [])]
-        replies, reason = yield from ask_all(requests, at_once=_AT_ONCE)
-        if reason:  # field capabilities, most likely: they ask every shard
+        replies, reason = yield from ask_all([get(_RESOLVE), get(_READABLE)] if secured else [], at_once=_AT_ONCE)
+        if not replies:  # without an answer of field capabilities, most likely: they ask every shard
             replies = [(yield from ask(get(_RESOLVE)))]
         if replies[0].status == 200:
             entries = protocol.decode(replies[0], _Resolved).indices
@@ -175,7 +174,7 @@ def _indices(features: Features, *, secured: bool) -> Exchange[_Listing]:
                 listed_names = {index.index for index in listed}
                 read_names = protocol.decode(reply, mapping.FieldCaps).indices
                 listed += [_Listed(name) for name in read_names if name not in listed_names]
-            else:
+            elif reply.status != 403:  # then there are none
                 reason = f"HTTP {reply.status}"
         if reason and listed:
             text = f"indices that the credentials may only read may be missing: {reason}"
@@ -262,10 +261,12 @@ def _uncounted(
     others = [name for name in names if rows.get(name) is None and indices[name].status != CLOSED]
     notes = []
     if closed:
-        notes.append(Note(code="rows-unknown", reason=f"{counted(closed)} closed: no number of rows"))
+        notes.append(Note(code="rows-unknown", reason=f"{describe_span(closed)} closed: no number of rows"))
     if others:
         cause = f": {reason}" if reason else ""
-        notes.append(Note(code="rows-unknown", reason=f"the rows of {counted(others)} could not be counted{cause}"))
+        notes.append(
+            Note(code="rows-unknown", reason=f"the rows of {describe_span(others)} could not be counted{cause}")
+        )
     return notes
 
 

@@ -9,7 +9,7 @@ import msgspec
 from dragoman_api import AuthenticationError, DragomanError, Note, Object, ObjectList, ObjectsRequest, QueryError
 from dragoman_api.errors import ObjectNotFoundError
 from dragoman_api.kit.exchanges import Exchange, ask, ask_all, get
-from dragoman_api.kit.object_lists import choose, counted
+from dragoman_api.kit.object_lists import choose, describe_span
 from dragoman_api.kit.views import digest
 from dragoman_api.remedies import Remedy, RemedyKind
 
@@ -68,7 +68,7 @@ def list_objects(features: Features, request: ObjectsRequest = ALL_OBJECTS) -> E
         rows, reasons = yield from _counts([name for name in countable if is_collection(name)])
         if uncounted := [name for name in countable if name not in rows]:
             cause = f": {reasons[0]}" if reasons else ""
-            reason = f"the rows of {counted(uncounted)} could not be counted{cause}"
+            reason = f"the rows of {describe_span(uncounted)} could not be counted{cause}"
             notes.append(Note(code="rows-unknown", reason=reason))
     objects = [
         *(Object(name, rows.get(name), kind="collection") for name in shown_collections),

@@ -19,11 +19,11 @@ import msgspec
 from dragoman.folders import scratch_folder
 from dragoman.plugins.host_distributions import installed_version
 from dragoman.references import regular_file
+from dragoman.sandbox.conversation import DriverProxy
 from dragoman.sandbox.driver_process import Launch, Worker
 from dragoman.sandbox.launch import granted
 from dragoman.sandbox.levels import enforce
 from dragoman.sandbox.machine_level import measured_level
-from dragoman.sandbox.pending_calls import DriverProxy
 from dragoman_api.errors import ConfigurationError
 from dragoman_api.wording import shell_word
 from dragoman_registry.files import write

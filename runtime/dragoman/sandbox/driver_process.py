@@ -21,11 +21,11 @@ from dragoman_worker.wire import Config, Ready, Sandboxed, Secret
 
 from . import levels
 from .bare_process import Child
+from .conversation import END_SECONDS, GRACE_SECONDS, HINT, Conversation
 from .fork_server import fork_child
 from .host_imports import find_host_imports
 from .launch import Launch as Launch
 from .launch import configure
-from .pending_calls import END_SECONDS, GRACE_SECONDS, HINT, Conversation
 from .process_output import LogPipe
 from .reach.address_resolver import AddressResolver
 from .reach.broker import Broker

@@ -15,8 +15,8 @@ from msgspec.structs import replace
 
 from dragoman.connections.curl_commands import CurlCommands
 from dragoman.lifetimes import Lifetime, connection_closed, connection_closed_meanwhile
+from dragoman.sandbox.conversation import DriverProxy
 from dragoman.sandbox.driver_process import Worker
-from dragoman.sandbox.pending_calls import DriverProxy
 from dragoman.sandbox.reach.route import NAME, HttpProxy, RouteError
 from dragoman.sandbox.stages import stage
 from dragoman_api.connections import AuthScheme
@@ -331,8 +331,8 @@ class LiveDriver:
             The object's name; None if there is none, or an automation vetoed its description.
         """
         name, self._first_object, self._decision = self._first_object, None, None
-        password = self._profile.auth_scheme is AuthScheme.BASIC or self._route is not None
-        if name is None or password or not self._hooks.offers("describe_object"):
+        by_password = self._profile.auth_scheme is AuthScheme.BASIC or self._route is not None
+        if name is None or by_password or not self._hooks.offers("describe_object"):
             return None
         call, veto = self.call_of("describe_object", object=name), None
         try:

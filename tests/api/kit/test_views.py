@@ -241,6 +241,7 @@ class Slow:
         self.now, self.asked = "1", 0
         self.failure: Exception | None = None
         self.gates: list[anyio.Event] = []
+        self.results: list[str] = []
         self.views = Views(self.read, self.revision)
 
     async def read(self, name: str) -> Known:
@@ -255,29 +256,29 @@ class Slow:
             raise self.failure
         return now
 
+    async def use(self) -> None:
+        self.results.append(await self.views.use("books", work))
+
     async def let_go(self) -> None:
         self.gates.pop(0).set()
         await anyio.wait_all_tasks_blocked()
 
 
 async def test_calls_under_way_together_share_the_question_that_is_put_after_they_began() -> None:
-    slow, results = Slow(), []
+    slow = Slow()
     await slow.views.read("books")
 
-    async def use() -> None:
-        results.append(await slow.views.use("books", work))
-
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(use)
+        tasks.start_soon(slow.use)
         await anyio.wait_all_tasks_blocked()
         for _ in range(20):
-            tasks.start_soon(use)
+            tasks.start_soon(slow.use)
         await anyio.wait_all_tasks_blocked()
         assert slow.asked == 1
         await slow.let_go()
-        assert (slow.asked, len(results)) == (2, 1)
+        assert (slow.asked, len(slow.results)) == (2, 1)
         await slow.let_go()
-    assert (slow.asked, results) == (2, ["with 1"] * 21)
+    assert (slow.asked, slow.results) == (2, ["with 1"] * 21)
 
 
 async def test_a_call_sees_a_change_that_came_before_it_though_an_older_question_is_under_way() -> None:
@@ -301,11 +302,8 @@ async def test_a_call_sees_a_change_that_came_before_it_though_an_older_question
 
 
 async def test_a_cancelled_call_leaves_its_question_to_those_that_wait() -> None:
-    slow, results = Slow(), []
+    slow = Slow()
     await slow.views.read("books")
-
-    async def use() -> None:
-        results.append(await slow.views.use("books", work))
 
     async def cancelled(scope: anyio.CancelScope) -> None:
         with scope:
@@ -313,7 +311,7 @@ async def test_a_cancelled_call_leaves_its_question_to_those_that_wait() -> None
 
     async with anyio.create_task_group() as tasks:
         scope = anyio.CancelScope()
-        for call, arguments in ((use, ()), (cancelled, (scope,)), (use, ())):
+        for call, arguments in ((slow.use, ()), (cancelled, (scope,)), (slow.use, ())):
             tasks.start_soon(call, *arguments)
             await anyio.wait_all_tasks_blocked()
         await slow.let_go()  # the first one's; the call that is cancelled then asks for itself and the last one
@@ -323,7 +321,7 @@ async def test_a_cancelled_call_leaves_its_question_to_those_that_wait() -> None
         assert slow.asked == 3
         slow.gates.pop(0)
         await slow.let_go()
-    assert results == ["with 1"] * 2
+    assert slow.results == ["with 1"] * 2
 
 
 async def test_a_question_that_fails_fails_for_its_own_call_alone() -> None:
@@ -350,21 +348,18 @@ async def test_a_question_that_fails_fails_for_its_own_call_alone() -> None:
 
 async def test_a_call_waits_for_the_question_of_another_for_moments_only(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dragoman_api.kit.views.PATIENCE", 0.01)
-    slow, results = Slow(), []
+    slow = Slow()
     await slow.views.read("books")
 
-    async def use() -> None:
-        results.append(await slow.views.use("books", work))
-
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(use)
+        tasks.start_soon(slow.use)
         await anyio.wait_all_tasks_blocked()
-        tasks.start_soon(use)
+        tasks.start_soon(slow.use)
         with anyio.fail_after(5):
             while slow.asked < 2:
                 await anyio.sleep(0.01)
             slow.gates.pop().set()
-            while not results:
+            while not slow.results:
                 await anyio.sleep(0.01)
         await slow.let_go()
-    assert results == ["with 1"] * 2
+    assert slow.results == ["with 1"] * 2

@@ -400,8 +400,10 @@ class Unanswered:
 
     def __init__(self, path: str, replies: dict[str, Reply]) -> None:
         self.path, self.replies = path, replies
+        self.paths: list[str] = []
 
     async def send(self, request: HttpRequest) -> Reply:
+        self.paths.append(request.path)
         if request.path.startswith(self.path):
             raise ConnectionFailedError("no answer within 60 s")
         return next(reply for path, reply in self.replies.items() if request.path.startswith(path))
@@ -429,6 +431,25 @@ async def test_a_request_without_an_answer_leaves_the_rest_of_a_list(
     outcome = await carry_out(objects.list_objects(ObjectsRequest(), RESOLVES, secured=True), server.send)
     assert [(entry.size, entry.rows) for entry in outcome] == list(zip(sizes, rows, strict=True))
     assert [note.code for note in outcome.notes] == codes
+
+
+@pytest.mark.parametrize(("secured", "asked"), [(False, 1), (True, 2)])
+async def test_names_without_an_answer_are_asked_for_no_longer_than_they_must(secured: bool, asked: int) -> None:
+    server = Unanswered("/", {})
+    with pytest.raises(ConnectionFailedError):
+        await carry_out(objects.list_objects(ObjectsRequest(), RESOLVES, secured=secured), server.send)
+    assert server.paths.count(objects._RESOLVE) == asked
+
+
+async def test_who_may_read_nothing_misses_nothing() -> None:
+    refused = reply({"error": {"type": "security_exception", "reason": "no"}, "status": 403}, 403)
+    answers = {
+        "/_resolve": resolved("a"), "/*/_field_caps": refused,
+        "/_cat": reply([{"index": "a", "store.size": "1"}]), "/_msearch": reply({"responses": [total(1)]}),
+    }  # fmt: skip
+    server = Unanswered("nothing", answers)
+    outcome = await carry_out(objects.list_objects(ObjectsRequest(), RESOLVES, secured=True), server.send)
+    assert [note.code for note in outcome.notes] == []
 
 
 def test_a_closed_index_is_not_counted_and_the_list_says_so() -> None:

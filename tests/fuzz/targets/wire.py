@@ -15,7 +15,7 @@ from msgspec.msgpack import Ext
 from tests.worker.fuzz import CALL, Fuzzed, real
 
 from dragoman.cli import output
-from dragoman.sandbox.pending_calls import PendingCall
+from dragoman.sandbox.conversation import PendingCall
 from dragoman_api import events
 from dragoman_api.grid import Page
 from dragoman_registry.ip_addresses import canonical
@@ -277,7 +277,7 @@ def _asks() -> SearchStrategy[bytes]:
 _TAKEN = (*values.FAULTS, FrameError)
 _WIRE = Bounds(seconds=0.3, mb_per_kb=1, largest=400_000)
 TARGETS = (
-    Target(name="frames-to-host", parses="dragoman.sandbox.driver_process:Worker._receive", make=_to_host,
+    Target(name="frames-to-host", parses="dragoman.sandbox.conversation:Conversation._receive", make=_to_host,
     grammar=_streams, bounds=_WIRE),
     Target(name="driver-results", parses="dragoman_worker.values:Assembly, dragoman.cli.output", make=_answers,
     grammar=_results,

@@ -212,10 +212,13 @@ class Exchanges:
     def _take_ahead(self, requests: Sequence[HttpRequest]) -> Sequence[Reply] | None:
         """Return the replies to requests that were sent ahead, once; None if there are none, or no longer."""
         ahead = self._ahead
-        if ahead is None or tuple(requests) != ahead.requests:
+        if ahead is None:
             return None
-        self._ahead = None
-        return ahead.replies if anyio.current_time() < ahead.until else None
+        late = anyio.current_time() >= ahead.until
+        if not late and tuple(requests) != ahead.requests:
+            return None
+        self._ahead = None  # also late ones for nobody: they may be large
+        return None if late else ahead.replies
 
     async def send(
         self,

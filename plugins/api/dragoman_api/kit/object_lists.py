@@ -46,10 +46,10 @@ class ListPart(msgspec.Struct, frozen=True, kw_only=True):
         return [name for group in self.groups for name in group]
 
 
-def counted(names: Sequence[str]) -> str:
+def describe_span(names: Sequence[str]) -> str:
     """Return the number of some objects and the first and the last name: a note on one part is not that of another.
 
-    >>> counted(["a", "b", "c"]), counted(["a"])
+    >>> describe_span(["a", "b", "c"]), describe_span(["a"])
     ("3 objects ('a' to 'c')", "1 object ('a')")
     """
     if len(names) == 1:

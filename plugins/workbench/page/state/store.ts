@@ -60,6 +60,9 @@ export async function begin(): Promise<void> {
   }
 }
 
+/** Events that came while the state was on its way: they may be newer than what it says. */
+const loading = new Set<ServerEvent[]>();
+
 /** Load the state and the list of connections. */
 export async function load(): Promise<void> {
   const events: ServerEvent[] = [];
@@ -77,9 +80,6 @@ export async function load(): Promise<void> {
     loading.delete(events);
   }
 }
-
-/** Events that came while the state was on its way: they may be newer than what it says. */
-const loading = new Set<ServerEvent[]>();
 
 async function reload(): Promise<void> {
   try {

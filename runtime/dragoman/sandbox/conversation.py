@@ -1,4 +1,4 @@
-"""The host side of calls: those that wait for a child, those that were abandoned, and exports, which come in parts."""
+"""The host side of the conversation with a driver's process: calls that wait, abandoned ones, and exports in parts."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import fcntl
 import io
 import os
+from abc import ABC, abstractmethod
 from collections import deque
 from contextlib import aclosing, nullcontext, suppress
 from functools import wraps
@@ -253,7 +254,7 @@ class ExportReply:
         return not late.cancelled_caught
 
 
-class Conversation:
+class Conversation(ABC):
     """The host's part of the conversation with one child: what it asks, and what becomes of the answers.
 
     A subclass owns the process.
@@ -281,17 +282,17 @@ class Conversation:
         self._step: tuple[type[Any], asyncio.Future[Any]] | None = None
         self._verdict: tuple[type[SandboxError], str] | None = None
 
+    @abstractmethod
     def obituary(self) -> SandboxError:
         """Describe the end of the process, once it has ended, as an error."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _condemn(self, reason: str) -> None:
         """Kill a child that sends malformed messages."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _disobeyed(self) -> None:
         """Kill a child that did not stop a cancelled call."""
-        raise NotImplementedError
 
     def _end_calls(self) -> None:
         """Fail everything that still waits."""
