@@ -1,9 +1,10 @@
-"""The list of 10 to 10,000 objects, beside elasticsearch-py and bare aiohttp: bench_objects.py [URL].
+"""The list of 10 to 10,000 objects, beside elasticsearch-py and bare aiohttp: bench_objects.py [URL [COUNT]].
 
 The sides run in turns. Without a URL they ask a server in a process of its own, which answers as Elasticsearch 8.19 and
 Weaviate 1.38 do, in the time of a dictionary look-up, so that the figures are those of the clients. With the URL of an
-open Elasticsearch, they ask that, with the indices it has. Processor time is that of the host and the driver, or of the
-client, without the server. pip fetches elasticsearch-py into a cache.
+open Elasticsearch, they ask that: COUNT indices (1,000) of one document are made for the run, beside those it has, and
+removed afterwards. Processor time is that of the host and the driver, or of the client, without the server. pip fetches
+elasticsearch-py into a cache.
 
 `cat.indices` is what people call: one request, whose counts include the hidden documents of nested arrays. Exact counts
 take searches: 200 of them in a request, one request after another, is what stands beside the session.
@@ -18,7 +19,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from contextlib import AsyncExitStack, ExitStack, contextmanager
+import urllib.request
+from contextlib import AsyncExitStack, ExitStack, contextmanager, suppress
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
@@ -308,7 +310,32 @@ async def weaviate(url: str, count: int) -> None:
         report(f"{count:,} collections of Weaviate", rounds, baseline="bare aiohttp")
 
 
-def main(url: str | None) -> None:
+@contextmanager
+def indices_of_the_run(url: str, count: int) -> Iterator[None]:
+    """Make `count` indices of one document in an open Elasticsearch, and remove them at the end."""
+    names = [f"bench-objects-{number:05}" for number in range(count)]
+
+    def send(method: str, path: str, body: object = None) -> None:
+        request = urllib.request.Request(url + path, method=method, headers={"content-type": "application/json"})
+        with urllib.request.urlopen(request, None if body is None else json.dumps(body).encode()) as answer:
+            answer.read()
+
+    send("PUT", "/_cluster/settings", {"transient": {"cluster.max_shards_per_node": count + 1_000}})
+    try:
+        settings = {"number_of_shards": 1, "number_of_replicas": 0}
+        for name in names:
+            send("PUT", f"/{name}", {"settings": settings, "mappings": {"properties": {"n": {"type": "long"}}}})
+            send("PUT", f"/{name}/_doc/1", {"n": 1})
+        send("POST", "/bench-objects-*/_refresh")
+        yield
+    finally:
+        for start in range(0, count, 100):
+            with suppress(OSError):
+                send("DELETE", "/" + ",".join(names[start : start + 100]) + "?ignore_unavailable=true")
+        send("PUT", "/_cluster/settings", {"transient": {"cluster.max_shards_per_node": None}})
+
+
+def main(url: str | None, indices: int) -> None:
     import anyio
     from benchmarks.bench_export import python_with_client
     from benchmarks.compare import introduce
@@ -316,7 +343,8 @@ def main(url: str | None) -> None:
     introduce()
     python = python_with_client("8.19.21")
     if url is not None:
-        anyio.run(elasticsearch, url, python, 1, f"The indices of {url}")
+        with indices_of_the_run(url, indices):
+            anyio.run(elasticsearch, url, python, 1, f"The indices of a real server, {indices:,} of them made here")
         return
     for count in SIZES:
         with ExitStack() as stack:
@@ -335,4 +363,4 @@ if __name__ == "__main__":
 
         anyio.run(serve, int(sys.argv[2]))
     else:
-        main(sys.argv[1] if len(sys.argv) > 1 else None)
+        main(sys.argv[1] if len(sys.argv) > 1 else None, int(sys.argv[2]) if len(sys.argv) > 2 else 1_000)
