@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .connections.saved_connections import SavedConnection
     from .exports.formats import FileFormat
     from .imports.loads import load
-    from .plugins import DriverListing
+    from .plugins.driver_views import DriverListing
     from .references import Reference
     from .runtime import Runtime, open  # noqa: A004 - dragoman.open("shop")
     from .sessions.rows import Rows
@@ -39,7 +39,7 @@ _ROOMS = {
     "dragoman.exports.formats": "FileFormat",
     "dragoman.imports.loads": "load",
     "dragoman.references": "Reference",
-    "dragoman.plugins": "DriverListing",
+    "dragoman.plugins.driver_views": "DriverListing",
     "dragoman.automations.consent": "Question",
     "dragoman.runtime": "Runtime open",
     "dragoman.sessions.session": "Session",

@@ -78,7 +78,7 @@ def start_early(words: Sequence[str]) -> Spare | None:
 def main() -> int:
     """Run the command line and return its exit code."""
     if sys.argv[1:] == ["--version"] and sys.stdout is not None:  # answered before a parser is imported
-        from dragoman.plugins.host_distributions import installed_version
+        from dragoman.folders import installed_version
 
         try:
             sys.stdout.write(f"dragoman {installed_version('dragoman')}\n")

@@ -21,10 +21,11 @@ from .connections.profiles import make_profile, open_files
 from .connections.saved_connections import Connections
 from .folders import find_paths
 from .lifetimes import Lifetime, running_loop, runtime_closed
-from .plugins import Plugins, Registries
 from .plugins.advisory_cache import AdvisoryCache
 from .plugins.install_on_open import InstallOnOpen
 from .plugins.install_steps import PluginInstaller
+from .plugins.lifecycle import Plugins
+from .plugins.registries import Registries
 from .references import Reference, regular_file
 from .sandbox.bare_process import Spare
 from .sandbox.driver_process import Launch

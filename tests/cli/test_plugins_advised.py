@@ -11,8 +11,9 @@ import pytest
 import wheelhouse
 from command_line import Machine
 from dragoman.folders import find_paths
-from dragoman.plugins import Registries, advisory_cache
+from dragoman.plugins import advisory_cache
 from dragoman.plugins.advisory_cache import WEB_SECONDS, AdvisoryCache
+from dragoman.plugins.registries import Registries
 from dragoman_registry.client.installed_drivers import Store
 from dragoman_registry.publisher import publish
 

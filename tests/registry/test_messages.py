@@ -30,8 +30,8 @@ from dragoman_registry.publisher import publish
 from dragoman_registry.publisher.inbox import Inbox
 from dragoman_registry.publisher.verify import verify
 from dragoman_registry.sources.source import BundleSource, open_source, read
-from dragoman_registry.trust import Pinned
 from dragoman_registry.trust.keys import Keys, beside, own_key, read_private, read_public
+from dragoman_registry.trust.trust import Pinned
 from dragoman_registry.trust.tuf_client import TufTrust
 from dragoman_registry.trust.tuf_repository import Repository
 from dragoman_registry.wheels.host_environment import Host

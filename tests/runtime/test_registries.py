@@ -19,8 +19,8 @@ from dragoman.plugins.registries import BUNDLED, Registries, Signed
 from dragoman_api.errors import IntegrityError, TrustError
 from dragoman_registry.client.generation import Origin
 from dragoman_registry.publisher import publish
-from dragoman_registry.trust import Pinned, Publisher
 from dragoman_registry.trust.keys import Keys, beside
+from dragoman_registry.trust.trust import Pinned, Publisher
 from dragoman_registry.trust.tuf_repository import Repository
 from trust_attacks import NOW, served
 

@@ -8,7 +8,7 @@ import pytest
 
 from dragoman.connections.saved_connections import Connections
 from dragoman.folders import find_paths
-from dragoman.plugins import Registries
+from dragoman.plugins.registries import Registries
 from dragoman.settings import read_settings, read_toml
 from dragoman_api.errors import ConfigurationError
 

@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator
 import dragoman_dask
 import wheelhouse
 from dragoman.connections.saved_connections import SavedConnection
-from dragoman.plugins import Plugins
+from dragoman.plugins.lifecycle import Plugins
 from dragoman.runtime import Runtime
 from dragoman.sandbox.driver_process import Worker
 from dragoman.sessions.rows import Rows

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from unittest.mock import patch
 
 from dragoman_registry.isolation import Apart
-from dragoman_registry.publisher import acceptance, mirror, upload_requests
+from dragoman_registry.publisher import mirror, publish, upload_requests
 from dragoman_registry.publisher.verify import __name__ as verify
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def one_process_apart() -> Iterator[Apart]:
     with (
         Apart() as apart,
         patch(f"{verify}.Apart", lambda: nullcontext(apart)),
-        patch.object(acceptance, "Apart", lambda: nullcontext(apart)),
+        patch.object(publish, "Apart", lambda: nullcontext(apart)),
         patch.object(mirror, "Apart", lambda: nullcontext(apart)),
     ):
         yield apart

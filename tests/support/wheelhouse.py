@@ -22,13 +22,13 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
 
-from dragoman_registry.publisher import acceptance, publish
+from dragoman_registry.publisher import publish
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from dragoman_registry.index.catalog import Release
-    from dragoman_registry.trust import Publisher, SignedFile
+    from dragoman_registry.trust.trust import Publisher, SignedFile
 
 ROOT = Path(__file__).parents[2]
 NOW = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)  # signatures made then still hold
@@ -226,7 +226,7 @@ def registry(folder: Path, wheels: Iterable[Path]) -> Path:
 
 def accept(folder: Path, *, keys: Path | None = None, uploads: Iterable[Path] = ()) -> list[Release]:
     """Accept what publishers have signed, and raise if any of them was refused."""
-    done = acceptance.accept(folder, keys=keys, uploads=uploads)
+    done = publish.accept(folder, keys=keys, uploads=uploads)
     publish.refuse(done.refused)
     return done.releases
 

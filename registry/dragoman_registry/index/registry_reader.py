@@ -12,7 +12,7 @@ import msgspec
 from dragoman_api.errors import IndexInvalidError, IntegrityError, PluginNotFoundError, RegistryError, TrustError
 from dragoman_registry.files import change, read_plain
 from dragoman_registry.sources.source import is_missing, iter_chunks, open_source, read
-from dragoman_registry.trust import UNSIGNED, SignedFile, Trust
+from dragoman_registry.trust.trust import UNSIGNED, SignedFile, Trust
 from dragoman_registry.validation import Fault, Unreadable, decode
 from dragoman_registry.wheels.manifest import MAX_MANIFEST, Manifest
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Mapping
     from pathlib import Path
 
-    from dragoman_registry.trust import Publisher
+    from dragoman_registry.trust.trust import Publisher
     from dragoman_registry.wheels.wheel_file import WheelFile
 
 MAX_INDEX = 256 << 20

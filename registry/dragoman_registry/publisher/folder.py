@@ -13,8 +13,8 @@ from dragoman_registry.index import search_summaries
 from dragoman_registry.index.catalog import Advisories, Catalog, Types
 from dragoman_registry.index.registry_reader import MAX_INDEX
 from dragoman_registry.names import BESIDE, DIGEST, INDEX, PROJECT, TARGET, VERSION, WHEEL
-from dragoman_registry.trust import SignedFile
 from dragoman_registry.trust.roles import digest_name, publishers_of, roles_of, served_name
+from dragoman_registry.trust.trust import SignedFile
 
 from .catalog_merge import releases
 from .pages.site import encode, pages
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
     from pathlib import Path
 
-    from dragoman_registry.trust import Publisher
+    from dragoman_registry.trust.trust import Publisher
     from dragoman_registry.trust.tuf_repository import Repository
     from dragoman_registry.wheels.metadata_checks import WheelReport
 

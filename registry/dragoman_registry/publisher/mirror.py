@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from dragoman_registry.index.catalog import Catalog, Release
-    from dragoman_registry.trust import Trust
+    from dragoman_registry.trust.trust import Trust
     from dragoman_registry.wheels.wheel_file import WheelFile
 
     class Verified(Trust, Protocol):

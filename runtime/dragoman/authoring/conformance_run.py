@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import msgspec
 
-from dragoman.folders import scratch_folder
-from dragoman.plugins.host_distributions import installed_version
+from dragoman.folders import installed_version, scratch_folder
 from dragoman.references import regular_file
 from dragoman.sandbox.conversation import DriverProxy
 from dragoman.sandbox.driver_process import Launch, Worker

@@ -7,8 +7,8 @@ from importlib.resources import files
 from string import Template
 from typing import TYPE_CHECKING
 
+from dragoman.folders import installed_version
 from dragoman.plugins.combined_catalog import offer_for_type, read_offers
-from dragoman.plugins.host_distributions import installed_version
 from dragoman_api.connections import AuthScheme
 from dragoman_api.errors import ConfigurationError, RegistryError
 from dragoman_api.kit import form_blocks

@@ -10,6 +10,7 @@ import shlex
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from dragoman_api.errors import ConfigurationError
 from dragoman_api.wording import shell_line
 
 if TYPE_CHECKING:
@@ -152,7 +153,6 @@ def command_words(remedy: Remedy) -> list[str]:
 def _page(arguments: Mapping[str, Argument]) -> list[str]:
     """Return the words that show rows: all of an object, those of a filter row, or those of a query."""
     from dragoman.sessions.selection_codec import SelectionTexts, filter_text
-    from dragoman_api.errors import ConfigurationError
     from dragoman_api.filters import Filter
 
     rows: list[str] = []

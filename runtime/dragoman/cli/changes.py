@@ -11,10 +11,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec import Raw
+
+from dragoman.spellings import read_id, spell_id, value_of
+from dragoman_api.changes import Delete, Drop, Insert, Update, object_of
+from dragoman_api.errors import ConfigurationError
+from dragoman_api.grid import RowKey
+from dragoman_api.json_text import decode
 
 from .command_files import command_file
 from .errors import NOT_APPLIED
-from .opening import opens
+from .opening import near_columns, opens
 from .options import CONNECTION, OBJECT, Command, completed, take_pairs
 from .output import dumps, plain, request_document, say, say_hint, say_notes, write_json, write_request, write_table
 from .progress import StatusLine
@@ -75,8 +82,6 @@ def parse_values(pairs: Iterable[str], columns: Mapping[str, Column]) -> Values:
     Raises:
         ConfigurationError: One is not of that form, or a column is named twice.
     """
-    from dragoman_api.errors import ConfigurationError
-
     values: dict[str, Any] = {}
     for pair in pairs:
         match = re.fullmatch(r"([^=]*?)(:?=)(.*)", pair, re.DOTALL)
@@ -90,12 +95,6 @@ def parse_values(pairs: Iterable[str], columns: Mapping[str, Column]) -> Values:
 
 
 def _value(text: str, *, column: str, must: bool, definition: Column | None) -> object:
-    from msgspec import Raw
-
-    from dragoman.spellings import value_of
-    from dragoman_api.errors import ConfigurationError
-    from dragoman_api.json_text import decode
-
     if not must and (definition is None or (definition.kind in _TEXTS and not definition.repeated)):
         return text
     spelled = text.strip(" \t\r\n").encode()
@@ -136,9 +135,6 @@ async def insert(
     tenant: str | None, dry_run: bool, as_curl: bool,
 ) -> int | None:  # fmt: skip
     """Write a new row."""
-    from dragoman.spellings import read_id
-    from dragoman_api.changes import Insert
-
     key = None if id_ is None else read_id(id_)
     change = Insert(object, await _values(session, object, pairs), key, replace=replace, tenant=tenant)
     return await _carry_out(options, session, change, dry_run=dry_run, as_curl=as_curl)
@@ -161,10 +157,6 @@ async def update(
 
     --if-NAME VALUE sends the change only if the row is unchanged: --if-seq-no 41 --if-primary-term 1.
     """
-    from dragoman.spellings import read_id
-    from dragoman_api.changes import Update
-    from dragoman_api.grid import RowKey
-
     if not pairs:
         raise click.UsageError("nothing to change: add --set COL=VALUE")
     change = Update(RowKey(object, read_id(id), routing, guard), await _values(session, object, pairs))
@@ -184,10 +176,6 @@ async def delete(
     dry_run: bool, as_curl: bool,
 ) -> int | None:  # fmt: skip
     """Delete one row; takes --if-NAME VALUE as update does."""
-    from dragoman.spellings import read_id
-    from dragoman_api.changes import Delete
-    from dragoman_api.grid import RowKey
-
     return await _carry_out(
         options, session, Delete(RowKey(object, read_id(id), routing, guard)), dry_run=dry_run, as_curl=as_curl
     )
@@ -201,8 +189,6 @@ async def delete(
 @partial(opens, describes=False)
 async def drop(options: Options, session: Session, *, object: str, dry_run: bool, as_curl: bool) -> int | None:
     """Delete a whole object, after a person has typed its name again."""
-    from dragoman_api.changes import Drop
-
     plan = await session.plan(Drop(object))
     if plan.planned and not (dry_run or as_curl):
         first = plan.planned[0]
@@ -222,8 +208,6 @@ def _address(options: Options, session: Session) -> str:
 async def _carry_out(
     options: Options, session: Session, change: Change, *, dry_run: bool, as_curl: bool, plan: Plan | None = None
 ) -> int | None:
-    from dragoman_api.changes import Drop
-
     plan = plan or await session.plan(change)
     if dry_run or as_curl:
         _preview(options, session, plan, as_curl=as_curl)
@@ -244,10 +228,6 @@ async def _carry_out(
 
 
 async def _suggest(options: Options, session: Session, change: Change, failed: list[Outcome]) -> None:
-    from dragoman_api.changes import Insert, Update, object_of
-
-    from .opening import near_columns
-
     if failed and isinstance(change, Insert | Update) and not options.json:
         for line in await near_columns(session, object_of(change), change.values):
             say(line)
@@ -270,8 +250,6 @@ def _preview(options: Options, session: Session, plan: Plan, *, as_curl: bool) -
 
 
 def _show(outcomes: list[Outcome]) -> None:
-    from dragoman.spellings import spell_id
-
     if outcomes:
         row_ids = [spell_id(outcome.id) if outcome.id else "-" for outcome in outcomes]
         lines = zip(row_ids, outcomes, strict=True)
@@ -280,7 +258,6 @@ def _show(outcomes: list[Outcome]) -> None:
 
 def _advise(session: Session, change: Change, failed: list[Outcome]) -> None:
     from dragoman.sessions.driver_calls import HINT
-    from dragoman_api.changes import Update
 
     if any(outcome.status == "unknown" for outcome in failed):
         say(f"  {HINT}")

@@ -7,16 +7,18 @@ import stat
 import sys
 from contextlib import redirect_stdout, suppress
 from importlib import import_module
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, Protocol
 
 import click
 
+from dragoman_api.errors import ConfigurationError, DragomanError
+from dragoman_api.wording import failure
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import ModuleType
-
-    from dragoman_api.errors import ConfigurationError
 
 
 class CommandFile(NamedTuple):
@@ -80,8 +82,6 @@ def check_apart(options: FileOptions) -> None:
     Raises:
         ConfigurationError: One file has two uses; nothing was opened.
     """
-    from dragoman_api.errors import ConfigurationError
-
     for file in options.files:
         if file.written and (stream := _stream_of(file.path, options)):
             hint = f"omit {file.by.partition(' ')[0]}, or name another file"
@@ -154,11 +154,9 @@ def load_file(path: str) -> ModuleType:
     Raises:
         ConfigurationError: It is missing, others can change it, or importing it fails.
     """
-    from importlib.machinery import SourceFileLoader
     from importlib.util import module_from_spec, spec_from_file_location
 
     from dragoman.folders import check_own, shared
-    from dragoman_api.errors import ConfigurationError
 
     file = Path(path)
     spec = spec_from_file_location(f"_dragoman_file_{file.stem}", file)
@@ -184,8 +182,6 @@ def load_file(path: str) -> ModuleType:
 
 def load_automation(path: str) -> ModuleType:
     """Import an automation, whose prints are not data. Raises ConfigurationError."""
-    from dragoman_api.errors import DragomanError
-
     try:
         with redirect_stdout(sys.stderr):
             return load_file(path)
@@ -196,16 +192,12 @@ def load_automation(path: str) -> ModuleType:
 
 
 def _script_failed(file: Path, error: BaseException) -> ConfigurationError:
-    from dragoman_api.errors import ConfigurationError
-
     hint = f"correct it; python {file} shows whether it can be read"
     return ConfigurationError(script_fault(file, error), hint=hint, code="script-failed")
 
 
 def script_fault(file: Path, error: BaseException) -> str:
     """Describe in one line where a person's own script failed."""
-    from dragoman_api.wording import failure
-
     if isinstance(error, SyntaxError) and error.filename == str(file):
         return f"{file}:{error.lineno}: {type(error).__name__}: {error.msg}"
     line, trace = 0, error.__traceback__
@@ -227,8 +219,6 @@ def load_distribution(module: str, *, reason: str, install: str) -> Any:
     Raises:
         ConfigurationError: The distribution is not installed (code ``extra-missing``).
     """
-    from dragoman_api.errors import ConfigurationError
-
     try:
         return import_module(module)
     except ModuleNotFoundError as error:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import dataclasses
+from base64 import b64decode
 from typing import TYPE_CHECKING
 
 import click
 from msgspec import structs
+
+from dragoman_api.errors import ConfigurationError
 
 from .output import plain, say
 
@@ -71,8 +74,6 @@ def entered_via(options: dict[str, str | bool | None], *, before: Route | None) 
     Raises:
         ConfigurationError: It cannot be used, or the password is not a reference.
     """
-    from dragoman_api.errors import ConfigurationError
-
     option_texts = {name: str(options[name]) for name in VIA if options.get(name) is not None}
     kinds = {name.partition("_")[0] for name in option_texts} | ({"direct"} if options.get("direct") else set())
     if len(kinds) > 1:
@@ -85,11 +86,8 @@ def entered_via(options: dict[str, str | bool | None], *, before: Route | None) 
 
 
 def _proxy(option_texts: dict[str, str], before: Route | None) -> Route:
-    from msgspec.structs import replace
-
     from dragoman.references import typed
     from dragoman.sandbox.reach.route import HttpProxy, parse_proxy
-    from dragoman_api.errors import ConfigurationError
 
     text = option_texts.get("proxy_password")
     password = typed(text) if text else None
@@ -103,22 +101,19 @@ def _proxy(option_texts: dict[str, str], before: Route | None) -> Route:
     # Credentials are those of one proxy: another one does not get them.
     credentials = before if isinstance(before, HttpProxy) and before.address == via.address else via
     user = option_texts.get("proxy_user", credentials.user)
-    return replace(via, user=user, password=credentials.password if text is None else password)
+    return structs.replace(via, user=user, password=credentials.password if text is None else password)
 
 
 def _tunnel(option_texts: dict[str, str], before: Route | None) -> Route:
-    from msgspec.structs import replace
-
     from dragoman.references import entered_path
     from dragoman.sandbox.reach.route import SshTunnel, parse_ssh
-    from dragoman_api.errors import ConfigurationError
 
     identity = entered_path(option_texts["ssh_identity"]) if option_texts.get("ssh_identity") else None
     if "ssh" in option_texts:
         return parse_ssh(option_texts["ssh"], identity=identity)
     if not isinstance(before, SshTunnel):
         raise ConfigurationError(f"{_option(option_texts)} needs an SSH host", hint="--ssh USER@HOST")
-    return replace(before, identity=identity)
+    return structs.replace(before, identity=identity)
 
 
 def _option(option_texts: dict[str, str]) -> str:
@@ -140,8 +135,6 @@ def kept_pins(saved: SavedConnection, before: SavedConnection, *, unpin: bool, e
 
 def pins_of(saved: SavedConnection) -> dict[str, str]:
     """Return the fingerprints of pinned certificates by host and port."""
-    from base64 import b64decode
-
     from dragoman_api.tls import fingerprint
 
     return {server: fingerprint(b64decode(pin)) for server, pin in saved.pinned.items()}
@@ -155,8 +148,6 @@ def agreed_of(saved: SavedConnection) -> dict[str, object]:
 
 def check_pin_options(pins: tuple[str, ...], *, no_connect: bool) -> None:
     """Refuse options that exclude each other. Raises ConfigurationError."""
-    from dragoman_api.errors import ConfigurationError
-
     if pins and no_connect:
         reason = "--pin-certificate asks the server for its certificate, and --no-connect forbids that"
         raise ConfigurationError(reason, hint="leave out --no-connect")
@@ -199,8 +190,6 @@ def match_fields(form: Sequence[FormField], entries: Mapping[str, str | bool]) -
     Raises:
         ConfigurationError: Every fault at once: unknown fields, missing values, literal secrets.
     """
-    from dragoman_api.errors import ConfigurationError
-
     names = {field.name: field for field in form}
     values: dict[str, Saved] = {}
     faults, hint = [], "dragoman connections add --help"
@@ -270,7 +259,6 @@ async def ask_form(
 async def _ask_field(typed: Secrets, name: str, field: FormField, current: Saved) -> Saved:
     from dragoman.connections.form_values import check_values
     from dragoman.references import entered_path
-    from dragoman_api.errors import ConfigurationError
 
     from .prompts import ask, choose, confirm
 
@@ -290,7 +278,7 @@ async def _ask_field(typed: Secrets, name: str, field: FormField, current: Saved
         elif field.kind == "file":
             entered = entered_path(str(entered))
         try:
-            checked = check_values([replace(field, visible_if={})], {field.name: entered}, name=name)
+            checked = check_values([dataclasses.replace(field, visible_if={})], {field.name: entered}, name=name)
         except ConfigurationError as error:
             say(plain(error.message))
         else:

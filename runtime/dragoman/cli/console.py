@@ -8,6 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
+from msgspec.structs import replace
+
+from dragoman_api.cells import Json
+from dragoman_api.json_text import indented
 
 from .command_files import command_file
 from .errors import FAILED
@@ -79,8 +83,6 @@ async def console(
     A comment "# expect status 200" or "# expect hits.total.value >= 5" below a request fails the
     command if the answer differs.
     """
-    from msgspec.structs import replace
-
     from dragoman.console import expectations
     from dragoman.console.variables import fill
 
@@ -219,8 +221,6 @@ def _show(options: Options, answer: Answer, format: str, *, first: bool) -> None
 
 
 def _formatted(text: str) -> str:
-    from dragoman_api.json_text import indented
-
     try:
         return safe_json(indented(text.encode()))
     except ValueError:  # JSON by its content type only, or too deep
@@ -228,8 +228,6 @@ def _formatted(text: str) -> str:
 
 
 def _body(answer: Answer) -> object:
-    from dragoman_api.cells import Json
-
     return Json(answer.text) if answer.kind == "json" else answer.text
 
 

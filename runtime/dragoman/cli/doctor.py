@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dragoman_api.errors import ConfigurationError, DragomanError
+
 from .advice import lines
 from .errors import FAILED
 from .options import Command
@@ -31,8 +33,6 @@ if TYPE_CHECKING:
 @click.pass_obj
 def doctor(options: Options) -> int | None:
     """Check this machine and home: Python, folders, files, sandbox, registries, installed drivers."""
-    from dragoman_api.errors import DragomanError
-
     findings: list[Finding] = []
     for name, look in {"host": _host, "connections": _connections, "sandbox": _sandbox, "registries": _registries,
                        "drivers": _drivers}.items():  # fmt: skip
@@ -84,7 +84,6 @@ def _connections(options: Options) -> Iterator[Finding]:
 def _via(saved: SavedConnection) -> Finding:
     from dragoman.sandbox.reach.route import SshTunnel
     from dragoman.sandbox.reach.ssh_tunnel import find_ssh
-    from dragoman_api.errors import ConfigurationError
 
     subject, description = f"connection {saved.name}", f"reaches its host through {saved.via}"
     try:
@@ -97,7 +96,6 @@ def _via(saved: SavedConnection) -> Finding:
 
 def _sandbox(options: Options) -> Iterator[Finding]:
     from dragoman.settings import read_settings
-    from dragoman_api.errors import DragomanError
 
     report = _measured(options)
     abi = f", Landlock ABI {report.landlock_abi}" if report.landlock_abi else ""
@@ -121,8 +119,7 @@ def _measured(options: Options) -> SandboxReport:
 
 
 def _registries(options: Options) -> Iterator[Finding]:
-    from dragoman.plugins import Registries
-    from dragoman_api.errors import DragomanError
+    from dragoman.plugins.registries import Registries
 
     for registry in Registries(options.paths()).open():
         try:

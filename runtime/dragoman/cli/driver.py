@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -51,7 +52,7 @@ def _policy(options: Options) -> Policy:
 def new(options: Options, name: str, kind: str | None, port: int, auth: tuple[str, ...], tls: bool) -> None:
     """Create the folder of a new driver, which passes check and test unchanged."""
     from dragoman.authoring.scaffold import scaffold
-    from dragoman.plugins import Registries
+    from dragoman.plugins.registries import Registries
     from dragoman_registry.client.installed_drivers import Store
 
     paths = options.paths()
@@ -75,8 +76,6 @@ def check(options: Options, path: Path, wheels: Path | None) -> int | None:
     A folder is built first: its build backend runs with your rights, outside the sandbox. Code of a finished wheel
     runs only in the sandbox, so check a wheel if you do not trust the author.
     """
-    from functools import partial
-
     import anyio
 
     from dragoman.authoring import check as checks

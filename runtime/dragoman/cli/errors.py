@@ -14,6 +14,7 @@ from dragoman_api.errors import (
     DragomanError,
     WheelRejectedError,
 )
+from dragoman_api.wording import failure
 
 from .advice import advice, remedy_command
 from .output import plain, plain_lines, write_json
@@ -107,7 +108,6 @@ def _translate(error: BaseException, command: str) -> DragomanError:
     if isinstance(error, OSError) and error.strerror:
         where = f"{error.filename}: " if error.filename else "stdout: " if error.errno == errno.EBADF else ""
         return DragomanError(f"{where}{error.strerror}", code="system")
-    from dragoman_api.wording import failure
 
     hint = "run it again with DRAGOMAN_DEBUG=1 to see where"
     return DragomanError(f"unexpected {failure(error)}", hint=hint, code="internal")

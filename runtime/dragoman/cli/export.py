@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import click
 
+from dragoman_api.errors import DragomanError
+
 from .advice import command
-from .command_files import command_file
+from .command_files import command_file, load_distribution
 from .opening import opens
 from .options import CONNECTION, OBJECT, Command, parse_time
 from .output import plain_lines, say, say_notes, write_json
@@ -149,7 +151,6 @@ async def _resumable(options: Options, file: Path | None) -> AsyncIterator[None]
     import anyio.to_thread
 
     from dragoman.exports.targets import unfinished
-    from dragoman_api.errors import DragomanError
 
     try:
         yield
@@ -199,8 +200,6 @@ async def export_in_parts(
 
 def _distribution() -> Any:
     """Return the package that exports in parts. Raises ConfigurationError if its wheel is not installed."""
-    from .command_files import load_distribution
-
     reason = "exports in parts, into stores and on clusters need dragoman-dask, which is not installed"
     return load_distribution(PACKAGE, reason=reason, install="pip install dragoman-dask")
 
@@ -211,7 +210,6 @@ async def _unfinished(options: Options, session: Session, target: str, dask: Any
     import anyio
 
     from dragoman.exports.targets import is_url
-    from dragoman_api.errors import DragomanError
 
     folder = None if is_url(target) else anyio.Path(target)
     is_new = folder is not None and not await folder.exists()

@@ -7,7 +7,11 @@ import sys
 from typing import TYPE_CHECKING
 
 import click
+from msgspec.structs import replace
 
+from dragoman.spellings import read_id
+from dragoman_api.filters import Filter
+from dragoman_api.grid import RowKey
 from dragoman_api.wording import shell_line
 
 from . import output
@@ -15,14 +19,26 @@ from .expanded_rows import write_rows
 from .opening import opens
 from .options import CONNECTION, OBJECT, Command, completed
 from .queries import SAVE_AS, queried, with_defaults
-from .read_options import AS_CURL, FILTER, OPTIONS, REVISION, TIME, RowChoice, choosing, formatted, time_words, viewed
+from .read_options import (
+    AS_CURL,
+    FILTER,
+    OPTIONS,
+    REVISION,
+    TIME,
+    RowChoice,
+    choosing,
+    formatted,
+    time_words,
+    viewed,
+    write_curl,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from dragoman.sessions.session import Session
     from dragoman_api.columns import Column
-    from dragoman_api.filters import CompiledFilter, Filter, RawQuery
+    from dragoman_api.filters import CompiledFilter, RawQuery
     from dragoman_api.summaries import ColumnSummary
 
     from .options import Options
@@ -53,12 +69,8 @@ async def page(
     explain: bool, no_total: bool, as_curl: bool, format: str,
 ) -> None:  # fmt: skip
     """Show a page of rows."""
-    from msgspec.structs import replace
-
     from dragoman.sessions.driver_calls import APPROXIMATE
     from dragoman.sessions.selections import Span
-
-    from .read_options import write_curl
 
     if last and (offset or cursor):
         raise click.UsageError("--last cannot be combined with --offset or --cursor")
@@ -111,7 +123,6 @@ async def page(
 
 def _explain(rows: Sequence[Filter | RawQuery], compiled: CompiledFilter) -> None:
     from dragoman.sessions.selection_codec import filter_text
-    from dragoman_api.filters import Filter
 
     lines = []
     for explanation in compiled.rows:
@@ -138,8 +149,6 @@ def _explain(rows: Sequence[Filter | RawQuery], compiled: CompiledFilter) -> Non
 @opens
 async def count(options: Options, session: Session, *, choice: RowChoice, as_curl: bool) -> None:
     """Count rows."""
-    from .read_options import write_curl
-
     rows = choice.rows(session)
     if as_curl:
         write_curl(options, session, await rows.preview_count())
@@ -169,9 +178,6 @@ async def cell(
     options: Options, session: Session, *, object: str, id: str, column: str, routing: str | None, revision: str
 ) -> None:
     """Show the whole value of one cell, however long; nothing if the row lacks the field."""
-    from dragoman.spellings import read_id
-    from dragoman_api.grid import RowKey
-
     value = await session.rows(object, revision=revision).cell(RowKey(object, read_id(id), routing), column)
     if isinstance(value, tuple):
         options.say(f"the row has no '{column}'; a null would be printed as null")

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dragoman_api.errors import DragomanError
+
 from .advice import command
 from .command_files import command_file
 from .errors import NOT_APPLIED
@@ -162,8 +164,6 @@ def progress_in(line: StatusLine, name: str) -> Callable[[Any], None]:
 @contextmanager
 def _resumable(options: Options, load: Load) -> Iterator[None]:
     """Tell what became of the rows of a load that was stopped, and print the command that continues it."""
-    from dragoman_api.errors import DragomanError
-
     try:
         yield
     except BaseException as error:

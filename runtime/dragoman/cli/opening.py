@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dragoman.spellings import did_you_mean, near_names
+from dragoman_api.errors import DragomanError, ObjectNotFoundError
 
 from . import output
 
@@ -92,8 +93,6 @@ def tell_warnings(session: Session) -> None:
 @asynccontextmanager
 async def suggesting_names(session: Session, object: str) -> AsyncIterator[None]:
     """Add similar names to an error about an unknown column or object; an empty object names none."""
-    from dragoman_api.errors import DragomanError, ObjectNotFoundError
-
     try:
         yield
     except DragomanError as error:
@@ -116,8 +115,6 @@ async def near_columns(session: Session, object: str, names: Iterable[str]) -> l
 
 
 async def _known_names(session: Session, object: str, *, objects: bool) -> list[str]:
-    from dragoman_api.errors import DragomanError
-
     try:
         if objects:
             return [node.name for node in await session.objects(counts=False)]

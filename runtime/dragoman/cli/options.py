@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 import click
 
+from dragoman_api.errors import Refused
+
 from . import output
 from .command_files import CommandFile, check_apart, load_automation, note_files
 from .streams import aside, attended, reserve_stdout, write_events
@@ -131,7 +133,6 @@ class Options:
             Refused: Consent was denied, or there is no terminal.
         """
         from dragoman.automations.consent import Question
-        from dragoman_api.errors import Refused
 
         if not (self.yes or piped or attended()):
             raise Refused(f"{text} Cannot ask: not a terminal. Nothing was changed.", hint=instead)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+from datetime import datetime
 from functools import wraps
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
@@ -15,13 +16,14 @@ from .output import plain, say, show_size, write_markdown, write_table
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-    from dragoman.plugins import AvailableUpdate, Plugins
+    from dragoman.plugins.install_steps import AvailableUpdate
+    from dragoman.plugins.lifecycle import Plugins
     from dragoman_registry.client.generation import Generation
 
     from .options import Options
 
     Work = Callable[..., Coroutine[Any, Any, int | None]]
-    from dragoman.plugins import DriverDetails, DriverVersion
+    from dragoman.plugins.driver_views import DriverDetails, DriverVersion
 
 ID = click.argument("id_", metavar="ID")
 SHOWN = 100
@@ -48,8 +50,8 @@ def managed(work: Work) -> Work:
 @click.pass_obj
 def list_(options: Options) -> None:
     """List the installed drivers, and the advisories on their versions."""
-    from dragoman.plugins import Registries
     from dragoman.plugins.advisory_cache import AdvisoryCache  # without a runtime: shell prompts run this often
+    from dragoman.plugins.registries import Registries
     from dragoman_registry.client.installed_drivers import Store
     from dragoman_registry.names import marked
 
@@ -316,8 +318,6 @@ async def why(options: Options, plugins: Plugins, *, id_: str) -> None:
 
 
 def _time(generation: Generation) -> str:
-    from datetime import datetime
-
     return f"{datetime.fromtimestamp(generation.installed_at).astimezone():%Y-%m-%d %H:%M}"
 
 
@@ -365,8 +365,6 @@ async def browse(
 
 
 def _check_capability(name: str | None) -> None:
-    from typing import get_args
-
     from dragoman_registry.wheels.manifest import Capability
 
     capabilities = get_args(Capability)

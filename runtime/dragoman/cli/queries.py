@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec import structs
 
+from dragoman_api.wording import shell_line
+
 from . import output
 from .options import CONNECTION, OBJECT, Command, Group
 from .read_options import OPTIONS, RowChoice, choosing
@@ -122,8 +124,6 @@ def list_(options: Options, *, connection: str) -> None:
 @click.pass_obj
 def show(options: Options, *, connection: str, query: str) -> None:
     """Show a query as the command that it stands for."""
-    from dragoman_api.wording import shell_line
-
     texts = _queries(options, connection).get(query.removeprefix("@"))
     options.result(texts, shell_line(texts.command(connection)))
 

@@ -10,6 +10,8 @@ import click
 from click.core import ParameterSource
 from msgspec import structs
 
+from dragoman.sessions.selection_codec import SelectionTexts, parse_names
+
 from . import output
 from .options import completed
 
@@ -17,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
     from dragoman.sessions.rows import Rows
-    from dragoman.sessions.selection_codec import SelectionTexts
     from dragoman.sessions.session import Session
     from dragoman_api.changes import HttpRequest, Outcome
     from dragoman_api.grid import Page
@@ -148,8 +149,6 @@ class RowChoice(NamedTuple):
     @classmethod
     def of(cls, fields: Mapping[str, Any], *, explicit: Collection[str]) -> RowChoice:
         """Return the choice of the values of `OPTIONS`, and of the object."""
-        from dragoman.sessions.selection_codec import SelectionTexts, parse_names
-
         values: dict[str, Any] = {
             name: list(value) if isinstance(value, tuple) else value for name, value in fields.items()
         }
@@ -191,16 +190,12 @@ def choosing(*names: str) -> Callable[[F], F]:
 
 def time_words(page: Page) -> list[str]:
     """Return the options that ask for the times of a page again: its range, and what relative times count from."""
-    from dragoman.sessions.selection_codec import SelectionTexts
-
     since, until = (page.time.since, page.time.until) if page.time else (None, None)
     return SelectionTexts(object="", since=since, until=until, now=page.now).options
 
 
 def parse_lists(text: str | None) -> list[str] | None:
     """Read the names of the columns that are lists; None if the option is absent, and none if it is empty."""
-    from dragoman.sessions.selection_codec import parse_names
-
     return None if text is None else parse_names(text)
 
 

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dragoman_api.errors import ConfigurationError
+
 from .command_files import command_file
 from .errors import FAILED, NOT_APPLIED
 from .options import Group
@@ -20,7 +22,7 @@ from .streams import attended
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from dragoman.plugins import Registries
+    from dragoman.plugins.registries import Registries
     from dragoman.settings import RegistryEntry
     from dragoman_registry.index.catalog import Release
     from dragoman_registry.publisher.publish import Status
@@ -47,7 +49,7 @@ def registry() -> None:
 
 
 def _registries(options: Options) -> Registries:
-    from dragoman.plugins import Registries
+    from dragoman.plugins.registries import Registries
 
     return Registries(options.paths())
 
@@ -83,7 +85,7 @@ def list_(options: Options) -> None:
 
 def _root(entry: RegistryEntry) -> str:
     from dragoman.plugins.registries import BUNDLED
-    from dragoman_registry.trust import Pinned
+    from dragoman_registry.trust.trust import Pinned
 
     if entry.name == BUNDLED:
         return f"pinned by dragoman ({Pinned(Path(entry.location)).pins.label})"
@@ -149,11 +151,11 @@ def _rows(releases: list[Release], published_digests: Mapping[str, str]) -> list
 @click.pass_obj
 def accept(options: Options, folder: Path, keys: Path | None) -> int | None:
     """Check and offer what publishers have newly signed; a refused release does not stop the others (exit code 4)."""
-    from dragoman_registry.publisher import acceptance, publish
+    from dragoman_registry.publisher import publish
     from dragoman_registry.publisher.inbox import Inbox
 
     inbox = Inbox(folder)
-    done = acceptance.accept(folder, keys=keys, uploads=[inbox.path(upload) for upload in inbox.waiting()])
+    done = publish.accept(folder, keys=keys, uploads=[inbox.path(upload) for upload in inbox.waiting()])
     inbox.sweep()
     rows = _rows(done.releases, publish.published(folder))
     document = {"published": done.releases, "refused": done.refused}
@@ -339,7 +341,6 @@ async def serve(
     """Serve a registry over HTTP until it is interrupted."""
     import anyio
 
-    from dragoman_api.errors import ConfigurationError
     from dragoman_registry.publisher.serve import is_loopback, root_digest, serving
 
     if upload != bool(tokens):
@@ -361,7 +362,6 @@ def _tokens(arguments: tuple[str, ...]) -> Mapping[str, str]:
     """Read the tokens: name → token."""
     from dragoman.connections.secrets import resolve
     from dragoman.references import typed
-    from dragoman_api.errors import ConfigurationError
 
     tokens = dict[str, str]()
     for argument in arguments:

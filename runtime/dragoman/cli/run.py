@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dragoman_api.errors import ConfigurationError, DragomanError
+
 from . import streams
 from .command_files import command_file, load_file, script_fault
 from .errors import FAILED, OK
@@ -34,8 +36,6 @@ def run(options: Options, timeout: str | None, file: str, args: tuple[str, ...])
     It runs unattended, even on a terminal: actions that need consent are refused, unless --yes gives it beforehand.
     Options of dragoman can be anywhere before --; all words after -- are the script's.
     """
-    from dragoman_api.errors import ConfigurationError
-
     seconds = parse_time(timeout, option="--timeout")
     if seconds is not None:
         streams.heed(seconds=seconds)
@@ -47,8 +47,6 @@ def run(options: Options, timeout: str | None, file: str, args: tuple[str, ...])
 
 
 async def _run_script(options: Options, file: Path, main: Any) -> int | None:
-    from dragoman_api.errors import DragomanError
-
     async with options.runtime(spare=True, asks=False) as runtime:
         try:
             result = await main(runtime)

@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, TextIO, cast
 
+from dragoman_api.errors import ConfigurationError, DragomanError
+
 from .command_files import open_events
 
 if TYPE_CHECKING:
@@ -18,7 +20,6 @@ if TYPE_CHECKING:
     from types import FrameType
     from typing import Any
 
-    from dragoman_api.errors import DragomanError
     from dragoman_api.events import Event
 
 GRACE = 10.0
@@ -89,7 +90,6 @@ def write_events(target: str, stdout: BinaryIO | None, cleanup: ExitStack) -> Ca
     Raises:
         ConfigurationError: It cannot be written, now or later.
     """
-    from dragoman_api.errors import ConfigurationError
 
     def failed(error: OSError) -> ConfigurationError:
         hint = "choose a writable file, or - for stdout"
@@ -188,7 +188,6 @@ def explain(error: BaseException) -> BaseException | DragomanError:
     inner = error.subgroup(KeyboardInterrupt) if isinstance(error, BaseExceptionGroup) else error
     if not (received_signals and isinstance(inner, KeyboardInterrupt | BaseExceptionGroup)):
         return error
-    from dragoman_api.errors import DragomanError
 
     if received_signals[0] == _ALARM:
         return DragomanError("the time limit was reached", hint="allow more time: --timeout 2h", code="timed-out")

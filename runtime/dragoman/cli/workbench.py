@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from .command_files import load_automation, load_distribution
 from .options import Command, complete_connection
 from .output import say
 
@@ -38,8 +39,6 @@ async def workbench(
 ) -> None:
     """Serve grid, console and marketplace to a browser on this machine, until it is interrupted."""
     import anyio.to_thread
-
-    from .command_files import load_automation
 
     serving = _serving()
     place: Any
@@ -72,8 +71,6 @@ async def workbench(
 def _serving() -> Any:
     """Return what serves the workbench. Raises ConfigurationError if its wheel is not installed."""
     from dragoman_worker.late_imports import late_certificates
-
-    from .command_files import load_distribution
 
     with late_certificates():  # aiohttp would load them at once, and nothing here speaks TLS
         module = load_distribution(

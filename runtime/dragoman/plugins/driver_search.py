@@ -11,15 +11,14 @@ from dragoman_api.events import RegistryRecordHidden
 from dragoman_registry.index import search_summaries
 from dragoman_registry.index.release_documents import read_documents
 from dragoman_registry.validation import Unreadable
+from dragoman_registry.wheels.manifest import describe_reach, plain_permissions
 
 from .combined_catalog import find_offer
 from .driver_views import (
     DriverDetails,
     DriverListing,
     DriverVersion,
-    describe_reach,
     listing_of,
-    plain_permissions,
     versions_of,
 )
 from .registries import BUNDLED

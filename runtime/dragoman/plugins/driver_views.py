@@ -8,9 +8,7 @@ import msgspec
 
 from dragoman_registry.index.release_documents import ConformanceReport
 from dragoman_registry.index.search_summaries import standing
-from dragoman_registry.permission_wording import describe_reach as describe_reach
-from dragoman_registry.permission_wording import plain_permissions as plain_permissions
-from dragoman_registry.wheels.manifest import Manifest
+from dragoman_registry.wheels.manifest import Manifest, describe_reach
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import anyio.to_thread
 
-from dragoman.plugins.host_distributions import installed_version
+from dragoman.folders import installed_version
 from dragoman_api.errors import (
     ConfigurationError,
     DragomanError,

@@ -18,7 +18,7 @@ from dragoman_api.events import Call
 from dragoman_api.wording import failure
 from dragoman_registry.client.install_decision import Inputs, decide
 from dragoman_registry.names import called
-from dragoman_registry.permission_wording import plain_permissions
+from dragoman_registry.wheels.manifest import plain_permissions
 from dragoman_registry.wheels.packaging_parsers import parse_version
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from dragoman.connections.form_values import effective
-from dragoman.plugins.host_distributions import installed_version
+from dragoman.folders import installed_version
 from dragoman.spellings import did_you_mean, near_names
 from dragoman_api import events
 from dragoman_api.errors import ConfigurationError, DragomanError, PluginNotFoundError

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from dragoman.folders import Paths
     from dragoman_registry.index.registry_reader import Registry
-    from dragoman_registry.trust import Publisher, SignedFile
+    from dragoman_registry.trust.trust import Publisher, SignedFile
     from dragoman_registry.trust.tuf_client import TufTrust
 
 BUNDLED = "bundled"
@@ -121,7 +121,7 @@ class Registries:
 
     def _reader(self, entry: RegistryEntry, *, allow_stale: bool | None = None) -> Registry:
         from dragoman_registry.index.registry_reader import Memory, Registry
-        from dragoman_registry.trust import Pinned
+        from dragoman_registry.trust.trust import Pinned
 
         if entry.name == BUNDLED:
             return Registry(entry.name, entry.location, trust=Pinned(Path(entry.location)))

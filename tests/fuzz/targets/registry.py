@@ -34,8 +34,8 @@ from dragoman_registry.publisher.pages.rendering import markdown
 from dragoman_registry.publisher.pages.site import pages
 from dragoman_registry.sources import source as sources
 from dragoman_registry.sources.source import BundleSource, FolderSource, WebSource
-from dragoman_registry.trust import Pinned, SignedFile
 from dragoman_registry.trust.keys import Keys
+from dragoman_registry.trust.trust import Pinned, SignedFile
 from dragoman_registry.trust.tuf_client import TufTrust
 from dragoman_registry.trust.tuf_repository import Repository
 from dragoman_registry.wheels.host_environment import Host

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from hypothesis import strategies as st
 
 from dragoman_api.connections import FieldKind
-from dragoman_registry.permission_wording import describe_reach, plain_permissions
 from dragoman_registry.wheels import manifest as manifests
 from dragoman_registry.wheels.archive_checks import inspect
 from dragoman_registry.wheels.host_environment import Host
+from dragoman_registry.wheels.manifest import describe_reach, plain_permissions
 from dragoman_registry.wheels.manifest_checks import check_manifest
 from dragoman_registry.wheels.packaging_parsers import Unreadable, parse_wheel_name, rank_wheel
 from wheelhouse import Driver, hashed, manifest, zip_entry

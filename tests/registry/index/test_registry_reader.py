@@ -28,14 +28,14 @@ from dragoman_api.errors import (
 from dragoman_registry.index.catalog import Advisories, Catalog
 from dragoman_registry.index.registry_reader import Memory, Registry, _held_back
 from dragoman_registry.sources import source as sources
-from dragoman_registry.trust import UNSIGNED
+from dragoman_registry.trust.trust import UNSIGNED
 from dragoman_registry.wheels.wheel_file import project_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from dragoman_registry.trust import SignedFile
+    from dragoman_registry.trust.trust import SignedFile
 
 
 @pytest.fixture

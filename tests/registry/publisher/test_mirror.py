@@ -12,7 +12,7 @@ import pytest
 
 import wheelhouse
 from dragoman.folders import find_paths
-from dragoman.plugins import Registries
+from dragoman.plugins.registries import Registries
 from dragoman_api.errors import ConfigurationError, RegistryError, TrustError
 from dragoman_registry import isolation
 from dragoman_registry.files import write

@@ -10,9 +10,9 @@ import pytest
 from tuf.api.metadata import Root, Targets
 
 from dragoman_api.errors import TrustError
-from dragoman_registry.trust import Pinned, SignedFile, roles
+from dragoman_registry.trust import roles
 from dragoman_registry.trust.keys import new_key
-from dragoman_registry.trust.trust import UNSIGNED, agreed
+from dragoman_registry.trust.trust import UNSIGNED, Pinned, SignedFile, agreed
 
 if TYPE_CHECKING:
     from pathlib import Path

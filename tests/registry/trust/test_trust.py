@@ -30,9 +30,9 @@ from dragoman_registry.index.registry_reader import Registry
 from dragoman_registry.publisher import publish
 from dragoman_registry.publisher.verify import verify
 from dragoman_registry.sources.source import open_source
-from dragoman_registry.trust import Pinned
 from dragoman_registry.trust.keys import Keys, beside, new_key, own_key, read_private, read_public
 from dragoman_registry.trust.roles import roles_of
+from dragoman_registry.trust.trust import Pinned
 from dragoman_registry.trust.tuf_client import TufTrust
 from dragoman_registry.trust.tuf_repository import Repository, parse_metadata, read_roots
 from forging import forge

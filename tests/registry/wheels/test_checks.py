@@ -21,7 +21,7 @@ from dragoman_registry.client.installer import install
 from dragoman_registry.client.resolver import Resolution
 from dragoman_registry.index.catalog import Release
 from dragoman_registry.publisher import publish
-from dragoman_registry.trust import SignedFile
+from dragoman_registry.trust.trust import SignedFile
 from dragoman_registry.wheels import archive_checks
 from dragoman_registry.wheels.archive import installed_path
 from dragoman_registry.wheels.archive_checks import inspect

@@ -12,8 +12,7 @@ import msgspec
 from dragoman_registry.index.release_documents import MAX_TEXT, Documents, read_documents
 from dragoman_registry.index.search_summaries import offered, standing, summarise
 from dragoman_registry.names import marked
-from dragoman_registry.permission_wording import describe_reach, plain_permissions
-from dragoman_registry.wheels.manifest import decode
+from dragoman_registry.wheels.manifest import decode, describe_reach, plain_permissions
 from dragoman_registry.wheels.packaging_parsers import parse_range, parse_version
 from dragoman_registry.wheels.wheel_file import project_of
 

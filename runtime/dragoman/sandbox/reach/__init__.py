@@ -2,6 +2,6 @@
 
 What may be between this machine and a server (`dragoman.sandbox.reach.route`), the driver's process is not told.
 
-Neighbours: `dragoman_registry.permission_wording` has the words of a manifest's permissions,
+Neighbours: `dragoman_registry.wheels.manifest` has the words of a manifest's permissions,
 `dragoman_registry.ip_addresses` how near an address is, and `dragoman_worker.broker_loop` is the broker's child side.
 """
