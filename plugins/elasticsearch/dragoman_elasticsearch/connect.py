@@ -146,11 +146,12 @@ def credentials_rejected(error: AuthenticationError, profile: Profile) -> Authen
         f"{credential_names.get(profile.auth_scheme, 'the API key')} was rejected by {profile.where} (401): "
         f"{error.message.removeprefix(error.prefix)}"
     )
-    hint, remedy = "check Auth Method and credentials", Remedy(RemedyKind.EDIT_FIELD, {"field": "auth_method"})
+    hint, remedies = "check Auth Method and credentials", [Remedy(RemedyKind.EDIT_FIELD, {"field": "auth_method"})]
     if not profile.ssl_mode.https:
         hint = f"{hint}; 8.x serves HTTPS, and '{profile.name}' uses plain HTTP"
-        remedy = Remedy(RemedyKind.EDIT_FIELD, {"field": "ssl_mode", "value": str(SslMode.VERIFY_IDENTITY)})
-    return AuthenticationError(message, hint=hint, remedies=[remedy], details=error.details)
+        https = {"field": "ssl_mode", "value": str(SslMode.VERIFY_IDENTITY)}
+        remedies.append(Remedy(RemedyKind.EDIT_FIELD, https))
+    return AuthenticationError(message, hint=hint, remedies=remedies, details=error.details)
 
 
 def ping() -> Exchange[Health]:

@@ -265,7 +265,10 @@ async def test_E39_what_was_rejected_is_told_by_connecting_once_with_the_prefix(
         f"{AuthenticationError.prefix}{what} was rejected by 127.0.0.1:{fake.port} (401): "
     )
     assert caught.value.message.count(AuthenticationError.prefix) == 1
-    assert caught.value.remedies == (Remedy("edit-field", {"field": "ssl_mode", "value": "verify-identity"}),)
+    assert caught.value.remedies == (
+        Remedy("edit-field", {"field": "auth_method"}),
+        Remedy("edit-field", {"field": "ssl_mode", "value": "verify-identity"}),
+    )
     assert caught.value.details["status"] == 401
 
 
