@@ -11,7 +11,7 @@ from dragoman_api.changes import HttpRequest, OutcomeStatus, PlannedRequest
 from dragoman_api.columns import Note
 from dragoman_api.errors import ConfigurationError
 from dragoman_workbench.cells import key_text
-from dragoman_workbench.messages.rows import ChangeEntry, OutcomeAnswer, PlanAsked, Planned, PlannedStep
+from dragoman_workbench.messages.rows import ChangeEntry, OutcomeAnswer, PlanAsked, Planned
 from dragoman_workbench.routes.changes import ChangeRoutes
 
 KEY = RowKey("books", "t1", routing="north", guard={"if_seq_no": 7})
@@ -61,8 +61,8 @@ async def test_a_plan_reaches_the_tab_whole():
         assert planned == Planned(
             plan=planned.plan,
             steps=[
-                PlannedStep(request=steps[0].request, changes=[0, 2], statement="make a"),
-                PlannedStep(request=steps[1].request, changes=[1]),
+                PlannedRequest(request=steps[0].request, changes=[0, 2], statement="make a"),
+                PlannedRequest(request=steps[1].request, changes=[1]),
             ],
             refusals=[
                 OutcomeAnswer(change=3, status="refused", reason="no such column"),

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from .access import Access, Tab
     from .background_work import Work
     from .event_stream import EventStream
-    from .messages.base import Empty, RouteAnswer
+    from .messages.base import Empty
 
     Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-    Route = Callable[[Any], Awaitable[RouteAnswer]]
+    Route = Callable[[Any], Awaitable[msgspec.Struct]]
     from pathlib import Path
 
 SECRET = "Dragoman-Secret"  # noqa: S105 - the name of the header
@@ -282,7 +282,7 @@ def _decode(body: bytes, kind: type[Request]) -> Any:
         raise RefusedError(400, "bad-request", message, row=int(match[1]) if match else None) from error
 
 
-def _json(answer: RouteAnswer, *, status: int = 200) -> web.Response:
+def _json(answer: msgspec.Struct, *, status: int = 200) -> web.Response:
     headers = {"Content-Type": "application/json", "Cache-Control": "no-store"}
     return web.Response(status=status, body=msgspec.json.encode(answer), headers=headers)
 

@@ -249,13 +249,28 @@ export interface Counted {
   readonly notes: readonly Note[];
 }
 
-/** The description of one object; `structure` is the server's own definition as JSON text. */
-export interface Described {
+/**
+ * A driver's description of one object.
+ *
+ * Attributes:
+ *     object: The requested name.
+ *     columns: The columns in the order of the grid.
+ *     structure: The server's own definition as JSON text, for a structure view.
+ *     notes: Conflicts between types, missing rights.
+ *     time: The time column, if the manifest has the capability ``time-range`` and the object has such a column.
+ *     object_member: The member of an exported row that names the row's object; empty if rows have none.
+ *     server_members: Members of an exported row, or of a search hit, that the server computes for every row, so that
+ *         no change can write them. An import leaves them out with a note, and refuses a row with any other member
+ *         that it cannot write.
+ */
+export interface Description {
   readonly object: string;
   readonly columns: readonly Column[];
   readonly structure: string;
   readonly notes: readonly Note[];
   readonly time: TimeColumn | null;
+  readonly object_member: string;
+  readonly server_members: readonly string[];
 }
 
 /** The columns of one object. */
@@ -559,6 +574,13 @@ export interface GridRow {
   readonly cells: readonly Cell[];
 }
 
+/** The result of a health check: `ok`, or a reason and the code of its error. */
+export interface Health {
+  readonly ok: boolean;
+  readonly reason: string;
+  readonly code: string;
+}
+
 /** A saved connection that cannot be used, and why. */
 export interface HiddenConnection {
   readonly name: string;
@@ -689,8 +711,17 @@ export interface Object {
   readonly branch: boolean;
 }
 
-/** The objects of one level, or a part of them; `total` is the number of all that match, None if unknown. */
-export interface Objects {
+/**
+ * The objects of one level, or a part of them; iterating over it yields them.
+ *
+ * Attributes:
+ *     objects: In the order a sidebar shows them.
+ *     notes: What could not be listed or counted, and why.
+ *     next: The cursor of the next part; None at the end.
+ *     total: The number of objects of this level, in all parts, that match the request; None if unknown, as for a
+ *         driver that ignores `ObjectsRequest.contains`.
+ */
+export interface ObjectList {
   readonly objects: readonly Object[];
   readonly notes: readonly Note[];
   readonly next: string | null;
@@ -703,7 +734,7 @@ export interface Objects {
  * Attributes:
  *     parent: The branch; None for the top.
  *     contains: Only names that contain this text.
- *     cursor: `Objects.next` of an earlier part.
+ *     cursor: `ObjectList.next` of an earlier part.
  */
 export interface ObjectsAsked {
   readonly connection: string;
@@ -859,13 +890,6 @@ export interface ParsedRequest {
   readonly curl: string;
 }
 
-/** The health of a connection: ok, or a reason. */
-export interface Pinged {
-  readonly ok: boolean;
-  readonly reason: string;
-  readonly code: string;
-}
-
 /** The exact requests of some changes; nothing is written. A drop stands alone, with the object's name typed. */
 export interface PlanAsked {
   readonly connection: string;
@@ -886,17 +910,31 @@ export interface PlanAsked {
  */
 export interface Planned {
   readonly plan: string;
-  readonly steps: readonly PlannedStep[];
+  readonly steps: readonly PlannedRequest[];
   readonly refusals: readonly OutcomeAnswer[];
   readonly notes: readonly Note[];
   readonly undoable: boolean;
 }
 
-/** One request as it will be sent, the changes it carries out, and what it does, in words, if it is hard to read. */
-export interface PlannedStep {
+/**
+ * One request of a plan and the changes it carries out.
+ *
+ * Attributes:
+ *     request: The request exactly as sent.
+ *     changes: The numbers of its changes.
+ *     rows: The same numbers by row, in the order of the request, if it carries several rows; all changes of one
+ *         row have the same outcome.
+ *     statement: What the request does, in the server's language, if its path or body is hard to read:
+ *         ``DELETE FROM "cpu" WHERE …``. Shown beside the request, never sent; empty if the request is readable.
+ *     guard: The state of its row when it was planned, for a driver that compares it just before it sends: the server
+ *         compares nothing, and the change has no guard.
+ */
+export interface PlannedRequest {
   readonly request: HttpRequest;
   readonly changes: readonly number[];
+  readonly rows: ReadonlyArray<readonly number[]>;
   readonly statement: string;
+  readonly guard: Readonly<Record<string, number | string>>;
 }
 
 /** What the page remembers on this machine: drafts, columns of a grid; JSON texts by key, never secrets. */
@@ -1334,10 +1372,10 @@ export interface Routes {
   "connections/remove": [Named, Done];
   "open": [OnConnection, OpenConnection];
   "close": [OnConnection, Done];
-  "ping": [OnConnection, Pinged];
+  "ping": [OnConnection, Health];
   "unlock": [Unlock, OpenConnection];
-  "objects": [ObjectsAsked, Objects];
-  "describe": [DescriptionAsked, Described];
+  "objects": [ObjectsAsked, ObjectList];
+  "describe": [DescriptionAsked, Description];
   "page": [PageAsked, PageAnswer];
   "count": [RowsAsked, Counted];
   "cell": [CellAsked, CellAnswer];

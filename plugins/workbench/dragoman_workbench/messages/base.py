@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, convert
 
 from dragoman_api.remedies import Remedy
 
@@ -28,6 +28,14 @@ class RouteAnswer(Struct, frozen=True, kw_only=True):
 
 class Request(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The body of a request."""
+
+
+Answer = TypeVar("Answer", bound=RouteAnswer)
+
+
+def answer_of(kind: type[Answer], value: object) -> Answer:
+    """Return an answer with the members that a value of the host has under the same names."""
+    return convert(value, kind, from_attributes=True)
 
 
 class Action(RouteAnswer, frozen=True, kw_only=True):

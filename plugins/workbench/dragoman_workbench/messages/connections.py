@@ -6,8 +6,6 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from dragoman_api.columns import Column, Note, Object, TimeColumn
-
 from .base import Name, ObjectName, Request, RouteAnswer, Text
 
 
@@ -235,21 +233,13 @@ class OnConnection(Request, frozen=True, kw_only=True):
     connection: Name
 
 
-class Pinged(RouteAnswer, frozen=True, kw_only=True):
-    """The health of a connection: ok, or a reason."""
-
-    ok: bool
-    reason: str = ""
-    code: str = ""
-
-
 class ObjectsAsked(Request, frozen=True, kw_only=True):
     """One level of the objects of a connection, in parts.
 
     Attributes:
         parent: The branch; None for the top.
         contains: Only names that contain this text.
-        cursor: `Objects.next` of an earlier part.
+        cursor: `ObjectList.next` of an earlier part.
     """
 
     connection: Name
@@ -259,30 +249,11 @@ class ObjectsAsked(Request, frozen=True, kw_only=True):
     limit: Annotated[int, Meta(ge=1, le=10_000)] = 1_000
 
 
-class Objects(RouteAnswer, frozen=True, kw_only=True):
-    """The objects of one level, or a part of them; `total` is the number of all that match, None if unknown."""
-
-    objects: list[Object]
-    notes: list[Note] = []
-    next: str | None = None
-    total: int | None = None
-
-
 class DescriptionAsked(Request, frozen=True, kw_only=True):
     """The columns of one object."""
 
     connection: Name
     object: ObjectName
-
-
-class Described(RouteAnswer, frozen=True, kw_only=True):
-    """The description of one object; `structure` is the server's own definition as JSON text."""
-
-    object: str
-    columns: list[Column]
-    structure: str
-    notes: list[Note]
-    time: TimeColumn | None = None
 
 
 class DriverSummary(RouteAnswer, frozen=True, kw_only=True):
@@ -347,7 +318,7 @@ class VersionSummary(RouteAnswer, frozen=True, kw_only=True):
 class Report(RouteAnswer, frozen=True, kw_only=True):
     """The conformance report, as its author published it."""
 
-    summary: str
+    summary: str = ""
     sandbox: str
     engines: dict[str, dict[str, int]]
     skips: dict[str, int]

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta
+from msgspec import Meta, Struct
+
+from dragoman_api.columns import Description, ObjectList
+from dragoman_api.connections import Health
 
 from .base import Done, Empty, Enter, Entered, NewToken, Request, RouteAnswer, Text, Ticket
 from .connections import (
     BrowseAsked,
     Browsed,
     ConnectionList,
-    Described,
     DescriptionAsked,
     DriverNamed,
     DriverPage,
@@ -19,11 +21,9 @@ from .connections import (
     FormAsked,
     Installed,
     Named,
-    Objects,
     ObjectsAsked,
     OnConnection,
     OpenConnection,
-    Pinged,
     SaveConnection,
     TestConnection,
     Tested,
@@ -155,7 +155,7 @@ class ServerEvent(RouteAnswer, frozen=True, kw_only=True):
     closed: str | None = None
 
 
-ROUTES: dict[str, tuple[type[Request], type[RouteAnswer]]] = {
+ROUTES: dict[str, tuple[type[Request], type[Struct]]] = {
     "enter": (Enter, Entered),  # without the header
     "leave": (Empty, Done),  # the secret ends
     "token": (Empty, NewToken),
@@ -168,10 +168,10 @@ ROUTES: dict[str, tuple[type[Request], type[RouteAnswer]]] = {
     "connections/remove": (Named, Done),
     "open": (OnConnection, OpenConnection),  # installs a missing driver; aborting the fetch cancels it
     "close": (OnConnection, Done),
-    "ping": (OnConnection, Pinged),
+    "ping": (OnConnection, Health),
     "unlock": (Unlock, OpenConnection),
-    "objects": (ObjectsAsked, Objects),
-    "describe": (DescriptionAsked, Described),
+    "objects": (ObjectsAsked, ObjectList),
+    "describe": (DescriptionAsked, Description),
     "page": (PageAsked, PageAnswer),
     "count": (RowsAsked, Counted),
     "cell": (CellAsked, CellAnswer),

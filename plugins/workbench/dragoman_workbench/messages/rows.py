@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from msgspec import Meta
 
 from dragoman import Filter, RowSelection
-from dragoman_api.changes import HttpRequest
+from dragoman_api.changes import PlannedRequest
 from dragoman_api.columns import Column, Note
 from dragoman_api.filters import Explanation, TimeRange
 
@@ -220,14 +220,6 @@ class PlanAsked(Request, frozen=True, kw_only=True):
     typed: Annotated[str, Meta(max_length=4_096)] = ""
 
 
-class PlannedStep(RouteAnswer, frozen=True, kw_only=True):
-    """One request as it will be sent, the changes it carries out, and what it does, in words, if it is hard to read."""
-
-    request: HttpRequest
-    changes: list[int]
-    statement: str = ""
-
-
 class OutcomeAnswer(RouteAnswer, frozen=True, kw_only=True):
     """What became of one change.
 
@@ -258,7 +250,7 @@ class Planned(RouteAnswer, frozen=True, kw_only=True):
     """
 
     plan: str
-    steps: list[PlannedStep]
+    steps: list[PlannedRequest]
     refusals: list[OutcomeAnswer]
     notes: list[Note]
     undoable: bool

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from anyio.to_thread import run_sync
 
+from dragoman_api.connections import Health
 from dragoman_api.errors import ConfigurationError
 from dragoman_workbench.downloads import Downloads
 from dragoman_workbench.messages.base import Done
-from dragoman_workbench.messages.connections import Pinged
 from dragoman_workbench.messages.routes import ROUTES, Preferences, State
 from dragoman_workbench.remembered import Remembered
 from dragoman_workbench.surfaces import SurfaceRules
@@ -19,24 +19,25 @@ from .changes import ChangeRoutes
 from .connections import ConnectionRoutes
 from .console import ConsoleRoutes
 from .exports import ExportRoutes
-from .grid import GridRoutes
+from .grid import GridRoutes, QueryRoutes
 from .marketplace import MarketplaceRoutes
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
     from pathlib import Path
 
+    import msgspec
     from aiohttp import web
 
     from dragoman import Runtime
     from dragoman_workbench.background_work import Work
     from dragoman_workbench.event_stream import EventStream, FileWatch, Questions
-    from dragoman_workbench.messages.base import Empty, RouteAnswer
+    from dragoman_workbench.messages.base import Empty
     from dragoman_workbench.messages.connections import OnConnection, OpenConnection, Unlock
     from dragoman_workbench.messages.routes import AnswerQuestion, PreferencesAsked, SetPreference
     from dragoman_workbench.open_connections import OpenConnections
 
-    Route = Callable[[Any], Awaitable[RouteAnswer]]
+    Route = Callable[[Any], Awaitable[msgspec.Struct]]
     Download = Callable[[web.Request, str], Awaitable[web.StreamResponse]]
 
 
@@ -60,26 +61,27 @@ def make_routes(
     exports = ExportRoutes(runtime, connections, stream=stream, work=work, downloads=downloads, folder=export_folder)
     front = _Front(runtime, connections, questions=questions, exports=exports, remembered=remembered)
     front.files, front.first, front.folder = files, first, str(export_folder or "")
-    groups: tuple[Any, ...] = (
-        front,
-        ConnectionRoutes(runtime, connections, rules),
-        GridRoutes(connections, runtime),
-        ChangeRoutes(connections, downloads),
-        ConsoleRoutes(connections, remembered),
-        exports,
-        MarketplaceRoutes(runtime),
-    )
+    reads = ("objects", "describe", "page", "count", "cell", "summarize", "explain")
+    groups: dict[str, Any] = dict.fromkeys(reads, GridRoutes(connections)) | {
+        "connections": ConnectionRoutes(runtime, connections, rules),
+        "queries": QueryRoutes(connections, runtime),
+        "changes": ChangeRoutes(connections, downloads),
+        "console": ConsoleRoutes(connections, remembered),
+        "exports": exports,
+        "plugins": MarketplaceRoutes(runtime),
+    }
     routes: dict[str, Route] = {}
-    for group in groups:
-        routes |= {name: _available(_busy(route, connections), rules) for name, route in group.routes.items()}
-    assert routes.keys() == ROUTES.keys() - {"enter", "leave", "token"}
+    for name in ROUTES.keys() - {"enter", "leave", "token"}:
+        room, _, _ = name.partition("/")
+        route = getattr(groups.get(room, front), name.rpartition("/")[2])  # the last word of a route is its method
+        routes[name] = _available(_busy(route, connections), rules)
     return routes, downloads.answer
 
 
 def _busy(route: Route, connections: OpenConnections) -> Route:
     """Keep the connection that a request is about open until it is answered."""
 
-    async def answer(request: Any) -> RouteAnswer:
+    async def answer(request: Any) -> msgspec.Struct:
         with connections.busy(getattr(request, "connection", "")):
             return await route(request)
 
@@ -89,7 +91,7 @@ def _busy(route: Route, connections: OpenConnections) -> Route:
 def _available(route: Route, rules: SurfaceRules) -> Route:
     """Refuse what is about a connection whose driver excludes the surface that asks (P6)."""
 
-    async def answer(request: Any) -> RouteAnswer:
+    async def answer(request: Any) -> msgspec.Struct:
         if name := getattr(request, "connection", ""):
             await rules.check_connection(name)
         return await route(request)
@@ -116,20 +118,6 @@ class _Front:
         self._runtime, self._open = runtime, connections
         self._questions, self._exports, self._remembered = questions, exports, remembered
 
-    @property
-    def routes(self) -> Mapping[str, Route]:
-        """The routes by name."""
-        return {
-            "state": self.state,
-            "open": self.open,
-            "close": self.close,
-            "ping": self.ping,
-            "unlock": self.unlock,
-            "questions/answer": self.answer,
-            "preferences": self.preferences,
-            "preferences/set": self.set_preference,
-        }
-
     async def state(self, _: Empty) -> State:
         """Return what a tab shows first."""
         return State(
@@ -152,13 +140,10 @@ class _Front:
         await self._open.close(request.connection)
         return Done()
 
-    async def ping(self, request: OnConnection) -> Pinged:
+    async def ping(self, request: OnConnection) -> Health:
         """Check a connection's health."""
         session = await self._open.session(request.connection)
-        if not session.can("ping"):
-            return Pinged(ok=True)
-        health = await session.ping()
-        return Pinged(ok=health.ok, reason=health.reason, code=health.code)
+        return await session.ping() if session.can("ping") else Health(ok=True)
 
     async def unlock(self, request: Unlock) -> OpenConnection:
         """Unlock or lock a production connection."""
@@ -182,7 +167,7 @@ class _Front:
         """Return preferences."""
         return Preferences(values=await self._remembered.preferences(request.prefix))
 
-    async def set_preference(self, request: SetPreference) -> Done:
+    async def set(self, request: SetPreference) -> Done:
         """Set a preference."""
         await self._remembered.set(request.key, request.value)
         return Done()

@@ -5,20 +5,19 @@ from __future__ import annotations
 import secrets
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dragoman import Delete, DragomanError, Drop, Filter, Insert, Plan, Update, undo_lines
 from dragoman_api.columns import Role
 from dragoman_api.errors import ConfigurationError
 from dragoman_workbench.cells import answer_page, entered, key_text, read_key, spelled
-from dragoman_workbench.messages.rows import Applied, OutcomeAnswer, Planned, PlannedStep, RowAnswer
+from dragoman_workbench.messages.rows import Applied, OutcomeAnswer, Planned, RowAnswer
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Sequence
 
     from dragoman import Outcome
     from dragoman_workbench.downloads import Downloads
-    from dragoman_workbench.messages.base import RouteAnswer
     from dragoman_workbench.messages.rows import ApplyAsked, ChangeEntry, PlanAsked, RowAsked
     from dragoman_workbench.open_connections import OpenConnections
 
@@ -44,11 +43,6 @@ class ChangeRoutes:
         self._open, self._downloads = connections, downloads
         self._plans: dict[str, _PendingPlan] = {}
 
-    @property
-    def routes(self) -> Mapping[str, Callable[[Any], Awaitable[RouteAnswer]]]:
-        """The routes by name."""
-        return {"changes/plan": self.plan, "changes/apply": self.apply, "changes/row": self.row}
-
     async def plan(self, request: PlanAsked) -> Planned:
         """Plan changes; nothing is written."""
         session = await self._open.session(request.connection)
@@ -61,10 +55,7 @@ class ChangeRoutes:
         self._plans[number] = _PendingPlan(request.connection, plan, time.monotonic() + KEPT_SECONDS)
         return Planned(
             plan=number,
-            steps=[
-                PlannedStep(request=step.request, changes=step.changes, statement=step.statement)
-                for step in plan.planned
-            ],
+            steps=plan.planned,
             refusals=[*map(_outcome, plan.refusals)],
             notes=plan.notes,
             undoable=bool(plan.undo),

@@ -12,11 +12,10 @@ from msgspec.structs import replace
 
 from dragoman import Reference, SavedConnection
 from dragoman_api.errors import ConfigurationError
-from dragoman_workbench.messages.base import Done
+from dragoman_workbench.messages.base import Done, answer_of
 from dragoman_workbench.messages.connections import (
     ConnectionList,
     ConnectionSummary,
-    FieldChoice,
     Form,
     HiddenConnection,
     InputField,
@@ -29,12 +28,11 @@ from dragoman_workbench.messages.connections import (
 from .marketplace import summary
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
-    from typing import Any
+    from collections.abc import Mapping
 
     from dragoman import Runtime
     from dragoman_api.connections import FieldValue, FormField
-    from dragoman_workbench.messages.base import Empty, RouteAnswer
+    from dragoman_workbench.messages.base import Empty
     from dragoman_workbench.messages.connections import FieldEntry, FormAsked, Named, SaveConnection, TestConnection
     from dragoman_workbench.open_connections import OpenConnections
     from dragoman_workbench.surfaces import SurfaceRules
@@ -53,19 +51,7 @@ class ConnectionRoutes:
         self._runtime, self._open, self._rules = runtime, connections, rules
         self._saved = runtime.connections
 
-    @property
-    def routes(self) -> Mapping[str, Callable[[Any], Awaitable[RouteAnswer]]]:
-        """The routes by name."""
-        return {
-            "connections": self.list,
-            "connections/types": self.types,
-            "connections/form": self.form,
-            "connections/save": self.save,
-            "connections/test": self.test,
-            "connections/remove": self.remove,
-        }
-
-    async def list(self, _: Empty) -> ConnectionList:
+    async def connections(self, _: Empty) -> ConnectionList:
         """List the saved connections."""
         connections, hidden = await run_sync(self._saved.sifted)
         exposures = await run_sync(self._saved.exposures)
@@ -220,17 +206,10 @@ def _value(field: FormField, entry: FieldEntry, saved: Saved, references: Mappin
 def _field(field: FormField, values: Mapping[str, Saved], references: Mapping[str, Reference]) -> InputField:
     value = values.get(field.name, field.default)
     reference = value if isinstance(value, Reference) else None
-    return InputField(
-        name=field.name,
-        label=field.label,
-        kind=field.kind.value,
+    return replace(
+        answer_of(InputField, field),
         value=None if reference or field.kind == "secret" else _text(value),
-        choices=[FieldChoice(value=choice.value, label=choice.label) for choice in field.choices],
-        visible_if={name: [*allowed] for name, allowed in field.visible_if.items()},
         always=not field.visible_if,
-        advanced=field.advanced,
-        required=field.required,
-        help=field.help,
         saved=reference.act if reference else "",
         references=[
             KnownReference(id=name, act=f"{candidate.act}, as {name} does")

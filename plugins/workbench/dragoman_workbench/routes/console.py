@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dragoman import DragomanError
 from dragoman_api.errors import ConfigurationError, DriverFaultError
@@ -21,11 +21,11 @@ from dragoman_workbench.messages.work import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator, Mapping
+    from collections.abc import Iterator
 
     from dragoman import Answer
     from dragoman_api import ConsoleRequest
-    from dragoman_workbench.messages.base import RequestFailure, RouteAnswer
+    from dragoman_workbench.messages.base import RequestFailure
     from dragoman_workbench.messages.connections import OnConnection
     from dragoman_workbench.messages.work import CompleteAsked, ExecuteAsked, ParseAsked
     from dragoman_workbench.open_connections import OpenConnections
@@ -40,16 +40,6 @@ class ConsoleRoutes:
 
     def __init__(self, connections: OpenConnections, remembered: Remembered) -> None:
         self._open, self._remembered = connections, remembered
-
-    @property
-    def routes(self) -> Mapping[str, Callable[[Any], Awaitable[RouteAnswer]]]:
-        """The routes by name."""
-        return {
-            "console/parse": self.parse,
-            "console/execute": self.execute,
-            "console/complete": self.complete,
-            "console/history": self.history,
-        }
 
     async def parse(self, request: ParseAsked) -> Parsed:
         """Split a text into requests; nothing is sent."""

@@ -19,7 +19,6 @@ from dragoman_workbench.messages.routes import ServerEvent
 from dragoman_workbench.messages.work import ExportJob, Exports
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
     from pathlib import Path
 
     from dragoman import Runtime
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from dragoman_workbench.background_work import Work
     from dragoman_workbench.downloads import Downloads, ResponseStream
     from dragoman_workbench.event_stream import EventStream
-    from dragoman_workbench.messages.base import Empty, RouteAnswer
+    from dragoman_workbench.messages.base import Empty
     from dragoman_workbench.messages.work import ExportAsked, ExportNamed
     from dragoman_workbench.open_connections import OpenConnections
 
@@ -63,16 +62,6 @@ class ExportRoutes:
         runtime.add_sink(self._progressed)
 
     @property
-    def routes(self) -> Mapping[str, Callable[[Any], Awaitable[RouteAnswer]]]:
-        """The routes by name."""
-        return {
-            "exports": self.list,
-            "exports/start": self.start,
-            "exports/cancel": self.cancel,
-            "exports/resume": self.resume,
-        }
-
-    @property
     def all(self) -> list[ExportJob]:
         """All exports since the start; a download that no browser fetched in time is cancelled."""
         for export in [*self._exports.values()]:
@@ -80,7 +69,7 @@ class ExportRoutes:
                 self._tell(replace(export, state="cancelled", ticket=""))
         return [*self._exports.values()]
 
-    async def list(self, _: Empty) -> Exports:
+    async def exports(self, _: Empty) -> Exports:
         """List the exports."""
         return Exports(exports=self.all)
 

@@ -13,7 +13,6 @@ from dragoman_api.errors import ConfigurationError
 from dragoman_api.wording import shell_line
 from dragoman_workbench.cells import answer_page, answer_summary, read_key, shown
 from dragoman_workbench.messages.base import Done
-from dragoman_workbench.messages.connections import Described, Objects
 from dragoman_workbench.messages.rows import (
     CellAnswer,
     Counted,
@@ -23,11 +22,8 @@ from dragoman_workbench.messages.rows import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
-    from typing import Any
-
     from dragoman import Rows, Runtime
-    from dragoman_workbench.messages.base import RouteAnswer
+    from dragoman_api.columns import Description, ObjectList
     from dragoman_workbench.messages.connections import DescriptionAsked, ObjectsAsked, OnConnection
     from dragoman_workbench.messages.rows import (
         CellAsked,
@@ -43,46 +39,21 @@ if TYPE_CHECKING:
 
 
 class GridRoutes:
-    """Routes that read from open connections, and keep what rows a person reads again."""
+    """Routes that read from open connections."""
 
-    def __init__(self, connections: OpenConnections, runtime: Runtime) -> None:
-        self._open, self._runtime = connections, runtime
+    def __init__(self, connections: OpenConnections) -> None:
+        self._open = connections
 
-    @property
-    def routes(self) -> Mapping[str, Callable[[Any], Awaitable[RouteAnswer]]]:
-        """The routes by name."""
-        return {
-            "objects": self.objects,
-            "describe": self.describe,
-            "page": self.page,
-            "count": self.count,
-            "cell": self.cell,
-            "summarize": self.summarize,
-            "explain": self.explain,
-            "queries": self.queries,
-            "queries/save": self.save_query,
-            "queries/remove": self.remove_query,
-        }
-
-    async def objects(self, request: ObjectsAsked) -> Objects:
+    async def objects(self, request: ObjectsAsked) -> ObjectList:
         """List objects."""
         session = await self._open.session(request.connection)
-        listing = await session.objects(
+        return await session.objects(
             parent=request.parent, contains=request.contains, cursor=request.cursor, limit=request.limit
         )
-        return Objects(objects=listing.objects, notes=listing.notes, next=listing.next, total=listing.total)
 
-    async def describe(self, request: DescriptionAsked) -> Described:
+    async def describe(self, request: DescriptionAsked) -> Description:
         """Describe the columns of an object."""
-        session = await self._open.session(request.connection)
-        description = await session.describe(request.object)
-        return Described(
-            object=description.object,
-            columns=description.columns,
-            structure=description.structure,
-            notes=description.notes,
-            time=description.time,
-        )
+        return await (await self._open.session(request.connection)).describe(request.object)
 
     async def page(self, request: PageAsked) -> PageAnswer:
         """Fetch a page of rows."""
@@ -124,6 +95,13 @@ class GridRoutes:
         command, python = await run_sync(_spelled, rows)  # many values take long
         return Explained(rows=explained, command=command, python=python)
 
+
+class QueryRoutes:
+    """Routes about the rows that a person reads again."""
+
+    def __init__(self, connections: OpenConnections, runtime: Runtime) -> None:
+        self._open, self._runtime = connections, runtime
+
     async def queries(self, request: OnConnection) -> QueryList:
         """List the saved queries of a connection."""
         name = request.connection
@@ -138,7 +116,7 @@ class GridRoutes:
                 queries.append(SavedQuery(name=query, shared=place != name, rows=rows))
         return QueryList(queries=queries, unusable={query: error.message for query, error in hidden.items()})
 
-    async def save_query(self, request: SaveQuery) -> Done:
+    async def save(self, request: SaveQuery) -> Done:
         """Save rows under a name."""
         (await self._open.session(request.connection)).select(request.rows)
         text = msgspec.json.encode(request.rows).decode()
@@ -149,7 +127,7 @@ class GridRoutes:
         await run_sync(save, request.name, request.rows)
         return Done()
 
-    async def remove_query(self, request: QueryNamed) -> Done:
+    async def remove(self, request: QueryNamed) -> Done:
         """Remove a query of a connection."""
         await run_sync(self._runtime.queries(request.connection).remove, request.name)
         return Done()

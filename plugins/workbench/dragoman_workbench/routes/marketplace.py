@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from anyio.to_thread import run_sync
+from msgspec.structs import replace
 
 from dragoman_api.errors import PluginNotFoundError
 from dragoman_api.events import RegistryFailed
-from dragoman_workbench.messages.base import Done
+from dragoman_workbench.messages.base import Done, answer_of
 from dragoman_workbench.messages.connections import (
     Browsed,
     DriverPage,
@@ -23,12 +24,9 @@ from dragoman_workbench.messages.connections import (
 from dragoman_workbench.surfaces import DESKTOP, check_surface, surface, why_not_here
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
-    from typing import Any
-
     from dragoman import DriverListing, Runtime
     from dragoman_api.events import Event
-    from dragoman_workbench.messages.base import Empty, RouteAnswer
+    from dragoman_workbench.messages.base import Empty
     from dragoman_workbench.messages.connections import BrowseAsked, DriverNamed
 
 
@@ -38,19 +36,8 @@ SHOWN = 500
 
 def summary(listing: DriverListing) -> DriverSummary:
     """Return a driver as a list shows it."""
-    return DriverSummary(
-        id=listing.id,
-        label=listing.label,
-        types=[*listing.types],
-        version=listing.version,
-        state=listing.state,
-        reaches=listing.reaches,
-        summary=listing.summary,
-        registry=listing.registry,
-        size=listing.size,
-        capabilities=[*listing.capabilities],
-        unavailable_here=why_not_here(listing.id, listing.excluded_surfaces),
-    )
+    here = why_not_here(listing.id, listing.excluded_surfaces)
+    return replace(answer_of(DriverSummary, listing), unavailable_here=here)
 
 
 class MarketplaceRoutes:
@@ -64,24 +51,6 @@ class MarketplaceRoutes:
     def _note(self, event: Event) -> None:
         if isinstance(event, RegistryFailed):
             self._failures[event.registry] = event.reason
-
-    @property
-    def routes(self) -> Mapping[str, Callable[[Any], Awaitable[RouteAnswer]]]:
-        """The routes by name."""
-        return {
-            "plugins/browse": self.browse,
-            "plugins/show": self.show,
-            "plugins/install": self.install,
-            "plugins/updates": self.updates,
-            "plugins/update": self.update,
-            "plugins/rollback": self.rollback,
-            "plugins/pin": self.pin,
-            "plugins/enable": self.enable,
-            "plugins/disable": self.disable,
-            "plugins/remove": self.remove,
-            "plugins/verify": self.verify,
-            "plugins/repair": self.repair,
-        }
 
     async def browse(self, request: BrowseAsked) -> Browsed:
         """Find drivers."""
@@ -104,32 +73,12 @@ class MarketplaceRoutes:
         saved, _ = await run_sync(self._runtime.connections.sifted)
         return DriverPage(
             driver=summary(details.listing),
-            versions=[
-                VersionSummary(
-                    version=release.version,
-                    state=release.state,
-                    reason=release.reason,
-                    uploaded=release.uploaded,
-                    size=release.size,
-                    host_api=release.host_api,
-                    installed=release.installed,
-                )
-                for release in details.versions
-            ],
+            versions=[answer_of(VersionSummary, release) for release in details.versions],
             permissions=[*details.permissions],
             publisher=details.publisher,
             readme=details.readme,
             changelog=details.changelog,
-            report=None
-            if report is None
-            else Report(
-                summary=str(report),
-                sandbox=report.sandbox,
-                engines=report.engines,
-                skips=report.skips,
-                deviations=[*report.deviations],
-                failures=[*report.failures],
-            ),
+            report=None if report is None else replace(answer_of(Report, report), summary=str(report)),
             skipped=[*details.skipped],
             hooks=[*manifest.hooks],
             server_versions=[*manifest.server_versions],

@@ -1,9 +1,9 @@
 /** Requests exactly as they will be sent. */
 
-import type { PlannedStep } from "../messages.ts";
+import type { PlannedRequest } from "../messages.ts";
 import { pretty } from "../ui/json_text.ts";
 
-export function Steps({ steps }: { steps: readonly PlannedStep[] }) {
+export function Steps({ steps }: { steps: readonly PlannedRequest[] }) {
   return (
     <section aria-label="Exact requests">
       {steps.map(({ request, statement }, at) => (

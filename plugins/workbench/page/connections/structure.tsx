@@ -2,7 +2,7 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { DropObject } from "../changes/drop_object.tsx";
-import type { Described, OpenConnection } from "../messages.ts";
+import type { Description, OpenConnection } from "../messages.ts";
 import { write } from "../state/route.ts";
 import { remedy } from "../state/store.ts";
 import { Badge, Button, ErrorBox, Notes, Waiting } from "../ui/controls.tsx";
@@ -18,7 +18,7 @@ function byReason(reasons: Readonly<Record<string, string>>): [string, string[]]
 
 export function Structure({ open, object }: { open: OpenConnection; object: string }) {
   const { connection } = open;
-  const [described, setDescribed] = useState<Described | null>(null);
+  const [described, setDescribed] = useState<Description | null>(null);
   const [failed, setFailed] = useState<unknown>(null);
   const [dropping, setDropping] = useState(false);
   const load = () => {
