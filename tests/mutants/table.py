@@ -180,11 +180,11 @@ _HOST = {
     "sandbox.reach.address_resolver": "worker/test_reach.py worker/test_broker.py",
     "sandbox.reach.broker": "worker/test_reach.py worker/test_broker.py worker/test_http_proxy.py",
     "sandbox.reach.address_history": "runtime/test_address_history.py",
-    "sessions.relative_times": "runtime/test_relative_times.py runtime/test_time_spans.py",
     "sessions.rows": "runtime/test_session_in_process.py runtime/test_rows.py",
     "sessions.saved_queries": "cli/test_queries.py runtime/test_small_state.py",
     "sessions.selection_codec": "runtime/test_selection_codec.py cli/test_queries.py",
-    "sessions.selections": "runtime/test_session_in_process.py runtime/test_rows.py runtime/test_time_spans.py",
+    "sessions.selections": "runtime/test_session_in_process.py runtime/test_rows.py runtime/test_time_spans.py "
+    "runtime/test_relative_times.py",
     "settings": "runtime/test_guards.py runtime/test_settings.py",
     "sessions.whole_reads": "runtime/test_session_in_process.py",
 }

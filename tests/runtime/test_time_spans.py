@@ -15,8 +15,7 @@ from msgspec import to_builtins
 
 import wheelhouse
 from dragoman import Span
-from dragoman.sessions.relative_times import parse_instant, whole, whole_now
-from dragoman.sessions.selections import RowSelection, resolve
+from dragoman.sessions.selections import RowSelection, parse_instant, resolve_span, whole, whole_now
 from dragoman_api.columns import TimeColumn
 from dragoman_api.errors import ConfigurationError, ExportError, QueryError, UnsupportedOperationError
 from dragoman_api.filters import TimeRange
@@ -122,28 +121,30 @@ def test_bounds_in_the_wrong_order_and_a_bounded_span_of_all_time_are_refused():
     about = TimeColumn(column="time")
     for since, until in (("now", "-1h"), ("2026-01-01T00:00:00.5Z", "2026-01-01T00:00:00.50Z")):
         with pytest.raises(ConfigurationError, match="not before"):
-            resolve(Span(since=since, until=until), about, object="cpu", now=NOW)
-    assert resolve(Span(since="2026-01-01T00:00:00Z", until="2026-01-01T00:00:00.1Z"), about, object="cpu", now=NOW)[0]
+            resolve_span(Span(since=since, until=until), about, object="cpu", now=NOW)
+    assert resolve_span(
+        Span(since="2026-01-01T00:00:00Z", until="2026-01-01T00:00:00.1Z"), about, object="cpu", now=NOW
+    )[0]
     with pytest.raises(ConfigurationError, match="all time"):
-        resolve(Span(since="-1h", all_time=True), about, object="cpu", now=NOW)
+        resolve_span(Span(since="-1h", all_time=True), about, object="cpu", now=NOW)
 
 
 def test_the_default_window_ends_with_now_and_is_noted():
-    found, [note] = resolve(Span(), TimeColumn(column="time", window=60), object="cpu", now=NOW)
+    found, [note] = resolve_span(Span(), TimeColumn(column="time", window=60), object="cpu", now=NOW)
     assert found == TimeRange(column="time", since="2026-11-23T11:59:00Z")
     assert (note.code, note.column) == ("time-window", "time")
-    assert resolve(Span(all_time=True), TimeColumn(column="time", window=60), object="cpu", now=NOW) == (None, [])
-    assert resolve(Span(), TimeColumn(column="time"), object="cpu", now=NOW) == (None, [])
+    assert resolve_span(Span(all_time=True), TimeColumn(column="time", window=60), object="cpu", now=NOW) == (None, [])
+    assert resolve_span(Span(), TimeColumn(column="time"), object="cpu", now=NOW) == (None, [])
 
 
 def test_relative_instants_have_whole_milliseconds():
     about, now = TimeColumn(column="time", window=60), whole(NOW.replace(microsecond=120_999))
     assert RowSelection(object="cpu").at(NOW.replace(microsecond=120_999)).now == now
-    found, _ = resolve(Span(since="-1h", until="now"), about, object="cpu", now=now)
+    found, _ = resolve_span(Span(since="-1h", until="now"), about, object="cpu", now=now)
     assert found == TimeRange(column="time", since="2026-11-23T11:00:00.12Z", until="2026-11-23T12:00:00.12Z")
-    found, _ = resolve(Span(), about, object="cpu", now=now)
+    found, _ = resolve_span(Span(), about, object="cpu", now=now)
     assert found == TimeRange(column="time", since="2026-11-23T11:59:00.12Z")
-    found, _ = resolve(Span(since="2026-11-23T11:00:00.000000001Z"), about, object="cpu", now=now)
+    found, _ = resolve_span(Span(since="2026-11-23T11:00:00.000000001Z"), about, object="cpu", now=now)
     assert found == TimeRange(column="time", since="2026-11-23T11:00:00.000000001Z")
 
 

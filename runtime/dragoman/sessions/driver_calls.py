@@ -35,8 +35,7 @@ from dragoman_api.summaries import SummaryRequest
 from dragoman_api.wording import quoted
 from dragoman_worker.hook_types import EXPORT, HOOKS
 
-from .relative_times import resolve_rows, show_instant
-from .selections import resolve
+from .selections import resolve_rows, resolve_span, show_instant
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
@@ -247,7 +246,7 @@ class DriverCalls:
         await self.know(selection.object)  # again after a filter: the driver's process may have ended meanwhile
         now = show_instant(selection.now) if times else None
         time_column = self._facts[selection.object].time if "time-range" in self.capabilities else None
-        time_range, windows = resolve(selection.span, time_column, object=selection.object, now=selection.now)
+        time_range, windows = resolve_span(selection.span, time_column, object=selection.object, now=selection.now)
         return Prepared(compiled, time_range, [*times, *windows], now)
 
     async def read(

@@ -21,8 +21,7 @@ from dragoman_api.filters import Filter, RawQuery
 from dragoman_api.grid import Sort
 from dragoman_api.wording import as_typed
 
-from .relative_times import is_relative, show_instant, whole_now
-from .selections import RowSelection, Span
+from .selections import RowSelection, Span, is_relative, show_instant, whole_now
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -22,9 +22,8 @@ from dragoman_worker.oversized_results import MAX_ANSWERS
 
 from .driver_calls import DriverCalls
 from .object_lists import list_level
-from .relative_times import whole_now
 from .rows import Rows
-from .selections import DEFAULT, RowSelection, check_changes, check_filters, check_names, check_sort
+from .selections import DEFAULT, RowSelection, check_changes, check_filters, check_names, check_sort, whole_now
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
