@@ -308,11 +308,7 @@ def try_lock(path: Path, *, folder: bool = False, mode: int = 0o644) -> int | No
 
 
 def share(folder: Path) -> int:
-    """Take a shared lock on a folder, waiting for it; the folder need not be writable.
-
-    Returns:
-        A descriptor, as from `try_lock`.
-    """
+    """Take a shared lock on a folder, waiting for it; the folder need not be writable."""
     descriptor = open_folder(folder)
     take_lock(descriptor, shared=True)
     return descriptor

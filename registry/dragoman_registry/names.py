@@ -22,9 +22,7 @@ class Kind:
     """One kind of name.
 
     Attributes:
-        word: Its name in messages.
         pattern: A regular expression for the whole name, without capturing groups.
-        most: Maximum number of characters.
         hint: Its form in words.
     """
 

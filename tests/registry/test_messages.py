@@ -21,7 +21,7 @@ import wheelhouse
 from dragoman_api.errors import DragomanError
 from dragoman_registry import names
 from dragoman_registry.client import lockfile
-from dragoman_registry.client.dev_links import Links
+from dragoman_registry.client.generation import Links
 from dragoman_registry.client.install_decision import Inputs, decide
 from dragoman_registry.client.resolver import Resolution, SkippedRelease, resolve
 from dragoman_registry.files import below

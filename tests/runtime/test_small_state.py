@@ -31,7 +31,7 @@ from dragoman.settings import RegistryEntry, change_file, change_registries, rea
 from dragoman_api.columns import Column
 from dragoman_api.errors import ConfigurationError
 from dragoman_registry import files
-from dragoman_registry.client.dev_links import Links
+from dragoman_registry.client.generation import Links
 from dragoman_registry.client.installed_drivers import Store
 from dragoman_registry.index.registry_reader import Memory
 from dragoman_registry.ip_addresses import Nearness

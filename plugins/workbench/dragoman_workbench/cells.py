@@ -55,10 +55,6 @@ def shown(value: Value) -> Cell:
 def entered(cell: Cell, *, column: str) -> Any:
     """Return the value that a person entered in a cell.
 
-    Args:
-        cell: As the page sends it.
-        column: The column's name, for errors.
-
     Raises:
         ConfigurationError: It is not a value: a cut or a missing value, or a text that is not what its tag says (code
             ``value-invalid``).

@@ -33,12 +33,7 @@ class Download:
 
 
 class ResponseStream:
-    """A binary stream into a response; a slow browser slows the writer down.
-
-    Attributes:
-        name: The file's name.
-        bytes: The number of bytes written.
-    """
+    """A binary stream into a response; a slow browser slows the writer down."""
 
     def __init__(self, response: web.StreamResponse, name: str) -> None:
         self._response = response

@@ -24,12 +24,7 @@ CLOSED = "connection-closed"
 
 
 def failure_of(error: DragomanError, *, connection: str = "") -> RequestFailure:
-    """Return an error as the page shows it.
-
-    Args:
-        error: The error.
-        connection: The connection that the request was about; a driver may name another one in its error.
-    """
+    """Return an error as the page shows it."""
     details = {key: _bounded(str(value)) for key, value in error.details.items()}
     row = error.details.get("row")
     return RequestFailure(

@@ -38,13 +38,7 @@ class Remembered:
     """Files in a folder that only this user can enter. A damaged file counts as empty, and is replaced."""
 
     def __init__(self, folder: Path, *, change_file: FileEditor, mask: Callable[[str], str]) -> None:
-        """Read nothing yet.
-
-        Args:
-            folder: The folder.
-            change_file: `Runtime.change_file`.
-            mask: `Runtime.masked`: every text passes it before it is kept.
-        """
+        """Read nothing yet."""
         self._folder, self._change_file, self._mask = folder, change_file, mask
 
     async def preferences(self, prefix: str) -> dict[str, str]:

@@ -103,17 +103,7 @@ class RefusedError(Exception):
 
 
 class HttpSide:
-    """The application: the page's files, the routes, the event stream and downloads.
-
-    Args:
-        access: Tokens and secrets.
-        stream: The event stream.
-        work: Runs what requests ask for.
-        assets: The page's files by address.
-        routes: What answers each route of `messages.ROUTES`, except those of `access`.
-        download: Answers the request for a ticket's download.
-        entered: Called after a token was used.
-    """
+    """The application: the page's files, the routes, the event stream and downloads."""
 
     def __init__(
         self,

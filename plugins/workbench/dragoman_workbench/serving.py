@@ -41,9 +41,7 @@ class Workbench:
     """Where a running workbench is.
 
     Attributes:
-        url: Its address, without a token.
         file: The file that leads a browser into it.
-        runtime: Its runtime.
     """
 
     def __init__(self, url: str, *, runtime: Runtime, access: Access, file: EntryFile) -> None:
@@ -172,11 +170,7 @@ async def _listening(app: web.Application, port: int, tasks: TaskGroup) -> Async
 
 
 class EntryFile:
-    """A page that redirects to the workbench with a token in the address's fragment.
-
-    Attributes:
-        path: Its path.
-    """
+    """A page that redirects to the workbench with a token in the address's fragment."""
 
     def __init__(self, folder: Path) -> None:
         """Make the folder, which only this user can enter.

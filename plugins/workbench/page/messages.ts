@@ -43,7 +43,6 @@ export type Cell = null | boolean | string | Tagged;
  *
  * Attributes:
  *     action: What the button does; ``command`` copies `target`, the others call that route with it.
- *     label: The text of the button.
  *     target: A plugin's id, a connection's name, or the command to copy.
  */
 export interface Action {
@@ -109,7 +108,6 @@ export interface CellAsked {
  * One change of the change list.
  *
  * Attributes:
- *     kind: What it does.
  *     object: Of an insert and a drop.
  *     key: Of an update and a delete: `GridRow.key`.
  *     values: By column: of an insert and an update.
@@ -199,12 +197,7 @@ export interface ConnectionList {
  * A saved connection in the list.
  *
  * Attributes:
- *     name: Its name.
- *     type: The database type.
- *     address: Host and port.
  *     acts: What dragoman reads or runs to open it, in words.
- *     open: It is open.
- *     production: It is marked as production.
  */
 export interface ConnectionSummary {
   readonly name: string;
@@ -219,16 +212,10 @@ export interface ConnectionSummary {
  * The answer to one request.
  *
  * Attributes:
- *     line: Where the request begins.
  *     kind: ``grid`` and ``table`` use `page`; ``json`` and ``text`` use `text`.
- *     status: HTTP status.
- *     request: As sent.
- *     page: Rows, if there are any.
  *     text: The body, JSON with its digits untouched.
- *     notes: Remarks.
  *     title: Of the rows, if one request has several answers.
  *     failed: Why it failed despite a success status; empty if it succeeded.
- *     seconds: How long it took.
  */
 export interface ConsoleAnswer {
   readonly line: number;
@@ -294,9 +281,6 @@ export interface DriverNamed {
  * Everything known about a driver.
  *
  * Attributes:
- *     permissions: In plain words.
- *     readme: Markdown of a stranger.
- *     changelog: Markdown of a stranger.
  *     skipped: Newer versions that do not fit, and why.
  *     rollback_versions: Versions to which one can roll back, the active one first.
  *     pin: The version it is pinned to; empty for none.
@@ -417,8 +401,6 @@ export interface Explanation {
  * Attributes:
  *     to: ``download``: answers with a ticket; the export begins when the browser fetches it. ``folder``: into the
  *         folder given at the start.
- *     file: The file's name, without a folder.
- *     format: What the file is.
  */
 export interface ExportAsked {
   readonly connection: string;
@@ -432,10 +414,7 @@ export interface ExportAsked {
  * An export, as ``exports`` and the event ``export`` report it.
  *
  * Attributes:
- *     id: Its id.
  *     ticket: For ``/download/TICKET``, while `state` is ``waiting``.
- *     total: Rows to export; null if unknown.
- *     error: Why it failed.
  *     resumable: It can go on where it ended: ``exports/resume``.
  *     changes: How often it has changed; of two reports, that with the larger number is the newer one.
  */
@@ -466,7 +445,6 @@ export interface ExportNamed {
  * What the file of an export is: a `dragoman.FileFormat` that the page can choose.
  *
  * Attributes:
- *     format: Its format.
  *     compression: Its compression; null goes by the file's name in the folder, and means none for a download.
  *     escape: Put an apostrophe before the texts of a CSV or TSV file that a spreadsheet would take for a formula.
  *         Other formats ignore it.
@@ -621,16 +599,10 @@ export interface HttpRequest {
  * One field of the form.
  *
  * Attributes:
- *     name: Its name.
- *     label: The label.
- *     kind: The kind of input.
  *     value: The saved value, else the default; always null for a secret and a file.
- *     choices: Of a choice.
  *     visible_if: Names of fields, and the values (as texts: ``true``, ``basic``) that show this one; all must hold.
  *     always: It is shown whatever `visible_if` says.
- *     advanced: It belongs to the Advanced section.
  *     required: It must not be empty while it is visible.
- *     help: One sentence.
  *     saved: For a secret or a file with a saved reference: what dragoman does with it, in words. Empty otherwise.
  *     references: References that saved connections hold already, which this field may use; secrets and files only.
  */
@@ -732,8 +704,6 @@ export interface ObjectList {
  * One level of the objects of a connection, in parts.
  *
  * Attributes:
- *     parent: The branch; None for the top.
- *     contains: Only names that contain this text.
  *     cursor: `ObjectList.next` of an earlier part.
  */
 export interface ObjectsAsked {
@@ -753,21 +723,12 @@ export interface OnConnection {
  * An open connection: what the header shows.
  *
  * Attributes:
- *     connection: Its name.
- *     type: The database type.
- *     product: Of the server.
- *     server_version: Of the server; empty if it reports none.
  *     server_notes: Remarks of the driver on the server.
- *     plugin: The driver's id.
- *     plugin_version: Its version.
  *     sandbox: Level and what it lacks.
- *     warnings: About this connection.
  *     guards: In words: ``read-only``, ``asks before writes``, ``at most 1,000 rows``.
  *     hooks: The hooks that the driver implements: a view is offered only if its hook is there.
  *     capabilities: Those of the manifest: ``tenants``, ``raw-filter``, ``revisions``, ``time-range``, …
- *     production: It is marked as production.
  *     unlocked_until: Seconds since the epoch until which writes are allowed on it; None while it is locked.
- *     opened_at: Seconds since the epoch.
  */
 export interface OpenConnection {
   readonly connection: string;
@@ -791,9 +752,7 @@ export interface OpenConnection {
  * Something that needs a person's consent; every tab shows it until one answers.
  *
  * Attributes:
- *     id: For the answer.
  *     subject: ``permissions``, ``publisher``, ``sandbox``, ``change``, ``reference`` or ``address``.
- *     text: The question.
  *     details: What a person should see first; lines.
  */
 export interface OpenQuestion {
@@ -811,7 +770,6 @@ export type Operator = "!=" | "<" | "<=" | "=" | ">" | ">=" | "between" | "conta
  * Attributes:
  *     change: Its number in the list, from 0.
  *     status: ``unknown`` if the server may have carried it out without saying so.
- *     id: For people.
  *     reason: One sentence; empty when applied as asked.
  *     key: The row's new key, for a further change.
  */
@@ -827,15 +785,11 @@ export interface OutcomeAnswer {
  * One page of rows.
  *
  * Attributes:
- *     columns: Of the cells, in order.
- *     rows: The rows.
  *     notes: What was dropped, cut, partial or approximate; always in sight.
  *     total: All matching rows; null if not requested or unknown.
  *     total_exact: False when there are at least `total` rows.
- *     offset: Rows before this page.
  *     next: The cursor of the next page; null at the end, or if paging is by offset only.
  *     revision: The state of the data; empty if unknown.
- *     seconds: How long it took.
  *     time: The range of time that was read, with absolute instants: further pages, counts and exports of the same
  *         rows have it as their span; null for all rows.
  *     now: The instant that relative times of the filter count from; further pages, counts and exports of the same
@@ -855,12 +809,7 @@ export interface PageAnswer {
   readonly now: string | null;
 }
 
-/**
- * One page of rows: by `cursor`, else by `offset`.
- *
- * Attributes:
- *     total: Count all matching rows.
- */
+/** One page of rows: by `cursor`, else by `offset`. */
 export interface PageAsked {
   readonly connection: string;
   readonly rows: RowSelection;
@@ -902,11 +851,8 @@ export interface PlanAsked {
  * A plan: the server keeps it for ten minutes under `plan`, and ``apply`` sends exactly this.
  *
  * Attributes:
- *     plan: Its id.
- *     steps: Exact requests, in the order they are sent.
  *     refusals: Changes that are not sent, and why.
  *     notes: Remarks to read before sending.
- *     undoable: An undo file will be offered.
  */
 export interface Planned {
   readonly plan: string;
@@ -995,13 +941,11 @@ export interface Report {
  * Attributes:
  *     code: Stable identifier, as of `dragoman_api.errors`, or ``bad-request``, ``not-found``, ``too-large``,
  *         ``too-many``, ``no-secret``, ``foreign``.
- *     message: One sentence.
  *     hint: What to do; empty if nothing can be done.
  *     hint_from: ``driver`` if a driver wrote the hint, which is then shown as its words; else empty.
  *     field: The field of the form that can mend it; empty if there is none.
  *     row: The filter row or change that it is about, from 0; None for none.
  *     remedy: A button; None for none.
- *     remedies: What to do, as data.
  */
 export interface RequestFailure {
   readonly code: string;
@@ -1096,7 +1040,6 @@ export interface SaveQuery {
  * Attributes:
  *     name: ``@NAME`` on the command line.
  *     shared: It is of a team's folder, which the page does not write.
- *     rows: The rows.
  */
 export interface SavedQuery {
   readonly name: string;
@@ -1154,14 +1097,8 @@ export interface Span {
  * What a tab shows first.
  *
  * Attributes:
- *     version: Of dragoman.
  *     sandbox: The level that drivers reach here: ``full``, ``partial: no Landlock …``, ``off``.
- *     connection: The connection named at the start; empty for none.
- *     open: The connections that are open.
- *     questions: Those that wait for an answer.
- *     exports: Running and finished ones.
  *     export_folder: Where exports may be written, as given at the start; empty if only downloads are possible.
- *     warnings: About this machine and its files.
  */
 export interface State {
   readonly version: string;
@@ -1198,18 +1135,13 @@ export type SuggestionKind = "field" | "keyword" | "method" | "object" | "path";
  * One column at a glance; a figure that `approximate` does not name is exact.
  *
  * Attributes:
- *     column: The column.
  *     rows: Rows that the filter selects.
  *     missing: How many of them have no value; null if unknown.
  *     values: The most frequent first.
  *     distinct: Number of different values; null if unknown.
- *     minimum: The smallest value; null if there is none or it is unknown.
- *     maximum: The greatest.
  *     bars: In order, empty ones included; none for columns that are neither numbers nor dates.
  *     approximate: Why a figure is not exact, by the names of `dragoman_api.summaries.Figure`.
  *     absent: Why a figure is not given although the column has values, by the same names.
- *     notes: Further remarks.
- *     seconds: How long it took.
  */
 export interface Summarized {
   readonly column: Column;
@@ -1226,14 +1158,7 @@ export interface Summarized {
   readonly seconds: number;
 }
 
-/**
- * One column at a glance, over the rows that a grid shows.
- *
- * Attributes:
- *     column: Its name.
- *     values: The maximum number of frequent values to return.
- *     buckets: The maximum number of bars in the histogram.
- */
+/** One column at a glance, over the rows that a grid shows. */
 export interface SummaryAsked {
   readonly connection: string;
   readonly rows: RowSelection;
@@ -1292,13 +1217,7 @@ export interface TypeList {
   readonly types: readonly TypeOffer[];
 }
 
-/**
- * A database type of a registry, or of an installed driver.
- *
- * Attributes:
- *     type: Its name in a connection.
- *     driver: The driver that serves it.
- */
+/** A database type of a registry, or of an installed driver. */
 export interface TypeOffer {
   readonly type: string;
   readonly driver: DriverSummary;

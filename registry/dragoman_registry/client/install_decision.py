@@ -39,10 +39,8 @@ class Inputs:
     """Everything a decision depends on.
 
     Attributes:
-        type: The requested database type.
         plugin: The plugin that serves it, installed or offered; None if no known plugin does.
         installed: Version of the active generation, None for none.
-        disabled: Whether the plugin is switched off.
         damaged: The damage to the installed files; empty for none.
         compatible: Whether the installed version fits this host.
         quarantined: Why the installed version must not run, None if it may.
@@ -55,9 +53,7 @@ class Inputs:
         known_publisher: Whether a trusted publisher's signature covers the chosen bytes.
         new_publisher: The publisher of the chosen bytes if it differs from the installed one's; empty otherwise.
         excluded_surfaces: Where the driver is not available (P6).
-        surface: The surface that asks for it.
         sandbox: This machine's level, and what it lacks: ``full``, ``partial: no Landlock in this kernel``.
-        policy: The user's demand on the sandbox.
     """
 
     type: str
@@ -109,8 +105,6 @@ class Decision:
     """A decision: its outcome, its reason, and the one next action as a command.
 
     Attributes:
-        outcome: The outcome.
-        reason: One sentence.
         action: A command to paste; empty if the caller simply continues.
         about: For `ask` and `refuse`: ``permissions``, ``publisher``, ``sandbox``, ``surface`` or ``lock``.
         choice: What to install, for `install`, `ask` and `repair`.

@@ -17,8 +17,7 @@ from dragoman_registry.files import find_drafts, locked, sweep_drafts, write
 from dragoman_registry.wheels.manifest import decode, encode
 
 from . import lockfile
-from .dev_links import Links
-from .generation import Generation, Origin
+from .generation import Generation, Links, Origin
 from .state_db import UNREADABLE, Database
 from .trees import Trees
 
@@ -49,9 +48,6 @@ class Collected:
 
     Attributes:
         plugin: The plugin it belonged to; empty if no generation names it.
-        version: The version it belonged to; likewise.
-        path: Its path.
-        size: Its size in bytes.
     """
 
     plugin: str
@@ -65,8 +61,6 @@ class Store:
 
     Attributes:
         root: Holds `state.db`, `plugins.lock` and `store/`.
-        trees: The unpacked wheels.
-        lock_file: `plugins.lock`.
         links: The drivers of developer mode, which take precedence over installed ones.
     """
 

@@ -76,9 +76,6 @@ async def install(
         trusted: Whether a lock or a person's consent covers the bytes.
         origin: Returns why it is installed; blocks.
 
-    Returns:
-        The active generation.
-
     Raises:
         IncompatibleReleaseError: The choice is empty.
         IntegrityError: A file differs from the one in the index.

@@ -60,9 +60,6 @@ def resolve(
         host: The host that the release must fit.
         locked: The driver's entry in `plugins.lock`: only these bytes are acceptable, even when yanked.
         pinned: The only acceptable version, even when yanked or a pre-release.
-
-    Returns:
-        The choice, with an explanation for each release above it.
     """
     skipped = []
     for release in sorted(releases, key=lambda entry: parse_version(entry.version), reverse=True):

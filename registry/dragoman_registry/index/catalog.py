@@ -24,18 +24,13 @@ class Release:
     """One version of a driver: its wheels, and the closed set of wheels published with it.
 
     Attributes:
-        plugin: The plugin's id.
-        project: Name of the distribution.
-        version: Version of the distribution.
         host_api: Range of `dragoman-api` versions.
-        permissions: The permissions in the manifest.
         manifest_sha256: Digest of `driver.json`, which is beside each wheel.
         wheels: The driver's wheels, one per platform or one for all.
         dependencies: Wheels beyond the API's own dependencies, for every platform.
         yanked: Why it is no longer offered; None if it is offered.
         quarantined: Why it must not run; None if it may.
         deprecated: Why users should leave it, though it is still offered; None if it is not deprecated.
-        replaced_by: The replacement of a deprecated release.
     """
 
     plugin: PluginId

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .catalog import Release
 
     Read = Callable[[str], bytes | None]
+    """Returns a file by its path below `targets/`, or None if it is missing."""
 
 
 class ConformanceReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -21,15 +22,12 @@ class ConformanceReport(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         api: Version of `dragoman-api` that defines the contract.
-        python: Version of Python.
-        system: Operating system and machine.
         sandbox: The level the driver ran at.
         denied: Addresses that the sandbox kept it from reaching.
         engines: Passed, skipped and failed tests by the engine they ran on.
         hooks: Hooks the driver does not implement; their tests were skipped.
         skips: Why tests were skipped, and how many each time.
         deviations: Conformance tests that the author replaced, and why.
-        failures: Tests that failed, and why.
     """
 
     api: str = ""
@@ -79,12 +77,7 @@ class Documents(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_documents(release: Release, read: Read) -> Documents:
-    """Read the texts of a release.
-
-    Args:
-        release: The release.
-        read: Returns a file by its path below `targets/`, or None if it is missing.
-    """
+    """Read the texts of a release."""
     readme, changelog = (
         (read(f"docs/{release.project}/{release.version}/{name}") or b"").decode(errors="replace")
         for name in ("README.md", "CHANGELOG.md")

@@ -35,12 +35,9 @@ class Candidate(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A release that some host would select.
 
     Attributes:
-        version: Version of the distribution.
         host_api: Range of `dragoman-api` versions.
         pythons: Ranges of Python versions, one of which must hold.
         platforms: For each wheel that is not for every platform, the tags of its variants.
-        size: Size of the driver's wheel in bytes.
-        permissions: The permissions in the manifest.
     """
 
     version: ReleaseVersion
@@ -55,14 +52,10 @@ class Summary(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The row of one driver for searches.
 
     Attributes:
-        plugin: The plugin's id.
-        project: Name of the distribution.
         label: The display name (P4).
-        summary: One sentence.
         types: Database types it serves, by name.
         capabilities: What a person can do with it.
         excluded_surfaces: Surfaces on which it is not available (P6).
-        newest: The newest version, offered or not.
         candidates: The candidates, newest first, without releases that a newer one always precedes.
     """
 

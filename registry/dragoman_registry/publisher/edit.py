@@ -148,12 +148,7 @@ def is_unfinished(root: Path) -> bool:
 
 
 def find_leftovers(root: Path, used_names: set[str]) -> list[str]:
-    """List the leftovers by their paths in the registry: drafts, and recorded files that are not in use.
-
-    Args:
-        root: The registry.
-        used_names: The result of `files_in_use`.
-    """
+    """List the leftovers by their paths in the registry: drafts, and recorded files that are not in use."""
     leftovers = list[str]()
     for name in _read(root):
         if belongs(name) and name not in used_names:

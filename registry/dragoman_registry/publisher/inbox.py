@@ -47,9 +47,6 @@ class Upload:
     """A waiting wheel.
 
     Attributes:
-        file: Its file name.
-        size: Its size in bytes.
-        sha256: Its digest.
         publisher: The publisher whose token came with it.
         at: Its time of arrival, UTC.
     """
@@ -126,12 +123,7 @@ def judge(registry: Path, draft: Path, upload: Upload) -> tuple[Upload, bool]:
 
 
 class Inbox:
-    """The uploads of a registry, in the folder ``NAME.inbox`` beside it; each in a folder named after its wheel.
-
-    Attributes:
-        registry: The registry.
-        folder: The folder of the waiting uploads.
-    """
+    """The uploads of a registry, in the folder ``NAME.inbox`` beside it; each in a folder named after its wheel."""
 
     def __init__(self, registry: Path) -> None:
         self.registry = registry.resolve()

@@ -49,13 +49,7 @@ Status = Literal["active", "yanked", "deprecated", "quarantined"]
 
 
 def init(path: Path, *, keys: Path | None = None, days: int = YEAR, now: datetime | None = None) -> str:
-    """Make an empty registry and its keys.
-
-    Args:
-        path: The folder.
-        keys: Folder for the private keys; by default beside the registry, never inside it.
-        days: Lifetime in days of the registry's own metadata.
-        now: The time of the signatures.
+    """Make an empty registry, whose own metadata holds for `days`, and its keys, by default beside it.
 
     Returns:
         The digest of its root, by which users add it.
@@ -297,16 +291,8 @@ def sign(
 ) -> list[str]:
     """Renew the roles that expire soon and whose keys are available; replace the keys of roles.
 
-    Args:
-        path: The registry.
-        keys: Folder of keys; by default beside the registry.
-        sign: A publisher's key: it signs their accepted role again, which then waits for `accept`.
-        rotate: Roles that get new keys.
-        days: New lifetime in days of the registry's own metadata.
-        now: The time of the signatures.
-
-    Returns:
-        The names of the signed roles.
+    A publisher's key signs their accepted role again, which then waits for `accept`. `days` is the new lifetime of the
+    registry's own metadata.
 
     Raises:
         ConfigurationError: A role is unknown, or a key is missing.
@@ -330,12 +316,7 @@ def sign(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Acceptance:
-    """The result of accepting publishers' submissions.
-
-    Attributes:
-        releases: The new releases.
-        refused: Every fault of the refused submissions, which stay where they are.
-    """
+    """The result of accepting publishers' submissions."""
 
     releases: list[Release]
     refused: list[Fault]
@@ -345,11 +326,6 @@ def accept(path: Path, *, keys: Path | None = None, uploads: Iterable[Path] = ()
     """Check the publishers' new submissions, then add them to the index, snapshot and timestamp.
 
     Each publisher is judged alone, with the wheels in a separate process, so one submission cannot block another.
-
-    Args:
-        path: The registry.
-        keys: Folder of keys; by default beside the registry.
-        uploads: Wheels that arrived another way; those that a publisher signed are added.
 
     Raises:
         ConfigurationError: A key is missing. Otherwise raises as `build`.

@@ -231,14 +231,7 @@ def _origin(url: str) -> tuple[str, str | None, int | None]:
 
 
 def unreachable(url: str, reason: object, *, hint: str = "", status: int | None = None) -> RegistryError:
-    """Build the error of a file that could not be read, with the proxy if one is used.
-
-    Args:
-        url: Its address.
-        reason: Why, as a clause after a colon.
-        hint: What to do.
-        status: The status of the answer, if one came.
-    """
+    """Build the error of a file that could not be read, with the proxy if one is used."""
     return _failure(url, f"cannot be read: {str(reason)[:_SHOWN]}", hint=hint, status=status)
 
 
@@ -267,14 +260,7 @@ def judge(url: str, status: int, headers: HTTPMessage) -> None:
 
 
 def judge_beginning(url: str, path: str, head: bytes, headers: HTTPMessage) -> None:
-    """Refuse an answer whose first bytes are those of a web page, or of no file of that name. Raises RegistryError.
-
-    Args:
-        url: Its address.
-        path: Its path in the registry.
-        head: The first bytes.
-        headers: The answer's.
-    """
+    """Refuse an answer whose first bytes are those of a web page, or of no file of that name. Raises RegistryError."""
     beginning = head[:4096].removeprefix(b"\xef\xbb\xbf").lstrip()[:64].lower()
     kind = str(headers.get("Content-Type", ""))[:60]
     is_json = path.endswith(".json") or path.rpartition("/")[2].rpartition(".")[2] in _INDEX

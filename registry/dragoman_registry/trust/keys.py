@@ -24,11 +24,7 @@ def beside(registry: Path) -> Path:
 
 
 class Keys:
-    """A folder of private keys; a missing folder holds no keys.
-
-    Attributes:
-        folder: The folder that holds them.
-    """
+    """A folder of private keys; a missing folder holds no keys."""
 
     def __init__(self, folder: Path, *further: Path) -> None:
         """Use the keys in a folder and in `further` files."""

@@ -46,7 +46,6 @@ class Repository:
     The operator trusts the root in their own folder of keys; every other role is verified from that root.
 
     Attributes:
-        keys: The available keys.
         targets: Delegations, and the binding of database types.
         days: Lifetime in days of the registry's own metadata.
     """

@@ -159,13 +159,7 @@ class _Description(NamedTuple):
 
 
 class Directory(NamedTuple):
-    """The fields of an archive's end record.
-
-    Attributes:
-        files: Number of files.
-        size: Size of the directory in bytes.
-        offset: Offset of the directory.
-    """
+    """The fields of an archive's end record."""
 
     files: int
     size: int

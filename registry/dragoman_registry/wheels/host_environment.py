@@ -13,8 +13,6 @@ class Host:
     """The environment a driver must fit.
 
     Attributes:
-        api: Version of `dragoman-api`.
-        python: Version of Python.
         tags: Accepted wheel tags, best first.
     """
 

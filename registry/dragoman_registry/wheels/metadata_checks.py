@@ -42,18 +42,11 @@ class WheelReport:
 
     Attributes:
         faults: Every fault; empty for a wheel that may be unpacked.
-        size: Size of the file in bytes.
-        sha256: Digest of the file.
-        name: The parsed file name.
         placed: Maps each member to its path below the installation folder.
         dist_info: The one metadata folder.
         manifest: The manifest of a driver; None for any other wheel.
-        manifest_data: The bytes of `driver.json`.
-        metadata: The bytes of METADATA.
         requires_python: Range of Python versions, empty for any.
         requires: Requirements that apply without an extra.
-        summary: The summary from METADATA.
-        readme: The long description from METADATA.
         machine_code: Members that begin like native programs or libraries.
     """
 

@@ -170,10 +170,6 @@ class WheelNameParts:
     """The parts of a wheel's file name, and whether its spelling is canonical.
 
     Attributes:
-        project: The project in its canonical spelling.
-        version: The version in its canonical spelling.
-        tags: All its tags, expanded.
-        canonical: Whether the name has its canonical spelling.
         stem: Project and version as written.
     """
 
@@ -243,12 +239,8 @@ class Metadata(NamedTuple):
     """The fields of METADATA that are used.
 
     Attributes:
-        name: Name of the project.
-        version: Version of the distribution.
         requires_python: Range of Python versions, empty for any.
         requires: Requirements that apply without an extra, on any platform.
-        summary: One sentence.
-        description: The long description.
     """
 
     name: str

@@ -40,13 +40,9 @@ class WheelFile:
     """One wheel of a registry.
 
     Attributes:
-        file: Its file name.
-        size: Its size in bytes.
-        sha256: Its digest.
         metadata_sha256: Digest of its METADATA, which is beside it.
         requires_python: Range of Python versions, empty for any.
         uploaded: Time of publication, UTC.
-        summary: One sentence.
         requires: Projects it needs, without extras.
     """
 

@@ -66,12 +66,7 @@ def inside(connection: str) -> Iterator[None]:
 
 @contextmanager
 def at_home(home: Callable[[], str | None], words: Sequence[str]) -> Iterator[None]:
-    """Print commands with the `--home` of a command line, if it has one: they would act on another home without it.
-
-    Args:
-        home: Returns the home, which is known once the command line is parsed.
-        words: The command line.
-    """
+    """Print commands with the `--home` of a command line, if it has one: they would act on another home without it."""
     has_home = any(word == "--home" or word.startswith("--home=") for word in words)
     if has_home:
         _homes.append(home)

@@ -97,11 +97,7 @@ def cli() -> None:
 
 
 def run(early: Spare | None = None) -> int:
-    """Run the command line of this process and return its exit code.
-
-    Args:
-        early: A driver's process that was started for it.
-    """
+    """Run the command line of this process and return its exit code."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:  # closed by the parent process; what is written to stdout must fail
             handle = os.open(os.devnull, os.O_WRONLY if name == "stderr" else os.O_RDONLY)
@@ -130,13 +126,7 @@ def _narrowed(umask: int) -> int:
 
 
 def execute(words: list[str], options: Options, *, wait: Callable[[Work], int | None]) -> int:
-    """Run one command line; every failure is reported and becomes the exit code.
-
-    Args:
-        words: The arguments, without the program's name.
-        options: The options that hold before the words are read.
-        wait: Runs the coroutine of an asynchronous command.
-    """
+    """Run one command line; every failure is reported and becomes the exit code."""
     options.words = tuple(words)
     with at_home(lambda: options.home, words):
         return _execute(words, options, wait)

@@ -26,8 +26,6 @@ class CommandFile(NamedTuple):
 
     Attributes:
         by: The words of the command line that name it.
-        path: Its path.
-        written: Whether the command writes it.
         beside: Returns the files that are written with it.
     """
 
@@ -42,7 +40,6 @@ class FileOptions(Protocol):
 
     Attributes:
         events: The file of the events, `-` for standard output.
-        files: The other files that it names.
         reserved: Standard output, if it is reserved for events.
     """
 
@@ -54,12 +51,7 @@ class FileOptions(Protocol):
 def command_file(
     *, written: bool = False, beside: Callable[[Path], tuple[Path, ...]] = lambda _path: ()
 ) -> Callable[[click.Context, click.Parameter, Any], Any]:
-    """Make the callback of a parameter that names a file, and reject it if it is the events file.
-
-    Args:
-        written: The command writes the file.
-        beside: Returns what is written with it.
-    """
+    """Make the callback of a parameter that names a file, and reject it if it is the events file."""
 
     def keep(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
         if value is not None and str(value) != "-":
@@ -210,11 +202,6 @@ def script_fault(file: Path, error: BaseException) -> str:
 
 def load_distribution(module: str, *, reason: str, install: str) -> Any:
     """Import a module of a distribution beside the host, which only the commands that need it know.
-
-    Args:
-        module: The module's dotted name.
-        reason: What a person reads if it is missing.
-        install: The command that installs it.
 
     Raises:
         ConfigurationError: The distribution is not installed (code ``extra-missing``).

@@ -121,14 +121,7 @@ def _option(option_texts: dict[str, str]) -> str:
 
 
 def kept_pins(saved: SavedConnection, before: SavedConnection, *, unpin: bool, entered: set[str]) -> SavedConnection:
-    """Return an edited connection with the pins that still hold.
-
-    Args:
-        saved: The connection as it was edited.
-        before: The connection before.
-        unpin: A person wants no pins.
-        entered: The fields that were entered.
-    """
+    """Return an edited connection with the pins that still hold."""
     changed = any(saved.values.get(name) != before.values.get(name) for name in entered & _ELSEWHERE)
     return structs.replace(saved, pinned={} if unpin or changed else before.pinned)
 

@@ -39,11 +39,6 @@ def exit_code(error: DragomanError) -> int:
 def report(error: BaseException, *, as_json: bool, command: str = "dragoman") -> int:
     """Report an error on stderr, without a traceback, and return the exit code.
 
-    Args:
-        error: The error.
-        as_json: Write it as JSON.
-        command: The command whose help a usage error names.
-
     Raises:
         BaseException: The error itself, if DRAGOMAN_DEBUG asks for the traceback.
     """

@@ -21,16 +21,7 @@ MOST_LINES = 4
 def write_rows(
     page: Page, *, format: str, vertical: bool | None, wide: bool, escape: bool, more: str = "use --json"
 ) -> None:
-    """Write the rows of a page as `write_page` does, or expanded.
-
-    Args:
-        page: The page.
-        format: One of `FORMATS` but ``json``.
-        vertical: Expand the rows of a table; None expands them on a narrow terminal without room for all columns.
-        wide: Cut nothing on a terminal, either.
-        escape: CSV and TSV: put an apostrophe before formulas.
-        more: How to see the columns that a terminal has no room for.
-    """
+    """Write the rows of a page as `write_page` does, or expanded; without a wish, as the width of a terminal allows."""
     expands = _is_too_narrow(page, wide=wide) if vertical is None else vertical
     if format == "table" and page.columns and page.cells and expands:
         write_expanded(page, wide=wide)
@@ -49,12 +40,7 @@ def _is_too_narrow(page: Page, *, wide: bool) -> bool:
 
 
 def write_expanded(page: Page, *, wide: bool) -> None:
-    """Write the rows of a page, each below its number; columns that a row does not hold are left out.
-
-    Args:
-        page: With rows.
-        wide: Show whole values on a terminal, too; elsewhere they always are.
-    """
+    """Write the rows of a page, each below its number; columns that a row does not hold are left out."""
     names = [plain(column.name) for column in page.columns]
     margin = max(map(width_of, names))
     columns = shutil.get_terminal_size().columns

@@ -321,13 +321,7 @@ def _takes_blocks() -> bool:
 
 
 def drawn(summary: ColumnSummary, *, width: int, blocks: bool = True) -> list[str]:
-    """Return a summary as lines for a terminal.
-
-    Args:
-        summary: The summary.
-        width: Columns of the terminal.
-        blocks: Draw bars with block characters; else with number signs.
-    """
+    """Return a summary as lines for a terminal."""
     lines = [output.plain(f"{summary.column.name} ({summary.column.type})")]
     lines += _figures(summary)
     values = [(output.show(frequency.value), frequency.rows) for frequency in summary.values]

@@ -119,12 +119,7 @@ def _paths(document: Document, offer: LineOffer, event: CompleteEvent) -> Iterat
 
 
 class LineHistory:
-    """A file that only its owner can read, a JSON text a line; a file that cannot be used is none.
-
-    Args:
-        file: Its path.
-        mask: Returns a text without the secrets that it may hold.
-    """
+    """A file that only its owner can read, a JSON text a line; a file that cannot be used is none."""
 
     def __init__(self, file: Path, *, mask: Callable[[str], str]) -> None:
         self._file, self._mask = file, mask

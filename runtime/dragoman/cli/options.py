@@ -33,7 +33,6 @@ class Options:
     Attributes:
         words: The command line as typed.
         shared: In the shell, the open Session that every line uses.
-        current: The Runtime of this command.
         early: A driver's process that was started before the command line was read.
         names: Where completion finds names; by default those kept in the state folder.
         shown: The last page shown, and the number of rows requested.
@@ -42,7 +41,6 @@ class Options:
         vertical: A table has a line for each column of a row; None decides by the width of the terminal.
         wide: A table cuts nothing on a terminal, either.
         escape_formulas: CSV and TSV put an apostrophe before texts that a spreadsheet would run as formulas.
-        cleanup: Closed at the end of the command.
     """
 
     use: tuple[str, ...] = ()

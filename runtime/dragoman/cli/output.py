@@ -221,12 +221,6 @@ def write_records(
 
     In CSV and TSV an empty text is ``""``. Null is an empty field without quotes, and so is a column that a row lacks.
     Without columns, there is neither.
-
-    Args:
-        records: By column.
-        columns: In order.
-        format: ``ndjson``, ``csv`` or ``tsv``.
-        escape: Put an apostrophe before formulas.
     """
     if format == "ndjson":
         for record in records:
@@ -432,15 +426,7 @@ def write_page(
     escape: bool = False,
     wide: bool = False,
 ) -> None:
-    """Write the rows of a page as a table, newline-delimited JSON, CSV or TSV.
-
-    Args:
-        page: The page.
-        format: One of `FORMATS` but ``json``.
-        more: How to see the columns that a terminal has no room for.
-        escape: CSV and TSV: put an apostrophe before formulas.
-        wide: A table cuts nothing on a terminal, either.
-    """
+    """Write the rows of a page as a table, newline-delimited JSON, CSV or TSV."""
     names = [column.name for column in page.columns]
     if format == "table":
         numbers = [

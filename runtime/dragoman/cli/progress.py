@@ -159,9 +159,7 @@ def _piped() -> bool:
 class StatusLine:
     """A line on stderr that each text replaces, if stderr is a terminal that shows lines; a context clears it.
 
-    Args:
-        quiet: Show nothing.
-        patience: Seconds before the first text.
+    The first text waits for `patience`, in seconds.
     """
 
     def __init__(self, *, quiet: bool = False, patience: float = 0.0) -> None:

@@ -82,11 +82,6 @@ def attended() -> bool:
 def write_events(target: str, stdout: BinaryIO | None, cleanup: ExitStack) -> Callable[[Event], None]:
     """Return a sink that writes each event to a file as a line of JSON.
 
-    Args:
-        target: Its path; ``-`` for `stdout`.
-        stdout: The result of `reserve_stdout`.
-        cleanup: Closes the file.
-
     Raises:
         ConfigurationError: It cannot be written, now or later.
     """

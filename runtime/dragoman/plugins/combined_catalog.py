@@ -67,11 +67,6 @@ class SkippedRegistries(dict[str, RegistryError]):
 def find_offer(registries: Sequence[Registry], plugin: str, *, skipped: SkippedRegistries | None = None) -> Offer:
     """Find a driver by the plugin's id or its project. Blocks.
 
-    Args:
-        registries: In lookup order.
-        plugin: The id or project.
-        skipped: Records the registries that were skipped.
-
     Raises:
         PluginNotFoundError: No registry has it.
         RegistryError: A registry that claims it cannot be trusted; or one could not be read, and no other has it.
@@ -94,11 +89,6 @@ def offer_for_type(
     registries: Sequence[Registry], kind: str, *, skipped: SkippedRegistries | None = None
 ) -> Offer | None:
     """Find the driver bound to a database type: the registry's binding decides, not the driver's claim. Blocks.
-
-    Args:
-        registries: In lookup order.
-        kind: The database type.
-        skipped: Records the registries that were skipped.
 
     Returns:
         None if no registry binds the type.

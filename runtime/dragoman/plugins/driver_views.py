@@ -57,11 +57,9 @@ class DriverVersion(msgspec.Struct, frozen=True, kw_only=True):
     """One version of a driver.
 
     Attributes:
-        version: The distribution's version.
         state: ``offered``, ``yanked``, ``deprecated`` or ``quarantined``; empty where no registry was asked.
         reason: Why it can no longer, or should no longer, be used.
         uploaded: When it was published, UTC.
-        size: Bytes of its wheels.
         host_api: Range of `dragoman-api` versions.
         installed: Connections here use this version.
     """
@@ -79,14 +77,8 @@ class DriverDetails(msgspec.Struct, frozen=True, kw_only=True):
     """All details of a driver, before or after its installation.
 
     Attributes:
-        listing: The driver's list entry.
         versions: Newest first.
-        permissions: The permissions in plain words.
-        manifest: Of the version that would be installed, or is.
         publisher: The party that vouches for its bytes, in words.
-        readme: Markdown of its author, empty where there is none.
-        changelog: Markdown of its author, empty where there is none.
-        report: Of its conformance tests, as its author published it.
         skipped: Newer versions that do not fit, and why.
     """
 

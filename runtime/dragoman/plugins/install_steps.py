@@ -46,7 +46,6 @@ class AvailableUpdate(msgspec.Struct, frozen=True, kw_only=True):
     """A driver that has another version available.
 
     Attributes:
-        plugin: The plugin's id.
         before: The version that was active.
         version: The one chosen, empty where none could be.
         permissions: Permissions beyond those granted, in plain words.
@@ -224,14 +223,6 @@ class PluginInstaller:
         hook: str = "install_plugin",
     ) -> Generation:
         """Install what was chosen.
-
-        Args:
-            offer: The driver.
-            choice: The release, and why others were skipped.
-            trusted: Its bytes are covered by a lock or a person's consent.
-            asked: The origin of the request.
-            connection: The connection that waits for it.
-            hook: The hook name that automations see.
 
         Raises:
             Refused: An automation vetoed it.

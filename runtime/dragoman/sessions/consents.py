@@ -39,13 +39,7 @@ class CanBePinned(Exception):  # noqa: N818 - a cause that a person can remove, 
 
 
 def explained(error: ConnectionFailedError, met: Sequence[MetCertificate], *, name: str) -> ConnectionFailedError:
-    """Return the error of a connection that was refused for a certificate, with the certificates that the host saw.
-
-    Args:
-        error: The driver's error; it is returned unchanged if no certificate explains it.
-        met: The certificates that the connection's servers showed.
-        name: The connection's name.
-    """
+    """Return the error of a connection that was refused for a certificate, with the certificates that the host saw."""
     refused = [certificate for certificate in met if not certificate.trusted]
     if changed := [certificate for certificate in refused if certificate.profile.pinned_certificate]:
         return _changed(changed, name)
@@ -64,11 +58,6 @@ def explained(error: ConnectionFailedError, met: Sequence[MetCertificate], *, na
 
 def check_pins(wanted: Sequence[str], met: Sequence[MetCertificate], *, name: str) -> dict[str, str]:
     """Return the pins for the fingerprints that a person entered.
-
-    Args:
-        wanted: The fingerprints, as `tls.read_fingerprint` returns them.
-        met: The certificates that the connection's servers showed.
-        name: The connection's name.
 
     Raises:
         ConfigurationError: No server shows such a certificate, or it would be refused even if it were pinned.
@@ -154,12 +143,7 @@ class Consents:
     """Asks about an error that a person's consent removes, and records the consent with the connection."""
 
     def __init__(self, connections: Connections, confirm: Confirm | None) -> None:
-        """Prepare to ask.
-
-        Args:
-            connections: The saved connections.
-            confirm: Asks; None refuses.
-        """
+        """Prepare to ask."""
         self._connections, self._confirm = connections, confirm
 
     async def after(self, error: DragomanError, connection: SavedConnection, *, trial: bool) -> SavedConnection | None:
@@ -198,12 +182,6 @@ class Consents:
         self, connection: SavedConnection, *, pins: Mapping[str, str] = _NONE, sign_in_at: str = "", trial: bool = False
     ) -> SavedConnection:
         """Return a connection with what a person agreed to, and save it beside consents that were saved meanwhile.
-
-        Args:
-            connection: The connection as it was when the person was asked.
-            pins: Certificates by ``HOST:PORT``.
-            sign_in_at: The token endpoint, ``HOST:PORT``; empty for none.
-            trial: It was entered but may not be saved; the consent is recorded only if it is saved as it is.
 
         Raises:
             ConfigurationError: The saved connection was edited or removed meanwhile, so that the consent may be to a

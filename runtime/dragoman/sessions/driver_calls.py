@@ -124,8 +124,6 @@ class DriverCalls:
     """The calls of one session to its driver.
 
     Attributes:
-        driver: The session's driver.
-        emit: Receives the session's events.
         keep_alive: Seconds for which an interrupted export can be resumed.
         capabilities: The capabilities that the driver's manifest announces.
     """
@@ -252,16 +250,10 @@ class DriverCalls:
     async def read(
         self, hook: Callable[[DriverSpec, Read], Pending[Result]], request: Read, selection: RowSelection, **fields: Any
     ) -> tuple[Result, Prepared, list[Note]]:
-        """Prepare a selection and call a hook with the request for it, again if the object's columns changed meanwhile.
+        """Call a hook with a request for the rows of a selection, again if the object's columns changed meanwhile.
 
-        Args:
-            hook: The hook's specification.
-            request: The request, without its filter and span of time.
-            selection: The rows, with the instant that relative times count from.
-            fields: Further fields of `Call` for the automations.
-
-        Returns:
-            The result, what the request carried, and the host's notes on it.
+        `fields` are further ones of `Call`, for the automations. The result comes with what the request carried, and
+        with the host's notes on it.
         """
 
         async def call() -> tuple[Result, Prepared]:
@@ -360,10 +352,6 @@ def excluded(description: Description) -> dict[str, str]:
 
 def check_any(request: FilterRequest, reasons: Mapping[str, str]) -> None:
     """Refuse a filter of several rows that matches ``any`` of them and names an excluded column.
-
-    Args:
-        request: The filter.
-        reasons: The reason of each excluded column, by name; from `excluded`.
 
     Raises:
         FilterNotSupportedError: The filter names an excluded column; the details hold row, column, operator and reason.

@@ -79,7 +79,6 @@ class LiveDriver:
 
     Attributes:
         info: The connection, without credentials.
-        generation: The installed driver.
         server: The product and version of the server that answered.
         incarnation: The number of processes so far; a new process knows nothing of the earlier ones.
         unattended: No person is there to answer a question.

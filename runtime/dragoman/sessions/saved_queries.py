@@ -44,11 +44,6 @@ class SavedQueries:
     def __init__(self, connections: Connections, name: str, *, folder: str = "") -> None:
         """Find nothing yet.
 
-        Args:
-            connections: The saved connections.
-            name: The connection's name.
-            folder: The shared folder; empty for none.
-
         Raises:
             ConfigurationError: The folder's path is relative.
         """

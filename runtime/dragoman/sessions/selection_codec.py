@@ -257,7 +257,6 @@ class _Word(msgspec.Struct, frozen=True):
     """A word of a filter row.
 
     Attributes:
-        text: Its text, without quotes.
         items: The texts between its unquoted commas.
         bare: No part of it is quoted or escaped.
         at_sign: It begins with an ``@`` that is neither quoted nor escaped.

@@ -187,12 +187,6 @@ def resolve_span(
 ) -> tuple[TimeRange | None, list[Note]]:
     """Return the range of time of a request, and a note if it is the object's default time window.
 
-    Args:
-        span: The span that the caller gave.
-        time_column: The object's time column; None if it has none, or the driver takes no ranges.
-        object: The object's name, for errors.
-        now: The instant that relative times count from, in whole milliseconds.
-
     Raises:
         ConfigurationError: The span contradicts itself, or a bound is not an instant.
         UnsupportedOperationError: The span has a bound, and there is no time column.
@@ -287,11 +281,6 @@ def resolve_time(text: str, *, now: datetime, zone: tzinfo = UTC) -> str:
     ``last 24h`` ends before now, and ``next 24h`` begins with it. ``last month`` without a number is the month before
     this one. Weeks begin on Monday. Seconds, minutes and hours have one length; days, weeks, months and years follow
     the calendar of the zone, so that ``last 1 day`` has 23 hours if a clock was put forward.
-
-    Args:
-        text: A text for which `is_relative` is true.
-        now: The instant that the time counts from.
-        zone: The time zone in which days, weeks, months and years begin.
 
     Raises:
         ConfigurationError: The time lies before the year 1 or after 9999.

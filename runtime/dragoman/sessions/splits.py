@@ -47,11 +47,8 @@ class ExportOrigin(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """The server and the driver of an export; every process that exports a part compares them with its own.
 
     Attributes:
-        connection: The connection's name.
         server: Product and version of the server.
         endpoints: SHA-256 of the connection's hosts and ports, in hexadecimal.
-        plugin: The driver's id.
-        version: The driver's version.
         wheel: SHA-256 of the driver's wheel, as in `plugins.lock`; empty for a linked driver.
     """
 
@@ -64,10 +61,6 @@ class ExportOrigin(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     def check(self, own: ExportOrigin, *, where: str = "") -> None:
         """Compare a process's own connection with that of the export.
-
-        Args:
-            own: The origin of the process's own connection.
-            where: The process, for the error's message; empty for this one.
 
         Raises:
             ConfigurationError: The origins differ (code ``worker-differs``).
@@ -246,13 +239,6 @@ class SplitExports:
     ) -> Split:
         """Split an export, or return an earlier split whose parts are still wanted.
 
-        Args:
-            earlier: The earlier split; None for a new one.
-            selection: The rows; relative times count from its instant, or from that of the earlier split.
-            file_format: What each part is; if it names no lists, those of the earlier split are used.
-            parts: The wanted number of parts.
-            keep_alive: Seconds for which the server holds the snapshot without requests.
-
         Raises:
             ExportError: The earlier split has other rows or another format (code ``resume-refused``).
         """
@@ -274,14 +260,7 @@ class SplitExports:
         return earlier
 
     async def split(self, selection: RowSelection, *, file_format: FileFormat, parts: int, keep_alive: int) -> Split:
-        """Split an export into parts, of one snapshot if the driver has them.
-
-        Args:
-            selection: The rows.
-            file_format: What each part is.
-            parts: The wanted number of parts.
-            keep_alive: Seconds for which the server holds the snapshot without requests.
-        """
+        """Split an export into parts, of one snapshot if the driver has them."""
         plan = await self.plan(selection, file_format=file_format, parts=parts, keep_alive=keep_alive)
 
         async def divide() -> Split:

@@ -84,7 +84,6 @@ class WholeRead(msgspec.Struct, frozen=True, kw_only=True):
     """A read of all rows of a selection, ready to be sent.
 
     Attributes:
-        request: The request.
         table: The columns of a table; none for other formats.
         notes: Notes on the filter and the span of time, on the columns, and on the order.
     """
@@ -330,15 +329,6 @@ async def run_export(
     manifest: bool,
 ) -> ExportResult:
     """Export the rows of a selection into a file or a stream.
-
-    Args:
-        calls: The calls of the session.
-        selection: The rows; relative times count from its instant, or from the one at which the first run began.
-        to: The path of the file, or an open binary stream.
-        file_format: What the file is, as far as the caller says; None goes by the file's name.
-        keep_alive: Seconds for which an interrupted export can be resumed.
-        resume: Continue an interrupted export.
-        manifest: Write a manifest beside the file.
 
     Raises:
         ConfigurationError: There is no such format or column, or a package for it is missing.

@@ -23,7 +23,7 @@ from dragoman.plugins import driver_search
 from dragoman.plugins.combined_catalog import find_offer
 from dragoman_api.errors import ConfigurationError, DragomanError
 from dragoman_registry.client import lockfile
-from dragoman_registry.client.dev_links import Links
+from dragoman_registry.client.generation import Links
 from dragoman_registry.client.installed_drivers import Store
 from dragoman_registry.client.resolver import resolve
 from dragoman_registry.index.registry_reader import Registry
@@ -428,7 +428,7 @@ TARGETS = (
     Target(name="pins", parses="dragoman_registry.trust.trust:Pinned", make=_pins, allowed=_RAISES,
            grammar=lambda: json_of({"label": "release", "root": "0" * 64, "files": {"targets/catalog": [3,
            "0" * 64]}})),
-    Target(name="links", parses="dragoman_registry.client.dev_links:Links", make=_links, allowed=_RAISES,
+    Target(name="links", parses="dragoman_registry.client.generation:Links", make=_links, allowed=_RAISES,
            grammar=lambda: json_of({"demo": {"version": "1", "trees": ["/x"], "manifest": wheelhouse.manifest()}})),
     Target(name="inbox", parses="dragoman_registry.publisher.inbox:Inbox.waiting", make=_uploads, allowed=_RAISES,
            grammar=lambda: json_of(UPLOAD)),

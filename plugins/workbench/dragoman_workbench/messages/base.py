@@ -43,7 +43,6 @@ class Action(RouteAnswer, frozen=True, kw_only=True):
 
     Attributes:
         action: What the button does; ``command`` copies `target`, the others call that route with it.
-        label: The text of the button.
         target: A plugin's id, a connection's name, or the command to copy.
     """
 
@@ -58,13 +57,11 @@ class RequestFailure(RouteAnswer, frozen=True, kw_only=True):
     Attributes:
         code: Stable identifier, as of `dragoman_api.errors`, or ``bad-request``, ``not-found``, ``too-large``,
             ``too-many``, ``no-secret``, ``foreign``.
-        message: One sentence.
         hint: What to do; empty if nothing can be done.
         hint_from: ``driver`` if a driver wrote the hint, which is then shown as its words; else empty.
         field: The field of the form that can mend it; empty if there is none.
         row: The filter row or change that it is about, from 0; None for none.
         remedy: A button; None for none.
-        remedies: What to do, as data.
     """
 
     code: str

@@ -13,12 +13,7 @@ class ConnectionSummary(RouteAnswer, frozen=True, kw_only=True):
     """A saved connection in the list.
 
     Attributes:
-        name: Its name.
-        type: The database type.
-        address: Host and port.
         acts: What dragoman reads or runs to open it, in words.
-        open: It is open.
-        production: It is marked as production.
     """
 
     name: str
@@ -45,12 +40,7 @@ class ConnectionList(RouteAnswer, frozen=True, kw_only=True):
 
 
 class TypeOffer(RouteAnswer, frozen=True, kw_only=True):
-    """A database type of a registry, or of an installed driver.
-
-    Attributes:
-        type: Its name in a connection.
-        driver: The driver that serves it.
-    """
+    """A database type of a registry, or of an installed driver."""
 
     type: str
     driver: DriverSummary
@@ -80,16 +70,10 @@ class InputField(RouteAnswer, frozen=True, kw_only=True):
     """One field of the form.
 
     Attributes:
-        name: Its name.
-        label: The label.
-        kind: The kind of input.
         value: The saved value, else the default; always null for a secret and a file.
-        choices: Of a choice.
         visible_if: Names of fields, and the values (as texts: ``true``, ``basic``) that show this one; all must hold.
         always: It is shown whatever `visible_if` says.
-        advanced: It belongs to the Advanced section.
         required: It must not be empty while it is visible.
-        help: One sentence.
         saved: For a secret or a file with a saved reference: what dragoman does with it, in words. Empty otherwise.
         references: References that saved connections hold already, which this field may use; secrets and files only.
     """
@@ -185,21 +169,12 @@ class OpenConnection(RouteAnswer, frozen=True, kw_only=True):
     """An open connection: what the header shows.
 
     Attributes:
-        connection: Its name.
-        type: The database type.
-        product: Of the server.
-        server_version: Of the server; empty if it reports none.
         server_notes: Remarks of the driver on the server.
-        plugin: The driver's id.
-        plugin_version: Its version.
         sandbox: Level and what it lacks.
-        warnings: About this connection.
         guards: In words: ``read-only``, ``asks before writes``, ``at most 1,000 rows``.
         hooks: The hooks that the driver implements: a view is offered only if its hook is there.
         capabilities: Those of the manifest: ``tenants``, ``raw-filter``, ``revisions``, ``time-range``, …
-        production: It is marked as production.
         unlocked_until: Seconds since the epoch until which writes are allowed on it; None while it is locked.
-        opened_at: Seconds since the epoch.
     """
 
     connection: str
@@ -237,8 +212,6 @@ class ObjectsAsked(Request, frozen=True, kw_only=True):
     """One level of the objects of a connection, in parts.
 
     Attributes:
-        parent: The branch; None for the top.
-        contains: Only names that contain this text.
         cursor: `ObjectList.next` of an earlier part.
     """
 
@@ -330,9 +303,6 @@ class DriverPage(RouteAnswer, frozen=True, kw_only=True):
     """Everything known about a driver.
 
     Attributes:
-        permissions: In plain words.
-        readme: Markdown of a stranger.
-        changelog: Markdown of a stranger.
         skipped: Newer versions that do not fit, and why.
         rollback_versions: Versions to which one can roll back, the active one first.
         pin: The version it is pinned to; empty for none.

@@ -71,9 +71,7 @@ class OpenQuestion(RouteAnswer, frozen=True, kw_only=True):
     """Something that needs a person's consent; every tab shows it until one answers.
 
     Attributes:
-        id: For the answer.
         subject: ``permissions``, ``publisher``, ``sandbox``, ``change``, ``reference`` or ``address``.
-        text: The question.
         details: What a person should see first; lines.
     """
 
@@ -113,14 +111,8 @@ class State(RouteAnswer, frozen=True, kw_only=True):
     """What a tab shows first.
 
     Attributes:
-        version: Of dragoman.
         sandbox: The level that drivers reach here: ``full``, ``partial: no Landlock …``, ``off``.
-        connection: The connection named at the start; empty for none.
-        open: The connections that are open.
-        questions: Those that wait for an answer.
-        exports: Running and finished ones.
         export_folder: Where exports may be written, as given at the start; empty if only downloads are possible.
-        warnings: About this machine and its files.
     """
 
     version: str

@@ -72,7 +72,6 @@ class SavedQuery(RouteAnswer, frozen=True, kw_only=True):
     Attributes:
         name: ``@NAME`` on the command line.
         shared: It is of a team's folder, which the page does not write.
-        rows: The rows.
     """
 
     name: str
@@ -102,11 +101,7 @@ class QueryNamed(Request, frozen=True, kw_only=True):
 
 
 class PageAsked(RowsAsked, frozen=True, kw_only=True):
-    """One page of rows: by `cursor`, else by `offset`.
-
-    Attributes:
-        total: Count all matching rows.
-    """
+    """One page of rows: by `cursor`, else by `offset`."""
 
     offset: Annotated[int, Meta(ge=0, le=1 << 53)] = 0
     limit: Annotated[int, Meta(ge=1, le=1_000)] = 100
@@ -131,15 +126,11 @@ class PageAnswer(RouteAnswer, frozen=True, kw_only=True):
     """One page of rows.
 
     Attributes:
-        columns: Of the cells, in order.
-        rows: The rows.
         notes: What was dropped, cut, partial or approximate; always in sight.
         total: All matching rows; null if not requested or unknown.
         total_exact: False when there are at least `total` rows.
-        offset: Rows before this page.
         next: The cursor of the next page; null at the end, or if paging is by offset only.
         revision: The state of the data; empty if unknown.
-        seconds: How long it took.
         time: The range of time that was read, with absolute instants: further pages, counts and exports of the same
             rows have it as their span; null for all rows.
         now: The instant that relative times of the filter count from; further pages, counts and exports of the same
@@ -193,7 +184,6 @@ class ChangeEntry(Request, frozen=True, kw_only=True):
     """One change of the change list.
 
     Attributes:
-        kind: What it does.
         object: Of an insert and a drop.
         key: Of an update and a delete: `GridRow.key`.
         values: By column: of an insert and an update.
@@ -226,7 +216,6 @@ class OutcomeAnswer(RouteAnswer, frozen=True, kw_only=True):
     Attributes:
         change: Its number in the list, from 0.
         status: ``unknown`` if the server may have carried it out without saying so.
-        id: For people.
         reason: One sentence; empty when applied as asked.
         key: The row's new key, for a further change.
     """
@@ -242,11 +231,8 @@ class Planned(RouteAnswer, frozen=True, kw_only=True):
     """A plan: the server keeps it for ten minutes under `plan`, and ``apply`` sends exactly this.
 
     Attributes:
-        plan: Its id.
-        steps: Exact requests, in the order they are sent.
         refusals: Changes that are not sent, and why.
         notes: Remarks to read before sending.
-        undoable: An undo file will be offered.
     """
 
     plan: str
@@ -285,13 +271,7 @@ class RowAnswer(RouteAnswer, frozen=True, kw_only=True):
 
 
 class SummaryAsked(RowsAsked, frozen=True, kw_only=True):
-    """One column at a glance, over the rows that a grid shows.
-
-    Attributes:
-        column: Its name.
-        values: The maximum number of frequent values to return.
-        buckets: The maximum number of bars in the histogram.
-    """
+    """One column at a glance, over the rows that a grid shows."""
 
     column: ColumnName
     values: Annotated[int, Meta(ge=0, le=50)] = 10
@@ -317,18 +297,13 @@ class Summarized(RouteAnswer, frozen=True, kw_only=True):
     """One column at a glance; a figure that `approximate` does not name is exact.
 
     Attributes:
-        column: The column.
         rows: Rows that the filter selects.
         missing: How many of them have no value; null if unknown.
         values: The most frequent first.
         distinct: Number of different values; null if unknown.
-        minimum: The smallest value; null if there is none or it is unknown.
-        maximum: The greatest.
         bars: In order, empty ones included; none for columns that are neither numbers nor dates.
         approximate: Why a figure is not exact, by the names of `dragoman_api.summaries.Figure`.
         absent: Why a figure is not given although the column has values, by the same names.
-        notes: Further remarks.
-        seconds: How long it took.
     """
 
     column: Column

@@ -56,16 +56,10 @@ class ConsoleAnswer(RouteAnswer, frozen=True, kw_only=True):
     """The answer to one request.
 
     Attributes:
-        line: Where the request begins.
         kind: ``grid`` and ``table`` use `page`; ``json`` and ``text`` use `text`.
-        status: HTTP status.
-        request: As sent.
-        page: Rows, if there are any.
         text: The body, JSON with its digits untouched.
-        notes: Remarks.
         title: Of the rows, if one request has several answers.
         failed: Why it failed despite a success status; empty if it succeeded.
-        seconds: How long it took.
     """
 
     line: int
@@ -128,7 +122,6 @@ class ExportedFile(Request, frozen=True, kw_only=True):
     """What the file of an export is: a `dragoman.FileFormat` that the page can choose.
 
     Attributes:
-        format: Its format.
         compression: Its compression; null goes by the file's name in the folder, and means none for a download.
         escape: Put an apostrophe before the texts of a CSV or TSV file that a spreadsheet would take for a formula.
             Other formats ignore it.
@@ -151,8 +144,6 @@ class ExportAsked(RowsAsked, frozen=True, kw_only=True):
     Attributes:
         to: ``download``: answers with a ticket; the export begins when the browser fetches it. ``folder``: into the
             folder given at the start.
-        file: The file's name, without a folder.
-        format: What the file is.
     """
 
     to: Literal["download", "folder"]
@@ -164,10 +155,7 @@ class ExportJob(RouteAnswer, frozen=True, kw_only=True):
     """An export, as ``exports`` and the event ``export`` report it.
 
     Attributes:
-        id: Its id.
         ticket: For ``/download/TICKET``, while `state` is ``waiting``.
-        total: Rows to export; null if unknown.
-        error: Why it failed.
         resumable: It can go on where it ended: ``exports/resume``.
         changes: How often it has changed; of two reports, that with the larger number is the newer one.
     """

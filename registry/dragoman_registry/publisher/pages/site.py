@@ -169,14 +169,7 @@ def _data(drivers: Sequence[Summary], apis: dict[str, set[str]], can: list[str])
 
 
 def driver_page(project: Project, read: Read, *, publisher: str, stamp: str) -> bytes:
-    """Build the page of a driver.
-
-    Args:
-        project: The driver, with at least one release.
-        read: Returns a file by its path below `targets/`, or None if it is missing.
-        publisher: The operator's name for the publisher whose signature it needs.
-        stamp: Written at the end of the page to identify what the page was made from.
-    """
+    """Build the page of a driver."""
     release = next(filter(offered, project.releases), project.releases[0])
     documents, manifest = read_documents(release, read), _manifest(release, read)
     page = fill(
