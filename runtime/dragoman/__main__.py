@@ -91,6 +91,8 @@ def main() -> int:
 
     gc.set_threshold(50_000, 20, 20)  # most imported objects stay; scanning them is wasted time
     early = start_early(sys.argv[1:])
+    if early is not None:
+        gc.disable()  # until the command has imported what it needs
     from dragoman.cli.app import run
 
     from .cli.streams import ENDED, leave

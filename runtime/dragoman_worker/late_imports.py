@@ -1,6 +1,6 @@
 """Parts of trusted modules that are made when they are first used: default TLS contexts, and whole modules.
 
-aiohttp's import makes two contexts, classes for tracing and, by attrs, validators. They take a third of a driver's cold
+aiohttp's import makes two contexts, and imports websockets, forms and mail headers. They take half of a driver's cold
 start, and few drivers use them.
 """
 
@@ -10,13 +10,40 @@ import ssl
 import sys
 from contextlib import contextmanager
 from importlib import import_module
+from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Union
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-LATE_MODULES = ("aiohttp.tracing", "attr.validators", "urllib.request")
+LATE_MODULES = (
+    "aiohttp._websocket.reader",
+    "aiohttp.client_middleware_digest_auth",
+    "aiohttp.client_ws",
+    "aiohttp.formdata",
+    "aiohttp.http_websocket",
+    "aiohttp.multipart",
+    "aiohttp.payload_streamer",
+    "aiohttp.tracing",
+    "anyio._core._sockets",
+    "anyio._core._streams",
+    "anyio.streams.memory",
+    "anyio.streams.stapled",
+    "anyio.streams.tls",
+    "attr.converters",
+    "attr.filters",
+    "attr.validators",
+    "email.parser",
+    "email.policy",
+    "idna",
+    "msgspec._json_schema",
+    "msgspec.inspect",
+    "msgspec.toml",
+    "msgspec.yaml",
+    "netrc",
+    "urllib.request",
+)
 """Modules that a start imports for names which it does not use."""
 
 
@@ -47,69 +74,104 @@ def late_certificates() -> Iterator[None]:
         del ssl.SSLContext.set_default_verify_paths
 
 
+_imports: list[None] = []
+"""One for each import of trusted modules that goes on."""
+
+
+@contextmanager
+def _importing() -> Iterator[None]:
+    _imports.append(None)
+    try:
+        yield
+    finally:
+        _imports.pop()
+
+
 class _LateModule(ModuleType):
     """Stands for a module until something of it is used.
 
     While trusted modules are imported, what they take from it are late names; afterwards, it is the module itself.
     """
 
-    _importing = True
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.__spec__ = ModuleSpec(name, None)  # for those who only ask whether there is such a module
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") and (self._importing or name != "__all__"):  # what the import system looks for
+        if _imports and name.startswith("__"):  # what the import system looks for
             raise AttributeError(name)
-        return _LateName(self.__name__, name) if self._importing else getattr(_load(self.__name__), name)
+        return _LateName(self.__name__, name) if _imports else getattr(_load(self.__name__), name)
 
 
 class _LateName:
     """Stands for a class or a function of a late module: its use imports the module."""
 
-    def __init__(self, module: str, name: str) -> None:
-        self._place = module, name
+    def __init__(self, module: str, name: str, *parameters: Any) -> None:
+        self._place, self._parameters = (module, name), parameters
 
     def _real(self) -> Any:
         module, name = self._place
-        return getattr(_load(module), name)
+        real = getattr(_load(module), name)
+        return real[self._parameters] if self._parameters else real
+
+    def __getitem__(self, parameter: Any) -> _LateName:
+        return _LateName(*self._place, parameter)  # of a generic class
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
         return self._real()(*arguments, **options)
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("__typing_") or name == "__parameters__":  # what an annotation looks for
+            raise AttributeError(name)
         return getattr(self._real(), name)
 
     def __mro_entries__(self, _bases: tuple[Any, ...]) -> tuple[Any, ...]:
         return (self._real(),)
 
     def __instancecheck__(self, instance: object) -> bool:
-        return isinstance(instance, self._real())
+        module, _ = self._place
+        # Nothing is an instance of a class that was never made.
+        return not isinstance(sys.modules.get(module), _LateModule) and isinstance(instance, self._real())
 
     def __subclasscheck__(self, subclass: type) -> bool:
         return issubclass(subclass, self._real())
 
     def __or__(self, other: Any) -> Any:
-        return self._real() | other
+        return Union[self, other]  # noqa: UP007 - the annotation of a function, which nobody reads
 
     def __ror__(self, other: Any) -> Any:
-        return other | self._real()
+        return Union[other, self]  # noqa: UP007
 
 
 def _load(name: str) -> ModuleType:
-    if isinstance(sys.modules.get(name), _LateModule):
-        del sys.modules[name]
-    return import_module(name)  # which also sets it in its package
+    if not isinstance(sys.modules.get(name), _LateModule):
+        return import_module(name)
+    del sys.modules[name]
+    with _importing():
+        return import_module(name)  # which also sets it in its package
+
+
+@contextmanager
+def late_modules() -> Iterator[None]:
+    """Import trusted modules without those parts that a start does not use."""
+    modules = [_LateModule(name) for name in LATE_MODULES if name not in sys.modules]
+    sys.modules.update((module.__name__, module) for module in modules)
+    try:
+        with _importing():
+            yield
+    finally:
+        for module in modules:
+            package, _, name = module.__name__.rpartition(".")
+            if sys.modules.get(module.__name__) is not module:
+                continue  # it was used
+            if package in sys.modules:
+                setattr(sys.modules[package], name, module)
+            elif package:
+                del sys.modules[module.__name__]
 
 
 @contextmanager
 def late_imports() -> Iterator[None]:
-    """Import trusted modules without the parts of them that a start does not use."""
-    late_modules = [_LateModule(name) for name in LATE_MODULES if name not in sys.modules]
-    sys.modules.update((module.__name__, module) for module in late_modules)
-    try:
-        with late_certificates():
-            yield
-    finally:
-        for module in late_modules:
-            module._importing = False  # noqa: SLF001 - of this module
-            package, _, name = module.__name__.rpartition(".")
-            if sys.modules.get(module.__name__) is module and package in sys.modules:
-                setattr(sys.modules[package], name, module)
+    """Import trusted modules without the parts of them that a driver's start does not use."""
+    with late_modules(), late_certificates():
+        yield

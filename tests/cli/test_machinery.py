@@ -343,6 +343,24 @@ def test_home_can_be_chosen_on_the_command_line(shop, tmp_path):
     assert str(tmp_path / "config") in shop("--home", tmp_path, "doctor").out
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("words", [["--use", "AUTHOR.py", "page", "shop", "books"], ["run", "AUTHOR.py"]])
+def test_a_file_that_code_of_others_still_holds_in_a_cycle_is_written_at_the_end(shop, tmp_path, words):
+    """Commands that run only dragoman's own code spare the interpreter its last scans for cycles."""
+    code = (
+        "from dragoman_api import hookimpl\nclass Log: pass\nlog = Log(); log.itself = log\n"
+        f"log.file = open({str(tmp_path / 'log')!r}, 'w'); log.file.write('data')\n"
+        "@hookimpl\nasync def before_call(call): pass\nasync def main(runtime): pass\n"
+    )
+    (tmp_path / "author.py").write_text(code)
+    words = [str(tmp_path / "author.py") if word == "AUTHOR.py" else word for word in words]
+    done = subprocess.run(
+        [sys.executable, "-m", "dragoman", *words], env=shop.variables(), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "log").read_text() == "data"
+
+
 def test_the_version_is_told_without_importing_a_parser():
     code = "import sys; from dragoman.__main__ import main; main(); print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code, "--version"], capture_output=True, text=True, check=True)

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 
+foreign_code: list[str] = []
+"""What this process has loaded of others: scripts, automations, and distributions beside the host."""
+
+
 class CommandFile(NamedTuple):
     """A file that a command reads or writes.
 
@@ -150,6 +154,7 @@ def load_file(path: str) -> ModuleType:
 
     from dragoman.folders import check_own, shared
 
+    foreign_code.append(path)
     file = Path(path)
     spec = spec_from_file_location(f"_dragoman_file_{file.stem}", file)
     if spec is None or not isinstance(spec.loader, SourceFileLoader) or not file.is_file():
@@ -207,6 +212,7 @@ def load_distribution(module: str, *, reason: str, install: str) -> Any:
         ConfigurationError: The distribution is not installed (code ``extra-missing``).
     """
     try:
+        foreign_code.append(module)
         return import_module(module)
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] != module.partition(".")[0]:

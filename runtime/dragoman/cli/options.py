@@ -15,7 +15,7 @@ import click
 from dragoman_api.errors import Refused
 
 from . import output
-from .command_files import CommandFile, check_apart, load_automation, note_files
+from .command_files import CommandFile, check_apart, foreign_code, load_automation, note_files
 from .streams import aside, attended, reserve_stdout, write_events
 
 if TYPE_CHECKING:
@@ -82,6 +82,11 @@ class Options:
             runtime.add_sink(self.cleanup.enter_context(closing(Progress())).show)
         self.current = runtime
         return runtime
+
+    @property
+    def runs_code_of_others(self) -> bool:
+        """Whether a script, an automation or a package beside the host may have run in this process."""
+        return self.current is None or bool(foreign_code or self.current.settings.automations)
 
     @property
     def resuming(self) -> list[str]:
