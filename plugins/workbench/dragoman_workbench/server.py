@@ -12,7 +12,7 @@ from aiohttp import web
 
 from dragoman_api.errors import DragomanError
 
-from .access import DOOR, Door, welcome
+from .access import DOOR, IDLE_SECONDS, Door, welcome
 from .event_stream import encode
 from .failures import failure_of
 from .messages.base import Done, Enter, Entered, Failed, NewToken, Request, RequestFailure
@@ -202,7 +202,6 @@ class HttpSide:
             raise RefusedError(401, "no-secret", "this token was used already, or has expired", hint=hint)
         welcome(request)
         await self._entered()
-        from .access import IDLE_SECONDS
 
         return _json(Entered(secret=secret, idle_seconds=int(IDLE_SECONDS)))
 

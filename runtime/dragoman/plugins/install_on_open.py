@@ -16,6 +16,7 @@ from dragoman_api.errors import (
     RegistryError,
     TrustError,
 )
+from dragoman_registry.client import lockfile
 from dragoman_registry.client.install_decision import Decision, Inputs, InstallOutcome, decide
 
 if TYPE_CHECKING:
@@ -145,8 +146,6 @@ class InstallOnOpen:
         )
 
     def _lock(self) -> dict[str, Locked]:
-        from dragoman_registry.client import lockfile
-
         return lockfile.read(self._store.lock_file)
 
     def _inputs(self, kind: str, generation: Generation | None) -> Inputs:

@@ -16,6 +16,7 @@ from dragoman_api import events
 from dragoman_api.errors import DragomanError, InstallError, Refused, RegistryError
 from dragoman_api.events import Call
 from dragoman_api.wording import failure
+from dragoman_registry.client import lockfile
 from dragoman_registry.client.install_decision import Inputs, decide
 from dragoman_registry.names import called
 from dragoman_registry.wheels.manifest import plain_permissions
@@ -97,7 +98,6 @@ class PluginInstaller:
             locked: Hold it to the bytes that `plugins.lock` names.
             pinned: Hold it to the version it is pinned to.
         """
-        from dragoman_registry.client import lockfile
         from dragoman_registry.client.resolver import resolve
         from dragoman_registry.wheels.host_environment import Host
 

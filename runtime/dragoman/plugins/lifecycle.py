@@ -20,6 +20,7 @@ from dragoman.spellings import did_you_mean, near_names
 from dragoman_api import events
 from dragoman_api.errors import ConfigurationError, DragomanError, PluginNotFoundError
 from dragoman_api.events import Call
+from dragoman_registry.client import lockfile
 from dragoman_registry.client.generation import Generation
 from dragoman_registry.client.install_decision import InstallOutcome
 
@@ -437,8 +438,6 @@ class Plugins:
         return await self._installer.run(offer, choice, trusted=True, asked="sync")
 
     def _locked_and_installed(self) -> tuple[dict[str, Locked], dict[str, Generation]]:
-        from dragoman_registry.client import lockfile
-
         return lockfile.read(self._store.lock_file), {
             generation.plugin: generation for generation in self._chosen(None)
         }

@@ -11,6 +11,7 @@ from dragoman.connections.saved_connections import NAME, OBJECTS, QUERIES
 from dragoman.settings import parse_toml
 from dragoman.spellings import did_you_mean, near_names
 from dragoman_api.errors import ConfigurationError
+from dragoman_registry.files import read_plain
 
 from .selection_codec import SelectionTexts
 from .selections import RowSelection
@@ -144,8 +145,6 @@ class SavedQueries:
 
 
 def _from_file(path: Path) -> SelectionTexts:
-    from dragoman_registry.files import read_plain
-
     try:
         return _query(parse_toml(read_plain(path, limit=MAX_FILE).decode()), where=str(path))
     except (ValueError, OSError) as error:

@@ -11,8 +11,8 @@ import msgspec
 from anyio.to_thread import run_sync
 from msgspec.structs import replace
 
-from dragoman.exports.export import add_notes
-from dragoman.exports.formats import FileFormat, TableColumns, choose_columns, column_notes, need
+from dragoman.exports.export import Export, ExportSource, add_notes
+from dragoman.exports.formats import FileFormat, TableColumns, choose, choose_columns, column_notes, need
 from dragoman_api.columns import Column, Note
 from dragoman_api.errors import ConfigurationError, DragomanError
 from dragoman_api.exports import ExportForm, ExportRequest
@@ -335,9 +335,6 @@ async def run_export(
         ExportError: The target cannot be written or resumed.
         DragomanError: The read failed; no file was created.
     """
-    from dragoman.exports.export import Export, ExportSource
-    from dragoman.exports.formats import choose
-
     driver = calls.driver
     source = ExportSource(
         connection=driver.info.name,
