@@ -66,11 +66,7 @@ class Kind:
                 raise ValueError(self.reason(text))
             return text
 
-        return {
-            "type": "function-after",
-            "function": {"type": "no-info", "function": judge},
-            "schema": handler(source),
-        }
+        return {"type": "function-after", "function": {"type": "no-info", "function": judge}, "schema": handler(source)}
 
 
 _DEVICES = r"(?!(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?![a-z0-9-]))"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dragoman.cli.connections import match_fields
+from dragoman.cli.connection_form import match_fields
 from dragoman.references import Reference
 from dragoman_api.connections import Choice, FieldKind, FormField
 from dragoman_api.errors import ConfigurationError

@@ -9,7 +9,8 @@ import msgspec
 import pytest
 
 from dragoman.cli.advice import command_words
-from dragoman.cli.connections import add, edit, match_fields
+from dragoman.cli.connection_form import match_fields
+from dragoman.cli.connections import add, edit
 from dragoman.cli.options import Options
 from dragoman.connections.form_values import check_values, to_save
 from dragoman.connections.profiles import make_profile

@@ -14,15 +14,7 @@ from dragoman_registry.isolation import Apart
 from dragoman_registry.names import PLUGIN, PROJECT, TYPE
 from dragoman_registry.names import PUBLISHER as PUBLISHER_NAME
 from dragoman_registry.trust.keys import Keys, beside, read_public
-from dragoman_registry.trust.roles import (
-    ONLINE,
-    PUBLISHER,
-    YEAR,
-    delegated,
-    patterns,
-    projects_of,
-    roles_of,
-)
+from dragoman_registry.trust.roles import ONLINE, PUBLISHER, YEAR, delegated, patterns, projects_of, roles_of
 from dragoman_registry.trust.trust import Publisher
 from dragoman_registry.trust.tuf_repository import Repository, exists
 from dragoman_registry.validation import Fault, rejected

@@ -16,16 +16,7 @@ from dragoman_registry.files import open_plain, unfit_name
 from dragoman_registry.names import LISTING
 from dragoman_registry.validation import Fault, Unreadable
 
-from .archive import (
-    Archive,
-    NotAWheel,
-    ambiguities,
-    find_directory,
-    folded,
-    installed_path,
-    is_folder,
-    is_plain,
-)
+from .archive import Archive, NotAWheel, ambiguities, find_directory, folded, installed_path, is_folder, is_plain
 from .metadata_checks import WheelReport, check_claims
 from .packaging_parsers import parse_wheel_name
 

@@ -6,25 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .connection_form import (
-    ADDRESS,
-    DIRECT,
-    PIN,
-    SIGN_IN_AT,
-    UNPIN,
-    Secrets,
-    agreed_of,
-    ask_form,
-    check_pin_options,
-    edited,
-    entered_via,
-    fitting_values,
-    kept_pins,
-    known_values,
-    match_fields,
-    pins_of,
-    via_options,
-)
+from . import connection_form as forms
 from .opening import opens, tell_warnings
 from .options import CONNECTION, Command, Group, take_pairs
 from .output import plain, say, show_size
@@ -75,9 +57,9 @@ def connections() -> None:
 @click.argument("name")
 @click.option("--type", "kind", metavar="TYPE", help="The database type; dragoman asks if you leave it out.")
 @FIELDS
-@via_options
-@PIN
-@SIGN_IN_AT
+@forms.via_options
+@forms.PIN
+@forms.SIGN_IN_AT
 @NO_CONNECT
 @click.pass_obj
 async def add(
@@ -101,13 +83,13 @@ async def add(
 
     async with options.runtime() as runtime:
         runtime.connections.check_name(name)
-        check_pin_options(pins, no_connect=no_connect)
-        via = entered_via(between, before=None)
+        forms.check_pin_options(pins, no_connect=no_connect)
+        via = forms.entered_via(between, before=None)
         chosen = kind or await _choose_type(runtime)
         form = await _form_of(options, runtime, chosen, asks=kind is None)
-        values, typed = match_fields(form, fields), Secrets()
+        values, typed = forms.match_fields(form, fields), forms.Secrets()
         if kind is None:
-            values = await ask_form(typed, name, form, values, current={})
+            values = await forms.ask_form(typed, name, form, values, current={})
         saved = _saved(name, chosen, form, values, via=via, sign_in_at=sign_in_at or "", new=True)
         await to_thread.run_sync(runtime.connections.save, saved)
         await to_thread.run_sync(_keep, typed, runtime.connections, name)
@@ -117,11 +99,11 @@ async def add(
 @connections.command("edit", cls=Fielded)
 @CONNECTION
 @FIELDS
-@via_options
-@DIRECT
-@PIN
-@SIGN_IN_AT
-@UNPIN
+@forms.via_options
+@forms.DIRECT
+@forms.PIN
+@forms.SIGN_IN_AT
+@forms.UNPIN
 @NO_CONNECT
 @click.pass_obj
 async def edit(
@@ -147,27 +129,27 @@ async def edit(
 
     async with options.runtime() as runtime:
         before = runtime.connections.get(connection)
-        check_pin_options(pins, no_connect=no_connect)
-        entered_via(between, before=before.via)  # faults are said before a question
+        forms.check_pin_options(pins, no_connect=no_connect)
+        forms.entered_via(between, before=before.via)  # faults are said before a question
         has_options = any(between.values()) or bool(pins or sign_in_at or unpin)
         form = await _form_of(options, runtime, before.type, asks=not fields)
-        values, typed = match_fields(form, fields), Secrets()
-        previous = known_values(form, edited(before, values))
-        fitting = fitting_values(form, previous)
+        values, typed = forms.match_fields(form, fields), forms.Secrets()
+        previous = forms.known_values(form, forms.edited(before, values))
+        fitting = forms.fitting_values(form, previous)
         again = [*previous.keys() - fitting.keys()]
         asks = not (fields or has_options) or bool(again and attended())
         if asks:
-            values = await ask_form(typed, connection, form, values, current=fitting, only=again)
+            values = await forms.ask_form(typed, connection, form, values, current=fitting, only=again)
 
         def changed(now: SavedConnection) -> SavedConnection:
             if asks or now.type != before.type:
                 check_unedited(before, now)
-            names, entries = {field.name for field in form}, fitting if asks else edited(now, values)
+            names, entries = {field.name for field in form}, fitting if asks else forms.edited(now, values)
             entries = {key: value for key, value in {**entries, **values}.items() if key in names}
-            via = entered_via(between, before=now.via)
+            via = forms.entered_via(between, before=now.via)
             agreed = now.sign_in_at if sign_in_at is None else sign_in_at
             saved = _saved(connection, now.type, form, entries, via=via, sign_in_at=agreed)
-            return kept_pins(saved, now, unpin=unpin, entered={*values})
+            return forms.kept_pins(saved, now, unpin=unpin, entered={*values})
 
         saved = await to_thread.run_sync(runtime.connections.amend, connection, changed)
         if {"host", "hosts", "cloud_id"} & values.keys() or between.get("proxy"):  # a person accepts the addresses
@@ -204,7 +186,7 @@ async def _form_of(options: Options, runtime: Runtime, kind: str, *, asks: bool)
     return await runtime.plugins.form(kind)
 
 
-def _keep(typed: Secrets, store: Connections, name: str) -> None:
+def _keep(typed: forms.Secrets, store: Connections, name: str) -> None:
     for field, secret in typed.items():
         store.store_secret(name, field, secret)
 
@@ -220,7 +202,9 @@ def _saved(
     if saved.get("cloud_id"):
         say(plain(f"the Cloud ID means https://{saved['host']}:{saved['port']}, SSL Mode {saved['ssl_mode']}"))
     if saved.get("host") != values.get("host") and values.get("host"):
-        address = ", ".join(f"{key.replace('_', ' ')} {saved[key]}" for key in ADDRESS if saved.get(key) is not None)
+        address = ", ".join(
+            f"{key.replace('_', ' ')} {saved[key]}" for key in forms.ADDRESS if saved.get(key) is not None
+        )
         say(plain(f"{values['host']} means {address}"))
     return SavedConnection(name=name, type=kind, values=saved, via=via, sign_in_at=sign_in_at)
 
@@ -282,7 +266,13 @@ def list_(options: Options) -> None:
 
 
 def _document(saved: SavedConnection) -> dict[str, object]:
-    return {"name": saved.name, "type": saved.type, "values": _plainly(saved.values), **_via(saved), **agreed_of(saved)}
+    return {
+        "name": saved.name,
+        "type": saved.type,
+        "values": _plainly(saved.values),
+        **_via(saved),
+        **forms.agreed_of(saved),
+    }
 
 
 def _via(saved: SavedConnection) -> dict[str, object]:
@@ -315,7 +305,7 @@ def show(options: Options, connection: str) -> None:
     # The host's own rows have a hyphen, and no field of a driver's form has one.
     rows += [[f"{KEY} {key}", str(value)] for key, value in (saved.via.table if saved.via else {}).items()]
     rows += [[SIGN_IN, saved.sign_in_at]] if saved.sign_in_at else []
-    rows += [[PINNED, f"{server} SHA-256 {digits}"] for server, digits in pins_of(saved).items()]
+    rows += [[PINNED, f"{server} SHA-256 {digits}"] for server, digits in forms.pins_of(saved).items()]
     options.listing(_document(saved), [], rows)
 
 

@@ -13,23 +13,12 @@ from msgspec.structs import replace
 from dragoman_api.cells import Json
 from dragoman_api.json_text import indented
 
+from . import output
 from .command_files import command_file
 from .errors import FAILED
 from .expanded_rows import write_rows
 from .opening import opens
 from .options import CONNECTION, Command
-from .output import (
-    SEPARATED,
-    dumps,
-    page_document,
-    plain,
-    plain_lines,
-    safe_json,
-    say,
-    say_notes,
-    write_json,
-    write_text,
-)
 from .read_options import AS_CURL, formatted, viewed, write_curl
 
 if TYPE_CHECKING:
@@ -87,7 +76,7 @@ async def console(
     from dragoman.console.variables import fill
 
     shape = options.format_or(format)
-    tabular = table or shape in SEPARATED
+    tabular = table or shape in output.SEPARATED
     filled = fill(await _read(text, file), _variables(pairs))
     requests = await session.parse(filled)
     if as_curl:
@@ -95,7 +84,7 @@ async def console(
         return None
     expected, notes = expectations.read(filled, requests), expectations.near_misses(filled)
     if shape != "json":
-        say_notes(notes)
+        output.say_notes(notes)
     ended: list[_Ended] = []
     try:
         for number, request in enumerate(requests, 1):
@@ -112,7 +101,7 @@ async def console(
         failed = sum(bool(outcome.failures) for outcome in ended)
         if shape == "json" and (ended or not requests):  # report the answers received, whatever ended the rest
             document: dict[str, Any] = {"answers": [_document(outcome) for outcome in ended], "requests": len(requests)}
-            write_json(document | {"failed": failed} | ({"notes": notes} if notes else {}))
+            output.write_json(document | {"failed": failed} | ({"notes": notes} if notes else {}))
     return FAILED if failed else None
 
 
@@ -169,23 +158,23 @@ def _tell(options: Options, ended: _Ended, shape: str, file: str | None, *, alon
     answer = ended.answer
     if file and shape == "table":
         _summarise(ended, file)
-        say_notes(answer.notes)
+        output.say_notes(answer.notes)
         return
     _show(options, answer, shape, first=ended.number == 1)
     if ended.failures or not alone:
         options.say(f"{ended.number} {answer.request.method} {answer.request.path}  {answer.status}")
     for reason, line in ended.failures:
         if (
-            answer.status < ERRORS or line != ended.line or shape in SEPARATED
+            answer.status < ERRORS or line != ended.line or shape in output.SEPARATED
         ):  # else the error's own text was shown already
-            say(f"failed: {reason}   line {line}")
+            output.say(f"failed: {reason}   line {line}")
 
 
 def _summarise(ended: _Ended, file: str) -> None:
-    request = f"{plain(ended.answer.request.method)} {plain(ended.answer.request.path)}"
+    request = f"{output.plain(ended.answer.request.method)} {output.plain(ended.answer.request.path)}"
     head = f"{ended.number} {request:<24}  {ended.answer.status}  "
     for reason, line in ended.failures:
-        sys.stdout.write(f"{head}FAILED  {plain(reason)}   {plain(file)}:{line}\n")
+        sys.stdout.write(f"{head}FAILED  {output.plain(reason)}   {output.plain(file)}:{line}\n")
         head = " " * len(head)
     if not ended.failures:
         sys.stdout.write(f"{head}ok\n")
@@ -199,32 +188,32 @@ def _parts(answer: Answer | None) -> Iterator[Answer]:
 
 def _show(options: Options, answer: Answer, format: str, *, first: bool) -> None:
     for number, part in enumerate(_parts(answer)):
-        if (number or not first) and part.page is not None and format in SEPARATED:
+        if (number or not first) and part.page is not None and format in output.SEPARATED:
             sys.stdout.write("\n")  # between tables of different columns
         if part.title and format == "table":
-            write_text(plain(part.title))
+            output.write_text(output.plain(part.title))
         if part.page is not None:
             write_rows(
                 part.page, format=format, escape=options.escape_formulas, vertical=options.vertical, wide=options.wide
             )
             if format == "table" and not part.page.cells:
-                say("no rows")
-        elif format in SEPARATED:
+                output.say("no rows")
+        elif format in output.SEPARATED:
             pass  # it is not a table, which `_failures` or `_misshapen` says
         elif part.kind == "json" and format == "ndjson":
-            sys.stdout.write(dumps(_body(part)) + "\n")
+            sys.stdout.write(output.dumps(_body(part)) + "\n")
         elif part.kind == "json":
             sys.stdout.write(_formatted(part.text) + "\n")
         elif part.text:
-            write_text(part.text.removesuffix("\n"))
-        say_notes([*part.notes, *(part.page.notes if part.page else ())])
+            output.write_text(part.text.removesuffix("\n"))
+        output.say_notes([*part.notes, *(part.page.notes if part.page else ())])
 
 
 def _formatted(text: str) -> str:
     try:
-        return safe_json(indented(text.encode()))
+        return output.safe_json(indented(text.encode()))
     except ValueError:  # JSON by its content type only, or too deep
-        return plain_lines(text)
+        return output.plain_lines(text)
 
 
 def _body(answer: Answer) -> object:
@@ -254,4 +243,4 @@ def _document(ended: _Ended) -> dict[str, Any]:
 def _part(answer: Answer) -> dict[str, Any]:
     document: dict[str, Any] = {"title": answer.title} if answer.title else {}
     document |= {"kind": answer.kind, "notes": list(answer.notes)}
-    return document | ({"body": _body(answer)} if answer.page is None else {"page": page_document(answer.page)})
+    return document | ({"body": _body(answer)} if answer.page is None else {"page": output.page_document(answer.page)})

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .errors import FAILED
-from .options import Group
+from .options import PATH_TYPE, Group
 from .streams import attended
 
 if TYPE_CHECKING:
@@ -17,12 +17,9 @@ if TYPE_CHECKING:
 
     from .options import Options
 
-PATH = click.argument("path", default=".", type=click.Path(path_type=Path))
+PATH = click.argument("path", default=".", type=PATH_TYPE)
 WHEELS = click.option(
-    "--wheels",
-    metavar="DIR",
-    type=click.Path(path_type=Path),
-    help="Folder of its dependencies' wheels, instead of PATH/wheels.",
+    "--wheels", metavar="DIR", type=PATH_TYPE, help="Folder of its dependencies' wheels, instead of PATH/wheels."
 )
 
 
@@ -67,7 +64,7 @@ def new(options: Options, name: str, kind: str | None, port: int, auth: tuple[st
 
 
 @driver.command("check")
-@click.argument("path", default=".", metavar="[PATH|FILE.whl]", type=click.Path(path_type=Path))
+@click.argument("path", default=".", metavar="[PATH|FILE.whl]", type=PATH_TYPE)
 @WHEELS
 @click.pass_obj
 def check(options: Options, path: Path, wheels: Path | None) -> int | None:
@@ -101,9 +98,7 @@ def check(options: Options, path: Path, wheels: Path | None) -> int | None:
 @driver.command("test")
 @PATH
 @WHEELS
-@click.option(
-    "--live", metavar="FILE.json", type=click.Path(path_type=Path), help="A list of real servers to test on as well."
-)
+@click.option("--live", metavar="FILE.json", type=PATH_TYPE, help="A list of real servers to test on as well.")
 @click.pass_obj
 def test(options: Options, path: Path, wheels: Path | None, live: Path | None) -> int | None:
     """Run the conformance tests in the sandbox, on the author's fake and on the listed servers.
@@ -130,7 +125,7 @@ def test(options: Options, path: Path, wheels: Path | None, live: Path | None) -
 
 
 @driver.command("key")
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=PATH_TYPE)
 @click.pass_obj
 def key(options: Options, file: Path) -> None:
     """Create a key for signing your drivers; keep FILE secret, and send FILE.pub to a registry's operator."""
@@ -146,10 +141,8 @@ def key(options: Options, file: Path) -> None:
 @driver.command("publish")
 @PATH
 @WHEELS
-@click.option("--to", required=True, metavar="DIR", type=click.Path(path_type=Path), help="The registry.")
-@click.option(
-    "--sign", metavar="KEY", type=click.Path(path_type=Path), help="The key to sign with; by default your own."
-)
+@click.option("--to", required=True, metavar="DIR", type=PATH_TYPE, help="The registry.")
+@click.option("--sign", metavar="KEY", type=PATH_TYPE, help="The key to sign with; by default your own.")
 @click.option("--dry-run", is_flag=True, help="Do everything except writing.")
 @click.pass_obj
 def publish(options: Options, path: Path, wheels: Path | None, to: Path, sign: Path | None, dry_run: bool) -> None:

@@ -325,5 +325,6 @@ def take_pairs(args: Iterable[str], *, is_known: Callable[[str], bool]) -> tuple
     return rest, pairs
 
 
+PATH_TYPE = click.Path(path_type=Path)
 CONNECTION = click.argument("connection", metavar="NAME", shell_complete=complete_connection)
 OBJECT = click.argument("object", metavar="OBJECT", shell_complete=completed("object"))

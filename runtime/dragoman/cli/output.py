@@ -418,14 +418,7 @@ def say_hint(hint: str, *, indent: str = "") -> None:
         say(f"{indent}{line}")
 
 
-def write_page(
-    page: Page,
-    *,
-    format: str,
-    more: str = "use --json",
-    escape: bool = False,
-    wide: bool = False,
-) -> None:
+def write_page(page: Page, *, format: str, more: str = "use --json", escape: bool = False, wide: bool = False) -> None:
     """Write the rows of a page as a table, newline-delimited JSON, CSV or TSV."""
     names = [column.name for column in page.columns]
     if format == "table":

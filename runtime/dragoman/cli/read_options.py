@@ -74,10 +74,7 @@ OPTIONS = {
         "--raw", multiple=True, metavar="TEXT", help="A filter in the server's own syntax. Repeatable."
     ),
     "match": click.option(
-        "--match",
-        default="all",
-        type=click.Choice(["all", "any"]),
-        help="Whether all filter rows must match, or any.",
+        "--match", default="all", type=click.Choice(["all", "any"]), help="Whether all filter rows must match, or any."
     ),
     "sort": click.option(
         "--sort",

@@ -15,7 +15,7 @@ from dragoman_api.errors import ConfigurationError
 
 from .command_files import command_file
 from .errors import FAILED, NOT_APPLIED
-from .options import Group
+from .options import PATH_TYPE, Group
 from .output import say, show_size
 from .streams import attended
 
@@ -29,12 +29,9 @@ if TYPE_CHECKING:
 
     from .options import Options
 
-FOLDER = click.argument("folder", type=click.Path(path_type=Path))
+FOLDER = click.argument("folder", type=PATH_TYPE)
 KEYS = click.option(
-    "--keys",
-    metavar="DIR",
-    type=click.Path(path_type=Path),
-    help="The folder of the private keys; by default FOLDER.keys.",
+    "--keys", metavar="DIR", type=PATH_TYPE, help="The folder of the private keys; by default FOLDER.keys."
 )
 DAYS = click.option(
     "--days", type=click.IntRange(1), help="Days for which the registry's own signatures are valid; 365 for a folder."
@@ -119,9 +116,9 @@ def init(options: Options, folder: Path, keys: Path | None, days: int | None) ->
 
 
 @registry.command("build")
-@click.argument("wheels", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--to", required=True, metavar="FOLDER", type=click.Path(path_type=Path), help="The registry.")
-@click.option("--sign", metavar="KEY", type=click.Path(path_type=Path), help="The publisher's key.")
+@click.argument("wheels", nargs=-1, required=True, type=PATH_TYPE)
+@click.option("--to", required=True, metavar="FOLDER", type=PATH_TYPE, help="The registry.")
+@click.option("--sign", metavar="KEY", type=PATH_TYPE, help="The publisher's key.")
 @KEYS
 @click.pass_obj
 def build(options: Options, wheels: tuple[Path, ...], to: Path, sign: Path | None, keys: Path | None) -> None:
@@ -169,9 +166,7 @@ def accept(options: Options, folder: Path, keys: Path | None) -> int | None:
 @registry.command("add-publisher")
 @FOLDER
 @click.argument("name")
-@click.option(
-    "--key", required=True, metavar="KEY.pub", type=click.Path(path_type=Path), help="The publisher's public key."
-)
+@click.option("--key", required=True, metavar="KEY.pub", type=PATH_TYPE, help="The publisher's public key.")
 @click.option("--project", "projects", multiple=True, help="A distribution they may publish.")
 @click.option("--type", "types", multiple=True, help="A database type that the first project serves.")
 @click.option("--rebind", is_flag=True, help="Reassign types that other projects serve.")
@@ -225,9 +220,7 @@ def mark(
 
 @registry.command("sign")
 @FOLDER
-@click.option(
-    "--sign", metavar="KEY", type=click.Path(path_type=Path), help="A publisher's key, to renew their own signatures."
-)
+@click.option("--sign", metavar="KEY", type=PATH_TYPE, help="A publisher's key, to renew their own signatures.")
 @click.option("--rotate", metavar="ROLE", multiple=True, help="Replace the key of a role; the old one becomes invalid.")
 @DAYS
 @KEYS
@@ -246,8 +239,8 @@ def sign(
 
 @registry.command("mirror")
 @click.argument("source")
-@click.argument("folder", required=False, type=click.Path(path_type=Path))
-@click.option("--bundle", metavar="FILE.zip", type=click.Path(path_type=Path), callback=command_file(written=True),
+@click.argument("folder", required=False, type=PATH_TYPE)
+@click.option("--bundle", metavar="FILE.zip", type=PATH_TYPE, callback=command_file(written=True),
               help="Write it as one file.")  # fmt: skip
 @click.option("--root", metavar="SHA256", default="", help="The source's root; known if it is configured.")
 @KEYS
@@ -330,13 +323,7 @@ def verify(options: Options, folder: Path, keys: Path | None) -> int | None:
 )
 @click.pass_obj
 async def serve(
-    options: Options,
-    folder: Path,
-    host: str,
-    port: int,
-    names: tuple[str, ...],
-    upload: bool,
-    tokens: tuple[str, ...],
+    options: Options, folder: Path, host: str, port: int, names: tuple[str, ...], upload: bool, tokens: tuple[str, ...]
 ) -> None:
     """Serve a registry over HTTP until it is interrupted."""
     import anyio

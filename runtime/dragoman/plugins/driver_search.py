@@ -14,13 +14,7 @@ from dragoman_registry.validation import Unreadable
 from dragoman_registry.wheels.manifest import describe_reach, plain_permissions
 
 from .combined_catalog import find_offer
-from .driver_views import (
-    DriverDetails,
-    DriverListing,
-    DriverVersion,
-    listing_of,
-    versions_of,
-)
+from .driver_views import DriverDetails, DriverListing, DriverVersion, listing_of, versions_of
 from .registries import BUNDLED
 
 if TYPE_CHECKING:

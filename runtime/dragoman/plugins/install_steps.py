@@ -267,13 +267,7 @@ class PluginInstaller:
         from dragoman.sandbox.driver_process import Launch, smoke_test
         from dragoman.sandbox.launch import granted
 
-        launch = Launch(
-            driver=manifest.entry,
-            trees=trees,
-            policy=self._policy,
-            trusted=trusted,
-            cache=self._cache,
-        )
+        launch = Launch(driver=manifest.entry, trees=trees, policy=self._policy, trusted=trusted, cache=self._cache)
         await smoke_test(granted(launch, manifest.permissions), manifest)
 
 

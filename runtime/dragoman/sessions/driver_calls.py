@@ -129,13 +129,7 @@ class DriverCalls:
     """
 
     def __init__(
-        self,
-        driver: LiveDriver,
-        *,
-        emit: Callable[[Event], None],
-        limit: Limit,
-        keep_alive: int,
-        time_zone: str,
+        self, driver: LiveDriver, *, emit: Callable[[Event], None], limit: Limit, keep_alive: int, time_zone: str
     ) -> None:
         self.driver, self.emit, self.keep_alive = driver, emit, keep_alive
         self.capabilities = frozenset(driver.generation.manifest.capabilities)

@@ -383,11 +383,7 @@ class Rows:
 
         self._calls.driver.check_open()
         return await SplitExports(self._calls).split_or_continue(
-            earlier,
-            self.selection,
-            file_format=format,
-            parts=parts,
-            keep_alive=keep_alive or self._calls.keep_alive,
+            earlier, self.selection, file_format=format, parts=parts, keep_alive=keep_alive or self._calls.keep_alive
         )
 
     async def part(

@@ -159,12 +159,7 @@ def table_columns(description: Description, columns: Sequence[str] | None, *, ty
 
 
 async def with_lists(
-    calls: DriverCalls,
-    selection: RowSelection,
-    prepared: Prepared,
-    table: list[Column],
-    *,
-    lists: Lists,
+    calls: DriverCalls, selection: RowSelection, prepared: Prepared, table: list[Column], *, lists: Lists
 ) -> tuple[list[Column], list[Note]]:
     """Decide which columns of a table are lists; return the columns, and notes on the decision.
 
@@ -353,10 +348,4 @@ async def run_export(
             lists=await run_sync(export.lists) if chosen.typed and chosen.lists is None else None,
             keep_alive=keep_alive if export.resumable else 0,
         )
-        return await export.run(
-            read.request,
-            table=read.table,
-            manifest=manifest,
-            parts=calls.parts,
-            notes=read.notes,
-        )
+        return await export.run(read.request, table=read.table, manifest=manifest, parts=calls.parts, notes=read.notes)

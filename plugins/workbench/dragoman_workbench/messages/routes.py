@@ -9,62 +9,8 @@ from msgspec import Meta, Struct
 from dragoman_api.columns import Description, ObjectList
 from dragoman_api.connections import Health
 
+from . import connections, rows, work
 from .base import Done, Empty, Enter, Entered, NewToken, Request, RouteAnswer, Text, Ticket
-from .connections import (
-    BrowseAsked,
-    Browsed,
-    ConnectionList,
-    DescriptionAsked,
-    DriverNamed,
-    DriverPage,
-    Form,
-    FormAsked,
-    Installed,
-    Named,
-    ObjectsAsked,
-    OnConnection,
-    OpenConnection,
-    SaveConnection,
-    TestConnection,
-    Tested,
-    TypeList,
-    Unlock,
-    Updates,
-    Verification,
-)
-from .rows import (
-    Applied,
-    ApplyAsked,
-    CellAnswer,
-    CellAsked,
-    Counted,
-    Explained,
-    PageAnswer,
-    PageAsked,
-    PlanAsked,
-    Planned,
-    QueryList,
-    QueryNamed,
-    RowAnswer,
-    RowAsked,
-    RowsAsked,
-    SaveQuery,
-    Summarized,
-    SummaryAsked,
-)
-from .work import (
-    CompleteAsked,
-    Completed,
-    ExecuteAsked,
-    Executed,
-    ExportAsked,
-    ExportJob,
-    ExportNamed,
-    Exports,
-    History,
-    ParseAsked,
-    Parsed,
-)
 
 
 class OpenQuestion(RouteAnswer, frozen=True, kw_only=True):
@@ -118,9 +64,9 @@ class State(RouteAnswer, frozen=True, kw_only=True):
     version: str
     sandbox: str
     connection: str
-    open: list[OpenConnection]
+    open: list[connections.OpenConnection]
     questions: list[OpenQuestion]
-    exports: list[ExportJob]
+    exports: list[work.ExportJob]
     export_folder: str
     warnings: list[str]
 
@@ -142,8 +88,8 @@ class ServerEvent(RouteAnswer, frozen=True, kw_only=True):
     event: dict[str, Any] | None = None
     question: OpenQuestion | None = None
     answered: str | None = None
-    export: ExportJob | None = None
-    opened: OpenConnection | None = None
+    export: work.ExportJob | None = None
+    opened: connections.OpenConnection | None = None
     closed: str | None = None
 
 
@@ -152,49 +98,49 @@ ROUTES: dict[str, tuple[type[Request], type[Struct]]] = {
     "leave": (Empty, Done),  # the secret ends
     "token": (Empty, NewToken),
     "state": (Empty, State),
-    "connections": (Empty, ConnectionList),
-    "connections/types": (Empty, TypeList),
-    "connections/form": (FormAsked, Form),
-    "connections/save": (SaveConnection, Done),
-    "connections/test": (TestConnection, Tested),
-    "connections/remove": (Named, Done),
-    "open": (OnConnection, OpenConnection),  # installs a missing driver; aborting the fetch cancels it
-    "close": (OnConnection, Done),
-    "ping": (OnConnection, Health),
-    "unlock": (Unlock, OpenConnection),
-    "objects": (ObjectsAsked, ObjectList),
-    "describe": (DescriptionAsked, Description),
-    "page": (PageAsked, PageAnswer),
-    "count": (RowsAsked, Counted),
-    "cell": (CellAsked, CellAnswer),
-    "summarize": (SummaryAsked, Summarized),  # aborting the fetch ends it
-    "explain": (RowsAsked, Explained),
-    "queries": (OnConnection, QueryList),
-    "queries/save": (SaveQuery, Done),
-    "queries/remove": (QueryNamed, Done),
-    "changes/plan": (PlanAsked, Planned),
-    "changes/apply": (ApplyAsked, Applied),
-    "changes/row": (RowAsked, RowAnswer),
-    "console/parse": (ParseAsked, Parsed),
-    "console/execute": (ExecuteAsked, Executed),
-    "console/complete": (CompleteAsked, Completed),
-    "console/history": (OnConnection, History),
-    "exports": (Empty, Exports),
-    "exports/start": (ExportAsked, ExportJob),
-    "exports/cancel": (ExportNamed, Done),
-    "exports/resume": (ExportNamed, ExportJob),
-    "plugins/browse": (BrowseAsked, Browsed),
-    "plugins/show": (DriverNamed, DriverPage),
-    "plugins/install": (DriverNamed, Installed),  # takes a version; progress by events
-    "plugins/updates": (Empty, Updates),  # what could be updated
-    "plugins/update": (DriverNamed, Updates),
-    "plugins/rollback": (DriverNamed, Installed),  # takes a version
-    "plugins/pin": (DriverNamed, Done),  # version null unpins
-    "plugins/enable": (DriverNamed, Done),
-    "plugins/disable": (DriverNamed, Done),
-    "plugins/remove": (DriverNamed, Done),
-    "plugins/verify": (DriverNamed, Verification),
-    "plugins/repair": (DriverNamed, Installed),
+    "connections": (Empty, connections.ConnectionList),
+    "connections/types": (Empty, connections.TypeList),
+    "connections/form": (connections.FormAsked, connections.Form),
+    "connections/save": (connections.SaveConnection, Done),
+    "connections/test": (connections.TestConnection, connections.Tested),
+    "connections/remove": (connections.Named, Done),
+    "open": (connections.OnConnection, connections.OpenConnection),  # may install a driver; an aborted fetch cancels
+    "close": (connections.OnConnection, Done),
+    "ping": (connections.OnConnection, Health),
+    "unlock": (connections.Unlock, connections.OpenConnection),
+    "objects": (connections.ObjectsAsked, ObjectList),
+    "describe": (connections.DescriptionAsked, Description),
+    "page": (rows.PageAsked, rows.PageAnswer),
+    "count": (rows.RowsAsked, rows.Counted),
+    "cell": (rows.CellAsked, rows.CellAnswer),
+    "summarize": (rows.SummaryAsked, rows.Summarized),  # aborting the fetch ends it
+    "explain": (rows.RowsAsked, rows.Explained),
+    "queries": (connections.OnConnection, rows.QueryList),
+    "queries/save": (rows.SaveQuery, Done),
+    "queries/remove": (rows.QueryNamed, Done),
+    "changes/plan": (rows.PlanAsked, rows.Planned),
+    "changes/apply": (rows.ApplyAsked, rows.Applied),
+    "changes/row": (rows.RowAsked, rows.RowAnswer),
+    "console/parse": (work.ParseAsked, work.Parsed),
+    "console/execute": (work.ExecuteAsked, work.Executed),
+    "console/complete": (work.CompleteAsked, work.Completed),
+    "console/history": (connections.OnConnection, work.History),
+    "exports": (Empty, work.Exports),
+    "exports/start": (work.ExportAsked, work.ExportJob),
+    "exports/cancel": (work.ExportNamed, Done),
+    "exports/resume": (work.ExportNamed, work.ExportJob),
+    "plugins/browse": (connections.BrowseAsked, connections.Browsed),
+    "plugins/show": (connections.DriverNamed, connections.DriverPage),
+    "plugins/install": (connections.DriverNamed, connections.Installed),  # takes a version; progress by events
+    "plugins/updates": (Empty, connections.Updates),  # what could be updated
+    "plugins/update": (connections.DriverNamed, connections.Updates),
+    "plugins/rollback": (connections.DriverNamed, connections.Installed),  # takes a version
+    "plugins/pin": (connections.DriverNamed, Done),  # version null unpins
+    "plugins/enable": (connections.DriverNamed, Done),
+    "plugins/disable": (connections.DriverNamed, Done),
+    "plugins/remove": (connections.DriverNamed, Done),
+    "plugins/verify": (connections.DriverNamed, connections.Verification),
+    "plugins/repair": (connections.DriverNamed, connections.Installed),
     "questions/answer": (AnswerQuestion, Done),
     "preferences": (PreferencesAsked, Preferences),
     "preferences/set": (SetPreference, Done),

@@ -13,13 +13,7 @@ from dragoman_api.errors import ConfigurationError
 from dragoman_api.wording import shell_line
 from dragoman_workbench.cells import answer_page, answer_summary, read_key, shown
 from dragoman_workbench.messages.base import Done
-from dragoman_workbench.messages.rows import (
-    CellAnswer,
-    Counted,
-    Explained,
-    QueryList,
-    SavedQuery,
-)
+from dragoman_workbench.messages.rows import CellAnswer, Counted, Explained, QueryList, SavedQuery
 
 if TYPE_CHECKING:
     from dragoman import Rows, Runtime
