@@ -19,7 +19,12 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 
-Kind = Literal["answer", "status", "empty", "garbage", "html", "cut", "slow", "hang", "drop", "lost", "twice"]
+Kind = Literal[
+    "answer", "status", "empty", "garbage", "html", "cut", "slow", "hang", "drop", "lost", "twice", "closes", "trickles"
+]
+
+_PIECES = 40
+"""Of an answer that trickles."""
 
 HTML = b"<html><head><title>502 Bad Gateway</title></head><body><h1>502 Bad Gateway</h1></body></html>\n"
 
@@ -32,7 +37,8 @@ class Misbehaviour:
     200 and half of some JSON; `html` a proxy's page with `status`; `cut` stops in the middle of the body; `slow` waits
     `seconds` first; `hang` never answers; `drop` closes the connection; `lost` does the work and answers a proxy's page
     with `status`, or closes the connection if that is 0; `twice` does the work, and does it again for the answer, as a
-    proxy that repeats a request.
+    proxy that repeats a request; `closes` answers with `headers`, too, and ends the connection; `trickles` sends the
+    answer in pieces over `seconds`.
     """
 
     kind: Kind
@@ -210,9 +216,33 @@ class FakeServer:
             if request.transport is not None:
                 request.transport.abort()
             return web.Response()
+        if trouble.kind in ("closes", "trickles"):
+            answer = await self.answer(request, path, query, raw)
+            answer.headers.update(trouble.headers or {})
+            seconds = trouble.seconds if trouble.kind == "trickles" else 0
+            return await self._send(request, answer, seconds=seconds, close=trouble.kind == "closes")
         if trouble.kind == "cut":
             return await self._cut(request, await self.answer(request, path, query, raw))
         return trouble.instead()
+
+    @staticmethod
+    async def _send(
+        request: web.BaseRequest, answer: web.Response, *, seconds: float, close: bool
+    ) -> web.StreamResponse:
+        body = answer.body or b""
+        assert isinstance(body, bytes)
+        response = web.StreamResponse(status=answer.status, headers=answer.headers)
+        if answer.status != 204:
+            response.content_length = len(body)
+        await response.prepare(request)
+        pieces = min(_PIECES, len(body)) if seconds else 1
+        for number in range(pieces):
+            await anyio.sleep(seconds / pieces)
+            await response.write(body[len(body) * number // pieces : len(body) * (number + 1) // pieces])
+        await response.write_eof()
+        if close and request.transport is not None:
+            request.transport.close()
+        return response
 
     @staticmethod
     async def _cut(request: web.BaseRequest, whole: web.Response) -> web.StreamResponse:
