@@ -17,8 +17,15 @@ import pluggy
 from msgspec import Raw
 from msgspec.structs import replace
 
+from dragoman_api.changes import Plan, PlannedRequest, PlanRequest
 from dragoman_api.connections import Health, Profile, Server
-from dragoman_api.errors import ConfigurationError, DragomanError, DriverFaultError, UnsupportedOperationError
+from dragoman_api.errors import (
+    ConfigurationError,
+    DragomanError,
+    DriverFaultError,
+    QueryError,
+    UnsupportedOperationError,
+)
 from dragoman_api.hookspecs import PROJECT, DriverSpec, hookimpl
 from dragoman_api.http import CALL_ENDS, Http
 from dragoman_api.wording import failure
@@ -29,7 +36,19 @@ from .channel import FROM_HOST, Channel, receive
 from .hook_types import EXPORT, HOOKS
 from .lockdown.confine import Confinement
 from .oversized_results import within_budget
-from .wire import Cancel, Chunk, Config, Credit, Failure, HookCall, Learned, Ready, Result, Secret
+from .wire import (
+    PLAN_DROPPED,
+    Cancel,
+    Chunk,
+    Config,
+    Credit,
+    Failure,
+    HookCall,
+    Learned,
+    Ready,
+    Result,
+    Secret,
+)
 
 if TYPE_CHECKING:
     import io
@@ -39,6 +58,9 @@ if TYPE_CHECKING:
     from dragoman_api.exports import ExportPart
 
     from .wire import Message
+
+MAX_PLANS = 8
+"""Maximum number of plans that wait; the oldest one is dropped, and planned again."""
 
 _SHARE = 0.9  # of a call's deadline; in the rest, what failed is reported before the host gives up
 _LACKS = {
@@ -94,6 +116,36 @@ class Client:
         await self._http.__aexit__(None, None, None)
 
 
+class KeptPlans:
+    """Plans of loads that wait here until they are applied, so that their rows cross the wire once.
+
+    Their numbers are random: the plans of an earlier process are no plans of this one.
+    """
+
+    def __init__(self) -> None:
+        self._plans: dict[int, Plan] = {}
+
+    def outline(self, request: PlanRequest, plan: Plan) -> Plan:
+        """Return a plan as it travels: whole, unless the host needs only an outline of it."""
+        if not request.outline or not plan.planned or plan.undo:
+            return replace(plan, kept=0) if plan.kept else plan
+        kept = 1 + int.from_bytes(os.urandom(7))
+        self._plans[kept] = replace(plan, changes=request.changes, bulk=request.bulk)
+        if len(self._plans) > MAX_PLANS:
+            del self._plans[next(iter(self._plans))]
+        planned = [
+            PlannedRequest(request=replace(planned.request, body=None), changes=planned.changes)
+            for planned in plan.planned
+        ]
+        return replace(plan, planned=planned, changes=[], kept=kept)
+
+    def take(self, number: int) -> Plan:
+        """Return a plan that waits, once. Raises QueryError with the detail `PLAN_DROPPED` if it does not."""
+        if (plan := self._plans.pop(number, None)) is None:
+            raise QueryError("the plan is no longer there", details={"sent": False, PLAN_DROPPED: True})
+        return plan
+
+
 class Service:
     """One driver and its running calls."""
 
@@ -108,6 +160,7 @@ class Service:
         self._scopes: dict[int, anyio.CancelScope] = {}
         self._credits: dict[int, anyio.Semaphore] = {}
         self._hooks: tuple[str, ...] = ()
+        self._plans = KeptPlans()
         self._confinement = Confinement()
 
     def run(self, control: socket.socket, broker: socket.socket) -> None:
@@ -197,7 +250,10 @@ class Service:
         self._channel.send(*end)
 
     async def _call(self, call: HookCall) -> tuple[Message, ...]:
-        result = await getattr(self._manager.hook, call.hook)(**self._arguments(call))
+        arguments = self._arguments(call)
+        result = await getattr(self._manager.hook, call.hook)(**arguments)
+        if isinstance(request := arguments.get("request"), PlanRequest) and isinstance(result, Plan):
+            result = self._plans.outline(request, result)
         parts, rest = values.take_apart(within_budget(result), call=call.id)
         for part in parts[:-1]:
             self._channel.send(part)
@@ -211,6 +267,8 @@ class Service:
         if kind is None:
             return {}
         request = values.decode_request(kind, call.request)
+        if isinstance(request, Plan) and request.kept:
+            request = self._plans.take(request.kept)
         return {names[-1]: request, **{name: self._handed[name] for name in names[:-1]}}
 
     async def _export(self, call: HookCall) -> tuple[Message, ...]:

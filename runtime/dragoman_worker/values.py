@@ -19,7 +19,7 @@ from msgspec.msgpack import Ext
 from msgspec.structs import replace
 
 from dragoman_api.cells import MISSING, Cell, CutBytes, CutJson, CutText, Json
-from dragoman_api.changes import Change, Insert, Plan, PlanRequest, Update
+from dragoman_api.changes import Change, Insert, InsertBatch, Plan, PlanRequest, Update
 from dragoman_api.columns import MAX_COLUMNS, MAX_OBJECTS, Description, ObjectList
 from dragoman_api.console import MAX_SUGGESTIONS, SUGGESTION_TEXT, Answer, Completion
 from dragoman_api.filters import Filter, FilterRequest
@@ -163,6 +163,8 @@ def encode_request(request: object) -> bytes:
     if isinstance(request, FilterRequest):
         rows = [replace(row, value=_digits(row.value)) if isinstance(row, Filter) else row for row in request.rows]
         return encode(replace(request, rows=rows))
+    if isinstance(request, Plan) and request.kept:
+        return encode(Plan(planned=[], kept=request.kept))
     return encode(_with_changes(request, freeze))
 
 
@@ -181,7 +183,10 @@ def decode_request(kind: Any, body: Raw) -> Any:
 def _with_changes(request: Any, convert: Callable[[object], Any]) -> Any:
     if not isinstance(request, (PlanRequest, Plan)):
         return request
-    changes = [_converted(change, convert) for change in request.changes]
+    batch = request.changes
+    if isinstance(batch, InsertBatch):
+        return replace(request, changes=replace(batch, values=convert(batch.values))) if batch.values else request
+    changes = [_converted(change, convert) for change in batch]
     if isinstance(request, Plan):
         return replace(request, changes=changes, undo=[_converted(change, convert) for change in request.undo])
     return replace(request, changes=changes)

@@ -26,6 +26,9 @@ PART_NOTES = 50
 CREDITS = 4
 """The parts of a stream that the child may send before the host asks for more."""
 
+PLAN_DROPPED = "plan_dropped"
+"""The detail of an error, True, of a call that names a plan which the driver's process does not keep."""
+
 LEARNED_TOKEN = 1 << 13
 """Maximum length of a token that the host masks, in characters; of a longer one it masks the beginning."""
 

@@ -12,7 +12,7 @@ import pytest
 
 from dragoman_api import HttpRequest, Insert, RowKey, Update
 from dragoman_api.cells import MISSING, CutBytes, CutJson, CutText, Json, as_bytes
-from dragoman_api.changes import Plan, PlannedRequest
+from dragoman_api.changes import InsertBatch, Plan, PlannedRequest
 from dragoman_api.grid import check_id
 
 
@@ -126,3 +126,18 @@ def test_a_plan_shows_all_of_its_requests_in_their_order():
     requests = [HttpRequest("PUT", f"/{number}") for number in range(3)]
     planned = [PlannedRequest(request=request, changes=[at]) for at, request in enumerate(requests)]
     assert Plan(planned=planned).requests == requests
+
+
+def test_a_batch_is_a_sequence_of_the_inserts_of_its_rows():
+    batch = InsertBatch(
+        "o", documents=["{}", None], values=[{}, {"a": 1}], ids=["1", None], tenants=[None, "t"], routings=["r", None],
+        replace=[True, False],
+    )  # fmt: skip
+    inserts = [Insert("o", {}, "1", replace=True, routing="r", document="{}"), Insert("o", {"a": 1}, tenant="t")]
+    assert (len(batch), [*batch], batch[1]) == (2, inserts, inserts[1])
+    assert [*InsertBatch("o", documents=["{}"])] == [Insert("o", document="{}")]
+    assert [*InsertBatch("o")] == []
+    with pytest.raises(ValueError, match="columns of a batch"):
+        InsertBatch("o", documents=["{}"], ids=["1", "2"])
+    with pytest.raises(ValueError, match="takes no date"):
+        InsertBatch("o", values=[{"a": date(2024, 1, 1)}])

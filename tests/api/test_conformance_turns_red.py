@@ -12,7 +12,7 @@ from api.test_memory_driver import memory_target, timed_server
 from msgspec.structs import replace
 
 from dragoman_api.cells import MISSING, CutJson, CutText
-from dragoman_api.changes import Delete, Drop, HttpRequest, Insert, OutcomeStatus, PlannedRequest
+from dragoman_api.changes import Delete, Drop, HttpRequest, Insert, Outcome, OutcomeStatus, PlannedRequest
 from dragoman_api.columns import Object, ObjectList, Operator, TimeColumn, Written
 from dragoman_api.connections import Health
 from dragoman_api.errors import ConnectionFailedError, ConsoleSyntaxError, DragomanError, FilterNotSupportedError
@@ -684,6 +684,24 @@ class ReportsTheFirstOnly(MemoryDriver):
     @hookimpl
     async def apply_change(self, plan):
         return (await super().apply_change(plan))[:1]
+
+
+@breaks("test_rows_of_a_load_are_written_and_each_has_an_outcome")
+class JoinsRowsThatWereGivenIds(MemoryDriver):
+    @hookimpl
+    async def apply_change(self, plan):
+        outcomes = await super().apply_change(plan)
+        return [replace(outcomes[0], rows=len(outcomes))] if plan.bulk else outcomes
+
+
+@breaks("test_rows_of_a_load_are_written_and_each_has_an_outcome")
+class SendsTheFirstRowOfALoadOnly(MemoryDriver):
+    @hookimpl
+    async def apply_change(self, plan):
+        if not plan.bulk:
+            return await super().apply_change(plan)
+        await super().apply_change(replace(plan, planned=plan.planned[:1]))
+        return [Outcome(change=0, status=OutcomeStatus.APPLIED, rows=len(plan.planned))]
 
 
 @breaks("test_changes_of_one_row_are_carried_out_in_order")

@@ -8,6 +8,8 @@ import io
 import json
 import os
 import tracemalloc
+from itertools import product
+from typing import Any
 
 import msgspec
 import pytest
@@ -16,6 +18,7 @@ from backports.zstd import compress as zstd
 from dragoman.imports import records, sources
 from dragoman.imports.batches import Places, Rejection, merged, ranges
 from dragoman.imports.fields import SeparatedRows
+from dragoman.imports.inserts import Wishes
 from dragoman.imports.ledgers import (
     AppendedFile,
     Ledger,
@@ -24,10 +27,12 @@ from dragoman.imports.ledgers import (
     read_checkpoint,
     rejected_lines,
 )
+from dragoman.imports.places import RowInserts
 from dragoman.imports.records import Record, read_array, read_pairs, read_values
 from dragoman.imports.sources import ImportSource, choose
 from dragoman.spellings import Quoted
 from dragoman_api.cells import Json
+from dragoman_api.columns import Column, ColumnKind, Description, Role
 from dragoman_api.errors import ConfigurationError
 from dragoman_registry import files
 
@@ -448,3 +453,46 @@ def test_a_rejected_row_of_a_table_keeps_its_id_and_the_numbers_that_json_lacks(
     assert list(json.loads(line, parse_float=str)["data"].values()) == [
         "[1]", "NaN", "-inf", 'a"b', ["1e3"], ["1.5", "inf"], "/w==", None, 2**70,
     ]  # fmt: skip
+
+
+USUAL = Description(
+    object="books:1", object_member="_index", server_members=("_score",),
+    columns=[
+        Column(name="_id", type="", kind=ColumnKind.TEXT, role=Role.KEY, path=("_id",)),
+        Column(name="n", type="long", kind=ColumnKind.INTEGER, path=("_source", "n")),
+    ],
+)  # fmt: skip
+
+
+LINES = (
+    '{"_index":"books:1","_id":"a","_source":{"n":1}}', ' { "_id" : "a:b" , "_source" : {"n" : [{}] } } ',
+    '{"_id":"ž","_source":{"t":"€"}}', '{"_id":"","_source":{}}', '{"_id":7,"_source":{}}', '{"_source":{}}',
+    '{"_id":"a","_id":"b","_source":{}}', '{"_id":"a","_source":{},"_source":{"n":1}}', '{"_id":"a"}',
+    '{"_id":"a","_source":{},"_id":"b"}', '{"_index":"other","_id":"a","_source":{}}',
+    '{"_index":"books:1","_index":"books:1","_id":"a","_source":{}}', '{"_source":{},"_id":"a"}',
+    '{"_id":"a\\u0062","_source":{}}', '{"_id":"a\tb","_source":{}}', '{"_id":"a","_source":[]}',
+    '{"_id":"a","_source":{"n":1,}}', '{"_id":"a","_source":{}}}', '{"_id":"a","_source":{}',
+    '{"_id":"a","_source":7}', '{"_id":"a","_source":{},"_routing":"r"}', '{"_id":"a","_source":{},"_score":1}',
+    '{"_id":"a","_source":{"_id":"b"}}', '{"_id":"a","_source":{},"colour":1}', '{"_id":"a","_source":{}} {}',
+    f'{{"_id":"a","_source":{"[" * 9_999}}}', f'{{"_id":"a","_source":{{"n":{"[" * 9_999}{"]" * 9_999}}}}}',
+    '{"_id":"a\udcff","_source":{}}', '{"_id":"a","_source":{"n":"\udcff"}}',
+)  # fmt: skip
+
+
+def filled(line: bytes, *, replace: bool, steps: int) -> Any:
+    """Return what a line writes, or why it writes nothing."""
+    rows, record = RowInserts(Wishes(object="books:1", replace=replace), USUAL, tenants=False), Record(1, line)
+    if steps > 1:
+        rows._usual = None
+    try:
+        rows.fill(record)
+    except (ValueError, RecursionError) as error:
+        return type(error), str(error)
+    assert isinstance(record.document, str)
+    return record.document, record.id, record.replace, record.routing, record.values or {}, rows.notes
+
+
+def test_a_usual_line_is_read_in_one_step_as_it_is_read_member_by_member():
+    for text, replace in product(LINES, (True, False)):
+        line = text.encode(errors="surrogateescape").strip()
+        assert filled(line, replace=replace, steps=1) == filled(line, replace=replace, steps=2), text

@@ -33,6 +33,8 @@ from dragoman_api.errors import (
 )
 from dragoman_api.events import ConnectionInfo
 from dragoman_api.hookspecs import hookimpl
+from dragoman_api.kit.row_changes import Outcomes
+from dragoman_worker.service import KeptPlans
 from in_process import Here
 
 if TYPE_CHECKING:
@@ -66,6 +68,8 @@ class Table:
         self.moments: list[tuple[dict[str, bytes], dict[str, int]]] = []
         self.lasts: list[bool] = []
         self.largest = 1_000
+        self.plans = KeptPlans()  # as in a driver's process
+        self.forgets: Callable[[], bool] = lambda: False
 
     @hookimpl
     async def describe_object(self, name):
@@ -89,7 +93,8 @@ class Table:
         planned = PlannedRequest(request=HttpRequest("POST", "/rows", body), changes=sent, rows=[[at] for at in sent])
         undo = [self._undo(request.changes[at]) for at in sent] if request.undo else []
         notes = [Note(code="remark", reason=f"of {'odd' if number % 2 else 'even'}") for number in numbers]
-        return Plan(planned=[planned] if sent else [], refusals=refusals, undo=undo, notes=notes)
+        plan = Plan(planned=[planned] if sent else [], refusals=refusals, undo=undo, notes=notes)
+        return self.plans.outline(request, plan)
 
     def _undo(self, change: Insert) -> Insert | Delete:
         guard, stored = {"n": _number(change)}, self.rows.get(str(change.id))
@@ -99,13 +104,17 @@ class Table:
 
     @hookimpl
     async def apply_change(self, plan):
+        if self.forgets():
+            self.plans = KeptPlans()
+        if plan.kept:
+            plan = self.plans.take(plan.kept)
         self.requests.append([_number(plan.changes[at]) for at in plan.planned[0].changes])
         self.keep_moment()
         failure = self.failures.pop(0) if self.failures else None
         try:
             if failure is not None and iscoroutinefunction(failure):
                 return await failure(plan, self.write)
-            return failure(plan, self.write) if failure else self.write(plan)
+            return failure(plan, self.write) if failure else joined(self.write(plan))
         finally:
             self.keep_moment()
 
@@ -154,6 +163,17 @@ class Table:
     def rejected(self) -> list[dict[str, Any]]:
         path = self.file.with_name(f"{self.file.name}.rejected.ndjson")
         return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def joined(outcomes: list[Outcome]) -> list[Outcome]:
+    """Join what was applied as asked, as the drivers do for a load."""
+    told = Outcomes()
+    for outcome in outcomes:
+        if outcome.status is OutcomeStatus.APPLIED:
+            told.applied([outcome.change])
+        else:
+            told.tell([outcome.change], outcome)
+    return told.told
 
 
 def _number(change: Insert) -> int:
@@ -286,6 +306,7 @@ async def test_every_row_has_one_outcome_whatever_fails_on_the_way(tmp_path, see
     table = Table(written_file(tmp_path / "folder", rows), rows=dict(before))
     table.failures = [chance.choice(FAILURES) for _ in range(9)]
     table.largest = chance.choice((1_000, 2))
+    table.forgets = lambda: not chance.randrange(4)
     options = {"id": "sku" if keyed else None, "on_conflict": on_conflict}
     batches = iter([chance.randrange(1, 6) for _ in range(40)])
     report = None
@@ -442,6 +463,16 @@ async def test_a_load_that_was_stopped_when_all_it_had_was_refused_goes_on_and_m
     assert report.undo == str(options["undo"])
     other = Table(written_file(tmp_path / "other", [("a", 13)]))
     assert (await other.load(id="sku", undo=tmp_path / "none")).undo is None
+
+
+async def test_a_plan_that_its_process_took_along_is_made_again_and_travels_whole(tmp_path):
+    table = Table(written_file(tmp_path / "folder", [(f"s{at}", at) for at in range(8)]))
+    moments = iter([True, False, True, False])
+    table.forgets = lambda: next(moments)
+    report = await table.load(id="sku", batch=4)
+    assert (report.counts["applied"], report.complete) == (8, True)
+    assert sorted(table.rows.values()) == [*range(8)]
+    assert [len(request) for request in table.requests] == [4, 4], "nothing was sent of the plans that were gone"
 
 
 async def test_two_writes_of_one_row_keep_their_order_whatever_else_is_under_way(tmp_path):

@@ -11,8 +11,9 @@ from msgspec.structs import replace
 
 from dragoman import Delete, Drop, Filter, Insert, RawQuery, Sort, Update
 from dragoman.sessions.selections import Span
+from dragoman.sessions.session import completed
 from dragoman.settings import Limit
-from dragoman_api.changes import HttpRequest, Outcome, OutcomeStatus, Plan
+from dragoman_api.changes import HttpRequest, InsertBatch, Outcome, OutcomeStatus, Plan
 from dragoman_api.columns import Column, ColumnKind, Note, TimeColumn
 from dragoman_api.connections import Health
 from dragoman_api.console import Answer, AnswerKind, ConsoleRequest
@@ -456,8 +457,10 @@ async def test_a_plan_describes_each_object_of_a_row_and_holds_its_changes():
     assert place.driver.requests[:2] == ["books", "scratch"]
     assert place.driver.requests[-1].changes == plan.changes == changes
     assert (place.driver.requests[-1].undo, place.driver.requests[-1].bulk) == (True, False)
-    await place.session.plan(Drop("scratch"), bulk=True)
-    assert place.driver.requests[-1].bulk is True
+    batch = InsertBatch("scratch", documents=["{}"], ids=["1"])
+    assert (await place.session.plan(batch=batch)).changes == batch
+    assert (place.driver.requests[-1].bulk, place.driver.requests[-1].changes) == (True, batch)
+    assert place.asked.calls[-1].changes == batch
     place.asked.hooks()
     await place.session.plan(Drop("books"))
     assert place.asked.calls[-1].object == "books"
@@ -466,6 +469,52 @@ async def test_a_plan_describes_each_object_of_a_row_and_holds_its_changes():
     assert place.driver.requests[-1].undo is False
     assert (await place.session.plan()).changes == []
     assert place.asked.calls[-1].object is None
+
+
+async def test_the_requests_of_a_load_stay_in_the_drivers_process_only_if_nobody_looks_at_them_before():
+    batch, driver = InsertBatch("scratch", documents=["{}"], ids=["1"]), Driver()
+
+    class Pages:
+        decides_on = frozenset({"fetch_page"})
+
+        @hookimpl
+        async def before_call(self, call):
+            pass
+
+    for guards, whole, outline in (((), False, True), ((), True, False), ((Pages(),), False, True),
+                                   ((Asked(),), False, False)):  # fmt: skip
+        session = Here(driver, *guards).session()
+        plan = await session.plan(batch=batch, whole=whole)
+        assert (driver.requests[-1].outline, plan.bulk, plan.kept) == (outline, True, 0)
+    assert (await Here(driver).session().plan(Insert("scratch", {}), whole=False)).kept == 0
+    assert driver.requests[-1].outline is False
+
+
+APPLIED = OutcomeStatus.APPLIED
+
+
+@pytest.mark.parametrize(
+    ("told", "known"),
+    [
+        ([Outcome(change=0, status=APPLIED, rows=4)], "aaaa"),
+        ([Outcome(change=1, status=APPLIED, rows=2)], "?aa?"),
+        ([Outcome(change=2, status=APPLIED, rows=2), Outcome(change=0, status=OutcomeStatus.FAILED)], "f?aa"),
+        ([Outcome(change=0, status=APPLIED, rows=3), Outcome(change=1, status=OutcomeStatus.FAILED)], "af??"),
+        ([Outcome(change=1, status=APPLIED, rows=4)], "?a??"),
+        ([Outcome(change=0, status=APPLIED, rows=10**18)], "a???"),
+        ([Outcome(change=0, status=OutcomeStatus.FAILED, rows=4)], "f???"),
+        ([Outcome(change=0, status=APPLIED, id="1", rows=4)], "a???"),
+        ([Outcome(change=-1, status=APPLIED, rows=3), Outcome(change=9, status=APPLIED)], "????"),
+    ],
+)
+def test_outcomes_are_joined_only_where_they_say_of_each_row_what_became_of_it(told, known):
+    outcomes = completed(told, changes=4, bulk=True)
+    signs = {OutcomeStatus.UNKNOWN: "?", OutcomeStatus.APPLIED: "a", OutcomeStatus.FAILED: "f"}
+    assert "".join(signs[outcome.status] * outcome.rows for outcome in outcomes) == known
+    assert [outcome.change for outcome in outcomes] == [
+        sum(before.rows for before in outcomes[:at]) for at in range(len(outcomes))
+    ]
+    assert {outcome.rows for outcome in completed(told, changes=4, bulk=False)} == {1}
 
 
 async def test_each_change_has_one_outcome_and_one_event_in_the_order_of_the_changes():

@@ -13,13 +13,15 @@ from msgspec import Raw
 from msgspec.msgpack import Ext
 
 from dragoman_api.cells import MISSING, Cell, CutBytes, CutJson, CutText, Json
-from dragoman_api.changes import Delete, HttpRequest, Insert, Plan, PlanRequest, Update
+from dragoman_api.changes import Delete, HttpRequest, Insert, InsertBatch, Plan, PlannedRequest, PlanRequest, Update
 from dragoman_api.columns import Column, Description, Note, Object, ObjectList
 from dragoman_api.console import Answer, AnswerKind
+from dragoman_api.errors import QueryError
 from dragoman_api.filters import Filter, FilterRequest, RawQuery
 from dragoman_api.grid import MAX_ROWS, Page, RowKey
 from dragoman_worker import values, wire
 from dragoman_worker.channel import FROM_CHILD
+from dragoman_worker.service import MAX_PLANS, KeptPlans
 from dragoman_worker.values import FAULTS, Assembly, ValueFaultError, take_apart
 from dragoman_worker.wire import PART, Part
 
@@ -106,6 +108,41 @@ def test_a_long_text_travels_in_parts_by_characters(text: str) -> None:
     assert len(parts) > 2
     assert max(len(bytes(part.piece)) for part in parts) <= PART + 10
     assert exact(carry(Json(text), Cell)) == exact(Json(text))
+
+
+def test_rows_of_a_load_travel_by_column_with_every_value() -> None:
+    rows: list[Any] = [{"n": 2**70, "d": Decimal("1.10"), "b": b"\xff", "j": Json("1e3")}, {"deep": [{"n": -(2**65)}]}]
+    for batch in (
+        InsertBatch("o", values=rows, ids=["1", None], replace=[True, False]),
+        InsertBatch("o", documents=['{"ž":1}', "{}"], ids=["1", "2"], routings=[None, "r"], tenants=["t", None]),
+    ):
+        request = PlanRequest(changes=batch, bulk=True, outline=True)
+        assert exact([values.decode_request(PlanRequest, Raw(values.encode_request(request)))]) == exact([request])
+        plan = Plan(planned=[], changes=batch, bulk=True)
+        assert exact([values.decode_request(Plan, Raw(values.encode_request(plan)))]) == exact([plan])
+
+
+def test_the_outline_of_a_plan_has_no_rows_and_its_number_finds_the_plan_once() -> None:
+    kept, batch = KeptPlans(), InsertBatch("o", documents=["{}"] * 3)
+    request = PlanRequest(changes=batch, bulk=True, outline=True)
+    sent = PlannedRequest(request=HttpRequest("POST", "/_bulk", "…"), changes=[0, 2], rows=[[0], [2]])
+    plan = Plan(planned=[sent], notes=[Note(code="a", reason="b")], kept=7)
+    outline = kept.outline(request, plan)
+    assert outline.planned == [PlannedRequest(request=HttpRequest("POST", "/_bulk"), changes=[0, 2])]
+    assert (outline.changes, outline.notes) == ([], plan.notes)
+    travelled = values.decode_request(Plan, Raw(values.encode_request(msgspec.structs.replace(outline, changes=batch))))
+    assert (travelled.planned, travelled.changes) == ([], []), "the rows do not travel again"
+    whole = kept.take(travelled.kept)
+    assert (whole.planned, whole.changes, whole.bulk) == ([sent], batch, True)
+    numbers = [kept.outline(request, plan).kept for _ in range(MAX_PLANS + 1)]
+    for number in (travelled.kept, numbers[0], 7):
+        with pytest.raises(QueryError) as caught:
+            kept.take(number)
+        assert caught.value.details == {"sent": False, wire.PLAN_DROPPED: True}
+    assert KeptPlans().outline(request, plan).kept not in numbers, "another process has other numbers"
+    undone = msgspec.structs.replace(plan, undo=[Delete(RowKey("o", "1"))])
+    for asked, answer in ((msgspec.structs.replace(request, outline=False), plan), (request, undone)):
+        assert kept.outline(asked, answer) == msgspec.structs.replace(answer, kept=0)
 
 
 def test_texts_and_lists_inside_a_result_travel_in_parts_too() -> None:

@@ -6,7 +6,7 @@ import re
 from datetime import date, time
 from decimal import Decimal
 from enum import StrEnum
-from typing import TYPE_CHECKING, NewType
+from typing import TYPE_CHECKING, Annotated, NewType
 
 import msgspec
 
@@ -15,7 +15,7 @@ from .columns import Note
 from .grid import RowId, RowKey, check_id
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 LONGEST_PATH = 1 << 17
 """Maximum length of a request's path with its query, in characters."""
@@ -165,6 +165,62 @@ class Drop(msgspec.Struct, frozen=True, tag="drop", forbid_unknown_fields=True):
 Change = Insert | Update | Delete | Drop
 
 
+class InsertBatch(msgspec.Struct, frozen=True, tag="batch", forbid_unknown_fields=True, gc=False):
+    """Rows of a load, by column: a sequence of `Insert`, each of which is made when it is looked at.
+
+    A load has millions of rows, so whoever can do with the columns leaves the inserts alone. A list is empty if no row
+    has anything in it; any other has an entry for each row. No id occurs twice with the same tenant and routing.
+
+    >>> batch = InsertBatch("books", documents=['{"n":1}', '{"n":2}'], ids=["a", None])
+    >>> len(batch), batch[0].id, batch[1].document
+    (2, 'a', '{"n":2}')
+
+    Attributes:
+        object: The object that receives the rows.
+        documents: `Insert.document` of each row. The host has checked that each is a JSON object in UTF-8.
+        values: `Insert.values` of each row.
+        ids: The rows' ids.
+        tenants: `Insert.tenant` of each row.
+        routings: `Insert.routing` of each row.
+        replace: `Insert.replace` of each row.
+
+    Raises:
+        ValueError: The lists have different lengths, or a value can be stored nowhere.
+    """
+
+    object: str
+    documents: list[str | None] = []
+    values: list[Values] = []
+    ids: list[str | None] = []
+    tenants: list[str | None] = []
+    routings: list[str | None] = []
+    replace: list[bool] = []
+
+    def __post_init__(self) -> None:
+        lengths = {len(getattr(self, name)) for name in self.__struct_fields__[1:]}
+        if len(lengths - {0}) > 1:
+            raise ValueError(f"the columns of a batch have {sorted(lengths)} rows")
+        for values in self.values:
+            _check_values(values)
+
+    def __len__(self) -> int:
+        return len(self.documents or self.values or self.ids)
+
+    def __iter__(self) -> Iterator[Insert]:
+        return map(self.__getitem__, range(len(self)))
+
+    def __getitem__(self, number: int) -> Insert:
+        return Insert(
+            self.object,
+            self.values[number] if self.values else {},
+            self.ids[number] if self.ids else None,
+            replace=bool(self.replace) and self.replace[number],
+            tenant=self.tenants[number] if self.tenants else None,
+            routing=self.routings[number] if self.routings else None,
+            document=self.documents[number] if self.documents else None,
+        )
+
+
 def object_of(change: Change) -> str:
     """Return the name of the object that a change concerns."""
     return change.object if isinstance(change, (Insert, Drop)) else change.key.object
@@ -259,6 +315,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         key: The row's new key, with the guard for a further change.
         holds: In a conflict, or where the result is unknown: the row is known to hold what the change would write.
         busy: The server had too much to do to begin, so the change can be sent again later; only with ``FAILED``.
+        rows: The number of changes, from `change` on, that have this outcome. More than one only for rows of a load
+            (`Plan.bulk`) that were applied as asked; then `id` and `key` are None.
     """
 
     change: int
@@ -268,6 +326,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     key: RowKey | None = None
     holds: bool = False
     busy: bool = False
+    rows: Annotated[int, msgspec.Meta(ge=1)] = 1
 
     def __post_init__(self) -> None:
         if self.id is not None and self.id.__class__ is not str:
@@ -294,7 +353,7 @@ class PlanRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     Several changes of one row are carried out in their order.
 
     Attributes:
-        changes: The changes to plan.
+        changes: The changes to plan; rows of a load come as an `InsertBatch`.
         undo: Also plan the changes that undo each row; every new row then gets its id in the plan.
         bulk: These are rows of a load. A driver need not wait until searches see them, nor read beforehand what the
             server checks by itself, and may send many in one request.
@@ -302,13 +361,16 @@ class PlanRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         new: An object that is to be made; then there are no changes. The plan has the one request that makes it,
             without changes of its own, which the host sends as a console request. A driver that makes no objects plans
             nothing.
+        outline: The plan stays in the driver's process (`Plan.kept`), because nobody looks at its requests before they
+            are sent. This is no matter of the driver.
     """
 
-    changes: list[Change]
+    changes: list[Change] | InsertBatch
     undo: bool = False
     bulk: bool = False
     last: bool = False
     new: NewObject | None = None
+    outline: bool = False
 
 
 class PlannedRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -347,13 +409,19 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         changes: The planned changes, which the host fills in; outcomes refer to them by number.
         undo: Changes that undo the plan, one for each row of each request in order. Their guards match a row only
             as the plan leaves it. Empty unless requested.
+        bulk: The changes are rows of a load, so outcomes of rows that were applied may be joined (`Outcome.rows`). The
+            host fills it in.
+        kept: The number by which the driver's process keeps the plan: then the requests here lack their bodies and
+            rows. 0 for a whole plan. No driver sees another one.
     """
 
     planned: list[PlannedRequest]
     refusals: list[Outcome] = []
     notes: list[Note] = []
-    changes: list[Change] = []
+    changes: list[Change] | InsertBatch = []
     undo: list[Change] = []
+    bulk: bool = False
+    kept: int = 0
 
     @property
     def requests(self) -> list[HttpRequest]:

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import msgspec
 
-from .changes import Change, HttpRequest
+from .changes import Change, HttpRequest, InsertBatch
 from .masking import escaped
 
 
@@ -391,7 +391,8 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
         requests: The exact requests, of `apply_change` and `execute_console`.
         statements: What each request does in the server's language, in the same order, of `apply_change`; empty texts
             for readable requests. A driver wrote them: only `requests` says what is sent.
-        changes: The changes behind the requests, of `plan_change` and `apply_change`.
+        changes: The changes behind the requests, of `plan_change` and `apply_change`; rows of a load are a sequence of
+            inserts, too.
         rows: The maximum number of rows requested, of `fetch_page`.
         unattended: No person is present to answer questions.
     """
@@ -402,6 +403,6 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     writes: bool = False
     requests: tuple[HttpRequest, ...] = ()
     statements: tuple[str, ...] = ()
-    changes: tuple[Change, ...] = ()
+    changes: tuple[Change, ...] | InsertBatch = ()
     rows: int | None = None
     unattended: bool = True

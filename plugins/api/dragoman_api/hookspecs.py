@@ -263,6 +263,9 @@ class DriverSpec:
     async def plan_change(self, request: PlanRequest) -> Plan | None:
         """Turn changes into the exact requests that carry them out. May read, never writes.
 
+        Rows of a load come as an `InsertBatch`. A driver takes them as the inserts that they are a sequence of, or, for
+        speed, takes whole columns.
+
         Args:
             request: The changes.
 
@@ -284,7 +287,8 @@ class DriverSpec:
 
         Returns:
             One outcome per planned change; a conflict or a failure is a value, not an exception. What the server may
-            have carried out without saying so is ``unknown``: no answer came, or a gateway's.
+            have carried out without saying so is ``unknown``: no answer came, or a gateway's. For rows of a load
+            (`Plan.bulk`) that were applied, one outcome may stand for several that follow each other.
 
         Raises:
             ConnectionFailedError: Nothing was sent (``details["sent"]`` is False), or all outcomes are unknown.

@@ -10,7 +10,7 @@ import anyio
 
 from dragoman.spellings import cell_command, spell_id
 from dragoman_api.cells import CELL_CUT, ELLIPSIS, is_cut
-from dragoman_api.changes import Drop, Insert, Update
+from dragoman_api.changes import Drop, Insert, InsertBatch, Update
 from dragoman_api.console import Answer
 from dragoman_api.errors import ConfigurationError, DeadlineExceededError, Refused
 from dragoman_api.events import CallRefused
@@ -202,6 +202,8 @@ class CutCells:
     @hookimpl
     async def before_call(self, call: Call) -> None:
         if call.connection is None or not self._watches(call.connection.name):
+            return
+        if isinstance(call.changes, InsertBatch) and not call.changes.values:  # whole documents, which no grid cut
             return
         for change in call.changes:
             if not isinstance(change, (Insert, Update)):

@@ -165,6 +165,10 @@ class Hooks:
             reasons = [(names[at], vetoes[at] or Refused(f"{names[at]} did not decide")) for at in sorted(vetoes)]
             raise self._refusal(call, reasons)
 
+    def decides(self, hook: str) -> bool:
+        """Return whether an automation is asked about calls of a hook."""
+        return bool(self._decide_on(hook))
+
     def _decide_on(self, hook: str) -> list[pluggy.HookImpl]:
         """List the automations that decide on calls of a hook: all but those that name other hooks only."""
         if (deciding := self._deciding.get(hook)) is None:

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 from anyio import from_thread
 
 from dragoman.spellings import spell_id
-from dragoman_api.changes import Drop, Insert, OutcomeStatus
+from dragoman_api.changes import Drop, Insert, InsertBatch, OutcomeStatus
+from dragoman_api.errors import DragomanError
 from dragoman_api.grid import RowId
 
 from .inserts import UnplacedError
-from .records import Record
+from .records import Record, RecordKey
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from dragoman_api.changes import Change
-    from dragoman_api.errors import DragomanError
 
     from .sources import ImportSource
 
@@ -50,35 +50,7 @@ class Rejection(msgspec.Struct, frozen=True):
     id: RowId | None = None
 
 
-class Entry(msgspec.Struct):
-    """One row to be written.
-
-    Attributes:
-        record: The row as it was read.
-        insert: The change that writes the row.
-        doubt: An earlier attempt of this load may have written the row.
-        sent: The row is being sent.
-        noted: The change that takes the row back is on disk.
-    """
-
-    record: Record
-    insert: Insert
-    doubt: bool = False
-    sent: bool = False
-    noted: bool = False
-
-    @property
-    def uncertain(self) -> bool:
-        """Whether the row may have been written."""
-        return self.doubt or self.sent
-
-    @property
-    def key(self) -> tuple[str, str | None] | None:
-        """The row's id, with its tenant or routing; None if the server makes the id."""
-        return key_of(self.insert)
-
-
-def key_of(change: Change) -> tuple[str, str | None] | None:
+def key_of(change: Change) -> RecordKey | None:
     """Return the id of a change's row, with its tenant or routing; None if the server makes the id."""
     if isinstance(change, Drop):
         return None
@@ -91,7 +63,7 @@ class Batch(msgspec.Struct):
     """Some rows of a file.
 
     Attributes:
-        entries: The rows that have no outcome yet.
+        records: The rows that have no outcome yet.
         keys: The keys of all rows of the batch.
         rejections: The rows that are not sent.
         read: The number of the file's rows up to the end of the batch.
@@ -99,7 +71,7 @@ class Batch(msgspec.Struct):
         last: No row follows.
     """
 
-    entries: list[Entry] = msgspec.field(default_factory=list)
+    records: list[Record] = msgspec.field(default_factory=list)
     keys: set[object] = msgspec.field(default_factory=set)
     rejections: list[Rejection] = msgspec.field(default_factory=list)
     read: int = 0
@@ -107,11 +79,25 @@ class Batch(msgspec.Struct):
     last: bool = False
 
 
-class Maker(Protocol):
-    """Turns records into inserts: `DocumentInserts`, `RowInserts` or `FieldInserts`."""
+def batch_of(records: Sequence[Record], *, object: str) -> InsertBatch:  # noqa: A002 - the design's word
+    """Return what records write into an object."""
+    columns: dict[str, list[Any]] = {
+        name: [getattr(record, name) for record in records] for name in ("document", "id", "tenant", "routing")
+    }
+    documents, ids, tenants, routings = (column if any(column) else [] for column in columns.values())
+    values = [record.values or {} for record in records]
+    replace = [record.replace for record in records]
+    return InsertBatch(
+        object, documents, values if any(values) or not documents else [], ids, tenants, routings,
+        replace if any(replace) else [],
+    )  # fmt: skip
 
-    def insert(self, record: Record) -> Insert:
-        """Return the insert for a record. Raises ValueError if the record holds no row."""
+
+class Maker(Protocol):
+    """Finds out what records write: `DocumentInserts`, `RowInserts` or `FieldInserts`."""
+
+    def fill(self, record: Record) -> None:
+        """Put into a record what it writes. Raises ValueError if it holds no row."""
 
 
 class BatchReader:
@@ -124,7 +110,7 @@ class BatchReader:
 
         Args:
             records: The file's rows.
-            maker: Turns them into inserts.
+            maker: Finds out what they write.
             rows: The maximum number of rows of a batch.
             source: The source of the records, which knows the current place; None if `place` stays the same.
             place: The number of bytes of the whole file and their SHA-256 digest, if it is not read in order.
@@ -146,33 +132,38 @@ class BatchReader:
         Raises:
             DragomanError: The rest of the file cannot be read; all rows before it are in earlier batches.
         """
-        if not self._begun:
-            self._begun = True
-            self._step()
         batch, size, passed = Batch(), 0, 0
-        while (record := self._ahead) is not None and len(batch.entries) < self._rows and size < BATCH_BYTES:
-            doubt = False
-            if record.number <= self._known:
-                doubt = record.number in self._doubt
-                if not doubt and record.number not in self._waiting:
-                    passed += 1
-                    if not passed % _SOME:
-                        from_thread.check_cancelled()
-                    self._step()
-                    continue
-            entry = self._entry(record, batch, doubt=doubt)
-            if entry is not None:
-                key = entry.key
-                if key is not None:
-                    if key in batch.keys:  # the first of the two is written first
-                        break
-                    batch.keys.add(key)
-                batch.entries.append(entry)
-                size += _size(entry)
-            batch.read = record.number
-            self._step()
-            if len(batch.rejections) >= self._rows:
-                break
+        records, keys, rejections = batch.records, batch.keys, batch.rejections
+        known, most = self._known, self._rows
+        try:
+            if not self._begun:
+                self._begun = True
+                self._ahead = next(self._records, None)
+            while (record := self._ahead) is not None and len(records) < most and size < BATCH_BYTES:
+                if record.number <= known:
+                    record.doubt = record.number in self._doubt
+                    if not record.doubt and record.number not in self._waiting:
+                        passed += 1
+                        if not passed % _SOME:
+                            from_thread.check_cancelled()
+                        self._ahead = next(self._records, None)
+                        continue
+                if (rejection := self._fill(record)) is None:
+                    if record.id is not None:
+                        key = record.id, record.tenant or record.routing
+                        if key in keys:  # the first of the two is written first
+                            break
+                        keys.add(key)
+                    records.append(record)
+                    size += len(record.data) if record.data.__class__ is bytes else _size(record)
+                else:
+                    rejections.append(rejection)
+                batch.read = record.number
+                self._ahead = next(self._records, None)
+                if len(rejections) >= most:
+                    break
+        except DragomanError as error:
+            self._ahead, self._broken = None, error
         if not batch.read:
             if self._broken is not None:
                 raise self._broken
@@ -181,43 +172,32 @@ class BatchReader:
         batch.place = self._source.place if self._source else self._place
         return batch
 
-    def _step(self) -> None:
-        from dragoman_api.errors import DragomanError
-
-        try:
-            self._ahead = next(self._records, None)
-        except DragomanError as error:
-            self._ahead, self._broken = None, error
-
-    def _entry(self, record: Record, batch: Batch, *, doubt: bool) -> Entry | None:
+    def _fill(self, record: Record) -> Rejection | None:
+        """Find out what a record writes; return why it writes nothing."""
         if record.fault:
-            batch.rejections.append(Rejection(record, "unreadable", record.fault))
-            return None
+            return Rejection(record, "unreadable", record.fault)
         try:
-            insert = self._maker.insert(record)
+            self._maker.fill(record)
         except (ValueError, RecursionError) as error:
             code = "refused" if isinstance(error, UnplacedError) else "unreadable"
-            batch.rejections.append(Rejection(record, code, str(error)))
-            return None
-        if doubt and insert.id is None:
-            batch.rejections.append(Rejection(record, "unknown", _IN_DOUBT))
-            return None
-        return Entry(record, insert, doubt)
+            return Rejection(record, code, str(error))
+        return Rejection(record, "unknown", _IN_DOUBT) if record.doubt and record.id is None else None
 
 
-def _size(entry: Entry) -> int:
-    data, insert = entry.record.data, entry.insert
-    if isinstance(data, bytes):
-        return len(data)
-    return 40 + sum(16 + (len(value) if isinstance(value, str | bytes) else 8) for value in insert.values.values())
+def _size(record: Record) -> int:
+    values = (record.values or {}).values()
+    return 40 + sum(16 + (len(value) if isinstance(value, str | bytes) else 8) for value in values)
 
 
 def ranges(numbers: Iterable[int]) -> list[Range]:
-    """Return sorted numbers as ranges.
+    """Return numbers, sorted and each once, as ranges.
 
     >>> ranges([1, 2, 3, 7, 9, 10])
     [(1, 3), (7, 7), (9, 10)]
     """
+    numbers = [*numbers]
+    if numbers and numbers[-1] - numbers[0] == len(numbers) - 1:
+        return [(numbers[0], numbers[-1])]
     spans: list[Range] = []
     for number in numbers:
         if spans and spans[-1][1] == number - 1:

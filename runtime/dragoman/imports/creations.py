@@ -36,7 +36,8 @@ def sampled(records: Iterable[Record], wishes: Wishes, *, rows: bool) -> list[st
             if rows:
                 texts.append(record.data.rpartition(b"\n")[2].decode())
             else:
-                texts.append(maker.insert(record).document or "")
+                maker.fill(record)
+                texts.append(record.document or "")
     return texts
 
 

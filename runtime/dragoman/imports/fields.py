@@ -14,7 +14,6 @@ from msgspec import Raw
 from dragoman.exports.csv_lines import unescaped
 from dragoman.exports.formats import lists_not_all, unknown_column
 from dragoman.spellings import SCALAR_SIGNS, Quoted, did_you_mean, near_names, scalars_of, spelling_of, value_of
-from dragoman_api.changes import Insert
 from dragoman_api.columns import Written
 from dragoman_api.errors import ConfigurationError
 from dragoman_api.json_text import decode, encode
@@ -307,8 +306,8 @@ class FieldInserts:
                 renames_by_column.setdefault(place.column, {})[old] = new
         return [(names.index(name), parts) for name, parts in renames_by_column.items()]
 
-    def insert(self, record: Record) -> Insert:
-        """Return the insert for a record. Raises ValueError if the record holds no row."""
+    def fill(self, record: Record) -> None:
+        """Put into a record what it writes. Raises ValueError if it holds no row."""
         wishes, data = self._wishes, record.data
         assert isinstance(data, list)
         typed = data if self._fields is None else self._fields.typed(data, plain=record.plain)
@@ -322,7 +321,7 @@ class FieldInserts:
         if len(self._key) == 1 and self._key[0] in values:
             id_ = read_id(values.pop(self._key[0]), self._key[0])
         has_id = id_ is not None or (bool(self._key) and self._key[0] in values)
-        return Insert(wishes.object, values, id_, replace=wishes.replace and has_id, tenant=wishes.tenant)
+        record.values, record.id, record.tenant, record.replace = values, id_, wishes.tenant, wishes.replace and has_id
 
     def _moved(self, data: Sequence[Any]) -> dict[str, Any]:
         """Return the values that `--map` takes out of objects or puts into one, by column."""

@@ -1,14 +1,13 @@
-"""Conversion of documents to inserts, and what every other form of a row shares with it: wishes, ids, JSON objects."""
+"""What documents write, and what every other form of a row shares with them: wishes, ids, JSON objects."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Raw
 
-from dragoman_api.changes import Insert
 from dragoman_api.json_text import decode_once
 
 if TYPE_CHECKING:
@@ -71,21 +70,23 @@ class DocumentInserts:
         self._keys = {column.name for column in description.columns if column.is_key}
         self._plain = wishes.id is None and not wishes.renamed
 
-    def insert(self, record: Record) -> Insert:
-        """Return the insert for a record. Raises ValueError if the record holds no row."""
-        wishes, data = self._wishes, record.data
-        assert isinstance(data, bytes)
-        return self.made(data, wishes.tenant)
+    def fill(self, record: Record) -> None:
+        """Put into a record what it writes. Raises ValueError if it holds no row."""
+        assert isinstance(record.data, bytes)
+        record.tenant = self._wishes.tenant
+        self.fill_in(record, record.data)
 
-    def made(
-        self, data: bytes, tenant: str | None, *, id: str | None = None, routing: str | None = None,  # noqa: A002
-        values: Mapping[str, Any] | None = None, renamed: Mapping[str, str] | None = None,
-    ) -> Insert:  # fmt: skip
-        """Return the insert for a document; the driver checks its JSON. Raises ValueError if it is no JSON object."""
+    def fill_in(self, record: Record, data: bytes, *, renamed: Mapping[str, str] | None = None) -> None:
+        """Put a document into a record, and the id that it holds. Raises ValueError if it is no JSON object.
+
+        Args:
+            record: The record.
+            data: The document.
+            renamed: New names of its columns by their old ones; None for those that the caller wishes.
+        """
         wishes = self._wishes
         if self._plain:
-            if data[:1] != b"{":
-                raise ValueError("it is not a JSON object")
+            record.document = check_object(data)
         else:
             members, changed = object_of(data), False
             renamed = wishes.renamed if renamed is None else renamed
@@ -94,15 +95,30 @@ class DocumentInserts:
             if wishes.id is not None:
                 if (raw_id := _at(members, wishes.id)) is None:
                     raise ValueError(f"it has no column {wishes.id!r}, which --id names")
-                id = read_id(raw_id, wishes.id)  # noqa: A001
+                record.id = read_id(raw_id, wishes.id)
                 if wishes.id in self._keys:  # a document does not repeat its key
                     members = {name: value for name, value in members.items() if name != wishes.id}
                     changed = True
-            data = _encoder.encode(members) if changed else data
-        return Insert(
-            wishes.object, dict(values or {}), id, replace=wishes.replace and id is not None, tenant=tenant,
-            routing=routing, document=data.decode(),
-        )  # fmt: skip
+            record.document = (_encoder.encode(members) if changed else data).decode()
+        record.replace = wishes.replace and record.id is not None
+
+
+class _Object(msgspec.Struct):
+    """Any JSON object: its members are checked and not kept."""
+
+
+_object = msgspec.json.Decoder(_Object)
+
+
+def check_object(data: bytes) -> str:
+    """Return the text of a JSON object. Raises ValueError if it is none."""
+    try:
+        text = data.decode()
+        _object.decode(data)
+    except (ValueError, RecursionError) as error:
+        reason = "it is nested too deeply" if isinstance(error, RecursionError) else error
+        raise ValueError(f"it is not a JSON object: {reason}") from None
+    return text
 
 
 def _renamed(members: Members, names: Mapping[str, str]) -> Members:

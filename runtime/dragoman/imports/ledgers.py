@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from dragoman_api.changes import Change
 
-    from .batches import Batch, Entry, Rejection
+    from .batches import Batch, Rejection
     from .records import Record
 
 _MOST = 4 << 20  # bytes of a checkpoint
@@ -174,38 +174,38 @@ class Ledger:
         self.read = max(self.read, batch.read)
         if batch.place[0] >= self._place[0]:
             self._place = batch.place
-        if batch.entries:
+        if batch.records:
             undone = self.undo.size if self.undo else 0
-            if self.earlier is not None and any(entry.doubt for entry in batch.entries):
+            if self.earlier is not None and any(record.doubt for record in batch.records):
                 undone = self.earlier.undo_from
-            self._flight[id(batch)] = (batch, ranges(entry.record.number for entry in batch.entries), undone)
+            self._flight[id(batch)] = (batch, ranges(record.number for record in batch.records), undone)
             self.write()
 
-    def undo_of(self, rows: Iterable[tuple[Entry, Change]]) -> None:
+    def undo_of(self, rows: Iterable[tuple[Record, Change]]) -> None:
         """Write the undo of rows once, before they are sent: later, a row may hold what the load itself wrote."""
         from dragoman.changes.files import write_line
 
         assert self.undo is not None
         lines = []
-        for entry, change in rows:
-            if entry.noted or (entry.doubt and entry.key in self._noted):
+        for record, change in rows:
+            if record.noted or (record.doubt and record.key in self._noted):
                 continue
             lines.append(write_line(change))  # type: ignore[arg-type]  # no drops
-            entry.noted = entry.key is not None  # else the next plan makes another id
+            record.noted = record.key is not None  # else the next plan makes another id
         self.undo.append(b"".join(lines))
         self.undo.sync()
 
     def settle(
-        self, batch: Batch, *, counts: dict[str, int], rejections: Sequence[Rejection], left: list[Entry]
+        self, batch: Batch, *, counts: dict[str, int], rejections: Sequence[Rejection], left: list[Record]
     ) -> None:
         """Record outcomes of a batch; the rows in `left` have none yet."""
         self._reject(rejections)
         for status, count in counts.items():
             self.counts[status] += count
-        batch.entries = left
+        batch.records = left
         _, _, undone = self._flight.pop(id(batch))
         if left:
-            self._flight[id(batch)] = (batch, ranges(entry.record.number for entry in batch.entries), undone)
+            self._flight[id(batch)] = (batch, ranges(record.number for record in left), undone)
 
     def _reject(self, rejections: Sequence[Rejection]) -> None:
         self.rejected.append(rejected_lines(rejections, self.names))
@@ -227,8 +227,8 @@ class Ledger:
         undone = [self.undo.size if self.undo else 0, *(start for _, _, start in self._flight.values())]
         waiting: list[Range] = []
         if ended:
-            entries = [entry for batch, _, _ in self._flight.values() for entry in batch.entries]
-            doubt, waiting = _numbers(entries, doubt=True), _numbers(entries, doubt=False)
+            records = [record for batch, _, _ in self._flight.values() for record in batch.records]
+            doubt, waiting = _numbers(records, doubt=True), _numbers(records, doubt=False)
         if self.earlier is not None:  # what this run has not reached
             if beyond := _beyond(self._seen, self.earlier.doubt):
                 doubt += beyond
@@ -248,7 +248,7 @@ class Ledger:
     @property
     def doubtful(self) -> int:
         """The number of rows in flight that may have been written."""
-        return sum(entry.uncertain for batch, _, _ in self._flight.values() for entry in batch.entries)
+        return sum(record.uncertain for batch, _, _ in self._flight.values() for record in batch.records)
 
     def complete(self) -> None:
         """Remove the checkpoint: every row has its outcome."""
@@ -293,8 +293,8 @@ def _refused(text: str, hint: str) -> ConfigurationError:
     return ConfigurationError(text, hint=hint, code="resume-refused")
 
 
-def _numbers(entries: Iterable[Entry], *, doubt: bool) -> list[Range]:
-    return ranges(sorted(entry.record.number for entry in entries if entry.uncertain is doubt))
+def _numbers(records: Iterable[Record], *, doubt: bool) -> list[Range]:
+    return ranges(sorted(record.number for record in records if record.uncertain is doubt))
 
 
 def _beyond(number: int, parts: Iterable[Range]) -> list[Range]:

@@ -337,8 +337,8 @@ class Load:
 
     async def _pump(self) -> None:
         writer = Writer(
-            self._session, self._ledger, one=self._one, on_conflict=self._options.on_conflict, preview=self._preview,
-            sends=not self._options.dry_run,
+            self._session, self._ledger, object=self._object, one=self._one, on_conflict=self._options.on_conflict,
+            preview=self._preview, sends=not self._options.dry_run,
         )  # fmt: skip
         slots = anyio.Semaphore(1 if self._options.dry_run else AT_ONCE)
         under_way: dict[int, Batch] = {}
@@ -375,7 +375,7 @@ class Load:
                         break
                 else:
                     writer.pretend(batch)
-                if not batch.entries:
+                if not batch.records:
                     slots.release()
                     continue
                 under_way[id(batch)] = batch

@@ -8,6 +8,7 @@ counted.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,11 +17,10 @@ from msgspec import Raw
 
 from dragoman.spellings import value_of
 from dragoman_api.cells import Json
-from dragoman_api.changes import Insert
 from dragoman_api.columns import Written
 from dragoman_api.kit.page_columns import MEMBERS, OTHERS, LeftOut
 
-from .inserts import DocumentInserts, Members, UnplacedError, object_of, read_id
+from .inserts import DocumentInserts, Members, UnplacedError, check_object, object_of, read_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 _text = msgspec.json.Decoder(str)
 _encoder = msgspec.json.Encoder()
+_END = 0x7D  # }
 _NOTHING = (b"null", b"[]", b"{}")
 _NAMED, _NAME = 5, 255  # names in a message, and characters of one
 
@@ -265,7 +266,7 @@ class RowInserts:
     """
 
     def __init__(self, wishes: Wishes, description: Description, *, tenants: bool, copied: bool = False) -> None:
-        """Prepare to convert rows.
+        """Prepare to read rows.
 
         Args:
             wishes: The wishes of the caller.
@@ -283,15 +284,20 @@ class RowInserts:
         self._settler = RowPlaces(description, wishes.renamed, document=document, fixed=fixed)
         self._places, self._copied = self._settler.places, copied
         self._beside = [*self._places.beside.items()]
+        key = self._places.key[0]
+        plain = self._document and key and not wishes.renamed and wishes.id is None
+        self._usual = _usual_head(description, id=key, document=self._document) if plain else None
 
     @property
     def notes(self) -> list[Note]:
         """Notes on what was left out of the rows so far."""
         return [note for note in self._settler.left_out.notes() if not (self._copied and note.code == OTHERS)]
 
-    def insert(self, record: Record) -> Insert:
-        """Return the insert for a record. Raises ValueError if the record holds no row."""
+    def fill(self, record: Record) -> None:
+        """Put into a record what it writes. Raises ValueError if it holds no row."""
         assert isinstance(record.data, bytes)
+        if self._usual is not None and self._fill_usual(record, record.data):
+            return
         action, line, document = record.data.partition(b"\n")
         members = object_of(action)
         if line:
@@ -301,9 +307,22 @@ class RowInserts:
             if self._document and self._document not in members:
                 raise ValueError(f"it has no member {self._document!r}; documents alone are imported as documents")
             data = bytes(members.get(self._document, b"{}"))
-        return self._made(members, data)
+        self._fill_with(record, members, data)
 
-    def _made(self, members: Members, data: bytes) -> Insert:
+    def _fill_usual(self, record: Record, data: bytes) -> bool:
+        """Fill a record whose line has the usual members only; return False if it has others, or another order."""
+        assert self._usual is not None
+        head = self._usual.match(data)
+        if head is None or data[-1] != _END:
+            return False
+        try:
+            record.document, record.id = check_object(data[head.end() : -1].rstrip()), head[1].decode()
+        except ValueError:  # more members follow, for example
+            return False
+        record.tenant, record.replace = self._wishes.tenant, self._wishes.replace
+        return True
+
+    def _fill_with(self, record: Record, members: Members, data: bytes) -> None:
         renamed: Mapping[str, str] | None = None
         if self._settler.plain(members):
             values: dict[str, Any] = {}
@@ -313,15 +332,31 @@ class RowInserts:
         else:
             members, data, values, renamed = self._settler.settle(members, data)
         key = _only(members, self._places.key[0], "_id")
-        id_ = None if key is None else read_id(key, self._places.key[0])
-        routing = _word(_only(members, "_routing", "routing"))
-        tenant = self._wishes.tenant or _word(members.get("tenant"))
+        record.id = None if key is None else read_id(key, self._places.key[0])
+        record.routing = _word(_only(members, "_routing", "routing"))
+        record.tenant = self._wishes.tenant or _word(members.get("tenant"))
+        record.values = values
         if self._document or "_source" in members:
-            return self._documents.made(data, tenant, id=id_, routing=routing, values=values, renamed=renamed)
-        return Insert(
-            self._wishes.object, values, id_, replace=self._wishes.replace and id_ is not None, tenant=tenant,
-            routing=routing,
-        )  # fmt: skip
+            self._documents.fill_in(record, data, renamed=renamed)
+        else:
+            record.replace = self._wishes.replace and record.id is not None
+
+
+def _usual_head(description: Description, *, id: str, document: str) -> re.Pattern[bytes]:  # noqa: A002 - the member
+    """Return what matches a line up to its document, if it has that, an id and the object's name in the usual order.
+
+    Args:
+        description: The object. The member of its name may lack in lines.
+        id: The member of the id; it is matched if it has no escapes.
+        document: The member of the document.
+    """
+    origin, own, key, last = (
+        re.escape(_encoder.encode(text)) for text in (description.object_member, description.object, id, document)
+    )
+    blank = rb"[ \t\r\n]*"
+    own_member = rb"(?:" + blank.join([origin, b":", own, b",", b""]) + rb")?" if description.object_member else b""
+    parts = [rb"\{", own_member + key, b":", rb'"([^"\\\x00-\x1f]+)"', b",", last, b":", rb"(?=\{)"]
+    return re.compile(blank.join(parts))
 
 
 def _only(members: Members, name: str, alias: str) -> Raw | None:

@@ -25,20 +25,47 @@ _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+("|\\?\Z)|[\[\]{},]', re.DOTALL)
 _REST = re.compile(rb'(?:[^"\\]++|\\.)*+("|\\?\Z)', re.DOTALL)
 
 
-class Record(msgspec.Struct):
-    """One row of a file.
+class Record(msgspec.Struct, gc=False):
+    """One row of a file on its way: as it was read, what is to be written, and how far it came.
 
     Attributes:
         number: The number of the row in the file, from 1.
         data: The bytes of the row, or its fields in a table.
         fault: The reason why the row cannot be read; empty if it can.
         plain: No field is `Quoted`, and none begins like JSON that is an array, an object or a text.
+        document, values, id, tenant, routing, replace: The `Insert` that writes the row.
+        doubt: An earlier attempt of this load may have written the row.
+        sent: The row is being sent.
+        noted: The change that takes the row back is on disk.
     """
 
     number: int
     data: bytes | list[Any]
     fault: str = ""
     plain: bool = False
+    document: str | None = None
+    values: dict[str, Any] | None = None
+    id: str | None = None
+    tenant: str | None = None
+    routing: str | None = None
+    replace: bool = False
+    doubt: bool = False
+    sent: bool = False
+    noted: bool = False
+
+    @property
+    def uncertain(self) -> bool:
+        """Whether the row may have been written."""
+        return self.doubt or self.sent
+
+    @property
+    def key(self) -> RecordKey | None:
+        """The row's id, with its tenant or routing; None if the server makes the id."""
+        return None if self.id is None else (self.id, self.tenant or self.routing)
+
+
+RecordKey = tuple[str, str | None]
+"""The id of a row, with its tenant or routing."""
 
 
 def too_long(size: int) -> str:

@@ -11,8 +11,9 @@ from anyio.to_thread import run_sync
 from dragoman.sessions.driver_calls import unknown
 from dragoman_api.changes import OutcomeStatus
 from dragoman_api.errors import DragomanError, DriverFaultError, QueryError, UnsupportedOperationError
+from dragoman_worker.wire import PLAN_DROPPED
 
-from .batches import Rejection, no_counts
+from .batches import Rejection, batch_of, no_counts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -23,8 +24,9 @@ if TYPE_CHECKING:
     from dragoman_api.changes import Outcome, Plan, PlannedRequest
     from dragoman_api.columns import Note
 
-    from .batches import Batch, Entry
+    from .batches import Batch
     from .ledgers import Ledger
+    from .records import Record
 
 ON_CONFLICT = ("fail", "skip", "overwrite")
 """Ways to treat a row whose id exists."""
@@ -51,10 +53,10 @@ class Writer:
     """
 
     def __init__(
-        self, session: Session, ledger: Ledger, *, one: CapacityLimiter, on_conflict: str, sends: bool,
+        self, session: Session, ledger: Ledger, *, object: str, one: CapacityLimiter, on_conflict: str, sends: bool,  # noqa: A002
         preview: Callable[[PlannedRequest], None],
     ) -> None:  # fmt: skip
-        self._session, self._ledger, self._one = session, ledger, one
+        self._session, self._ledger, self._object, self._one = session, ledger, object, one
         self._on_conflict, self._sends, self._preview = on_conflict, sends, preview
         self.stopped: DragomanError | None = None
         self.notes: dict[tuple[str, str], Note] = {}
@@ -77,9 +79,9 @@ class Writer:
         """Write a batch; an error of the whole load goes to `stopped`."""
         try:
             pauses, busy = list(AGAIN), list(BUSY)
-            while batch.entries and self.stopped is None:
+            while batch.records and self.stopped is None:
                 turned_away = await self._attempt(batch, last=not pauses)
-                if not batch.entries:
+                if not batch.records:
                     break
                 await anyio.sleep(self._pause(busy) if turned_away else pauses.pop(0))
         except DragomanError as error:
@@ -96,83 +98,96 @@ class Writer:
 
     async def _attempt(self, batch: Batch, *, last: bool) -> bool:
         """Send the rows of a batch that have no outcome yet; return whether a busy server turned some away."""
-        waiting = [batch.entries]
-        busy = False
+        waiting = [batch.records]
+        busy, whole = False, not self._sends or self._ledger.undo is not None
         while waiting:
-            entries = waiting.pop()
-            plan = await self._plan(entries, waiting, last=batch.last)
-            if plan is not None:
-                busy |= await self._send(batch, entries, plan, last=last)
+            records = waiting.pop()
+            plan = await self._plan(records, waiting, last=batch.last, whole=whole)
+            if plan is None:
+                continue
+            try:
+                busy |= await self._send(batch, records, plan, last=last)
+            except QueryError as error:
+                if not error.details.get(PLAN_DROPPED) or whole:
+                    raise
+                waiting.append(records)  # the driver's process ended, for example
+                whole = True
         return busy
 
-    async def _plan(self, entries: list[Entry], waiting: list[list[Entry]], *, last: bool) -> Plan | None:
+    async def _plan(
+        self, records: list[Record], waiting: list[list[Record]], *, last: bool, whole: bool
+    ) -> Plan | None:
         """Plan some rows; if they are too many at once, put two halves into `waiting` and return None."""
+        undo = self._ledger.undo is not None
         try:
-            changes = [entry.insert for entry in entries]
-            plan = await self._session.plan(*changes, undo=self._ledger.undo is not None, bulk=True, last=last)
+            batch = batch_of(records, object=self._object)
+            plan = await self._session.plan(batch=batch, undo=undo, last=last, whole=whole)
         except QueryError as error:
-            if error.code != TOO_LARGE or len(entries) == 1:
+            if error.code != TOO_LARGE or len(records) == 1:
                 raise
-            half = len(entries) // 2
-            waiting += [entries[half:], entries[:half]]
+            half = len(records) // 2
+            waiting += [records[half:], records[:half]]
             return None
         self.notes |= {(note.code, note.reason): note for note in plan.notes}
         rows = [row for planned in plan.planned for row in planned.by_row]
         spoken = [number for row in rows for number in row] + [refusal.change for refusal in plan.refusals]
-        if sorted(spoken) != [*range(len(entries))] or not all(rows):
+        if sorted(spoken) != [*range(len(records))] or not all(rows):
             raise DriverFaultError(f"the plan of {self._session.plugin} does not contain every change exactly once")
-        if self._ledger.undo is not None and len(plan.undo) != len(rows):
+        if undo and len(plan.undo) != len(rows):
             text = f"the driver {self._session.plugin} cannot build an undo for these changes"
             raise UnsupportedOperationError(text, hint="load without an undo file")
         return plan
 
-    async def _send(self, batch: Batch, entries: list[Entry], plan: Plan, *, last: bool) -> bool:
+    async def _send(self, batch: Batch, records: list[Record], plan: Plan, *, last: bool) -> bool:
         if not self._sends:
-            self._pretend(batch, entries, plan)
+            self._pretend(batch, records, plan)
             return False
         if self._ledger.undo is not None and plan.undo:
-            rows = [entries[row[0]] for planned in plan.planned for row in planned.by_row]
+            rows = [records[row[0]] for planned in plan.planned for row in planned.by_row]
             await run_sync(self._ledger.undo_of, zip(rows, plan.undo, strict=True), limiter=self._one)
-        sent = [entries[number] for planned in plan.planned for number in planned.changes]
-        for entry in sent:
-            entry.sent = True
+        sent = [records[number] for planned in plan.planned for number in planned.changes]
+        for record in sent:
+            record.sent = True
         try:
-            outcomes = await self._session.apply(plan, bulk=True)
+            outcomes = await self._session.apply(plan)
         except DragomanError as error:
-            for entry in sent:
-                entry.sent, entry.doubt = False, entry.doubt or unknown(error)
+            in_doubt = unknown(error)
+            for record in sent:
+                record.sent, record.doubt = False, record.doubt or in_doubt
             raise
-        counts, rejections, again = self._judge(entries, outcomes, last=last)
-        done = {id(entry) for entry in entries} - {id(entry) for entry in again}
-        left = [entry for entry in batch.entries if id(entry) not in done]
+        counts, rejections, again = self._judge(records, outcomes, last=last)
+        left = again
+        if len(records) < len(batch.records):
+            done = {id(record) for record in records} - {id(record) for record in again}
+            left = [record for record in batch.records if id(record) not in done]
         settle = partial(self._ledger.settle, batch, counts=counts, rejections=rejections, left=left)
         with anyio.CancelScope(shield=True):  # what is known is kept
             await run_sync(settle, limiter=self._one)
-        for entry in sent:
-            entry.sent = False
+        for record in sent:
+            record.sent = False
         return any(outcome.busy for outcome in outcomes)
 
     def _judge(
-        self, entries: Sequence[Entry], outcomes: Sequence[Outcome], *, last: bool
-    ) -> tuple[dict[str, int], list[Rejection], list[Entry]]:
+        self, records: Sequence[Record], outcomes: Sequence[Outcome], *, last: bool
+    ) -> tuple[dict[str, int], list[Rejection], list[Record]]:
         """Return the counts of applied and skipped rows, the rejected rows, and the rows to send again."""
         counts, rejections, again = no_counts(), [], []
         lost = any(outcome.status is OutcomeStatus.UNKNOWN and not outcome.holds for outcome in outcomes)
         for outcome in outcomes:
-            entry, status, reason = entries[outcome.change], outcome.status, outcome.reason
+            record, status, reason = records[outcome.change], outcome.status, outcome.reason
             if outcome.holds and status in (OutcomeStatus.UNKNOWN, OutcomeStatus.CONFLICT):
-                status, reason = (OutcomeStatus.APPLIED, "") if entry.doubt else (OutcomeStatus.CONFLICT, _SAME)
+                status, reason = (OutcomeStatus.APPLIED, "") if record.doubt else (OutcomeStatus.CONFLICT, _SAME)
             repeated = status is OutcomeStatus.FAILED and (outcome.busy or (lost and not last))
-            if status is OutcomeStatus.UNKNOWN and entry.insert.id is not None and not last:
-                entry.doubt = repeated = True
+            if status is OutcomeStatus.UNKNOWN and record.id is not None and not last:
+                record.doubt = repeated = True
             if repeated:
-                again.append(entry)
+                again.append(record)
             elif status is OutcomeStatus.APPLIED:
-                counts[status] += 1
+                counts[status] += outcome.rows
             elif status is OutcomeStatus.CONFLICT and self._on_conflict == "skip":
                 counts[OutcomeStatus.SKIPPED] += 1
             else:
-                rejections.append(Rejection(entry.record, str(status), reason, outcome.id or entry.insert.id))
+                rejections.append(Rejection(record, str(status), reason, outcome.id or record.id))
         return counts, rejections, again
 
     # dry runs
@@ -182,10 +197,10 @@ class Writer:
         self._ledger.read = batch.read
         self._ledger.counts["refused"] += len(batch.rejections)
 
-    def _pretend(self, batch: Batch, entries: list[Entry], plan: Plan) -> None:
+    def _pretend(self, batch: Batch, records: list[Record], plan: Plan) -> None:
         for planned in plan.planned:
             self._preview(planned)
         for outcome in plan.refusals:
             self._ledger.counts[outcome.status] += 1
-        done = {id(entry) for entry in entries}
-        batch.entries = [entry for entry in batch.entries if id(entry) not in done]
+        done = {id(record) for record in records}
+        batch.records = [record for record in batch.records if id(record) not in done]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -10,7 +11,7 @@ import msgspec
 from dragoman.settings import Limit
 from dragoman.spellings import spell_id
 from dragoman_api import events
-from dragoman_api.changes import Delete, Drop, Insert, Outcome, OutcomeStatus, PlanRequest, object_of
+from dragoman_api.changes import Delete, Drop, Insert, InsertBatch, Outcome, OutcomeStatus, PlanRequest, object_of
 from dragoman_api.columns import ObjectList, ObjectsRequest
 from dragoman_api.connections import Health
 from dragoman_api.console import CompletionRequest, ConsoleText
@@ -214,37 +215,51 @@ class Session:
         return Rows(self._calls, selection=selection)
 
     async def plan(
-        self, *changes: Change, undo: bool = False, bulk: bool = False, last: bool = False, new: NewObject | None = None
+        self,
+        *changes: Change,
+        undo: bool = False,
+        batch: InsertBatch | None = None,
+        last: bool = False,
+        whole: bool = True,
+        new: NewObject | None = None,
     ) -> Plan:
         """Build the exact requests that would apply the changes; nothing is written.
 
         Args:
             changes: The changes; those to the same row are applied in this order.
             undo: Fill `Plan.undo` with the changes that restore the rows.
-            bulk: The changes are rows of a load, so the requests need not wait until searches see them.
+            batch: Rows of a load instead of changes, so the requests need not wait until searches see them.
             last: No row of the load follows, so the requests wait as usual.
+            whole: The requests have their bodies. Without, those of a batch may lack them, if no automation looks at
+                requests before they are sent; such a plan can be applied once, and only by this session.
             new: An object to create, without changes. `execute` sends the request of the plan; a plan without one means
                 that the driver creates no objects.
         """
         check_changes(changes)
-        for tenant in {change.tenant for change in changes if isinstance(change, Insert)}:
-            self._calls.check(tenant=tenant)
-        for name in sorted({object_of(change) for change in changes if not isinstance(change, Drop)}):
-            await self._calls.know(name)
-        request = PlanRequest(changes=list(changes), undo=undo, bulk=bulk, last=last, new=new)
+        planned: list[Change] | InsertBatch = list(changes)
+        tenants = {change.tenant for change in changes if isinstance(change, Insert)}
+        names = {object_of(change) for change in changes if not isinstance(change, Drop)}
         first = object_of(changes[0]) if changes else new.name if new else None
-        plan = await self._calls.run(DriverSpec.plan_change, request, object=first, changes=changes)
-        return msgspec.structs.replace(plan, changes=list(changes))
+        outline = False
+        if batch is not None:
+            planned, tenants, names, first = batch, {*batch.tenants}, {batch.object}, batch.object
+            outline = not (whole or (await self._driver.hooks()).decides("apply_change"))
+        for tenant in tenants:
+            self._calls.check(tenant=tenant)
+        for name in sorted(names):
+            await self._calls.know(name)
+        request = PlanRequest(changes=planned, undo=undo, bulk=batch is not None, last=last, new=new, outline=outline)
+        plan = await self._calls.run(DriverSpec.plan_change, request, object=first, changes=batch or changes)
+        return msgspec.structs.replace(plan, changes=planned, bulk=batch is not None, kept=plan.kept if outline else 0)
 
-    async def apply(self, plan: Plan, *, bulk: bool = False) -> list[Outcome]:
+    async def apply(self, plan: Plan) -> list[Outcome]:
         """Send a plan's exact requests and report the outcome of each change, including refusals.
 
-        Args:
-            plan: The plan.
-            bulk: Emit one event, `rows.written`, for all rows that were applied, instead of one for each row.
+        Rows of a load that were applied emit one event, `rows.written`, instead of one each; their outcomes may be
+        joined (`Outcome.rows`).
         """
         self._driver.check_usable()
-        changes = tuple(plan.changes)
+        changes = plan.changes if isinstance(plan.changes, InsertBatch) else tuple(plan.changes)
         outcomes: list[Outcome] = list(plan.refusals)
         if plan.planned:
             outcomes += await self._calls.run(
@@ -256,13 +271,11 @@ class Session:
                 statements=tuple(planned.statement for planned in plan.planned),
                 changes=changes,
             )
-        outcomes_by_change = {outcome.change: outcome for outcome in outcomes}
-        numbers = range(len(changes)) if changes else sorted(outcomes_by_change)
-        outcomes = [outcomes_by_change.get(number) or untold(number) for number in numbers]
-        if bulk:
+        outcomes = completed(outcomes, changes=len(changes) if changes else None, bulk=plan.bulk)
+        if plan.bulk:
             self._emit(total_of(outcomes, object=object_of(changes[0]) if changes else "", connection=self.name))
         for outcome in outcomes:
-            if not bulk or outcome.status is not OutcomeStatus.APPLIED:
+            if not plan.bulk or outcome.status is not OutcomeStatus.APPLIED:
                 self._emit(event_of(outcome, changes[outcome.change] if changes else None, connection=self.name))
         return outcomes
 
@@ -371,8 +384,36 @@ def event_of(outcome: Outcome, change: Change | None, *, connection: str) -> Eve
 
 def total_of(outcomes: Sequence[Outcome], *, object: str, connection: str) -> Event:  # noqa: A002 - the event's field
     """Return the event that reports how many changes of one call were applied."""
-    applied = sum(outcome.status is OutcomeStatus.APPLIED for outcome in outcomes)
+    applied = sum(outcome.rows for outcome in outcomes if outcome.status is OutcomeStatus.APPLIED)
     return events.RowsWritten(connection=connection, object=object, rows=applied)
+
+
+def completed(outcomes: Sequence[Outcome], *, changes: int | None, bulk: bool) -> list[Outcome]:
+    """Return the outcomes of a plan in the order of its changes, with one for each of which the driver told nothing.
+
+    Args:
+        outcomes: Refusals, and what the driver told. Outcomes that are joined stand for several rows only if they may,
+            and if no other one is about any of these.
+        changes: The number of changes; None if they are not known.
+        bulk: The changes are rows of a load.
+    """
+    by_change = {outcome.change: outcome for outcome in outcomes}
+    numbers = sorted(by_change)
+    if changes is None:
+        return [by_change[number] for number in numbers]
+    in_order: list[Outcome] = []
+    following = 0
+    for change, after in zip_longest(numbers, numbers[1:], fillvalue=changes):
+        if not 0 <= change < changes:
+            continue
+        outcome = by_change[change]
+        may_be_joined = bulk and outcome.status is OutcomeStatus.APPLIED and outcome.id is None and outcome.key is None
+        if outcome.rows > 1 and not (may_be_joined and change + outcome.rows <= min(after, changes)):
+            outcome = msgspec.structs.replace(outcome, rows=1)
+        in_order += map(untold, range(following, change))
+        in_order.append(outcome)
+        following = change + outcome.rows
+    return [*in_order, *map(untold, range(following, changes))]
 
 
 def untold(change: int) -> Outcome:

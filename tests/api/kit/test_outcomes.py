@@ -132,3 +132,17 @@ def test_a_row_of_several_parts_is_named_in_its_outcome() -> None:
     with outcomes.sending([0], row=["eu", 17]):
         raise QueryError("the answer stopped")
     assert outcomes.of(0).id == ["eu", 17]
+
+
+def test_applied_rows_of_a_load_are_joined_where_they_follow_each_other():
+    outcomes = Outcomes()
+    outcomes.applied([0, 1, 2, 5])
+    outcomes.tell([3], Outcome(change=3, status=OutcomeStatus.FAILED))
+    outcomes.applied([6, 7])
+    assert [(outcome.change, str(outcome.status), outcome.rows) for outcome in outcomes.told] == [
+        (0, "applied", 3), (3, "failed", 1), (5, "applied", 3),
+    ]  # fmt: skip
+    assert outcomes.of(1).status is OutcomeStatus.APPLIED
+    outcomes.tell([8], Outcome(change=8, status=OutcomeStatus.UNKNOWN))
+    outcomes.applied([8])
+    assert outcomes.told[-1] == Outcome(change=5, status=OutcomeStatus.APPLIED, rows=4)

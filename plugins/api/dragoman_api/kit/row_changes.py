@@ -18,6 +18,7 @@ from dragoman_api.changes import (
     Delete,
     Drop,
     Insert,
+    InsertBatch,
     Outcome,
     OutcomeStatus,
     Plan,
@@ -41,7 +42,7 @@ from dragoman_api.wording import failure
 from .exchanges import MISREAD, unsure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Hashable, Iterator, Mapping
+    from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping
 
     from dragoman_api.changes import HttpRequest
 
@@ -50,6 +51,7 @@ _JUDGED = (ObjectNotFoundError, RowNotFoundError, QueryError, AccessDeniedError)
 _UNDONE = "a later change of the set deletes the row again"
 _DONE = (200, 201, 204)
 _UNTOLD = "the driver says nothing of it"
+_APPLIED = Outcome(change=0, status=OutcomeStatus.APPLIED)
 
 
 class NotSentError(Exception):
@@ -116,7 +118,7 @@ class PlanDraft(msgspec.Struct):
         notes: Remarks by code and by what they are about, each once.
     """
 
-    changes: Sequence[Change]
+    changes: Sequence[Change] | InsertBatch
     planned: list[PlannedRequest] = msgspec.field(default_factory=list)
     notes: dict[tuple[str, str], Note] = msgspec.field(default_factory=dict)
     _refused: dict[int, Outcome] = msgspec.field(default_factory=dict)
@@ -375,12 +377,29 @@ class Outcomes:
 
     @property
     def told(self) -> list[Outcome]:
-        """One outcome for each change that was told, in the order in which they were told first."""
-        return list(self._by_change.values())
+        """The outcomes that were told, in the order in which they were told first; those of `applied` are joined."""
+        outcomes: list[Outcome] = []
+        first = following = -1  # of a run of applied rows
+        for number, outcome in self._by_change.items():
+            if outcome is not _APPLIED:
+                outcomes.append(outcome)
+            elif number == following:
+                following += 1
+            else:
+                if following > first:
+                    outcomes.append(replace(_APPLIED, change=first, rows=following - first))
+                first, following = number, number + 1
+        if following > first:
+            outcomes.append(replace(_APPLIED, change=first, rows=following - first))
+        return outcomes
 
     def of(self, change: int) -> Outcome:
         """Return the outcome of a change. Raises KeyError if none was told."""
         return self._by_change[change]
+
+    def applied(self, changes: Iterable[int]) -> None:
+        """Record that rows of a load were applied as asked; `told` joins them."""
+        self._by_change.update(dict.fromkeys(changes, _APPLIED))
 
     def tell(self, changes: Sequence[int], outcome: Outcome) -> None:
         """Record the outcome of a row for each of its changes; its number of the change does not matter.
@@ -410,7 +429,7 @@ class Outcomes:
         """Return one outcome for each planned change, unknown where none was told."""
         planned = (number for request in plan.planned for number in request.changes)
         untold = Outcome(change=0, status=OutcomeStatus.UNKNOWN, reason=_UNTOLD)
-        return [self._by_change.get(number) or replace(untold, change=number) for number in dict.fromkeys(planned)]
+        return [replace(self._by_change.get(number, untold), change=number) for number in dict.fromkeys(planned)]
 
 
 class Sending(msgspec.Struct, frozen=True):

@@ -21,6 +21,7 @@ from dragoman_api import (
     QueryError,
     RowKey,
 )
+from dragoman_api.changes import InsertBatch
 from dragoman_api.errors import RowNotFoundError
 from dragoman_api.kit.exchanges import Exchange, ask
 from dragoman_api.kit.row_changes import Outcomes, before_writing
@@ -31,7 +32,7 @@ from . import requests
 from .planned_rows import digest, loaded, read_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterator, Sequence
 
     from dragoman_api.replies import Reply
     from dragoman_elasticsearch.search import StoredHit
@@ -44,6 +45,7 @@ _RESULTS = {
     "update": ("updated", "noop"),
     "delete": ("deleted",),
 }
+_CREATED, _REPLACED = _RESULTS["create"], _RESULTS["index"]
 _AGAIN = "an earlier attempt was turned away, or its answer was lost; the row holds the change"
 _SAME = "the row holds this change: somebody else made it as well, or it was sent twice on its way"
 _UNREAD = "the row cannot be read"
@@ -98,6 +100,8 @@ class _Head(msgspec.Struct, frozen=True, gc=False):
     delete: _Action | None = None
 
 
+_Answer = tuple[_Written, protocol.ErrorAnswer | None]
+
 _head = msgspec.json.Decoder(_Head)
 _bulk = msgspec.json.Decoder(_Bulk)
 
@@ -145,6 +149,8 @@ class Sender:
     def __init__(self, plan: Plan) -> None:
         self.waiting = plan.planned
         self._outcomes = Outcomes()
+        plain = plan.bulk and not plan.undo  # with an undo, ids are made by the plan
+        self._batch = plan.changes if plain and isinstance(plan.changes, InsertBatch) else None
         self._indices: dict[str, Collection[str]] = {}  # the concrete indices behind a name, empty if hidden
         self._again = False
 
@@ -169,14 +175,52 @@ class Sender:
         return bool(self.waiting)
 
     def _send(self, planned: PlannedRequest) -> Exchange[None]:
-        rows = list(_rows(planned))
-        index = rows[0].index
+        index = protocol.segments(planned.request.path)[0]
         if planned.request.method != "DELETE" and index not in self._indices:
             with before_writing():  # the write would create an index that was dropped since the plan
                 self._indices[index] = (yield from objects.index_settings(index)) or ()
         reply = yield from ask(planned.request)
+        answers = _answers(planned, reply)
+        special: Sequence[int] = range(len(answers))
+        if self._batch is not None and planned.rows:
+            special = self._take_plain(self._batch, index, planned, answers)
+        if special:
+            rows = list(_rows(planned))
+            yield from self._take(planned, [(rows[at], *answers[at]) for at in special])
+
+    def _take_plain(
+        self, batch: InsertBatch, index: str, planned: PlannedRequest, answers: Sequence[_Answer]
+    ) -> Sequence[int]:
+        """Take the answers for rows of a load that were written as asked; return the places of the others.
+
+        This is what `_judge` and `_applied` see in each of them.
+        """
+        ids = batch.ids or [None] * len(batch)
+        concrete = index in self._indices.get(index, (index,))
+        applied: list[int] = []
+        special: list[int] = []
+        for at, (number, (written, fault)) in enumerate(zip(planned.changes, answers, strict=True)):
+            row_id = ids[number]
+            results = _REPLACED if batch.replace and batch.replace[number] else _CREATED
+            if (
+                fault is None
+                and written.id
+                and (row_id is None or written.id == row_id)
+                and (written.index == index or not concrete)
+                and written.result in results
+                and written.error is None
+                and not written.shards.failed
+            ):
+                applied.append(number)
+            else:
+                special.append(at)
+        self._outcomes.applied(applied)
+        return special
+
+    def _take(self, planned: PlannedRequest, answered: Sequence[tuple[_Row, *_Answer]]) -> Exchange[None]:
+        """Take the answers for some rows of a request."""
         busy, unclear = [], []
-        for row, (written, fault) in zip(rows, _answers(planned, reply), strict=True):
+        for row, written, fault in answered:
             outcome = _failure(row, written, fault) if fault and _names_row(row, written) else self._judge(row, written)
             if fault and fault.busy and outcome.status is not OutcomeStatus.UNKNOWN:
                 outcome = replace(outcome, busy=True)
@@ -235,7 +279,7 @@ class Sender:
                 self._outcomes.tell(row.changes, unsure)
 
 
-def _answers(planned: PlannedRequest, reply: Reply) -> list[tuple[_Written, protocol.ErrorAnswer | None]]:
+def _answers(planned: PlannedRequest, reply: Reply) -> list[_Answer]:
     """Return the answer for each row, and its error if the row was not written."""
     if not 200 <= reply.status < 300:
         written = _Written()

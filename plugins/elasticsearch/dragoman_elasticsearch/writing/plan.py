@@ -26,7 +26,7 @@ from dragoman_api import (
     Update,
 )
 from dragoman_api.cells import is_cut
-from dragoman_api.changes import object_of
+from dragoman_api.changes import InsertBatch, object_of
 from dragoman_api.errors import ObjectNotFoundError
 from dragoman_api.grid import text_id
 from dragoman_api.json_text import decode, encode
@@ -38,7 +38,7 @@ from dragoman_elasticsearch.search import StoredHit
 
 from . import edited_values, planned_rows
 from .planned_rows import PlannedRow, RowId, read_rows, same
-from .requests import ID_BYTES, RowWrite, planned_requests
+from .requests import ID_BYTES, RowWrite, batch_request, planned_requests
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -105,7 +105,12 @@ class _Planner(msgspec.Struct, kw_only=True):
         with self.draft.judging(*range(len(self.draft.changes))):
             name = object_of(self.draft.changes[0])
             refresh = yield from self._index(name)
-            return planned_rows.writes(self.draft, (yield from self._view(name)), refresh=refresh)
+            view = yield from self._view(name)
+            batch = self.draft.changes
+            if isinstance(batch, InsertBatch) and (whole := batch_request(batch, routed=view.routed, refresh=refresh)):
+                self.draft.planned.append(whole)
+                return []
+            return planned_rows.writes(self.draft, view, refresh=refresh)
         return []
 
     def change(self, number: int, change: Change) -> Exchange[None]:
@@ -320,6 +325,8 @@ def _restores(change: Insert) -> bool:
 
 def described(request: PlanRequest) -> set[str]:
     """Name the objects of which a plan needs a view."""
+    if isinstance(request.changes, InsertBatch):
+        return {request.changes.object}
     return {object_of(change) for change in request.changes if request.undo or isinstance(change, Insert | Update)}
 
 

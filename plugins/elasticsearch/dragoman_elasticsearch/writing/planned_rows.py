@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from dragoman_api import Delete, Insert, OutcomeStatus, QueryError, RowKey
-from dragoman_api.changes import object_of
+from dragoman_api.changes import InsertBatch, object_of
 from dragoman_api.errors import RowNotFoundError
 from dragoman_api.grid import text_id
 from dragoman_api.json_text import MAX_DIGITS, encode
@@ -206,6 +206,8 @@ def is_load(request: PlanRequest) -> bool:
     """Return whether a plan has only such rows; then no change of it depends on another one, nor on what is stored."""
     if not request.bulk or request.undo or not request.changes:
         return False
+    if isinstance(request.changes, InsertBatch):
+        return not any(request.changes.values) and None not in (request.changes.documents or [None])
     name, id_count, keys = object_of(request.changes[0]), 0, set()
     for change in request.changes:
         if (

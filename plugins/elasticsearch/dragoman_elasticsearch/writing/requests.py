@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from dragoman_api import HttpRequest, PlannedRequest
-from dragoman_api.changes import Change, Insert
+from dragoman_api.changes import Change, Insert, InsertBatch
 from dragoman_api.json_text import encode
 from dragoman_api.kit.row_changes import NotSentError
 from dragoman_elasticsearch.protocol import NDJSON, segment, target
@@ -26,6 +27,7 @@ ID_BYTES = 512
 """The greatest length of an `_id`, in bytes of UTF-8."""
 
 BULK_ROWS = 5_000
+_encoder = msgspec.json.Encoder()
 _STEP = re.compile(r"(.*[/\\])?\.\.?([/\\].*)?", re.DOTALL)
 
 
@@ -141,6 +143,52 @@ def planned_requests(writes: Sequence[RowWrite]) -> Iterator[tuple[PlannedReques
 def bulk_request(request: HttpRequest, rows: list[list[int]]) -> PlannedRequest:
     """Build a planned bulk request."""
     return PlannedRequest(request=request, changes=[number for row in rows for number in row], rows=rows)
+
+
+def batch_request(batch: InsertBatch, *, routed: bool, refresh: bool) -> PlannedRequest | None:
+    """Return the one bulk request of the rows of a load; None if some of them need a look of their own.
+
+    Whether all rows can be sent together is seen from the whole: the longest document and id, the line ends and the
+    size of the body.
+
+    Args:
+        batch: The rows.
+        routed: The index requires a routing.
+        refresh: Whether to wait until searches see them.
+    """
+    if routed and None in (batch.routings or [None]):
+        return None
+    documents = [document for document in batch.documents if document]
+    ids = [row_id for row_id in batch.ids if row_id]
+    rows = len(batch)
+    if not 1 < rows == len(documents) <= BULK_ROWS or batch.values or 4 * max(map(len, documents)) > ROW_BYTES:
+        return None
+    if len(ids) != len(batch.ids) or len(set(batch.replace)) > 1 or 4 * max(map(len, ids), default=0) > ID_BYTES:
+        return None
+    if ids and len(set(zip(ids, batch.routings, strict=True) if batch.routings else ids)) != rows:
+        return None
+    action = "index" if True in batch.replace else "create"
+    if batch.routings:
+        options = [{} if routing is None else {"routing": routing} for routing in batch.routings]
+        keys = [{"_id": row_id} for row_id in ids] or [{}] * rows
+        heads = _lines([{action: key | option} for key, option in zip(keys, options, strict=True)])
+        before, after = "", "\n"
+    elif ids:
+        heads, before, after = _lines(ids), f'{{"{action}":{{"_id":', "}}\n"
+    else:
+        heads, before, after = [f'{{"{action}":{{}}}}'] * rows, "", "\n"
+    columns = zip(repeat(before), heads, repeat(after), documents, repeat("\n"))
+    body = "".join(chain.from_iterable(columns))
+    size = len(body) if body.isascii() else len(body.encode())
+    if size > BULK_BYTES or "\r" in body or body.count("\n") != 2 * rows:
+        return None
+    where = path(f"/{target(batch.object)}/_bulk", {"refresh": _refresh(refresh)})
+    return bulk_request(HttpRequest("POST", where, body, NDJSON), [[number] for number in range(rows)])
+
+
+def _lines(values: Sequence[object]) -> list[str]:
+    """Return the JSON text of each value."""
+    return _encoder.encode_lines(values).decode().split("\n")[:-1]
 
 
 def _parts(batch: Sequence[RowWrite]) -> Iterator[tuple[list[RowWrite], list[str]]]:

@@ -9,6 +9,8 @@ import msgspec
 import pytest
 from drivers.elasticsearch.rig import OnFake, OnServer, Rig
 from drivers.replies import Answers, reply
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dragoman_api import (
     CutJson,
@@ -23,6 +25,7 @@ from dragoman_api import (
     RowKey,
     Update,
 )
+from dragoman_api.changes import InsertBatch
 from dragoman_api.json_text import MAX_DIGITS
 from dragoman_elasticsearch.columns.mapping import FieldCaps, IndexMapping, read
 from dragoman_elasticsearch.writing import plan, planned_rows, requests
@@ -700,3 +703,32 @@ class TestMixedChangesOnFake(OnFake, Rules):
 
 class TestMixedChangesOnServer(OnServer, Rules):
     pass
+
+
+IDS = ("a", "b", "ž", 'q"', "back\\slash", "..", "x" * 128, "x" * 512, "ž" * 300, "", None)
+DOCUMENTS = ('{"n":1}', '{"t":"ž€😀"}', "{}", '{"n":\n1}', '{"n":\r1}', f'{{"long":"{"y" * 90}"}}', '{"t":"\u2028"}')
+
+
+@given(st.data())
+def test_a_batch_has_the_plan_of_its_rows_one_by_one(data: st.DataObject) -> None:
+    """E30: whether the rows fit into one request is seen from the whole of them."""
+    rows = data.draw(st.integers(1, 6))
+
+    def column(*values: str | None, **more: Any) -> list[Any]:
+        return data.draw(st.just([]) | st.lists(st.sampled_from(values), min_size=rows, max_size=rows, **more))
+
+    batch = InsertBatch(
+        "books", documents=data.draw(st.lists(st.sampled_from(DOCUMENTS), min_size=rows, max_size=rows)),
+        ids=column(*IDS, unique=True), routings=column("r", 'r"', None),
+        replace=data.draw(st.sampled_from([[], [True] * rows, [True, False] * rows]))[:rows],
+    )  # fmt: skip
+    view = msgspec.structs.replace(VIEW, routed=data.draw(st.booleans()))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(requests, "BULK_BYTES", data.draw(st.sampled_from((60, 200, 3 << 20))))
+        patch.setattr(requests, "BULK_ROWS", data.draw(st.sampled_from((2, 5_000))))
+        patch.setattr(requests, "ROW_BYTES", data.draw(st.sampled_from((30, 3 << 20))))
+        plans = [
+            Answers(SETTINGS).run(plan_changes(PlanRequest(changes=changes, bulk=True), {"books": view}))
+            for changes in (batch, [*batch])
+        ]
+    assert plans[0] == plans[1]

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from dragoman_api.cells import MISSING
-from dragoman_api.changes import Delete, Drop, Insert, Outcome, OutcomeStatus, PlanRequest, Update
+from dragoman_api.changes import Delete, Drop, Insert, InsertBatch, Outcome, OutcomeStatus, PlanRequest, Update
 from dragoman_api.columns import Written
 from dragoman_api.errors import DragomanError
 from dragoman_api.grid import CellRequest, CountRequest
@@ -238,6 +238,35 @@ class ChangeConformance:
             for outcome in outcomes:
                 if outcome.change == 1:
                     await _remove(target, outcome)
+
+    async def test_rows_of_a_load_are_written_and_each_has_an_outcome(self, target: Target) -> None:
+        """The rows of an `InsertBatch` are written like inserts, and outcomes that are joined stand for applied rows.
+
+        A load never gets the number of a plan that stays in the driver's process: the host exchanges it.
+        """
+        _needs(target)
+        await target.describe(target.scratch)
+        before = await target.count(target.scratch)
+        inserts = [target.insert() for _ in range(3)]
+        ids = [insert.id for insert in inserts if isinstance(insert.id, str)]
+        if len(ids) not in (0, 3) or any(isinstance(insert.id, bytes | list) for insert in inserts):
+            pytest.skip("the ids of its rows are no texts")
+        batch = InsertBatch(target.scratch, values=[insert.values for insert in inserts], ids=[*ids])
+        keys = [row.key.id for row in await target.all_rows(target.scratch)]
+        plan: Plan = await target.driver.plan_change(PlanRequest(changes=batch, bulk=True, last=True))
+        assert plan.refusals == []
+        whole = msgspec.structs.replace(plan, changes=batch, bulk=True)
+        outcomes: list[Outcome] = await target.driver.apply_change(whole)
+        try:
+            assert [outcome for outcome in outcomes if outcome.status is not OutcomeStatus.APPLIED] == []
+            numbers = [outcome.change + at for outcome in outcomes for at in range(outcome.rows)]
+            assert sorted(numbers) == [0, 1, 2]
+            assert all(outcome.rows == 1 or (outcome.id is None and outcome.key is None) for outcome in outcomes)
+            assert await target.count(target.scratch) == before + 3
+        finally:
+            for row in await target.all_rows(target.scratch):
+                if row.key.id not in keys:
+                    await _apply(target, Delete(row.key))
 
     async def test_changes_of_one_row_are_carried_out_in_order(self, target: Target) -> None:
         """If a plan updates one row twice, the later update wins, unless its outcome says that it was not applied."""
