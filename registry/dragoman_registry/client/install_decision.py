@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from shlex import quote
 from typing import TYPE_CHECKING, Literal
+
+import msgspec
 
 from dragoman_registry.wheels.manifest import BASELINE
 
@@ -34,8 +35,7 @@ class InstallOutcome(StrEnum):
     REGISTRY_STALE = "registry_stale"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Inputs:
+class Inputs(msgspec.Struct, frozen=True, kw_only=True):
     """Everything a decision depends on.
 
     Attributes:
@@ -100,8 +100,7 @@ class Inputs:
         return tuple(name for name in release.permissions if name not in covered) if release else ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
+class Decision(msgspec.Struct, frozen=True, kw_only=True):
     """A decision: its outcome, its reason, and the one next action as a command.
 
     Attributes:
