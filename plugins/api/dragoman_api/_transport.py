@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import math
 import re
+import select
 import ssl
+from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from weakref import WeakSet
@@ -16,6 +18,9 @@ import aiohttp
 import anyio
 import anyio.lowlevel
 import msgspec
+from aiohttp.http_exceptions import HttpProcessingError
+from multidict import CIMultiDict, CIMultiDictProxy
+from yarl import URL
 
 from . import _http_profile, tls
 from .changes import request_path
@@ -24,7 +29,8 @@ from .connections import Profile
 from .errors import ConfigurationError, ConnectionFailedError, QueryError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    import asyncio
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
     from .changes import RequestPath
     from .errors import Detail
@@ -36,6 +42,9 @@ NEVER_SENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
 
 CALL_ENDS: ContextVar[float] = ContextVar("CALL_ENDS", default=math.inf)
 """The time of the event loop at which the host gives up on the present call: no node may use up all of it."""
+
+HEADER = 64 * 2**10
+"""Maximum length of a header, in bytes: deprecations come in Warning headers, far longer than the 8 KiB of aiohttp."""
 
 AWAY = (502, 503, 504)
 """Statuses of a node, or of a gateway before it, that serves nothing at the moment."""
@@ -69,14 +78,112 @@ class Connector(aiohttp.TCPConnector):
                 self._used_protocols.add(protocol)
                 return connection
             try:
-                for _ in range(2):  # the loop looks for what has arrived in one turn, and reads it in the next
-                    await anyio.lowlevel.checkpoint()
+                if protocol.transport is not None and _is_readable(protocol.transport):
+                    for _ in range(2):  # the loop looks for what has arrived in one turn, and reads it in the next
+                        await anyio.lowlevel.checkpoint()
                 if protocol.is_connected() and not protocol.should_close:
                     return connection
             except BaseException:
                 connection.close()
                 raise
             connection.close()
+
+
+def _is_readable(transport: asyncio.Transport) -> bool:
+    """Check whether something arrived at a connection that the loop has not read yet, or may have."""
+    sock = transport.get_extra_info("socket")
+    if sock is None or sock.fileno() < 0:
+        return True
+    poll = select.poll()
+    poll.register(sock.fileno(), select.POLLIN)
+    return bool(poll.poll(0))
+
+
+class NodeAddress:
+    """One node's address as aiohttp's connector takes it, and the headers that go to it with every request."""
+
+    def __init__(self, node: Node, headers: CIMultiDict[str], session: aiohttp.ClientSession) -> None:
+        """Read the address. The event loop has to run."""
+        url, tls_context = URL(node.origin, encoded=True), node.tls or True
+        self.template = aiohttp.ClientRequest("GET", url, headers=headers, session=session, ssl=tls_context)
+
+
+class IncomingAnswer(msgspec.Struct, frozen=True):
+    """An answer whose headers have arrived."""
+
+    method: str
+    status: int
+    headers: CIMultiDictProxy[str]
+    content: aiohttp.StreamReader
+
+    @property
+    def content_length(self) -> int | None:
+        """The stated length of the body; None if it is not stated."""
+        length = self.headers.get("Content-Length", "")
+        return int(length) if length.isdecimal() and length.isascii() else None
+
+
+def _head(method: str, path: str, headers: CIMultiDict[str]) -> bytes:
+    """Write the head of a request. Raises QueryError for a header that would be several."""
+    lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items()), "", ""]
+    text = "\r\n".join(lines)
+    if "\0" in text or not text.count("\r") == text.count("\n") == len(lines) - 1:
+        raise QueryError("a header contains a line break", details={"sent": False})
+    return text.encode()
+
+
+@asynccontextmanager
+async def sent_whole(
+    connector: Connector,
+    address: NodeAddress,
+    request: tuple[str, str, bytes | None],
+    headers: Mapping[str, str],
+    timeouts: aiohttp.ClientTimeout,
+) -> AsyncIterator[IncomingAnswer]:
+    """Send a request with a small body, or none, in one write, and yield its answer.
+
+    It takes aiohttp's connections and parser, and half the time of `aiohttp.ClientSession.request`: nothing is built
+    anew that all requests of a connection share, no task writes the body, and nothing is traced.
+
+    Raises:
+        Disconnected: The connection ended before the answer.
+        aiohttp.ClientError: As from aiohttp.
+    """
+    method, path, data = request
+    fields = address.template.headers.copy()
+    fields.update(headers)
+    if data is not None or method not in aiohttp.ClientRequest.GET_METHODS:
+        fields["Content-Length"] = str(len(data or b""))
+    head = _head(method, path, fields)
+    try:
+        connection = await connector.connect(address.template, [], timeouts)
+    except TimeoutError as error:
+        raise aiohttp.ConnectionTimeoutError(f"no connection to {address.template.url}") from error
+    try:
+        protocol = connection.protocol
+        assert protocol is not None
+        protocol.set_response_params(
+            skip_payload=method == "HEAD", read_until_eof=True, max_line_size=HEADER, max_field_size=HEADER
+        )
+        assert protocol.transport is not None
+        protocol.transport.write(head + data if data else head)
+        try:
+            while True:
+                message, content = await protocol.read()
+                if not 100 <= message.code < 200 or message.code == 101:
+                    break
+        except HttpProcessingError as error:
+            template = address.template
+            raise aiohttp.ClientResponseError(
+                template.request_info, (), status=error.code, message=error.message, headers=error.headers
+            ) from error
+        except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
+            raise Disconnected(*error.args[-1:]) from error
+        yield IncomingAnswer(method, message.code, message.headers, content)
+    except BaseException:
+        connection.close()
+        raise
+    connection.release()  # one with unread data is closed
 
 
 async def send_once(request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
@@ -92,7 +199,7 @@ async def send_once(request: aiohttp.ClientRequest, handler: aiohttp.ClientHandl
         raise Disconnected(*error.args[-1:]) from error
 
 
-def ends_with_its_connection(answer: aiohttp.ClientResponse) -> bool:
+def ends_with_its_connection(answer: IncomingAnswer | aiohttp.ClientResponse) -> bool:
     """Check whether only the connection's end ends a body; anyone on the path can cause that."""
     bodiless = answer.method == "HEAD" or answer.status < 200 or answer.status in (204, 304)
     chunked = "chunked" in answer.headers.get("Transfer-Encoding", "").lower()
@@ -125,7 +232,7 @@ def request_body(
     return data, {**({} if data is None else {"Content-Type": content_type}), **(headers or {})}
 
 
-async def read_body(answer: aiohttp.ClientResponse, limit: int) -> bytes:
+async def read_body(answer: IncomingAnswer | aiohttp.ClientResponse, limit: int) -> bytes:
     """Read a whole body. Raises QueryError if it is longer than the limit in bytes, without reading the rest."""
     parts, size = list[bytes](), answer.content_length or 0
     try:

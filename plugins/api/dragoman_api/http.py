@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import socket
 from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 from weakref import WeakSet
 
@@ -20,17 +21,21 @@ from ._http_profile import authorization, credential
 from ._tokens import Endpoint, Tokens
 from ._transport import (
     CALL_ENDS,
+    HEADER,
     NEVER_SENT,
     Answered,
     Connector,
     Disconnected,
+    IncomingAnswer,
     Node,
+    NodeAddress,
     Nodes,
     check_request,
     ends_with_its_connection,
     read_body,
     request_body,
     send_once,
+    sent_whole,
     too_long,
 )
 from .connections import AuthScheme
@@ -40,6 +45,7 @@ from .replies import CHUNK, Response, Stream, redirection
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
+    from contextlib import AbstractAsyncContextManager
     from types import TracebackType
 
     from aiohttp.connector import AddrInfoType
@@ -60,7 +66,6 @@ BODY_LIMIT = 128 * 2**20
 _CONNECT = 15  # seconds for name, socket and TLS handshake; the host's side of the sandbox gives up after 10
 _HANG_UP = 1  # seconds for the end of all connections
 _CONNECTIONS = 32  # more than the slices of an export; aiohttp's own limit of 100 would only burden the server
-_HEADER = 64 * 2**10  # deprecations come in Warning headers, far longer than the 8 KiB aiohttp expects
 _QUOTED = 2**14  # bytes of an answer that an error examines
 _BIG = 2**20  # above this aiohttp wants a body as a file, so that sending does not block the loop
 
@@ -108,6 +113,7 @@ class Http:
         client = self._token_client
         self._tokens = Tokens(Endpoint(profile, client, hide=self.hide).sign_in) if client else None
         self._session: aiohttp.ClientSession | None = None
+        self._addresses: dict[str, NodeAddress] = {}  # by origin
         self._sockets = WeakSet[socket.socket]()
         self._answered = False
 
@@ -125,19 +131,19 @@ class Http:
         return self._nodes.notes()
 
     async def __aenter__(self) -> Self:
-        connector = Connector(
+        self._connector = Connector(
             limit=_CONNECTIONS,
             socket_factory=self._socket,
             resolver=ThreadedResolver(),  # asks the loop, which in the sandbox asks the host
         )
         self._session = aiohttp.ClientSession(
-            connector=connector,
+            connector=self._connector,
             headers=self._headers,
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=_timeouts(None),
             middlewares=(send_once,),
-            max_line_size=_HEADER,
-            max_field_size=_HEADER,
+            max_line_size=HEADER,
+            max_field_size=HEADER,
         )
         if self._token_client is not None:
             await self._token_client.__aenter__()
@@ -428,7 +434,7 @@ class Http:
         limit: int | None,
         connect: float | None,
     ) -> Response:
-        async with self._open(node, method, path, data, headers, connect) as answer:
+        async with self._sent(node, method, path, data, headers, connect) as answer:
             self._check_end(node, answer, method, path)
             body = await read_body(answer, min(limit or BODY_LIMIT, BODY_LIMIT))
             self._answered = True
@@ -437,6 +443,23 @@ class Http:
         if answer.status == 400 and node.tls and any(text in body for text in _connection_errors.CLIENT_CERTIFICATE):
             raise _connection_errors.certificate_wanted(node.profile)
         return Response(answer.status, answer.headers, body)
+
+    def _sent(
+        self,
+        node: Node,
+        method: str,
+        path: RequestPath,
+        data: bytes | None,
+        headers: dict[str, str],
+        connect: float | None,
+    ) -> AbstractAsyncContextManager[IncomingAnswer | aiohttp.ClientResponse]:
+        if self._session is None or (data is not None and len(data) >= _BIG):
+            return self._open(node, method, path, data, headers, connect)
+        address = self._addresses.get(node.origin)
+        if address is None:
+            address = self._addresses[node.origin] = NodeAddress(node, self._headers, self._session)
+        request = (method.upper(), self._prefix + path, data)
+        return sent_whole(self._connector, address, request, headers, _timeouts(connect))
 
     def _open(
         self,
@@ -456,7 +479,7 @@ class Http:
             method, url, data=payload, headers=headers, allow_redirects=False, timeout=limits, ssl=node.tls or True
         )
 
-    def _check_end(self, node: Node, answer: aiohttp.ClientResponse, method: str, path: str) -> None:
+    def _check_end(self, node: Node, answer: IncomingAnswer | aiohttp.ClientResponse, method: str, path: str) -> None:
         if node.tls is not None and ends_with_its_connection(answer):
             reason = f"the answer to {method} {path} does not state its length, so it may be truncated"
             hint = "configure the server, or the proxy before it, to send Content-Length or chunks"
@@ -470,6 +493,7 @@ def _token_endpoint(profile: Profile) -> Profile | None:
         raise ConfigurationError(f"token_url: {error}", hint="enter the address of the token endpoint") from error
 
 
+@lru_cache(maxsize=4)
 def _timeouts(connect: float | None) -> aiohttp.ClientTimeout:
     return aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT if connect is None else min(_CONNECT, connect))
 
