@@ -93,10 +93,7 @@ def main() -> int:
     early = start_early(sys.argv[1:])
     if early is not None:
         gc.disable()  # until the command has imported what it needs
-    from dragoman_worker.late_imports import late_patterns
-
-    with late_patterns():
-        from dragoman.cli.app import run
+    from dragoman.cli.app import run
 
     from .cli.streams import ENDED, leave
 

@@ -34,7 +34,7 @@ def prepare() -> None:
     from dragoman_api import kit
     from dragoman_api.connections import Profile
 
-    from . import late_imports, values
+    from . import values
     from .hook_types import HOOKS
 
     for kind in (Profile | None, *(hook.request for hook in HOOKS.values() if hook.request is not None)):
@@ -42,7 +42,6 @@ def prepare() -> None:
 
     for module in pkgutil.iter_modules(kit.__path__, f"{kit.__name__}."):
         import_module(module.name)
-    late_imports.compile_patterns()
 
 
 def serve(control: socket.socket, host: int) -> tuple[socket.socket, socket.socket]:

@@ -6,7 +6,6 @@ start, and few drivers use them.
 
 from __future__ import annotations
 
-import re
 import ssl
 import sys
 from contextlib import contextmanager
@@ -16,7 +15,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Union
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
 LATE_MODULES = (
     "aiohttp._websocket.reader",
@@ -152,55 +151,6 @@ def _load(name: str) -> ModuleType:
         return import_module(name)  # which also sets it in its package
 
 
-class _LatePattern:
-    """Stands for a regular expression, which is compiled when it is first used."""
-
-    __class__ = property(lambda self: re.Pattern)  # for `isinstance`
-
-    def __init__(self, pattern: str | bytes, flags: int | re.RegexFlag = 0) -> None:
-        self._arguments = pattern, flags
-
-    def __getattr__(self, name: str) -> Any:
-        value = getattr(_compile(*self._arguments), name)  # whose cache has it after the first use
-        setattr(self, name, value)  # so that a method is found here from then on
-        return value
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _compile, self._arguments  # a copy is a pattern
-
-
-_compile: Callable[..., Any] = re.compile
-
-_patterns: list[_LatePattern] = []
-"""Those that were made so far."""
-
-
-def _remember(pattern: Any, flags: int | re.RegexFlag = 0) -> Any:
-    if not isinstance(pattern, str | bytes):
-        return _compile(pattern, flags)
-    late_pattern = _LatePattern(pattern, flags)
-    _patterns.append(late_pattern)
-    return late_pattern
-
-
-@contextmanager
-def late_patterns() -> Iterator[None]:
-    """Import trusted modules without compiling their regular expressions."""
-    before, re.compile = re.compile, _remember
-    try:
-        yield
-    finally:
-        re.compile = before
-
-
-def compile_patterns() -> None:
-    """Compile the regular expressions of trusted modules, for all processes that are forked from this one."""
-    for late_pattern in _patterns:
-        for name in ("match", "fullmatch", "search", "sub", "finditer"):
-            getattr(late_pattern, name)
-    _patterns.clear()
-
-
 @contextmanager
 def late_modules() -> Iterator[None]:
     """Import trusted modules without those parts that a start does not use."""
@@ -223,5 +173,5 @@ def late_modules() -> Iterator[None]:
 @contextmanager
 def late_imports() -> Iterator[None]:
     """Import trusted modules without the parts of them that a driver's start does not use."""
-    with late_modules(), late_certificates(), late_patterns():
+    with late_modules(), late_certificates():
         yield

@@ -32,15 +32,13 @@ def main() -> None:
     import gc
 
     gc.disable()  # most imported objects stay, and scanning them repeatedly costs 10 ms
-    from .late_imports import late_imports, late_patterns
+    import asyncio  # noqa: F401 - the host needs the time that this takes to find what the child may import
+    import json
+    import os
+    import socket
+    import ssl  # noqa: F401 - as above
 
-    with late_patterns():
-        import asyncio  # noqa: F401 - the host needs the time that this takes to find what the child may import
-        import json
-        import os
-        import socket
-
-        from . import channel
+    from . import channel
 
     control, *brokers = (socket.socket(fileno=descriptor) for descriptor in descriptors)
     host_imports = channel.receive(control, limit=channel.FROM_HOST)
@@ -48,6 +46,8 @@ def main() -> None:
         os._exit(0)
     install_finder(json.loads(host_imports), bootstrap=sys.argv[4])
     sys.dont_write_bytecode = False  # from here on, imported code is as trusted as the host itself
+    from .late_imports import late_imports
+
     with late_imports():
         from .service import Service
     service = Service()

@@ -254,7 +254,7 @@ class Service:
         result = await getattr(self._manager.hook, call.hook)(**arguments)
         if isinstance(request := arguments.get("request"), PlanRequest) and isinstance(result, Plan):
             result = self._plans.outline(request, result)
-        parts, rest = values.take_apart(within_budget(result), call=call.id)
+        parts, rest = values.take_apart(result, call=call.id, cut=within_budget)
         for part in parts[:-1]:
             self._channel.send(part)
             await self._channel.drain()

@@ -18,7 +18,7 @@ from msgspec import Raw
 from msgspec.msgpack import Ext
 from msgspec.structs import replace
 
-from dragoman_api.cells import MISSING, Cell, CutBytes, CutJson, CutText, Json
+from dragoman_api.cells import CELL_BUDGET, MISSING, Cell, CellColumns, CutBytes, CutJson, CutText, Json
 from dragoman_api.changes import Change, Insert, InsertBatch, Plan, PlanRequest, Update
 from dragoman_api.columns import MAX_COLUMNS, MAX_OBJECTS, Description, ObjectList
 from dragoman_api.console import MAX_SUGGESTIONS, SUGGESTION_TEXT, Answer, Completion
@@ -30,7 +30,7 @@ from .channel import FROM_CHILD
 from .wire import MALFORMED, PART, Part
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from typing_extensions import Buffer
 
@@ -41,7 +41,6 @@ _MAX_DIGITS = 4_300  # Python refuses to print a longer integer; longer numbers 
 _MAX_BITS = 14_280
 _ENVELOPE = 1_000  # bytes that a message may add to its value
 _TEXT_PIECE = PART // 4  # characters, of at most four bytes each
-_BYTES_MARKS = (b"\xc4", b"\xc5", b"\xc6")  # msgpack's first byte of bytes
 _ONE_ELEMENT = 0x91  # msgpack's first byte of a list of one element, which cannot be split
 
 MAX_RESULT = 64 << 20
@@ -57,6 +56,10 @@ _Meta = msgspec.Meta
 _Plain = None | bool | int | float | str | tuple[()]
 _PLAIN_CELLS: Any = Annotated[list[Annotated[list[_Plain], _Meta(max_length=MAX_COLUMNS)]], _Meta(max_length=MAX_ROWS)]
 _CELLS: Any = Annotated[list[Annotated[list[_Plain | Ext], _Meta(max_length=MAX_COLUMNS)]], _Meta(max_length=MAX_ROWS)]
+
+
+Slice = tuple[Raw, bool, tuple[int, ...]]
+"""Encoded rows, whether they need extension types, and which columns hold only JSON texts."""
 
 
 class ValueFaultError(ValueError):
@@ -80,9 +83,6 @@ def _extension(value: object) -> Ext:
 
 
 _encoder = msgspec.msgpack.Encoder(enc_hook=_extension)
-_plain = msgspec.msgpack.Encoder()
-_numeric = msgspec.msgpack.Encoder(decimal_format="number")
-_textual = msgspec.msgpack.Encoder(enc_hook=str)
 
 
 def freeze(value: object) -> object:
@@ -198,33 +198,32 @@ def _converted(change: Change, convert: Callable[[object], Any]) -> Change:
     return change
 
 
-def _has_bytes(cells: list[list[Cell]], encoded: bytes) -> bool:
-    """Return whether a cell is bytes; rows without msgpack's marks of bytes need no look at each cell."""
-    return any(mark in encoded for mark in _BYTES_MARKS) and any(
-        isinstance(cell, bytes) for row in cells for cell in row
-    )
+def _encode_cells(cells: Sequence[list[Cell]]) -> Slice:
+    columns: list[Any]
+    if isinstance(cells, CellColumns):
+        columns, json, plain = list(cells.columns), cells.json, cells.plain
+    else:
+        plain = frozenset()
+        columns = [*zip(*cells, strict=True)]
+        json = frozenset(at for at, column in enumerate(columns) if _is_json(column))
+        for at in json:
+            columns[at] = [str(cell) if cell.__class__ is Json else cell for cell in columns[at]]
+    others = [at for at in range(len(columns)) if at not in json and at not in plain]
+    kinds = {at: set(map(type, columns[at])) for at in others}
+    if all(kind <= _PLAIN_KINDS for kind in kinds.values()):
+        with suppress(ValueFaultError):  # raised for integers beyond 64 bits
+            rows: list[Any] = [*zip(*columns, strict=True)]
+            return Raw(encode(rows or [*cells])), False, tuple(sorted(json))
+    for at, column in enumerate(columns):  # an integer of a plain one may be too long
+        if at not in json and not (kinds.get(at) or set(map(type, column))) <= _THAWED_KINDS:
+            columns[at] = [cell if cell.__class__ in _THAWED_KINDS else freeze(cell) for cell in column]
+    return Raw(encode(list(zip(*columns, strict=True)))), True, tuple(sorted(json))
 
 
-def _encode_cells(cells: list[list[Cell]]) -> tuple[bytes, bool, tuple[int, ...]]:
-    """Encode rows. Also return whether they need extension types, and which columns hold only JSON texts."""
-    with suppress(ValueFaultError):  # raised for Json and big integers
-        encoded = encode(cells, _plain)
-        # msgspec writes a Decimal by itself. Encoding all rows twice is quicker than a look at each cell's type.
-        if encoded == encode(cells, _numeric) and not _has_bytes(cells, encoded):
-            return encoded, False, ()
-    columns: list[Any] = list(zip(*cells, strict=True))
-    kinds = [set(map(type, column)) for column in columns]
-    json = tuple(at for at, kind in enumerate(kinds) if Json in kind and kind <= _JSON_KINDS)
-    others = [at for at in range(len(columns)) if at not in json]
-    if all(kinds[at] <= _PLAIN_KINDS for at in others):
-        with suppress(ValueFaultError):
-            return encode(cells, _textual), False, json
-    for at in json:
-        columns[at] = [str(cell) if cell.__class__ is Json else cell for cell in columns[at]]
-    for at in others:
-        if not kinds[at] <= _THAWED_KINDS:
-            columns[at] = [cell if cell.__class__ in _THAWED_KINDS else freeze(cell) for cell in columns[at]]
-    return encode(list(zip(*columns, strict=True))), True, json
+def _is_json(column: Sequence[Cell]) -> bool:
+    """Return whether the texts of a column are all JSON."""
+    kinds = set(map(type, column))
+    return Json in kinds and kinds <= _JSON_KINDS
 
 
 def _with_cells(summary: ColumnSummary, convert: Callable[[object], Any]) -> ColumnSummary:
@@ -243,12 +242,13 @@ def _with_cells(summary: ColumnSummary, convert: Callable[[object], Any]) -> Col
 # splitting a result ---------------------------------------------------------------------------------------------------
 
 
-def take_apart(value: object, *, call: int) -> tuple[list[Part], bytes]:
+def take_apart(value: Any, *, call: int, cut: Callable[[Any], Any] = lambda value: value) -> tuple[list[Part], bytes]:
     """Split a hook's result: its cells always, other lists, texts and bytes if the rest exceeds one part.
 
     Args:
         value: The result.
         call: The number of the call.
+        cut: Cuts what exceeds a budget. A page whose encoded cells are shorter than any budget is not passed to it.
 
     Returns:
         The parts in order, each of about `PART` bytes at most unless it has one element only, and the encoded rest.
@@ -257,11 +257,17 @@ def take_apart(value: object, *, call: int) -> tuple[list[Part], bytes]:
         ValueFaultError: A value in it cannot travel, or the result is too large.
     """
     _check_shape(value)
-    if isinstance(value, ColumnSummary):
-        value = _with_cells(value, freeze)
-    value = _with_changes(value, freeze)
     parts: list[Part] = []
-    whole = _without(value, "", parts, call, large=False)
+    if isinstance(value, Page):
+        page, slices = _page_slices(value, cut) if value.cells else (value, ())
+        parts += (Part(call, "cells", *piece) for piece in slices)
+        whole = replace(page, cells=[])
+    else:
+        value = cut(value)
+        if isinstance(value, ColumnSummary):
+            value = _with_cells(value, freeze)
+        value = _with_changes(value, freeze)
+        whole = _without(value, "", parts, call, large=False)
     rest = encode(whole)
     if len(rest) > PART:
         rest = encode(_without(value if isinstance(value, bytes) else whole, "", parts, call, large=True))
@@ -298,7 +304,7 @@ def _is_large(value: object) -> bool:
     return isinstance(value, (list, str)) and len(encode(value)) > _TEXT_PIECE
 
 
-def _slices(value: list[Any] | str | bytes) -> Iterator[bytes]:
+def _slices(value: Sequence[Any] | str | bytes) -> Iterator[bytes]:
     if isinstance(value, (str, bytes)):
         for at in range(0, len(value), _TEXT_PIECE):
             piece = value[at : at + _TEXT_PIECE]
@@ -312,16 +318,28 @@ def _slices(value: list[Any] | str | bytes) -> Iterator[bytes]:
             yield from _slices(half)
 
 
-def _cell_slices(cells: list[list[Cell]]) -> Iterator[tuple[Raw, bool, tuple[int, ...]]]:
-    encoded, extended, json = _encode_cells(cells)
-    if len(encoded) <= PART or len(cells) == 1:
-        yield Raw(encoded), extended, json
+def _page_slices(page: Page, cut: Callable[[Any], Any]) -> tuple[Page, Iterable[Slice]]:
+    """Return a page within its budgets, and its encoded rows in slices."""
+    encoded: Slice | None = None
+    with suppress(ValueFaultError):  # it may be in what is cut
+        encoded = _encode_cells(page.cells)
+    if encoded is None or len(encoded[0]) > CELL_BUDGET:
+        page = whole = replace(page, cells=list(page.cells))
+        page = cut(page)
+        encoded = encoded if page is whole else None
+    return page, _cell_slices(page.cells, encoded)
+
+
+def _cell_slices(cells: Sequence[list[Cell]], encoded: Slice | None = None) -> Iterator[Slice]:
+    encoded = encoded or _encode_cells(cells)
+    if len(encoded[0]) <= PART or len(cells) == 1:
+        yield encoded
     else:
         for half in _halves(cells):
             yield from _cell_slices(half)
 
 
-def _halves(values: list[Any]) -> tuple[list[Any], list[Any]]:
+def _halves(values: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any]]:
     middle = len(values) // 2
     return values[:middle], values[middle:]
 
@@ -470,10 +488,13 @@ def _check_shape(value: object) -> None:
         _check_completion(page)
     if not isinstance(page, Page):
         return
-    _check_elements(sum(map(len, page.cells)))
-    if len(page.cells) > MAX_ROWS:
-        raise ValueFaultError(f"a page of {len(page.cells):,} rows; {MAX_ROWS:,} are allowed")
-    if set(map(len, page.cells)) - {len(page.columns)}:
+    cells: Any = page.cells
+    by_column = isinstance(cells, CellColumns)
+    _check_elements(len(cells) * len(cells.columns) if by_column else sum(map(len, cells)))
+    if len(cells) > MAX_ROWS:
+        raise ValueFaultError(f"a page of {len(cells):,} rows; {MAX_ROWS:,} are allowed")
+    widths = {len(cells.columns)} if by_column else set(map(len, cells))
+    if (cells and widths != {len(page.columns)}) or (by_column and set(map(len, cells.columns)) - {len(cells)}):
         raise ValueFaultError(f"a row whose length differs from the page's {len(page.columns):,} columns")
     if page.keys and len(page.keys) != len(page.cells):
         raise ValueFaultError(f"{len(page.keys):,} row keys for {len(page.cells):,} rows")

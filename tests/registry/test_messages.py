@@ -6,17 +6,16 @@ about manifests in `manifest_messages.txt`.
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import re
 import shutil
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
-from msgspec.structs import replace
 
 import wheelhouse
 from dragoman_api.errors import DragomanError
@@ -249,21 +248,21 @@ def of_decisions() -> Iterator[str]:
     fields = {"plugin": "demo", "project": "dragoman-demo", "host_api": "~=1.0", "manifest_sha256": "0" * 64}
     release = Release(version="1.0.0", permissions=("net:connection",), wheels=(wheel,), **fields)
     locked = lockfile.lock_release(release)
-    foreign = dataclasses.replace(wheel, file="dragoman_demo-1.0.0-cp311-cp311-win_amd64.whl")
+    foreign = replace(wheel, file="dragoman_demo-1.0.0-cp311-cp311-win_amd64.whl")
     for other, options in (
-        (dataclasses.replace(release, host_api="~=2.0"), {}),
-        (dataclasses.replace(release, version="2.0rc1"), {}),
-        (dataclasses.replace(release, version="2.0"), {"pinned": "1.0"}),
-        (dataclasses.replace(release, version="2.0"), {"locked": locked}),
-        (dataclasses.replace(release, wheels=(dataclasses.replace(wheel, sha256="1" * 64),)), {"locked": locked}),
-        (dataclasses.replace(release, wheels=(dataclasses.replace(wheel, requires_python=">=4"),)), {}),
-        (dataclasses.replace(release, wheels=(foreign,)), {}),
+        (replace(release, host_api="~=2.0"), {}),
+        (replace(release, version="2.0rc1"), {}),
+        (replace(release, version="2.0"), {"pinned": "1.0"}),
+        (replace(release, version="2.0"), {"locked": locked}),
+        (replace(release, wheels=(replace(wheel, sha256="1" * 64),)), {"locked": locked}),
+        (replace(release, wheels=(replace(wheel, requires_python=">=4"),)), {}),
+        (replace(release, wheels=(foreign,)), {}),
     ):
         [skipped] = resolve([other], host=place, **options).skipped
         yield f"{skipped.code} | {skipped.reason}"
     yield from said(lambda: Resolution(release=None).expect("demo"))
     fitting = Resolution(release=release)
-    greedy = Resolution(release=dataclasses.replace(release, permissions=("net:host=example.org",)))
+    greedy = Resolution(release=replace(release, permissions=("net:host=example.org",)))
     misfit = Resolution(release=None, skipped=(SkippedRelease("1.0.0", "host-api", "too new"),))
     other_bytes = Resolution(release=None, skipped=(SkippedRelease("1.0.0", "lock-mismatch", "its files differ"),))
     new = Inputs(type="demo", plugin="demo", choice=fitting)

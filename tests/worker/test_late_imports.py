@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import copy
 import os
-import re
 import ssl
 import subprocess
 import sys
 
 import pytest
 
-from dragoman_worker import late_imports
-from dragoman_worker.late_imports import LateContext, late_certificates, late_patterns
+from dragoman_worker.late_imports import LateContext, late_certificates
 
 START = """
 import sys
@@ -90,41 +87,6 @@ def test_a_late_module_of_a_package_that_was_not_imported_is_imported_as_any_oth
     code = (
         "from dragoman_worker.late_imports import late_modules\nwith late_modules(): import json\n"
         "import email.policy, attr\nassert email.policy.HTTP and attr.validators.instance_of(int)"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
-
-
-def test_a_late_pattern_is_compiled_when_it_is_used_and_passes_for_a_pattern(monkeypatch: pytest.MonkeyPatch) -> None:
-    compiled: list[str] = []
-    real = late_imports._compile
-
-    def compile_counted(pattern: str, flags: int = 0) -> re.Pattern[str]:
-        compiled.append(pattern)
-        return real(pattern, flags)  # type: ignore[no-any-return]
-
-    monkeypatch.setattr(late_imports, "_compile", compile_counted)
-    monkeypatch.setattr(late_imports, "_patterns", [])
-    with late_patterns():
-        word, octets = re.compile(r"(?P<head>[a-z])\w+", re.IGNORECASE), re.compile(rb"\d", flags=re.ASCII)
-        unused = re.compile("never")
-    assert isinstance(word, re.Pattern)
-    assert re.compile is real
-    assert compiled == []
-    assert [word.sub("x", "A b cd") for _ in range(2)] == ["A b x"] * 2
-    assert (re.sub(word, "x", "Ab"), re.split(word, "ab 1")) == ("x", ["", "a", " 1"])
-    assert (word.groupindex["head"], word.pattern) == (1, r"(?P<head>[a-z])\w+")
-    assert type(copy.copy(word)) is re.Pattern
-    assert octets.findall(b"1a2") == [b"1", b"2"]
-    assert unused is not None
-    assert set(compiled) == {word.pattern, octets.pattern}
-
-
-def test_a_start_compiles_no_pattern_that_it_does_not_use_and_a_fork_server_all() -> None:
-    code = (
-        "from dragoman_worker import late_imports\nwith late_imports.late_imports(): import dragoman_worker.service\n"
-        "late = [pattern for pattern in late_imports._patterns if len(vars(pattern)) == 1]\nassert len(late) > 50\n"
-        "from dragoman_worker import fork_server; fork_server.prepare()\n"
-        "assert all(vars(pattern).get('match') for pattern in late)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 

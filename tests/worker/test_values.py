@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from msgspec import Raw
 from msgspec.msgpack import Ext
 
-from dragoman_api.cells import MISSING, Cell, CutBytes, CutJson, CutText, Json
+from dragoman_api.cells import MISSING, Cell, CellColumns, CutBytes, CutJson, CutText, Json
 from dragoman_api.changes import Delete, HttpRequest, Insert, InsertBatch, Plan, PlannedRequest, PlanRequest, Update
 from dragoman_api.columns import Column, Description, Note, Object, ObjectList
 from dragoman_api.console import Answer, AnswerKind
@@ -21,6 +21,7 @@ from dragoman_api.filters import Filter, FilterRequest, RawQuery
 from dragoman_api.grid import MAX_ROWS, Page, RowKey
 from dragoman_worker import values, wire
 from dragoman_worker.channel import FROM_CHILD
+from dragoman_worker.oversized_results import within_budget
 from dragoman_worker.service import MAX_PLANS, KeptPlans
 from dragoman_worker.values import FAULTS, Assembly, ValueFaultError, take_apart
 from dragoman_worker.wire import PART, Part
@@ -34,8 +35,8 @@ cells = st.one_of(
 )  # fmt: skip
 
 
-def carry(value: Any, kind: Any) -> Any:
-    parts, rest = take_apart(value, call=1)
+def carry(value: Any, kind: Any, **options: Any) -> Any:
+    parts, rest = take_apart(value, call=1, **options)
     assert all(len(bytes(part.piece)) < FROM_CHILD for part in parts)
     assembly = Assembly(kind)
     for part in parts:
@@ -58,6 +59,47 @@ def exact(value: Any) -> Any:
 def test_cells_arrive_with_their_value_and_their_type(rows: list[list[Cell]]) -> None:
     page = Page(columns=columns(len(rows[0]) if rows else 1), cells=rows)
     assert exact(carry(page, Page | None).cells) == exact(rows)
+    kept = Page(columns=page.columns if rows else [], cells=cast("Any", by_column(rows)))
+    assert exact(carry(kept, Page | None).cells) == exact(rows)
+
+
+def by_column(rows: list[list[Cell]]) -> CellColumns:
+    """Keep rows by column, and say of each column what can be said."""
+    kinds = [{*map(type, column)} for column in zip(*rows, strict=True)]
+    json = [at for at, kind in enumerate(kinds) if Json in kind and kind <= {Json, type(None), tuple}]
+    plain = [at for at, kind in enumerate(kinds) if kind <= {type(None), bool, int, float, str, tuple}]
+    stored = [
+        [str(cell) if at in json and isinstance(cell, Json) else cell for cell in column]
+        for at, column in enumerate(zip(*rows, strict=True))
+    ]
+    return CellColumns(stored, len(rows), json=json, plain=plain)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [],
+        [[], []],
+        [[Json("[1]"), 1, "a"], [None, 2**63, "b"], [MISSING, None, "c"]],
+        [[Json("[1]"), 2**64, "a"], [None, 2, "b"]],
+        [[Json("[1]"), 2**64, Decimal("1.10")], [Json("{}"), True, None]],
+        [[Json("[1]"), CutJson("[1..."), b"a"], ["x", 0.5, CutText("a...")]],
+        [["x" * 300_000, Json("[1]")], ["y", None]],
+    ],
+)
+def test_cells_that_are_kept_by_column_arrive_as_their_rows(rows: list[list[Cell]]) -> None:
+    page = Page(columns=columns(len(rows[0]) if rows else 0), cells=cast("Any", by_column(rows)))
+    assert exact([*page.cells]) == exact(rows)
+    assert exact(carry(page, Page | None).cells) == exact(rows)
+    cut = carry(msgspec.structs.replace(page, cells=cast("Any", by_column(rows))), Page | None, cut=within_budget)
+    assert exact(cut.cells) == exact(within_budget(Page(columns=page.columns, cells=rows)).cells)
+
+
+def test_columns_of_another_length_do_not_leave_the_driver() -> None:
+    for stored, length in ([[1], [1, 2]], 2), ([[1]], 1):
+        page = Page(columns=columns(2), cells=cast("Any", CellColumns(stored, length)))
+        with pytest.raises(ValueFaultError, match="row"):
+            take_apart(page, call=1)
 
 
 @pytest.mark.parametrize(

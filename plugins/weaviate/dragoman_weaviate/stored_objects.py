@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import struct
+from contextlib import suppress
+from types import NoneType
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
 
@@ -10,6 +12,7 @@ import msgspec
 from msgspec import Raw
 
 from dragoman_api import Cell, Json, RowKey
+from dragoman_api.cells import CellColumns
 from dragoman_api.errors import ObjectNotFoundError, QueryError
 from dragoman_api.json_text import encode
 from dragoman_api.kit.exchanges import Exchange, ask, get
@@ -21,7 +24,7 @@ from .columns.field_types import Count, Family, Field, family_of
 from .protocol import object_path
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from dragoman_api.replies import Reply
 
@@ -330,7 +333,11 @@ def _unsettled(items: list[StoredObject], suspects: Suspects, view: View, tenant
     return [at for at in suspects if at not in candidates or items[at].id in matching_ids]
 
 
-_PLAIN = (str, int, bool, type(None))
+_PLAIN = {str, int, bool, NoneType}
+_FLOATS = {Raw, NoneType}
+_CONTAINERS = {dict, list, NoneType}
+_floats = msgspec.json.Decoder(list[float])
+_encoder = msgspec.json.Encoder(decimal_format="number")
 
 
 def cell(value: Any, *, structured: bool = False) -> Cell:
@@ -340,19 +347,47 @@ def cell(value: Any, *, structured: bool = False) -> Cell:
     return float(bytes(value)) if isinstance(value, Raw) else value
 
 
-def cells(items: Sequence[StoredObject], fields: Sequence[Field]) -> list[list[Cell]]:
+def cells(items: Sequence[StoredObject], fields: Sequence[Field]) -> CellColumns:
     """Return one cell per row and column; None if an object has no value."""
-    if not fields:
-        return [[] for _ in items]
     properties = [item.properties or {} for item in items]
-    columns = [_column(items, properties, field) for field in fields]
-    return [*map(list, zip(*columns, strict=True))]
-
-
-def _column(items: Sequence[StoredObject], properties: Sequence[dict[str, Any]], field: Field) -> list[Cell]:
-    """Return the cells of one column; a page has hundreds of rows of few columns."""
-    if field.family in (Family.ID, Family.VECTOR):
+    columns: list[list[Any]] = []
+    json: list[int] = []
+    plain: list[int] = []
+    for at, field in enumerate(fields):
         structured = field.family is Family.VECTOR
-        return [cell(item.value(field), structured=structured) for item in items]
-    values = [members.get(field.prop) for members in properties]
-    return [value if value.__class__ in _PLAIN else cell(value) for value in values]
+        if structured or field.family is Family.ID:
+            column = [item.value(field) for item in items]
+        else:
+            column = [members.get(field.prop) for members in properties]
+        kinds = set(map(type, column))
+        if structured:
+            json.append(at)
+            column = [None if value is None else bytes(value).decode() for value in column]
+        elif kinds <= _PLAIN:
+            plain.append(at)
+        elif kinds <= _CONTAINERS:
+            json.append(at)
+            # JSON on one line holds no line break.
+            column = _filled(column, iter(_encoder.encode_lines(_present(column)).decode().split("\n")))
+        elif kinds <= _FLOATS:
+            plain.append(at)
+            column = _filled(column, _read_floats(_present(column)))
+        else:
+            column = [cell(value) for value in column]
+        columns.append(column)
+    return CellColumns(columns, len(items), json=json, plain=plain)
+
+
+def _read_floats(texts: Sequence[Raw]) -> Iterator[float]:
+    with suppress(msgspec.DecodeError):  # one is out of range
+        return iter(_floats.decode(b"[%b]" % b",".join(texts)))
+    return (float(bytes(text)) for text in texts)
+
+
+def _present(column: Sequence[Any]) -> list[Any]:
+    return [value for value in column if value is not None]
+
+
+def _filled(column: Sequence[Any], values: Iterator[Any]) -> list[Any]:
+    """Replace the values that are present, in order."""
+    return [None if value is None else next(values) for value in column]

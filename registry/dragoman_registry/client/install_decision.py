@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 from shlex import quote
 from typing import TYPE_CHECKING, Literal
-
-import msgspec
 
 from dragoman_registry.wheels.manifest import BASELINE
 
@@ -35,7 +34,8 @@ class InstallOutcome(StrEnum):
     REGISTRY_STALE = "registry_stale"
 
 
-class Inputs(msgspec.Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inputs:
     """Everything a decision depends on.
 
     Attributes:
@@ -100,7 +100,8 @@ class Inputs(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(name for name in release.permissions if name not in covered) if release else ()
 
 
-class Decision(msgspec.Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
     """A decision: its outcome, its reason, and the one next action as a command.
 
     Attributes:

@@ -6,6 +6,7 @@ import os
 import sqlite3
 import time
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,7 +42,8 @@ KEPT = 2
 """Generations of a plugin that are kept without a pin: the active one and the previous one."""
 
 
-class Collected(msgspec.Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collected:
     """One tree, or one draft of a file, that was removed or, in a dry run, would be.
 
     Attributes:

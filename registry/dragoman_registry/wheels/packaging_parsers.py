@@ -7,10 +7,9 @@ text from a wheel or an index reaches them unchecked.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
-
-import msgspec
 
 from dragoman_registry.names import PROJECT, VERSION, WHEEL
 from dragoman_registry.validation import Unreadable as Unreadable
@@ -166,7 +165,8 @@ def parse_tags(text: str) -> frozenset[str]:
         raise Unreadable(f"{text!r} is not a wheel tag") from error
 
 
-class WheelNameParts(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class WheelNameParts:
     """The parts of a wheel's file name, and whether its spelling is canonical.
 
     Attributes:

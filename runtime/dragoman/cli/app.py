@@ -81,11 +81,7 @@ class _Rooms(UserDict[str, Any]):
 
     def __getitem__(self, name: str) -> click.Command:
         room, _, command = self.data[name].partition(":")
-        from dragoman_worker.late_imports import late_patterns
-
-        with late_patterns():
-            module = import_module(f"dragoman.cli.{room}")
-        return getattr(module, command)  # type: ignore[no-any-return]
+        return getattr(import_module(f"dragoman.cli.{room}"), command)  # type: ignore[no-any-return]
 
 
 @click.group(

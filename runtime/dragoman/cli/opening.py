@@ -48,10 +48,7 @@ def warm_runtime(options: Options) -> Runtime:
     """Make a runtime for one connection, and start the driver's process while the runtime is imported."""
     from dragoman.sandbox.bare_process import Spare
     from dragoman.sandbox.host_imports import find_host_imports
-    from dragoman_worker.late_imports import late_patterns
 
-    with late_patterns():
-        import dragoman.runtime  # noqa: F401 - what the runtime of the options is of
     with ExitStack() as undo:
         early, options.early = options.early, None
         spare = undo.enter_context(early or Spare(find_host_imports(options.paths().cache)))

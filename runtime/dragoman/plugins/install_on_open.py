@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import anyio.to_thread
-from msgspec.structs import replace
 
 from dragoman.folders import installed_version
 from dragoman_api.errors import (

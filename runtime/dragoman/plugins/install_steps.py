@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import anyio.to_thread
 import msgspec
-from msgspec.structs import replace
 
 from dragoman.automations.consent import Question, ask_consent
 from dragoman.settings import user_name

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
 from dragoman_registry.client.install_decision import Inputs, InstallOutcome, decide
 from dragoman_registry.client.resolver import Resolution, SkippedRelease
@@ -24,7 +23,7 @@ RELEASE = Release(
     wheels=(),
 )
 OFFER = Resolution(release=RELEASE)
-GREEDY = Resolution(release=dataclasses.replace(RELEASE, permissions=("net:connection", "net:host=example.org")))
+GREEDY = Resolution(release=replace(RELEASE, permissions=("net:connection", "net:host=example.org")))
 NONE = Resolution(release=None, skipped=(SkippedRelease("2.0", "host-api", "needs dragoman-api ~=2.0, this is 1.0"),))
 HELD = Resolution(
     release=None, skipped=(SkippedRelease("1.0.0", "quarantined", "steals"), SkippedRelease("0.9", "locked", "1.0.0"))
@@ -172,7 +171,7 @@ def test_the_reason_names_the_range_that_does_not_fit():
 
 
 INPUTS = st.builds(
-    lambda **values: Inputs(**values),  # whose types are not imported
+    Inputs,
     type=st.just("demo"),
     plugin=st.sampled_from([None, "demo"]),
     installed=st.sampled_from([None, "1.0.0"]),
@@ -253,7 +252,7 @@ def test_a_lock_on_other_bytes_is_refused_whatever_else_was_passed_over():
 
 def test_a_question_names_every_permission_and_the_command_that_agrees():
     extra = ("net:connection", "net:host=a", "files:read", "net:host=b")
-    asked = decide(replace(NEW, choice=Resolution(release=dataclasses.replace(RELEASE, permissions=extra))))
+    asked = decide(replace(NEW, choice=Resolution(release=replace(RELEASE, permissions=extra))))
     assert asked.reason.endswith("net:host=a, files:read, net:host=b")
     assert asked.action == "dragoman plugins install demo"
     assert decide(replace(OLD, damaged="x", choice=GREEDY)).action == "dragoman plugins install demo --yes"

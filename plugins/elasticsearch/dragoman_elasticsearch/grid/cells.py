@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from contextlib import suppress
 from decimal import Decimal
-from itertools import chain
-from operator import attrgetter
+from itertools import accumulate, chain, pairwise
+from operator import attrgetter, itemgetter
+from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Raw
 
 from dragoman_api import Cell, Json
-from dragoman_api.cells import CELL_CUT, MISSING, cut
+from dragoman_api.cells import CELL_CUT, MISSING, CellColumns, cut
 from dragoman_api.json_text import decode, exact_number, narrowed
 from dragoman_elasticsearch.columns.field_types import DATE_FORMAT, SPECIAL, Family, Field
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 _encoder = msgspec.json.Encoder()
 _floats = msgspec.json.Decoder(list[float])
+_CONTAINERS = {list, dict, NoneType, tuple}
+_PLAIN = {NoneType, bool, int, float, str, tuple}
 FLOATS = msgspec.json.Decoder(float_hook=Raw)  # ten times faster than a hook in Python
 DOCUMENT = msgspec.json.Decoder(dict[str, Any], float_hook=Raw)
 
@@ -41,25 +44,43 @@ def whole(value: Any) -> Cell:
 
 def show(rows: Sequence[Sequence[Any]]) -> list[list[Cell]]:
     """Turn rows of values into cells; arrays and objects become JSON, cut at the limit (E21, E22)."""
-    return _rows(map(_show_column, zip(*rows, strict=True))) or [[] for _ in rows]
+    return _shown(list(zip(*rows, strict=True)), len(rows)).rows
 
 
-def _rows(columns: Iterable[Sequence[Cell]]) -> list[list[Cell]]:
-    return list(map(list, zip(*columns, strict=True)))
+def _shown(columns: Sequence[Sequence[Any]], length: int) -> CellColumns:
+    shown: list[Sequence[Cell]] = []
+    json: list[int] = []
+    plain: list[int] = []
+    for at, column in enumerate(columns):
+        kinds = set(map(type, column))
+        if kinds <= _PLAIN:
+            plain.append(at)
+        elif kinds <= _CONTAINERS and (texts := _texts(column, kinds)) is not None:
+            json.append(at)
+            column = texts
+        else:
+            column = _show_column(column, kinds)
+        shown.append(column)
+    return CellColumns(shown, length, json=json, plain=plain)
 
 
-def _show_column(column: Sequence[Any]) -> Sequence[Cell]:
-    kinds = set(map(type, column))
+def _texts(column: Sequence[Any], kinds: set[type]) -> list[Any] | None:
+    """Return the JSON texts of a column of containers; None if one has to be cut."""
+    alone = kinds <= {list, dict}
+    containers = column if alone else [value for value in column if value.__class__ in (list, dict)]
+    # JSON on one line holds no line break.
+    texts = narrowed(_encoder.encode_lines(containers).decode()).split("\n")[:-1]
+    return _filled(column, (list, dict), iter(texts), alone=alone) if max(map(len, texts)) <= CELL_CUT else None
+
+
+def _show_column(column: Sequence[Any], kinds: set[type]) -> Sequence[Cell]:
     if Raw in kinds:
         numbers = _numbers([value for value in column if value.__class__ is Raw])
         column = _filled(column, (Raw,), numbers, alone=len(kinds) == 1)
     if dict in kinds or list in kinds:
-        alone = kinds <= {list, dict}
-        containers = column if alone else [value for value in column if value.__class__ in (list, dict)]
-        # JSON on one line holds no line break.
+        containers = [value for value in column if value.__class__ in (list, dict)]
         texts = narrowed(_encoder.encode_lines(containers).decode()).split("\n")[:-1]
-        fits = max(map(len, texts)) <= CELL_CUT
-        column = _filled(column, (list, dict), map(Json if fits else cut, texts), alone=alone)
+        column = _filled(column, (list, dict), map(cut, texts), alone=False)
     return column
 
 
@@ -121,13 +142,17 @@ class _Key:
             raise _IrregularError
         if key not in keys:
             return
-        values: list[Any] = [document.get(key, MISSING) for document in documents]
+        values: list[Any]
+        try:
+            values = list(map(itemgetter(key), documents))
+        except KeyError:
+            values = [document.get(key, MISSING) for document in documents]
         for at in self.here:
             columns[at] = values
         if not self.inner:
             return
         flat, shape = self._flat(values)
-        inner = set(chain.from_iterable(flat))
+        inner = set[str]().union(*flat)
         for name, child in self.inner.items():
             child.read(name, flat, inner, columns)
         if shape:
@@ -136,20 +161,25 @@ class _Key:
 
     def _flat(self, values: list[Any]) -> tuple[list[dict[str, Any]], list[int | slice | None]]:
         """Flatten arrays of objects into one list, with the slice that belongs to each value (E20)."""
-        if not self.nested and set(map(type, values)) == {dict}:
+        kinds = set(map(type, values))
+        if not self.nested and kinds == {dict}:
             return values, []
         flat: list[Any] = []
         shape: list[int | slice | None] = []
-        for value in values:
-            at, kind = len(flat), value.__class__
-            if kind is list:
-                flat += value
-                shape.append(slice(at, len(flat)))
-            elif kind is dict:
-                flat.append(value)
-                shape.append(slice(at, at + 1) if self.nested else at)  # a bare object is an array of one
-            else:
-                shape.append(None)
+        if kinds == {list}:
+            flat += chain.from_iterable(values)
+            shape += (slice(*ends) for ends in pairwise(accumulate(map(len, values), initial=0)))
+        else:
+            for value in values:
+                at, kind = len(flat), value.__class__
+                if kind is list:
+                    flat += value
+                    shape.append(slice(at, len(flat)))
+                elif kind is dict:
+                    flat.append(value)
+                    shape.append(slice(at, at + 1) if self.nested else at)  # a bare object is an array of one
+                else:
+                    shape.append(None)
         kinds = set(map(type, flat))
         if list in kinds:
             raise _IrregularError
@@ -201,9 +231,9 @@ class CellReader:
             if field.computed
         ]
 
-    def cells(self, hits: Sequence[DecodedHit]) -> list[list[Cell]]:
+    def cells(self, hits: Sequence[DecodedHit]) -> CellColumns:
         """Return one cell per row and column."""
-        return _rows(map(_show_column, self.columns(hits))) or [[] for _ in hits]
+        return _shown(self.columns(hits), len(hits))
 
     def columns(self, hits: Sequence[DecodedHit]) -> list[list[Any]]:
         """Return one list of uncut values per column.
@@ -215,7 +245,7 @@ class CellReader:
         for at, name in self._special:
             columns[at] = list(map(attrgetter(name), hits))
         documents = [hit.source or {} for hit in hits]
-        keys = set(chain.from_iterable(documents))
+        keys = set[str]().union(*documents)
         for key, reader in self._keys.items():
             try:
                 reader.read(key, documents, keys, columns)
