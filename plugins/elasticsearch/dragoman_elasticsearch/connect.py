@@ -149,7 +149,7 @@ def credentials_rejected(error: AuthenticationError, profile: Profile) -> Authen
     hint, remedies = "check Auth Method and credentials", [Remedy(RemedyKind.EDIT_FIELD, {"field": "auth_method"})]
     if not profile.ssl_mode.https:
         hint = f"{hint}; 8.x serves HTTPS, and '{profile.name}' uses plain HTTP"
-        https = {"field": "ssl_mode", "value": str(SslMode.VERIFY_IDENTITY)}
+        https: dict[str, str | int | bool] = {"field": "ssl_mode", "value": str(SslMode.VERIFY_IDENTITY)}
         remedies.append(Remedy(RemedyKind.EDIT_FIELD, https))
     return AuthenticationError(message, hint=hint, remedies=remedies, details=error.details)
 
