@@ -464,6 +464,14 @@ USUAL = Description(
 )  # fmt: skip
 
 
+WITH_VECTORS = Description(
+    object="books:1", object_member="class", server_members=("creationTimeUnix",),
+    columns=[
+        Column(name="uuid", type="uuid", kind=ColumnKind.TEXT, role=Role.KEY, path=("id",)),
+        Column(name="n", type="int", kind=ColumnKind.INTEGER, path=("properties", "n")),
+        Column(name="vector", type="vector", kind=ColumnKind.OTHER, path=("vector",)),
+    ],
+)  # fmt: skip
 LINES = (
     '{"_index":"books:1","_id":"a","_source":{"n":1}}', ' { "_id" : "a:b" , "_source" : {"n" : [{}] } } ',
     '{"_id":"ž","_source":{"t":"€"}}', '{"_id":"","_source":{}}', '{"_id":7,"_source":{}}', '{"_source":{}}',
@@ -479,20 +487,39 @@ LINES = (
 )  # fmt: skip
 
 
+BESIDE = (
+    '{"class":"books:1","creationTimeUnix":7,"id":"a","properties":{"n":1},"vector":[1, 2.50]}',
+    '{"vector":[1],"id":"a:b","properties":{"t":":"}}', '{"id":"a","properties":{},"vector":null}',
+    '{"id":"a","vector":[1],"properties":{},"vector":[2]}', '{"id":"a","id":"a","properties":{},"vector":[":"]}',
+    '{"id":"a\\u003ab","id":"a","properties":{},"vector":{"a":[1]}}', '{"id":"a","properties":7,"vector":"x"}',
+    '{"class":"other","id":"a","properties":{},"vector":"\\"x\\""}', '{"id":"a","properties":{},"vector":1e400}',
+    '{"properties":{},"vector":[1]}', '{"id":"","properties":{},"vector":[1]}', '{"id":7,"properties":{}}',
+    '{"id":"a","properties":{},"vector":[1],"colour":1}', '{"id":"a","properties":{},"vector":["\udcff"]}',
+    '{"id":"a","properties":{},"creationTimeUnix":"\udcff"}',
+    '{"id":"a","properties":{},"vector":[1],"tenant":"t"}', '{"id":"a","properties":{},"vector":[1]',
+)  # fmt: skip
+
+
 def filled(line: bytes, *, replace: bool, steps: int) -> Any:
     """Return what a line writes, or why it writes nothing."""
-    rows, record = RowInserts(Wishes(object="books:1", replace=replace), USUAL, tenants=False), Record(1, line)
+    description = USUAL if b"properties" not in line else WITH_VECTORS
+    tenants = description is WITH_VECTORS
+    rows, record = RowInserts(Wishes(object="books:1", replace=replace), description, tenants=tenants), Record(1, line)
     if steps > 1:
-        rows._usual = None
+        rows._head = rows._line = None
     try:
         rows.fill(record)
     except (ValueError, RecursionError) as error:
         return type(error), str(error)
     assert isinstance(record.document, str)
-    return record.document, record.id, record.replace, record.routing, record.values or {}, rows.notes
+    owner = record.tenant, record.routing
+    return record.document, record.id, record.replace, owner, repr(record.values or {}), rows.notes
 
 
 def test_a_usual_line_is_read_in_one_step_as_it_is_read_member_by_member():
-    for text, replace in product(LINES, (True, False)):
+    in_other_words = [
+        line.replace("_id", "id").replace("_source", "properties").replace("_index", "class") for line in LINES
+    ]
+    for text, replace in product((*LINES, *in_other_words, *BESIDE), (True, False)):
         line = text.encode(errors="surrogateescape").strip()
         assert filled(line, replace=replace, steps=1) == filled(line, replace=replace, steps=2), text

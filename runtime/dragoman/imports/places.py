@@ -13,7 +13,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
-from msgspec import Raw
+from msgspec import UNSET, Raw, UnsetType
 
 from dragoman.spellings import value_of
 from dragoman_api.cells import Json
@@ -147,6 +147,9 @@ class RowPlaces:
 
     Attributes:
         places: The places of the target beside its documents.
+        origin: The member that names the object of a row; empty if rows have none.
+        own: The name of the target, as JSON.
+        known: The members that no row loses by their absence: of the object's name, and those that servers compute.
     """
 
     def __init__(
@@ -162,10 +165,11 @@ class RowPlaces:
         """
         self.places = MemberPlaces(description)
         self._object, self._renamed, self._document = description.object, renamed, document
-        self._from = description.object_member
-        self._own = Raw(_encoder.encode(description.object))
+        self.origin = description.object_member
+        self.own = Raw(_encoder.encode(description.object))
         self._fixed = {*fixed, self.places.key[0], document}
         self._computed = frozenset({*description.server_members} - self._fixed - self.places.beside.keys())
+        self.known = [*filter(None, [self.origin]), *self._computed]
         self._written = self._fixed | self.places.beside.keys()
         self._plain = self._written | self._computed
         self._left_out = LeftOut()
@@ -173,15 +177,19 @@ class RowPlaces:
 
     def plain(self, members: Members) -> bool:
         """Count the members that the server computes or knows, and return whether no other needs a decision."""
-        if (origin := members.pop(self._from, None)) is not None and origin != self._own:
+        if (origin := members.pop(self.origin, None)) is not None and origin != self.own:
             self._left_out.add(OTHERS, [_text.decode(bytes(origin))])
         names = members.keys()
         if not names <= self._written:
             if not names.isdisjoint(self._computed):
-                self._counts[self._computed.intersection(names)] += 1
+                self.count(self._computed.intersection(names))
             if not names <= self._plain:
                 return False
         return not self._renamed
+
+    def count(self, names: Iterable[str]) -> None:
+        """Count members of a row that the server computes."""
+        self._counts[frozenset(names)] += 1
 
     @property
     def left_out(self) -> LeftOut:
@@ -286,7 +294,14 @@ class RowInserts:
         self._beside = [*self._places.beside.items()]
         key = self._places.key[0]
         plain = self._document and key and not wishes.renamed and wishes.id is None
-        self._usual = _usual_head(description, id=key, document=self._document) if plain else None
+        self._head = self._line = None
+        self._known: dict[str, tuple[str, str]] = {}  # each member but id and document, and its column if it has one
+        if plain and not self._beside:
+            self._head = _usual_head(description, id=key, document=self._document)
+        elif plain:
+            members = dict(self._beside) | dict.fromkeys(self._settler.known, "")
+            self._known = {f"member{at}": pair for at, pair in enumerate(members.items())}
+            self._line = _known_line(self._known, id=key, document=self._document)
 
     @property
     def notes(self) -> list[Note]:
@@ -296,7 +311,9 @@ class RowInserts:
     def fill(self, record: Record) -> None:
         """Put into a record what it writes. Raises ValueError if it holds no row."""
         assert isinstance(record.data, bytes)
-        if self._usual is not None and self._fill_usual(record, record.data):
+        if self._head is not None and self._fill_usual(record, record.data):
+            return
+        if self._line is not None and self._fill_known(record, record.data):
             return
         action, line, document = record.data.partition(b"\n")
         members = object_of(action)
@@ -310,15 +327,51 @@ class RowInserts:
         self._fill_with(record, members, data)
 
     def _fill_usual(self, record: Record, data: bytes) -> bool:
-        """Fill a record whose line has the usual members only; return False if it has others, or another order."""
-        assert self._usual is not None
-        head = self._usual.match(data)
+        """Fill a record whose line has an id and a document only; return False if it has others, or another order."""
+        assert self._head is not None
+        head = self._head.match(data)
         if head is None or data[-1] != _END:
             return False
         try:
             record.document, record.id = check_object(data[head.end() : -1].rstrip()), head[1].decode()
         except ValueError:  # more members follow, for example
             return False
+        record.tenant, record.replace = self._wishes.tenant, self._wishes.replace
+        return True
+
+    def _fill_known(self, record: Record, data: bytes) -> bool:
+        """Fill a record whose line has known members only, in any order; return False if it has others, or one twice.
+
+        They are taken out in one pass. A member that stands there twice is a colon more than all that were taken out,
+        unless a text spells a colon by its code.
+        """
+        assert self._line is not None
+        names: list[str] = []
+        values: dict[str, Any] = {}
+        try:
+            line = self._line.decode(data)
+            document = str(line.document, "utf-8")
+            colons = 1 + document.count(":")
+            for field, (name, column) in self._known.items():
+                if (raw := getattr(line, field)) is UNSET:
+                    continue
+                value = bytes(raw)
+                if not value.isascii():
+                    value.decode()
+                colons += 1 + value.count(b":")
+                if not column and name != self._settler.origin:
+                    names.append(name)
+                elif not column and raw != self._settler.own:
+                    return False
+                elif column and value != b"null":
+                    values[column] = value_of(value)
+        except (ValueError, RecursionError):
+            return False
+        if not line.id or data.count(b":") != colons + 1 + line.id.count(":") or b"u003" in data or document[0] != "{":
+            return False
+        if names:
+            self._settler.count(names)
+        record.document, record.values, record.id = document, values, line.id
         record.tenant, record.replace = self._wishes.tenant, self._wishes.replace
         return True
 
@@ -340,6 +393,19 @@ class RowInserts:
             self._documents.fill_in(record, data, renamed=renamed)
         else:
             record.replace = self._wishes.replace and record.id is not None
+
+
+def _known_line(
+    known: Mapping[str, tuple[str, str]],
+    *,
+    id: str,  # noqa: A002 - the member
+    document: str,
+) -> msgspec.json.Decoder[Any]:
+    """Return a decoder of lines that have an id, a document, and known members."""
+    names = {"id": id, "document": document} | {field: name for field, (name, _) in known.items()}
+    fields: list[Any] = [("document", Raw), ("id", str | UnsetType, UNSET)]
+    fields += [(field, Raw | UnsetType, UNSET) for field in known]
+    return msgspec.json.Decoder(msgspec.defstruct("Line", fields, rename=names, forbid_unknown_fields=True, gc=False))
 
 
 def _usual_head(description: Description, *, id: str, document: str) -> re.Pattern[bytes]:  # noqa: A002 - the member

@@ -50,7 +50,7 @@ class Sender:
 
     def __init__(self, plan: Plan, features: Features) -> None:
         self.waiting = plan.planned
-        self._changes, self._features = plan.changes, features
+        self._changes, self._features, self._joins = plan.changes, features, plan.bulk
         self._outcomes = Outcomes()
         self.views: dict[str, View] = {}
         self.written: set[tuple[str, str, str | None]] = set()
@@ -117,7 +117,10 @@ class Sender:
             reply = yield from ask(planned.request)
             if 200 <= reply.status < 300:
                 for row, outcome in zip(rows, batches.outcomes(rows, reply), strict=True):
-                    self._outcomes.tell(row.changes, outcome)
+                    if self._joins and outcome.status is OutcomeStatus.APPLIED:
+                        self._outcomes.applied(row.changes)
+                    else:
+                        self._outcomes.tell(row.changes, outcome)
             elif reply.status in batches.SPLIT and len(rows) > 1:
                 halves = [rows[: len(rows) // 2], rows[len(rows) // 2 :]]
             else:

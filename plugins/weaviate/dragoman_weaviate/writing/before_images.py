@@ -56,10 +56,13 @@ class Image(msgspec.Struct):
         return {name: value for name, value in members.items() if not isinstance(value, UnsetType)}
 
 
-def opened(view: View, document: str) -> Image:
+def opened(view: View, document: str) -> tuple[Image, object]:
     """Read a document: the properties of a row, or an object of `properties` with `vector` or `vectors`.
 
     A collection that has a property called `properties` takes the first form only.
+
+    Returns:
+        The row, and its properties as they are decoded.
 
     Raises:
         ValueError: It is not a JSON object, or holds a name twice; the server would keep only one of the values.
@@ -68,8 +71,8 @@ def opened(view: View, document: str) -> Image:
     if not isinstance(value, dict):
         raise ValueError("the document is not a JSON object")  # noqa: TRY004 - a fault of the value
     if _takes_whole(view) and "properties" in value and set(value) <= set(Image.__struct_fields__):
-        return msgspec.json.decode(document, type=Image)
-    return Image(Raw(document.encode()))
+        return msgspec.json.decode(document, type=Image), value["properties"]
+    return Image(Raw(document.encode())), value
 
 
 def _takes_whole(view: View) -> bool:

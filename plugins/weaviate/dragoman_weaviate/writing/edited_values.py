@@ -164,6 +164,8 @@ def unknown_keys(value: object, properties: Sequence[PropertyBase], before: str 
     if not isinstance(value, dict):
         return []
     specs = {spec.name: spec for spec in properties}
+    if value.keys() <= specs.keys() and not any(isinstance(member, dict | list) for member in value.values()):
+        return []
     unknown = []
     for name, member in value.items():
         if name not in specs:

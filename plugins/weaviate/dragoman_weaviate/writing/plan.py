@@ -138,14 +138,16 @@ class _Planner:
             text = f"its tenant is {change.tenant!r}, and its routing, which is the tenant, too, {change.routing!r}"
             raise NotSentError(text)
         tenant = view.tenant(change.tenant or change.routing)
-        change = change.with_key("uuid")
+        if "uuid" in change.values:
+            change = change.with_key("uuid")
         row_id = operands.uuid(text_id(change.id)) if change.id else None
         values = {name: value for name, value in change.values.items() if name != VECTOR}
-        parts: dict[str, Any] = (
-            {"properties": self._typed(view, values)}
-            if change.document is None
-            else self._whole(view, replace(change, values=values)).parts
-        )
+        if change.document is None:
+            parts: dict[str, Any] = {"properties": self._typed(view, values)}
+        elif values:
+            raise NotSentError("a new row has either values or a whole document, and beside it its vector")
+        else:
+            parts = self._whole(view, change.document)
         if change.values.get(VECTOR) is not None:
             if not parts.keys() <= {"properties"}:
                 raise NotSentError("its document holds vectors, and its values a vector; give one of the two")
@@ -174,24 +176,21 @@ class _Planner:
             return HttpRequest("PUT", object_path(view.target, key or ""), body)
         return HttpRequest("POST", "/v1/objects", body)
 
-    def _whole(self, view: View, change: Insert) -> before_images.Image:
-        """Check a row that is given as a document; its bytes are sent unchanged."""
-        if change.values:
-            raise NotSentError("a new row has either values or a whole document, and beside it its vector")
-        image = before_images.opened(view, change.document or "")
+    def _whole(self, view: View, document: str) -> dict[str, Any]:
+        """Check a row that is given as a document, and return the members of its body; its bytes are sent unchanged."""
+        image, properties = before_images.opened(view, document)
+        parts = image.parts
         for member, is_named in (("vector", False), ("vectors", True)):
-            if not filled(vector := image.parts.get(member, Raw())):
+            if member not in parts or not filled(vector := parts[member]):
                 continue
             if is_named is not bool(view.named_vectors):
                 raise NotSentError(f"{member}: {edited_values.misplaced(view.named_vectors, vector)}")
             edited_values.vectors(bytes(vector).decode(), view.named_vectors)
-        document = bytes(image.properties)
-        properties = decode(document, object)
         self._refuse_unknown(view, properties)
         if isinstance(properties, dict):
-            for name, entry in edited_values.exact_document(document).items():
+            for name, entry in edited_values.exact_document(bytes(image.properties)).items():
                 self._note_rounding(name, entry, properties[name])
-        return image
+        return parts
 
     def _refuse_unknown(self, view: View, document: object) -> None:
         if unknown := edited_values.unknown_keys(document, view.collection.properties or []):

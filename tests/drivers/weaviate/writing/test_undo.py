@@ -270,7 +270,7 @@ def test_a_digest_tells_each_vector_of_a_row() -> None:
     ],
 )
 def test_a_document_is_a_whole_row_only_by_all_of_its_members(types: Any, document: str, parts: dict[str, str]) -> None:
-    opened = before_images.opened(view(types), document).parts
+    opened = before_images.opened(view(types), document)[0].parts
     assert {name: bytes(value).decode() for name, value in opened.items()} == parts
 
 
