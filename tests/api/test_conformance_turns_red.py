@@ -5,21 +5,37 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import json
+import posixpath
+import shlex
+from decimal import Decimal
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from api.test_memory_driver import memory_target, timed_server
 from msgspec.structs import replace
 
-from dragoman_api.cells import MISSING, CutJson, CutText
-from dragoman_api.changes import Delete, Drop, HttpRequest, Insert, Outcome, OutcomeStatus, PlannedRequest
+from dragoman_api.cells import MISSING, CutJson, CutText, Json
+from dragoman_api.changes import Delete, Drop, HttpRequest, Insert, Outcome, OutcomeStatus, PlannedRequest, Update
 from dragoman_api.columns import Object, ObjectList, Operator, TimeColumn, Written
 from dragoman_api.connections import Health
-from dragoman_api.errors import ConnectionFailedError, ConsoleSyntaxError, DragomanError, FilterNotSupportedError
+from dragoman_api.errors import (
+    ConnectionFailedError,
+    ConsoleSyntaxError,
+    DragomanError,
+    FilterNotSupportedError,
+    ObjectNotFoundError,
+)
 from dragoman_api.hookspecs import hookimpl
+from dragoman_api.remedies import Remedy, RemedyKind
 from dragoman_api.testing import DriverConformance, MemoryDriver
 from dragoman_api.testing.conformance.filters import TimeConformance
+from dragoman_api.testing.target import hooks_of
 
+MANIFEST = {
+    "hooks": sorted(hooks_of(MemoryDriver())),
+    "capabilities": ["browse", "sort", "filter", "edit", "drop", "console", "export", "raw-filter"],
+}
 BROKEN: list[tuple[str, type[MemoryDriver]]] = []
 
 
@@ -214,6 +230,103 @@ class GivesNoReasons(Broken):
 class DescribesAnything(MemoryDriver):
     def _fetch(self, name):
         return []
+
+
+class Misnames(MemoryDriver):
+    """A driver that does something to the name of an object on its way to the server."""
+
+    def name_of(self, name: str) -> str:
+        return name
+
+    @hookimpl
+    async def describe_object(self, name):
+        return await super().describe_object(self.name_of(name))
+
+
+@breaks("test_a_name_is_never_read_as_more_than_a_name")
+class PutsNamesIntoPathsAsTheyAre(Misnames):
+    def name_of(self, name):
+        return name.partition("?")[0].partition("#")[0]
+
+
+@breaks("test_a_name_is_never_read_as_more_than_a_name")
+class StripsNames(Misnames):
+    def name_of(self, name):
+        return name.strip()
+
+
+@breaks("test_a_name_is_never_read_as_more_than_a_name")
+class GoesUpTheTree(Misnames):
+    def name_of(self, name):
+        return posixpath.normpath(f"/{name}").lstrip("/")
+
+
+class Advises(MemoryDriver):
+    @hookimpl
+    async def describe_object(self, name):
+        try:
+            return await super().describe_object(name)
+        except ObjectNotFoundError as error:
+            self.advise(error, name)
+            raise
+
+
+@breaks("test_remedies_name_things_as_the_server_spells_them")
+class QuotesTheNameInARemedy(Advises):
+    def advise(self, error, name):
+        error.remedies = (Remedy(RemedyKind.OPEN_OBJECT, {"object": shlex.quote(name)}),)
+
+
+@breaks("test_remedies_name_things_as_the_server_spells_them")
+class EscapesTheNameInARemedy(Advises):
+    def advise(self, error, name):
+        error.remedies = (Remedy(RemedyKind.OPEN_OBJECT, {"object": quote(name)}),)
+
+
+@breaks("test_remedies_name_things_as_the_server_spells_them")
+class WritesACommandAsAHint(Advises):
+    def advise(self, error, name):
+        error.hint = f"dragoman page shop {name}"
+
+
+@breaks("test_remedies_name_things_as_the_server_spells_them")
+class InventsAKindOfRemedy(Advises):
+    def advise(self, error, name):
+        error.remedies = (Remedy("create-object", {"object": name}),)
+
+
+# the manifest ---------------------------------------------------------------------------------------------------------
+
+
+@breaks("test_the_manifest_says_what_the_driver_does")
+class ClaimsAHookThatItLacks(MemoryDriver):
+    manifest = MANIFEST | {"hooks": [*MANIFEST["hooks"], "similar"]}
+
+
+@breaks("test_the_manifest_says_what_the_driver_does")
+class KeepsAHookToItself(MemoryDriver):
+    manifest = MANIFEST | {"hooks": MANIFEST["hooks"][1:]}
+
+
+@breaks("test_the_manifest_says_what_the_driver_does")
+class ClaimsASortThatItLacks(MemoryDriver):
+    manifest = MANIFEST
+
+    def _columns(self):
+        return [replace(column, sortable=False, reasons={"sort": "no"}) for column in super()._columns()]
+
+
+@breaks("test_the_manifest_says_what_the_driver_does")
+class KeepsItsConsoleToItself(MemoryDriver):
+    manifest = MANIFEST | {"capabilities": [name for name in MANIFEST["capabilities"] if name != "console"]}
+
+
+@breaks("test_the_manifest_says_what_the_driver_does")
+class ClaimsADropThatItRefuses(Broken):
+    manifest = MANIFEST
+
+    def plan(self, request, plan):
+        return replace(plan, planned=[]) if isinstance(request.changes[0], Drop) else plan
 
 
 # grid -----------------------------------------------------------------------------------------------------------------
@@ -463,6 +576,34 @@ class ComparesBordersOut(MemoryDriver):
         return replace(compiled, body=compiled.body.replace('"op":">="', '"op":">"'))
 
 
+class ReadsOperands(MemoryDriver):
+    def operand(self, value: Any) -> Any:
+        return value
+
+    @hookimpl
+    async def compile_filter(self, request):
+        rows = [replace(row, value=self.operand(row.value)) for row in request.rows]
+        return await super().compile_filter(replace(request, rows=rows))
+
+
+@breaks("test_an_operand_means_the_same_however_it_is_spelled")
+class RoundsADecimal(ReadsOperands):
+    def operand(self, value):
+        return float(value) if isinstance(value, Decimal) else value
+
+
+@breaks("test_an_operand_means_the_same_however_it_is_spelled")
+class ReadsOnlyTheFirstOfATypedList(ReadsOperands):
+    def operand(self, value):
+        return value.partition(",")[0] if isinstance(value, str) else value
+
+
+@breaks("test_an_operand_means_the_same_however_it_is_spelled")
+class TurnsTypedBooleansRound(ReadsOperands):
+    def operand(self, value):
+        return {"true": False, "false": True}.get(value, value) if isinstance(value, str) else value
+
+
 @breaks("test_all_narrows_and_any_unites")
 class TakesAnyForAll(MemoryDriver):
     @hookimpl
@@ -546,22 +687,81 @@ class WritesOnlyTheNamedColumns(Broken):
         return replace(plan, planned=[replace(each, request=replace(each.request, body=body)) for each in plan.planned])
 
 
+def written_as(described, name: str, written: Written):
+    columns = [replace(column, written=written) if column.name == name else column for column in described.columns]
+    return replace(described, columns=columns)
+
+
 @breaks("test_a_column_that_the_server_keeps_is_never_sent")
 class SendsAColumnThatTheServerKeeps(MemoryDriver):
     def __init__(self):
         super().__init__()
         self.server.kinds = {**self.server.kinds, "made": self.server.kinds["title"]}
 
-    def _columns(self):
-        columns = super()._columns()
-        return [replace(column, written=Written.NEVER) if column.name == "made" else column for column in columns]
+    @hookimpl
+    async def describe_object(self, name):
+        return written_as(await super().describe_object(name), "made", Written.NEVER)
 
 
 @breaks("test_a_column_that_the_server_keeps_is_never_sent")
 class SendsAColumnOfInsertsInUpdates(MemoryDriver):
-    def _columns(self):
-        columns = super()._columns()
-        return [replace(column, written=Written.INSERT) if column.name == "stock" else column for column in columns]
+    @hookimpl
+    async def describe_object(self, name):
+        return written_as(await super().describe_object(name), "stock", Written.INSERT)
+
+
+@breaks("test_an_update_that_names_the_key_moves_no_row")
+class LeavesTheKeyOutInSilence(MemoryDriver):
+    @hookimpl
+    async def plan_change(self, request):
+        changes = [
+            replace(change, values={name: value for name, value in change.values.items() if name != "id"})
+            if isinstance(change, Update)
+            else change
+            for change in request.changes
+        ]
+        return await super().plan_change(replace(request, changes=changes))
+
+
+class Respells(MemoryDriver):
+    """A driver that reads the values of a change in its own way."""
+
+    def value(self, value: Any) -> Any:
+        return value
+
+    @hookimpl
+    async def plan_change(self, request):
+        changes = [
+            replace(change, values={name: self.value(value) for name, value in change.values.items()})
+            if isinstance(change, Insert | Update)
+            else change
+            for change in request.changes
+        ]
+        return await super().plan_change(replace(request, changes=changes))
+
+
+@breaks("test_a_value_is_stored_alike_however_it_is_spelled")
+class StoresTypedNumbersAsTexts(Respells):
+    def value(self, value):
+        return Json(json.dumps(value)) if type(value) is str else value
+
+
+@breaks("test_a_value_is_stored_alike_however_it_is_spelled")
+class StoresDecimalsAsTexts(Respells):
+    def value(self, value):
+        return Json(json.dumps(str(value))) if isinstance(value, Decimal) else value
+
+
+@breaks("test_a_value_is_stored_alike_however_it_is_spelled")
+class StoresJsonAsItsText(Respells):
+    def value(self, value):
+        return Json(json.dumps(str(value))) if isinstance(value, Json) else value
+
+
+@breaks("test_a_value_is_stored_alike_however_it_is_spelled")
+class TakesNoLists(Respells):
+    def value(self, value):
+        return Json("null") if isinstance(value, list) else value
 
 
 @breaks("test_an_insert_takes_the_key_from_its_column")
@@ -1039,6 +1239,7 @@ class TakesAnyCursor(MemoryDriver):
 async def test_a_broken_driver_turns_its_promise_red(name, driver):
     arguments = {"name": "*"} if "name" in inspect.signature(getattr(DriverConformance, name)).parameters else {}
     target = await memory_target(driver(timed_server()) if hasattr(TimeConformance, name) else driver())
+    target = dataclasses.replace(target, manifest=getattr(driver, "manifest", {}))
     if driver is UpdatesNevertheless:
         target = dataclasses.replace(target, change={})
     with pytest.raises((AssertionError, DragomanError, pytest.fail.Exception)):

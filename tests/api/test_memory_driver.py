@@ -24,7 +24,7 @@ async def memory_target(driver: MemoryDriver) -> Target:
         log=driver.server.log,
         lose=driver.server.lose,
         scratch="scratch",
-        row={"title": "New", "price": 2**63 + 5, "stock": 1},
+        row={"title": "New", "price": 2**63 + 5, "stock": 1, "available": True, "tags": ["a", 1]},
         change={"price": 3.5},
         tells_missing=True,
         reads=["GET /books", "GET /books/1"],

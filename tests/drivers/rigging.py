@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import AsyncExitStack, asynccontextmanager
+from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -47,6 +48,12 @@ def profile_of(url: str, **given: Any) -> Profile:
     host, _, port = rest.rpartition(":")
     mode = SslMode.DISABLED if scheme == "http" else SslMode.REQUIRED_SKIP_VERIFY
     return Profile(**{"host": host, "port": int(port), "ssl_mode": mode} | given)
+
+
+def manifest_of(plugin: str) -> dict[str, Any]:
+    """Return the contents of a driver's manifest."""
+    manifest: dict[str, Any] = json.loads(files(f"dragoman_{plugin}").joinpath("driver.json").read_text())
+    return manifest
 
 
 class Rig:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from drivers.elasticsearch.rig import OLD, Rig, on_fake, on_server
-from drivers.rigging import behind_proxy
+from drivers.rigging import behind_proxy, manifest_of
 
 from dragoman_api.testing import DriverConformance, Target
 
@@ -71,6 +71,7 @@ async def target_of(es: Rig) -> Target:
         log=es.log,
         lose=es.lose,
         scratch=scratch,
+        manifest=manifest_of("elasticsearch"),
         row={"code": "N1", "pages": 12, "price": 2.5, "in_stock": True, "author.name": "Ada"},
         change={"pages": 13, "author.name": "Grace"},
         tells_missing=True,

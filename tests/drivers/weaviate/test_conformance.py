@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from drivers.rigging import behind_proxy
+from drivers.rigging import behind_proxy, manifest_of
 from drivers.weaviate.rig import TYPES, Rig, on_fake, on_server, ordinary
 
 from dragoman_api.testing import DriverConformance, Target
@@ -49,6 +49,7 @@ async def target_of(wv: Rig, shards: int) -> Target:
         log=wv.log,
         lose=wv.lose,
         scratch=scratch,
+        manifest=manifest_of("weaviate"),
         row={"title": "New", "pages": 12, "price": 2.5, "available": True, "published": "2024-05-01T00:00:00Z"},
         change={"pages": 2**33, "title": "Other"},
         reads=[

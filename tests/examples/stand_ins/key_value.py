@@ -62,6 +62,7 @@ from dragoman_api.kit.filter_rows import compile_rows
 from dragoman_api.kit.page_columns import UNKNOWN, choose, sortable
 from dragoman_api.kit.row_changes import NotSentError, Outcomes, PlanDraft, fold, status_of, typed
 from dragoman_api.kit.sign_in import SessionToken, SignedIn
+from dragoman_api.kit.writing import stored_value
 
 if TYPE_CHECKING:
     from dragoman_api import PlannedRequest, RawQuery
@@ -367,8 +368,9 @@ def written(values: dict[str, Any]) -> tuple[dict[str, Any], str]:
     def convert(name: str, value: object) -> str:
         if name not in COLUMNS or COLUMNS[name].written is not Written.ALWAYS:
             raise NotSentError(f"{name}: {COLUMNS[name].reasons['edit'] if name in COLUMNS else UNKNOWN}")
-        return base64(as_bytes(value)) if name == "value" else str(operands.integer(0 if value is None else value))
+        value = stored_value(COLUMNS[name], value)
+        return base64(value or b"") if name == "value" else str(operands.integer(0 if value is None else value))
 
     put = typed(values, convert)
-    value = f" {as_bytes(put['value'])!r}" if "value" in put else ""
+    value = f" {b64decode(put['value'])!r}" if "value" in put else ""
     return dict(put), value + (f" --lease={put['lease']}" if "lease" in put else "")

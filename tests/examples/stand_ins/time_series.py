@@ -11,6 +11,8 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote, urlencode
 
+from msgspec.structs import replace
+
 from dragoman_api import (
     Cell,
     CellRequest,
@@ -58,7 +60,8 @@ from dragoman_api.kit import cursors, operands
 from dragoman_api.kit.derived_hooks import CountFromExport
 from dragoman_api.kit.filter_rows import compile_rows
 from dragoman_api.kit.page_columns import UNKNOWN, choose, sortable
-from dragoman_api.kit.row_changes import NotSentError, Outcomes, PlanDraft, before_writing, fold, status_of
+from dragoman_api.kit.row_changes import NotSentError, PlanDraft, fold, status_of, typed
+from dragoman_api.kit.writing import send_after_a_look, stored_value
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -207,13 +210,8 @@ class Driver(CountFromExport):
     @hookimpl
     async def apply_change(self, plan: Plan) -> list[Outcome]:
         """Look whether the point exists, then send what was planned."""
-        outcomes = Outcomes()
-        for planned in plan.planned:
-            with outcomes.sending(planned.changes):
-                change = plan.changes[planned.changes[0]]
-                change = self._keyed(change) if isinstance(change, Insert) else change
-                outcomes.tell(planned.changes, await self._apply(planned.request, change))
-        return outcomes.of_plan(plan)
+        keyed = [self._keyed(change) if isinstance(change, Insert) else change for change in plan.changes]
+        return await send_after_a_look(replace(plan, changes=keyed), look=self._look, send=self._send)
 
     def _keyed(self, change: Insert) -> Insert:
         return change.with_key(*self._keys(change.object))
@@ -234,7 +232,8 @@ class Driver(CountFromExport):
             raise NotSentError("a point needs a field, replaces no other one, and names its time and tags once")
         time = int(operands.instant(point.pop("time")) * 10**9)
         line = ",".join([escaped(measurement), *(f"{escaped(k)}={escaped(v)}" for k, v in sorted(point.items()) if v)])
-        fields = ",".join(f"{escaped(name)}={field(value)}" for name, value in change.values.items())
+        values = typed(change.values, lambda column, value: field(known.get(column), value))
+        fields = ",".join(f"{escaped(name)}={value}" for name, value in values.items())
         path = f"/write?{urlencode({'db': database, 'precision': 'ns'})}"
         request = HttpRequest("POST", path, f"{line} {fields} {time}", LINES)
         return PlannedRequest(request=request, changes=[])
@@ -245,23 +244,19 @@ class Driver(CountFromExport):
             raise ObjectNotFoundError(f"there is no measurement {name!r}")
         return statement(database, f"DROP MEASUREMENT {identifier(measurement)}")
 
-    async def _apply(self, sent: HttpRequest, change: Change) -> Outcome:
-        made = None
-        if not isinstance(change, Drop):
-            key = RowKey(change.object, change.id or "") if isinstance(change, Insert) else change.key
-            made = key if isinstance(change, Insert) else None
-            with before_writing():
-                there = await self._points(key)
-            if bool(there) is isinstance(change, Insert):
-                reason = "the point exists" if there else "the point is gone"
-                return Outcome(change=0, status=OutcomeStatus.CONFLICT, reason=reason)
+    async def _look(self, key: RowKey) -> dict[str, int | str] | None:
+        return {} if await self._points(key) else None
+
+    async def _send(self, planned: PlannedRequest, change: Change) -> Outcome:
+        sent = planned.request
         response = await self.http.request(sent.method, sent.path, body=sent.body, content_type=sent.content_type)
         status = status_of(response.status)
         if status is not OutcomeStatus.APPLIED:
             return Outcome(change=0, status=status, reason=self.http.error(response).message)
         if response.body and (reason := failure(response.json())):
             return Outcome(change=0, status=OutcomeStatus.FAILED, reason=reason)
-        return Outcome(change=0, status=status, id=made.id if made else None, key=made)
+        key = RowKey(change.object, change.id or "") if isinstance(change, Insert) else None
+        return Outcome(change=0, status=status, id=key and key.id, key=key)
 
     def _keys(self, name: str) -> list[str]:
         return [column.name for column in self.columns[name].values() if column.is_key]
@@ -407,8 +402,10 @@ def escaped(text: str) -> str:
     return "".join(f"\\{letter}" if letter in "\\, =" else letter for letter in text)
 
 
-def field(value: object) -> str:
+def field(column: Column | None, value: object) -> str:
     """Write a field in line protocol, where integers end in i."""
+    value = stored_value(column or Column(name="", type=""), value)
     if isinstance(value, str):
         return identifier(value)
-    return f"{value}i" if isinstance(value, int) and not isinstance(value, bool) else encode(value)
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    return f"{value}i" if whole and (column is None or column.kind is not ColumnKind.FLOAT) else encode(value)

@@ -35,10 +35,13 @@ from dragoman_api.exports import ExportForm, ExportPart, ExportSplit
 from dragoman_api.filters import CompiledFilter, Explanation, FilterRequest, RawQuery
 from dragoman_api.grid import Page, RowKey, text_id
 from dragoman_api.hookspecs import hookimpl
+from dragoman_api.json_text import encode
 from dragoman_api.kit import cursors
 from dragoman_api.kit.filter_rows import within
 from dragoman_api.kit.page_columns import unknown_sort
+from dragoman_api.kit.row_changes import NotSentError
 from dragoman_api.kit.summaries import summarize_cells
+from dragoman_api.kit.writing import writable
 from dragoman_api.wording import as_typed
 
 from .memory_server import OPERATORS, WHOLE, MemoryServer, as_json, cell, column_of, ordered, satisfies, typed
@@ -262,25 +265,23 @@ class MemoryDriver:
             status, row = self.server.send("GET", path)
             return "the row is gone" if status == 404 else HttpRequest("DELETE", path + _guard(row))
         if isinstance(change, Insert):
-            if change.document is not None:
-                return "this database takes a row as values, not as a document"
             try:
                 change = change.with_key(_KEY)
             except ValueError as error:
                 return str(error)
-        if fixed := [name for name in change.values if name not in self.server.kinds]:
-            return f"{fixed[0]} is read-only or does not exist"
+        try:
+            body = writable(change, self._columns())
+        except NotSentError as error:
+            return str(error)
         if isinstance(change, Insert):
             if change.id is None:
-                return HttpRequest("POST", _path(change.object), as_json(_plain(change.values)))
+                return HttpRequest("POST", _path(change.object), encode(body))
             path = _path(change.object, text_id(change.id)) + ("" if change.replace else "?seq=0")
-            return HttpRequest("PUT", path, as_json(_plain(change.values)))
+            return HttpRequest("PUT", path, encode(body))
         status, row = self.server.send("GET", path := _path(change.key.object, change.key.text))
         if status == 404:
             return "the row is gone"
-        return HttpRequest(
-            "PUT", path + _guard(change.key.guard or row), as_json({**row["row"], **_plain(change.values)})
-        )
+        return HttpRequest("PUT", path + _guard(change.key.guard or row), encode({**row["row"], **body}))
 
     @hookimpl
     async def apply_change(self, plan: Plan) -> list[Outcome]:
@@ -410,13 +411,6 @@ class MemoryDriver:
         if not request.seconds:
             self.server.held.discard(request.snapshot)
         return is_held
-
-
-def _plain(values: dict[str, Any]) -> dict[str, Any]:
-    return {
-        name: msgspec.json.decode(value.encode()) if isinstance(value, Json) else value
-        for name, value in values.items()
-    }
 
 
 def _path(*parts: str) -> str:

@@ -18,6 +18,7 @@ from dragoman_api.columns import LISTS, VALUELESS, Column, ColumnKind, Role
 from dragoman_api.columns import Operator as Op
 from dragoman_api.errors import ConnectionFailedError, FilterNotSupportedError
 from dragoman_api.filters import Filter, RawQuery
+from dragoman_api.kit import operands
 from dragoman_api.kit.filter_rows import holds
 from dragoman_api.wording import quoted
 
@@ -68,15 +69,17 @@ def typed(row: Filter, column: Column | None) -> Filter:
 
 
 def _value(row: Filter, value: Any, kind: ColumnKind) -> Any:
-    expected_type: Any = int | float if kind.numeric else {ColumnKind.TEXT: str, ColumnKind.BOOLEAN: bool}[kind]
     try:
-        typed = value if kind is ColumnKind.TEXT or not isinstance(value, str) else msgspec.json.decode(value.strip())
-        typed = msgspec.convert(typed, expected_type)
+        if kind.numeric:
+            number = operands.decimal(value)
+            return number if isinstance(number, int) else float(number)
+        if kind is ColumnKind.BOOLEAN:
+            return operands.boolean(value)
         if row.op is Op.REGEX:
-            re.compile(typed)
-    except (msgspec.MsgspecError, re.error) as error:
+            re.compile(value)
+    except (ValueError, re.error) as error:
         raise _refusal(row, f"{quoted(value)} does not fit: {error}") from error
-    return typed
+    return value
 
 
 def _refusal(row: Filter, reason: str) -> FilterNotSupportedError:

@@ -52,6 +52,7 @@ class Target:
         values: Values to filter a column by, if those in its cells are unsuitable.
         tells_missing: Whether the driver tells a field that a row does not hold (`MISSING`) from a null. Then a new
             row may leave out the first column of `change`, and that column may be null.
+        manifest: The contents of `driver.json`; empty if they are not compared with the driver.
     """
 
     driver: Any
@@ -68,6 +69,7 @@ class Target:
     broken: Sequence[tuple[str, int, int]] = ()
     values: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     tells_missing: bool = False
+    manifest: Mapping[str, Any] = field(default_factory=dict)
 
     def needs(self, *hooks: str) -> None:
         """Skip the test when the driver lacks a hook."""

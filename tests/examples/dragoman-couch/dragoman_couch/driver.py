@@ -27,7 +27,6 @@ from dragoman_api import (
     Http,
     HttpRequest,
     Insert,
-    Json,
     Note,
     Object,
     ObjectList,
@@ -51,6 +50,7 @@ from dragoman_api.kit import cursors
 from dragoman_api.kit.exchanges import unsure
 from dragoman_api.kit.page_columns import cell_of, choose, kinds_of, sortable
 from dragoman_api.kit.row_changes import NotSentError, Outcomes, PlanDraft, fold, status_of, typed, unknown_note
+from dragoman_api.kit.writing import stored_value
 
 from .console import parse
 from .filters import OPERATORS, compile_filter
@@ -193,7 +193,8 @@ class Driver:
             guard = change.key.guard or (await self._stored(change.key))
             revision = quote(str(guard[REVISION]), safe="")
             return HttpRequest("DELETE", f"{path(change.key.object, change.key.id)}?rev={revision}")
-        values = typed(change.values, value_of)
+        columns = self.columns.get(change.object if isinstance(change, Insert) else change.key.object, {})
+        values = typed(change.values, lambda name, value: value_of(columns.get(name) or column(name), value))
         if isinstance(change, Insert):
             if change.document is not None:
                 raise NotSentError("this driver takes a row as values, not as a document")
@@ -260,11 +261,11 @@ def path(*parts: str) -> str:
     return "".join(f"/{quote(part, safe='')}" for part in parts)
 
 
-def value_of(name: str, value: object) -> Any:
-    """Return an edited value as it is stored."""
-    if name.startswith("_"):
+def value_of(column: Column, value: object) -> Any:
+    """Return an edited value as it is stored; a column may be one that no document has yet."""
+    if column.name.startswith("_"):
         raise ValueError("it is CouchDB's own and cannot be written")
-    return _decode(value) if isinstance(value, Json) else value
+    return stored_value(column, value)
 
 
 def key_of(name: str, document: dict[str, Any]) -> RowKey:
@@ -278,7 +279,7 @@ def columns_of(documents: list[dict[str, Any]]) -> dict[str, Column]:
     return {name: column(name, kind) for name, kind in kinds.items() if name != REVISION}
 
 
-def column(name: str, kind: ColumnKind) -> Column:
+def column(name: str, kind: ColumnKind = ColumnKind.OTHER) -> Column:
     """Describe a column by the kind of its values."""
     reasons = {"sort": NO_SORT}
     written = Written.INSERT if name == KEY else Written.NEVER if name.startswith("_") else Written.ALWAYS

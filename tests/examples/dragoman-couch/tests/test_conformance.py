@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from importlib.resources import files
+
 import pytest
 from dragoman_couch.driver import Driver
 from fake import BOOKS, serving
@@ -10,6 +13,7 @@ from dragoman_api import Profile
 from dragoman_api.testing import DriverConformance, Target
 
 MORE = {
+    "manifest": json.loads(files("dragoman_couch").joinpath("driver.json").read_text()),
     "scratch": "scratch",
     "row": {"title": "New", "price": 3, "stock": 1},
     "change": {"price": 4},

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
 
-from dragoman_api.cells import MISSING
+from dragoman_api.cells import MISSING, Json
 from dragoman_api.changes import Delete, Drop, Insert, InsertBatch, Outcome, OutcomeStatus, PlanRequest, Update
 from dragoman_api.columns import Written
 from dragoman_api.errors import DragomanError
 from dragoman_api.grid import CellRequest, CountRequest
+from dragoman_api.json_text import encode
+from dragoman_api.testing.conformance.filters import USUAL
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from dragoman_api.changes import Change, HttpRequest, Plan, Values
+    from dragoman_api.columns import Column
     from dragoman_api.grid import Row, RowKey
     from dragoman_api.testing.target import Target
 
@@ -55,7 +60,7 @@ class ChangeConformance:
     async def test_an_inserted_row_is_there_with_its_values(self, target: Target) -> None:
         """An insert is applied and reports the new id, and the row holds the given values."""
         async with _new_row(target) as row:
-            assert {name: row[name] for name in target.row} == target.row
+            _stored_alike(row, target.row, target.row)
 
     async def test_a_null_is_told_from_a_field_that_is_not_there(self, target: Target) -> None:
         """If the driver tells them apart, what an insert leaves out is missing, and what is set to None is null."""
@@ -120,17 +125,57 @@ class ChangeConformance:
         """A change that names a column beyond its `written` is refused or skipped, with the reason."""
         async with _new_row(target) as row:
             for column in (await target.describe(target.scratch)).columns:
+                value = USUAL.get(column.kind, ["changed"])[0]
                 changes: list[Change] = []
                 if column.written is not Written.ALWAYS:
-                    changes.append(Update(row.key, {column.name: "changed"}))
+                    changes.append(Update(row.key, {column.name: value}))
                 if column.written is Written.NEVER:
-                    changes.append(Insert(target.scratch, {**target.row, column.name: "changed"}))
+                    changes.append(Insert(target.scratch, {**target.row, column.name: value}))
                 for change in changes:
                     plan = await _plan(target, change)
                     assert plan.planned == [], change
                     [outcome] = plan.refusals
                     assert outcome.status in (OutcomeStatus.SKIPPED, OutcomeStatus.REFUSED)
                     assert outcome.reason, change
+
+    async def test_an_update_that_names_the_key_moves_no_row(self, target: Target) -> None:
+        """An update that gives a row another key is refused as a whole; one that repeats its key moves nothing."""
+        target.given("change")
+        async with _new_row(target) as row:
+            count = await target.count(target.scratch)
+            for column in (await target.describe(target.scratch)).columns:
+                if not column.is_key:
+                    continue
+                plan = await _plan(target, Update(row.key, {**target.change, column.name: _other(row[column.name])}))
+                assert plan.planned == [], f"an update that sets the key {column.name} is sent: {plan.requests}"
+                assert [bool(outcome.reason) for outcome in plan.refusals] == [True], column.name
+                await _apply(target, Update(row.key, {**target.change, column.name: row[column.name]}))
+                assert await target.count(target.scratch) == count, "an update of a row wrote another one"
+                assert await _find(target, row.key) is not None, "the row is not found under its key any more"
+
+    async def test_a_value_is_stored_alike_however_it_is_spelled(self, target: Target) -> None:
+        """A value that is typed, comes from Python or is JSON is stored as the same one, see `Values`.
+
+        A command line sends texts (``12.5``, ``true``, ``["a"]``), a script numbers, Decimals, lists and bytes, a page
+        and a change file `Json`.
+        """
+        _needs(target)
+        columns = {column.name: column for column in (await target.describe(target.scratch)).columns}
+        inserted, updated = (
+            {name: _spellings(columns[name], value) for name, value in values.items() if name in columns}
+            for values in (target.row, target.change)
+        )
+        for turn in range(max(map(len, [*inserted.values(), *updated.values()]))):
+            row = {name: spellings[turn % len(spellings)] for name, spellings in inserted.items()}
+            async with _new_row(target, values=row) as stored:
+                _stored_alike(stored, row, target.row)
+                change = {name: spellings[turn % len(spellings)] for name, spellings in updated.items()}
+                if change:
+                    [outcome] = await _apply(target, Update(stored.key, change))
+                    assert outcome.status is OutcomeStatus.APPLIED, f"{change}: {outcome.reason}"
+                    after = await _find(target, stored.key)
+                    assert after is not None
+                    _stored_alike(after, change, target.change)
 
     async def test_an_insert_takes_the_key_from_its_column(self, target: Target) -> None:
         """An insert that names the key by its columns, if they can be inserted, writes the row with that key."""
@@ -350,13 +395,13 @@ async def _apply(target: Target, *changes: Change) -> list[Outcome]:
 
 
 @asynccontextmanager
-async def _new_row(target: Target, *, without: str = "") -> AsyncIterator[Row]:
+async def _new_row(target: Target, *, without: str = "", values: Values | None = None) -> AsyncIterator[Row]:
     _needs(target)
     await target.describe(target.scratch)
     insert = target.insert()
-    values = {name: value for name, value in insert.values.items() if name != without}
+    values = {name: value for name, value in {**insert.values, **(values or {})}.items() if name != without}
     [outcome] = await _apply(target, msgspec.structs.replace(insert, values=values))
-    assert outcome.status is OutcomeStatus.APPLIED, outcome.reason
+    assert outcome.status is OutcomeStatus.APPLIED, f"{values}: {outcome.reason}"
     assert outcome.id, "the outcome of an insert has no id"
     row = next((row for row in await target.all_rows(target.scratch) if row.key.id == outcome.id), None)
     assert row is not None, f"the inserted row {outcome.id!r} is missing"
@@ -384,6 +429,45 @@ async def _values(target: Target, row: Row) -> Values:
     columns = (await target.describe(target.scratch)).columns
     server_columns = {column.name for column in columns if column.written is Written.NEVER and not column.is_key}
     return {name: cell for name, cell in row.to_dict().items() if name not in server_columns}
+
+
+def _spellings(column: Column, value: object) -> list[Any]:
+    """Return the ways in which people, scripts and files spell a value of a column."""
+    if value is None or column.is_key:
+        return [value]
+    if isinstance(value, bytes):
+        base64 = b64encode(value).decode()
+        return [value, base64, Json(encode(base64))]
+    if isinstance(value, list | dict | Json):
+        text = value if isinstance(value, Json) else encode(value)
+        return [value, Json(text), str(text), msgspec.json.decode(text.encode())]
+    json = Json(encode(value))
+    if isinstance(value, bool):
+        return [value, json, str(json)]
+    if isinstance(value, int | float | Decimal):
+        return [value, json, str(json), Decimal(str(json))]
+    return [value, json]
+
+
+def _stored_alike(row: Row, spelled: Values, expected: Values) -> None:
+    for name, spelling in spelled.items():
+        cell: Any = row[name]
+        value: Any = expected[name]
+        if isinstance(cell, Json):
+            cell, value = (
+                msgspec.json.decode(spelled_as.encode()) if isinstance(spelled_as, str) else spelled_as
+                for spelled_as in (cell, value)
+            )
+        assert (isinstance(cell, bool | str | bytes), cell) == (isinstance(value, bool | str | bytes), value), (
+            f"{name}: {spelling!r} ({type(spelling).__name__}) is stored as {row[name]!r}, not as {expected[name]!r}"
+        )
+
+
+def _other(value: Any) -> Any:
+    """Return a value of a key column that the row does not have."""
+    if isinstance(value, bytes | str):
+        return value[:-1] + b"~" if isinstance(value, bytes) else f"{value[:-1]}~"
+    return value + 1 if isinstance(value, int | float) else "changed"
 
 
 def _bare(key: RowKey) -> RowKey:

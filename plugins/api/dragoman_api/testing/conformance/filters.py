@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from dragoman_api.grid import Row
     from dragoman_api.testing.target import Target
 
-_USUAL: dict[ColumnKind, list[Any]] = {
+USUAL: dict[ColumnKind, list[Any]] = {
     ColumnKind.TEXT: ["a", "b"],
     **{kind: [1, 2] for kind in ColumnKind if kind.numeric},
     ColumnKind.BOOLEAN: [True, False],
@@ -40,6 +40,7 @@ _USUAL: dict[ColumnKind, list[Any]] = {
     ColumnKind.TIME: ["08:00:00", "20:00:00"],
     ColumnKind.BINARY: ["AA==", "/w=="],
 }
+"""Values of each kind."""
 _PLACES = {Operator.NEAR: "52.52,13.405,5km", Operator.IN_BOX: "52.3,13.1,52.7,13.8"}
 
 
@@ -63,7 +64,7 @@ class FilterConformance:
         for column in columns:
             for op in {*Operator} - {*column.operators}:
                 value = _example(
-                    op, samples[column.name] or _USUAL.get(column.kind, _USUAL[ColumnKind.TEXT]), column.kind
+                    op, samples[column.name] or USUAL.get(column.kind, USUAL[ColumnKind.TEXT]), column.kind
                 )
                 with pytest.raises(FilterNotSupportedError) as caught:
                     await target.compile(Filter(column.name, op, value))
@@ -117,6 +118,21 @@ class FilterConformance:
             due = {identity(record.key) for record in all_rows if holds(row, record[column.name])}
             assert due <= identities, f"{row} misses {sorted(due - identities)[:5]}"
 
+    async def test_an_operand_means_the_same_however_it_is_spelled(self, target: Target) -> None:
+        """A number, a boolean or a list of them selects the same rows as a text (``12.5``, ``true``, ``1,2``).
+
+        A command line sends texts, a script numbers, Decimals and lists.
+        """
+        target.needs("fetch_page")
+        for column, row in await announced(target):
+            if not (column.kind.numeric or column.kind is ColumnKind.BOOLEAN) or row.op in VALUELESS:
+                continue
+            rows = await _found(target, await target.compile(row))
+            for spelling in _spellings(row.value):
+                spelled = msgspec.structs.replace(row, value=spelling)
+                same = await _found(target, await target.compile(spelled))
+                assert same == rows, f"{spelled} selects {len(same)} rows, and {row} {len(rows)}"
+
     async def test_all_narrows_and_any_unites(self, target: Target) -> None:
         """Under ``all``, a second filter row only narrows the result; under ``any``, it only adds its own matches.
 
@@ -151,6 +167,22 @@ class FilterConformance:
             assert len(whole) == len(set(whole)), row
 
 
+def _spellings(value: Any) -> list[Any]:
+    """Return an operand as a text, and as numbers that are exact."""
+    if isinstance(value, list):
+        return [",".join(map(_typed, value)), *([[*map(_exact, value)]] if value else [])]
+    return [_typed(value), _exact(value)]
+
+
+def _typed(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _exact(value: Any) -> Any:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return Decimal(repr(value)) if is_number else value
+
+
 async def _found(target: Target, compiled: CompiledFilter) -> set[tuple[str, object, str | None]]:
     """Return the identities of the rows that a filter leaves."""
     return {identity(record.key) for record in await target.all_rows(where=compiled)}
@@ -164,7 +196,7 @@ async def announced(target: Target) -> list[tuple[Column, Filter]]:
         (column, Filter(column.name, op, _example(op, values, column.kind)))
         for column in columns
         for op in column.operators
-        if (values := samples[column.name] or _USUAL.get(column.kind, [])) or op in VALUELESS
+        if (values := samples[column.name] or USUAL.get(column.kind, [])) or op in VALUELESS
     ]
 
 

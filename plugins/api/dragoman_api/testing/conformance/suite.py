@@ -6,19 +6,59 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 
+from dragoman_api.changes import Drop, PlanRequest
 from dragoman_api.console import AnswerKind, ConsoleText
 from dragoman_api.errors import ConsoleSyntaxError
+from dragoman_api.testing.target import hooks_of
 
 from .changes import ChangeConformance
 from .exports import ExportConformance, ShareConformance
 from .filters import FilterConformance, TimeConformance
-from .grid import GridConformance, ObjectConformance, SummaryConformance
+from .grid import GridConformance, SummaryConformance
+from .objects import ObjectConformance
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from dragoman_api.console import ConsoleRequest
     from dragoman_api.testing.target import Target
+
+
+_HOOKS = {
+    "browse": ("list_objects", "describe_object", "fetch_page"),
+    "filter": ("compile_filter",),
+    "edit": ("plan_change", "apply_change"),
+    "drop": ("plan_change", "apply_change"),
+    "console": ("parse_console", "execute_console"),
+    "export": ("export_rows",),
+}
+
+
+class ManifestConformance:
+    """Promises to a person who reads, before anything is installed, what a driver can do."""
+
+    async def test_the_manifest_says_what_the_driver_does(self, target: Target) -> None:
+        """`hooks` and `capabilities` of the manifest are those that the driver has: none missing, none too many."""
+        target.given("manifest")
+        hooks = hooks_of(target.driver)
+        assert {*target.manifest["hooks"]} == hooks
+        claimed = {*target.manifest["capabilities"]}
+        shown = {name for name, needed in _HOOKS.items() if hooks.issuperset(needed)}
+        if "describe_object" in hooks:
+            described = await target.describe()
+            shown |= {"sort"} if any(column.sortable for column in described.columns) else set()
+            shown |= {"time-range"} if described.time is not None else set()
+            if not any(column.operators for column in described.columns):
+                shown -= {"filter"}
+        judged = {*_HOOKS, "sort", *({"time-range"} & shown)}
+        if {"edit", "drop"} <= shown and not target.scratch:
+            judged -= {"edit", "drop"}
+        for name, change in (("edit", target.insert()), ("drop", Drop(target.scratch))) if target.scratch else ():
+            if name in shown:
+                await target.describe(target.scratch)
+                plan = await target.driver.plan_change(PlanRequest(changes=[change]))
+                shown -= set() if plan.planned else {name}
+        assert claimed & judged == shown & judged
 
 
 class ConsoleConformance:
@@ -106,6 +146,7 @@ def deviates(reason: str) -> Callable[[Test], Test]:
 
 
 class DriverConformance(
+    ManifestConformance,
     ObjectConformance,
     GridConformance,
     FilterConformance,

@@ -1,0 +1,209 @@
+"""Changes of rows on their way to a server: values read as their columns hold them, and a look before each write.
+
+A server that compares a row with its expected state by itself needs the first part only. For one that does not, the
+second part reads each row just before it writes it; between the two, another writer may still come first, so the plan
+carries the note of `unguarded_note`.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+from msgspec.json import Decoder
+from msgspec.structs import replace
+
+from dragoman_api.cells import Json, as_bytes, is_cut
+from dragoman_api.changes import Drop, Insert, Outcome, OutcomeStatus
+from dragoman_api.columns import ColumnKind, Note, Written
+from dragoman_api.grid import RowKey
+from dragoman_api.json_text import decode, encode, exact_number
+from dragoman_api.wording import failure
+
+from . import operands
+from .row_changes import NotSentError, Outcomes, before_writing, row_of, typed
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable, Mapping
+
+    from dragoman_api.changes import Change, Delete, Plan, PlannedRequest, Update
+    from dragoman_api.columns import Column
+
+    Look = Callable[[RowKey], Awaitable[Mapping[str, int | str] | None]]
+
+_json = Decoder(Any, float_hook=exact_number)
+_TYPED: dict[ColumnKind, Callable[[object], Any]] = {
+    ColumnKind.TEXT: operands.text,
+    ColumnKind.INTEGER: operands.decimal,
+    ColumnKind.UNSIGNED: operands.decimal,
+    ColumnKind.FLOAT: operands.decimal,
+    ColumnKind.DECIMAL: operands.decimal,
+    ColumnKind.BOOLEAN: operands.boolean,
+    ColumnKind.TIMESTAMP: operands.timestamp,
+    ColumnKind.DATE: operands.day,
+    ColumnKind.BINARY: as_bytes,
+}
+_STRUCTURES = (ColumnKind.JSON, ColumnKind.RANGE, ColumnKind.GEO)
+_WHOLE = (ColumnKind.INTEGER, ColumnKind.UNSIGNED)
+
+GUARD = "sha256"
+"""The member of a guard that holds the digest of a row."""
+
+
+def stored_value(column: Column, value: object) -> Any:
+    """Return the value of a change as its column stores it, however it was spelled; see `dragoman_api.changes.Values`.
+
+    >>> from dragoman_api import Column
+    >>> price = Column(name="price", type="float", kind=ColumnKind.FLOAT)
+    >>> tags = Column(name="tags", type="text", repeated=True)
+    >>> stored_value(price, "12.50"), stored_value(price, Json('"12"')), stored_value(tags, '["a"]')
+    (Decimal('12.50'), '12', ['a'])
+
+    Args:
+        column: The column.
+        value: A text that a person typed, a Python value, or JSON text as `Json`.
+
+    Raises:
+        ValueError: The value does not fit the column; the message says why.
+    """
+    if is_cut(value):
+        raise ValueError("the value is only the beginning of a long one; fetch the whole cell and edit that")
+    if value is None:
+        return None
+    if column.kind is ColumnKind.BINARY and not column.repeated:
+        return as_bytes(_parsed(value) if isinstance(value, Json) else value)
+    if isinstance(value, bytes):
+        raise ValueError("it takes no bytes")  # noqa: TRY004 - a reason like the others
+    if isinstance(value, Json):
+        return _parsed(value)
+    if not isinstance(value, str):
+        return value
+    if column.repeated or column.kind in _STRUCTURES:
+        return _parsed(value)
+    if column.multiple and value.lstrip()[:1] == "[":
+        return _parsed(value)
+    number_or_text = _TYPED.get(column.kind, operands.text)(value)
+    if column.kind in _WHOLE and not isinstance(number_or_text, int):
+        raise ValueError(f"{value[:100]!r} is not an integer")
+    return number_or_text
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return decode(text, _json)
+    except ValueError as error:
+        raise ValueError(f"it takes JSON, such as [1,2]: {failure(error)}") from None
+
+
+def writable(change: Insert | Update, columns: Iterable[Column]) -> dict[str, Any]:
+    """Return the values of a change as its columns store them.
+
+    An insert takes its key by `Insert.with_key` first: the key is no value of the row.
+
+    Args:
+        change: The change.
+        columns: All columns of its object.
+
+    Raises:
+        NotSentError: A column does not exist, the change may not name it, or a value does not fit; all faults at once.
+    """
+    columns_by_name = {column.name: column for column in columns}
+
+    def convert(name: str, value: object) -> Any:
+        if (column := columns_by_name.get(name)) is None:
+            raise ValueError("there is no such column")
+        inserts = isinstance(change, Insert) and column.written is Written.INSERT
+        if column.written is not Written.ALWAYS and not inserts:
+            raise ValueError(column.reasons.get("edit") or "the server keeps it")
+        return stored_value(column, value)
+
+    if isinstance(change, Insert) and change.document is not None:
+        raise NotSentError("this driver takes a row as values, not as a document")
+    return typed(change.values, convert)
+
+
+def digest_guard(stored: object) -> dict[str, int | str]:
+    """Return the guard of a row by all that it holds, for a server that keeps no version of it.
+
+    >>> digest_guard({"a": 1, "b": 2}) == digest_guard({"b": 2, "a": 1})
+    True
+
+    Args:
+        stored: The row as it was read: values of JSON, in which the order of members does not matter, or bytes.
+    """
+    data = stored if isinstance(stored, bytes) else encode(_sorted(stored)).encode()
+    return {GUARD: sha256(data).hexdigest()}
+
+
+def _sorted(value: object) -> object:
+    if isinstance(value, dict):
+        return {name: _sorted(value[name]) for name in sorted(value)}
+    return [*map(_sorted, value)] if isinstance(value, list) else value
+
+
+def unguarded_note(server: str) -> Note:
+    """Return the note of a plan whose writes the server does not guard.
+
+    Args:
+        server: The product, for the sentence.
+    """
+    reason = (
+        f"{server} compares nothing when it writes: each row is read just before, "
+        "and a change between the two would be overwritten"
+    )
+    return Note(code="unguarded", reason=reason)
+
+
+async def send_after_a_look(
+    plan: Plan,
+    *,
+    look: Look,
+    send: Callable[[PlannedRequest, Change], Awaitable[Outcome]],
+) -> list[Outcome]:
+    """Send the requests of a plan, each only if its row is still as the plan expects it; for `apply_change`.
+
+    The expected state is the guard of the change, or else `PlannedRequest.guard`, which `plan_change` takes from the
+    row that it reads. An insert expects no row, unless it replaces one.
+
+    Args:
+        plan: The plan; each request is of one row, or of a drop, which is sent as it is.
+        look: Returns the guard of a row as it is now, such as `digest_guard` of it; None if there is no such row.
+        send: Sends one request, which carries out a change, and says what became of it; `Outcome.change` does not
+            matter.
+
+    Returns:
+        One outcome for each planned change.
+    """
+    outcomes = Outcomes()
+    for planned in plan.planned:
+        change = plan.changes[planned.changes[0]]
+        with outcomes.sending(planned.changes, row=row_of(change)):
+            with before_writing():
+                conflict = None if isinstance(change, Drop) else await _conflict(change, planned, look)
+            if conflict:
+                outcome = Outcome(change=0, status=OutcomeStatus.CONFLICT, id=row_of(change), reason=conflict)
+            else:
+                outcome = await send(planned, change)
+            outcomes.tell(planned.changes, outcome)
+    return outcomes.of_plan(plan)
+
+
+async def _conflict(
+    change: Insert | Update | Delete,
+    planned: PlannedRequest,
+    look: Look,
+) -> str:
+    """Return why a row is not as a change expects it; empty if it is."""
+    if isinstance(change, Insert):
+        if change.id is None:
+            return ""
+        key, expected = RowKey(change.object, change.id, change.tenant or change.routing), change.guard
+    else:
+        key, expected = replace(change.key, guard={}), change.key.guard
+    expected, now = expected or planned.guard, await look(key)
+    if isinstance(change, Insert) and not change.replace:
+        return "" if now is None else "a row with this id exists; 'replace' would overwrite it"
+    if now is None:
+        return "" if isinstance(change, Insert) and not expected else "the row is gone"
+    changed = any(now.get(name) != value for name, value in expected.items())
+    return "the row has changed since it was read" if changed else ""
