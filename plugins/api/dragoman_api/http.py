@@ -18,7 +18,6 @@ from yarl import URL
 
 from . import _connection_errors, _http_profile, tls
 from ._http_profile import authorization, credential
-from ._tokens import Endpoint, Tokens
 from ._transport import (
     CALL_ENDS,
     HEADER,
@@ -50,6 +49,7 @@ if TYPE_CHECKING:
 
     from aiohttp.connector import AddrInfoType
 
+    from ._tokens import Tokens
     from .changes import RequestPath
     from .columns import Note
     from .connections import Profile
@@ -110,8 +110,7 @@ class Http:
         self._on_token = on_token
         endpoint = _token_endpoint(profile)
         self._token_client = Http(endpoint) if endpoint else None
-        client = self._token_client
-        self._tokens = Tokens(Endpoint(profile, client, hide=self.hide).sign_in) if client else None
+        self._tokens = _tokens_from(self._token_client, profile, hide=self.hide) if self._token_client else None
         self._session: aiohttp.ClientSession | None = None
         self._addresses: dict[str, NodeAddress] = {}  # by origin
         self._sockets = WeakSet[socket.socket]()
@@ -484,6 +483,12 @@ class Http:
             reason = f"the answer to {method} {path} does not state its length, so it may be truncated"
             hint = "configure the server, or the proxy before it, to send Content-Length or chunks"
             raise _connection_errors.failure(node.profile, reason, hint=hint, sent=True)
+
+
+def _tokens_from(client: Http, profile: Profile, *, hide: Callable[[str], None]) -> Tokens:
+    from ._tokens import Endpoint, Tokens  # which most connections do without
+
+    return Tokens(Endpoint(profile, client, hide=hide).sign_in)
 
 
 def _token_endpoint(profile: Profile) -> Profile | None:
