@@ -324,9 +324,9 @@ def _page_slices(page: Page, cut: Callable[[Any], Any]) -> tuple[Page, Iterable[
     with suppress(ValueFaultError):  # it may be in what is cut
         encoded = _encode_cells(page.cells)
     if encoded is None or len(encoded[0]) > CELL_BUDGET:
-        page = whole = replace(page, cells=list(page.cells))
-        page = cut(page)
-        encoded = encoded if page is whole else None
+        whole = replace(page, cells=list(page.cells))
+        if (shorter := cut(whole)) is not whole:
+            page, encoded = shorter, None
     return page, _cell_slices(page.cells, encoded)
 
 

@@ -85,11 +85,13 @@ def by_column(rows: list[list[Cell]]) -> CellColumns:
         [[Json("[1]"), 2**64, Decimal("1.10")], [Json("{}"), True, None]],
         [[Json("[1]"), CutJson("[1..."), b"a"], ["x", 0.5, CutText("a...")]],
         [["x" * 300_000, Json("[1]")], ["y", None]],
+        [[f"{at:0200}", Json("[1]"), Decimal(f"{at}.10")] for at in range(9_000)],
     ],
 )
 def test_cells_that_are_kept_by_column_arrive_as_their_rows(rows: list[list[Cell]]) -> None:
     page = Page(columns=columns(len(rows[0]) if rows else 0), cells=cast("Any", by_column(rows)))
     assert exact([*page.cells]) == exact(rows)
+    assert exact([*page.cells[1:-1]]) == exact(rows[1:-1])
     assert exact(carry(page, Page | None).cells) == exact(rows)
     cut = carry(msgspec.structs.replace(page, cells=cast("Any", by_column(rows))), Page | None, cut=within_budget)
     assert exact(cut.cells) == exact(within_budget(Page(columns=page.columns, cells=rows)).cells)

@@ -142,7 +142,10 @@ class CellColumns(_Rows):
         return self._length
 
     def __getitem__(self, index: Any) -> Any:
-        return self.rows[index]
+        if not isinstance(index, slice):
+            return self.rows[index]
+        length = len(range(self._length)[index])
+        return CellColumns([column[index] for column in self.columns], length, json=self.json, plain=self.plain)
 
     def __eq__(self, other: object) -> bool:
         return self.rows == (other.rows if isinstance(other, CellColumns) else other)
