@@ -473,6 +473,15 @@ async def test_a_write_is_never_sent_twice(method, read):
     assert caught.value.details == {"sent": True}
 
 
+@pytest.mark.parametrize("value", ["a\r\nX-B: b", "a\nX-B: b", "a\rb", "a\0b"])
+async def test_a_header_that_would_be_several_is_not_sent(value):
+    async with serving(lambda request: http()) as server, Http(profile(server.port)) as client:
+        with pytest.raises(QueryError, match="line break") as caught:
+            await client.request("GET", "/", headers={"X-A": value})
+    assert caught.value.details == {"sent": False}
+    assert server.requests == []
+
+
 @pytest.mark.parametrize("turns", [0, 1, 5])
 @pytest.mark.parametrize("method", ["GET", "PUT"])
 async def test_an_answer_that_nobody_asked_for_is_never_taken_for_that_of_the_next_request(method, turns):

@@ -128,7 +128,7 @@ def _head(method: str, path: str, headers: CIMultiDict[str]) -> bytes:
     lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items()), "", ""]
     text = "\r\n".join(lines)
     if "\0" in text or not text.count("\r") == text.count("\n") == len(lines) - 1:
-        raise QueryError("a header contains a line break", details={"sent": False})
+        raise QueryError("a header contains a line break or a null character", details={"sent": False})
     return text.encode()
 
 

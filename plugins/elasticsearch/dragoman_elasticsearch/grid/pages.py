@@ -261,7 +261,8 @@ def page_query(request: PageRequest, view: View, features: Features, *, window: 
             be asked for, or there is a cursor.
     """
     check_bounds(request)  # 7.17 answers a negative offset with an error of its own code
-    cursors.refuse(request)
+    if request.cursor is not None:
+        cursors.refuse(request)
     keys, notes = compile_sort(request.sort, view, features)
     query, raw = filter_query(request.object, request.filter)
     fields, reader = _chosen(view, None if request.columns is None else tuple(request.columns))
@@ -285,8 +286,9 @@ def filter_query(name: str, compiled_filter: CompiledFilter | None) -> tuple[Raw
     Raises:
         QueryError: It was compiled for another object.
     """
-    body = body_of(compiled_filter, FilterBody, object=name)
-    return (MATCH_ALL, False) if body is None else (body.query, body.raw)
+    if compiled_filter is None or (body := body_of(compiled_filter, FilterBody, object=name)) is None:
+        return MATCH_ALL, False
+    return body.query, body.raw
 
 
 def fetch_cell(request: CellRequest, view: View) -> Exchange[Cell]:
