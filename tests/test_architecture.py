@@ -50,6 +50,12 @@ def tree_of(path: Path) -> ast.Module:
 
 
 @cache
+def nodes_of(path: Path) -> list[ast.AST]:
+    """List all nodes of a module's syntax tree."""
+    return list(ast.walk(tree_of(path)))
+
+
+@cache
 def tracked() -> list[Path]:
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout.decode()
     return [ROOT / name for name in listed.split("\0") if name and (ROOT / name).is_file()]
@@ -109,7 +115,7 @@ def test_no_driver_can_be_imported_beside_the_host(tmp_path):
 def imports_of(path: Path) -> set[str]:
     """Return what a module imports anywhere in it, by absolute name."""
     found = set()
-    for node in ast.walk(tree_of(path)):
+    for node in nodes_of(path):
         if isinstance(node, ast.Import):
             found |= {name.name for name in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
@@ -173,7 +179,7 @@ def test_every_error_a_caller_can_meet_is_of_the_one_tree():
     strays = []
     for package in PACKAGES:
         for path in modules(package):
-            for node in ast.walk(tree_of(path)):
+            for node in nodes_of(path):
                 bases = {ast.unparse(base).rpartition(".")[2] for base in getattr(node, "bases", [])}
                 if bases & names and path.name != "errors.py":
                     strays.append(f"{path.relative_to(ROOT)}: {node.name}")
@@ -254,7 +260,7 @@ def test_every_folder_for_temporary_files_is_a_private_one():
     found = set()
     for package in (HOST, "dragoman_registry", "dragoman_worker", "dragoman_dask", WORKBENCH, "dragoman_api"):
         for path in modules(package):
-            for node in ast.walk(tree_of(path)):
+            for node in nodes_of(path):
                 name = ast.unparse(node.func).rpartition(".")[2] if isinstance(node, ast.Call) else ""
                 beside = isinstance(node, ast.Call) and any(keyword.arg == "dir" for keyword in node.keywords)
                 if name in {"TemporaryDirectory", "NamedTemporaryFile", "mkdtemp", "mkstemp", "mktemp", "gettempdir"}:
@@ -271,7 +277,7 @@ def code_lines(path: Path) -> int:
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type not in layout:
             lines.update(range(token.start[0], token.end[0] + 1))
-    for node in ast.walk(tree_of(path)):
+    for node in nodes_of(path):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
             lines.difference_update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
     return len(lines)
@@ -305,7 +311,7 @@ def test_a_small_module_has_two_readers_or_a_reason():
     readers: dict[str, set[str]] = {name: set() for name in names}
     for name, path in names.items():
         package = name if path.name == "__init__.py" else name.rpartition(".")[0]
-        for node in ast.walk(tree_of(path)):
+        for node in nodes_of(path):
             if isinstance(node, ast.ImportFrom):
                 above = package.rsplit(".", node.level - 1)[0] if node.level > 1 else package
                 base = ".".join(filter(None, [above if node.level else "", node.module]))

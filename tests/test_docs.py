@@ -54,6 +54,7 @@ def generate():
     return module
 
 
+@pytest.mark.slow
 def test_the_generated_parts_of_the_reference_are_fresh(generate):
     stale = [path.name for path, _ in generate.stale()]
     assert not stale, f"{', '.join(stale)} differ from the code; run: python docs/generate.py"

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 PLUGINS = Path(__file__).parents[1] / "plugins"
 SCRIPT = """
 import doctest, importlib, pkgutil, sys
@@ -22,6 +24,7 @@ sys.exit(failed > 0)
 """
 
 
+@pytest.mark.slow
 def test_the_examples_in_docstrings_run():
     """In an interpreter of their own: importing everything would hide what other tests look at."""
     drivers = [str(PLUGINS / name) for name in ("elasticsearch", "weaviate")]

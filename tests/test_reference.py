@@ -120,7 +120,7 @@ def rules() -> dict[str, str]:
 def said(path: Path) -> str:
     """Return the text of a page, or the names, comments and docstrings of a module."""
     text = path.read_text(encoding="utf-8")
-    if path.suffix == ".md":
+    if path.suffix == ".md" or not NUMBERED.search(text):
         return text
     words = [
         token.string for token in tokenize.generate_tokens(io.StringIO(text).readline) if token.type == tokenize.COMMENT

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import shlex
+from functools import cache
 from pathlib import Path
 
 import click
@@ -79,7 +80,12 @@ def _texts(node):
                 yield from _texts(each)
 
 
+@cache
 def _hints():
+    return list(_find_hints())
+
+
+def _find_hints():
     for root in SOURCES:
         for path in sorted((ROOT / root).rglob("*.py")):
             for node in ast.walk(ast.parse(path.read_text())):

@@ -118,4 +118,4 @@ def test_on_a_terminal_the_set_is_reviewed_and_confirmed(furnished, changes):
             screen.process.kill()
         assert ended == code
         assert ("applied 2" in rest) is (answer == "y")
-    assert "applied 2" in furnished.process("apply", "shop", file, "--yes", code=4).err
+    assert "applied 2" in furnished("apply", "shop", file, "--yes", code=4).err

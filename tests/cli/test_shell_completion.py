@@ -126,7 +126,7 @@ def test_what_is_kept_is_bounded(own, monkeypatch):
     assert kept.objects("shop").names == [str(number) for number in range(2_000)]
     column = Column(name="a", type="b", kind=ColumnKind.TEXT, sortable=True, operators=(Operator.EQ,))
     for number in range(60):
-        kept.remember_columns("shop", f"o{number}", [column] * 600)
+        kept.remember_columns("shop", f"o{number}", [column] * (600 if number in (9, 59) else 1))
     again = KnownNames(find_paths(own.home))
     assert len(again.columns("shop", "o59").names) == 500
     assert again.columns("shop", "o9").names == ()

@@ -31,6 +31,8 @@ from tests.mutants.trying import Failed, Trial, Watched, attempt, benches, watch
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 FAST = (
     "dragoman_elasticsearch.protocol",
     "dragoman_registry.client.lockfile",
@@ -270,14 +272,19 @@ def test_only_a_changed_function_is_exchanged_where_it_is_loaded(tmp_path: Path,
     assert spec.loader is not None
     toy = importlib.util.module_from_spec(spec)
 
+    def functions() -> list[FunctionType]:
+        return [value for value in gc.get_objects() if type(value) is FunctionType]
+
     def changed(before: str, after: str, function: str) -> bool:
-        loaded = [each for each in gc.get_objects() if type(each) is FunctionType]
         return exchange(str(file), LOADED, LOADED.replace(before, after), function, loaded)
+
+    loaded = functions()
 
     assert changed("value < LIMIT", "value <= LIMIT", "outer")  # not loaded yet: the file decides
     monkeypatch.setitem(sys.modules, "loaded_toy", toy)
     spec.loader.exec_module(toy)
     gc.unfreeze()
+    loaded = functions()
     assert (toy.outer(10), toy.Box().size, toy.Box().holds()) == (False, 3, True)
     assert changed("value < LIMIT", "value <= LIMIT", "outer")
     assert changed("return 3", "return 2", "Box.size")

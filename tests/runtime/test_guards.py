@@ -307,7 +307,7 @@ async def test_the_audit_writes_a_whole_line_with_the_statement_of_each_request(
 
 
 async def test_the_audit_counts_what_does_not_fit_a_line_and_keeps_what_does(tmp_path: Path) -> None:
-    body = '"' + "y" * (WHOLE - 2) + '"'
+    body = '"' + "." * (WHOLE - 2) + '"'
     fits = tuple(HttpRequest("POST", f"/{at}", body) for at in range(16))
     line = await recorded(tmp_path / "log", sending(*fits))  # the last one exceeds the line, and no more follow
     assert [each["path"] for each in line["requests"]] == [f"/{at}" for at in range(16)]
@@ -320,7 +320,7 @@ async def test_the_audit_counts_what_does_not_fit_a_line_and_keeps_what_does(tmp
 
 async def test_the_audit_records_text_that_is_no_unicode(tmp_path: Path) -> None:
     """Half of a surrogate pair, in bodies of every length."""
-    many = [HttpRequest("POST", "/x", '"' + "y" * (WHOLE - 2) + '"')] * 17
+    many = [HttpRequest("POST", "/x", '"' + "." * (WHOLE - 2) + '"')] * 17
     for requests in (
         [HttpRequest("POST", "/x", '{"a": "\\ud800"}')],
         [HttpRequest("POST", "/x", "a \ud800 b")],

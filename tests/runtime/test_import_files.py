@@ -323,7 +323,7 @@ def test_a_carriage_return_in_quotes_or_at_the_end_of_a_line_ends_no_other():
 def test_an_element_of_any_size_takes_the_memory_of_a_row(monkeypatch, long):
     monkeypatch.setattr(sources, "BLOCK", 1 << 16)
     monkeypatch.setattr(records, "RECORD_BYTES", 1 << 16)
-    size = 16 << 20
+    size = 4 << 20
     data = b'[{"n":1}, ' + long % (b"7" * size) + b' ,{"n":2}]'
     file = source(data)
     tracemalloc.start()

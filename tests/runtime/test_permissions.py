@@ -115,13 +115,13 @@ async def test_what_a_person_agreed_to_is_given_as_far_as_it_was_asked_for(opene
     (tmp_path / "other.txt").write_text("private")
     monkeypatch.setenv("HOME", str(tmp_path))
     hosts = f"net:host=example.org,127.0.0.1:{greeting}"
-    wanted = (hosts, "fs:read=key_file", "memory=3072MiB", "cpu=2s")
+    wanted = (hosts, "fs:read=key_file", "memory=3072MiB", "cpu=1s")
     async with opened(*wanted, values={"key_file": Reference("path", "~/key.txt")}) as attempt:
         [question] = attempt.asked
         assert question.subject == "permissions"
         assert "(dragoman-demo)" in question.text  # a label may look like another's
         details = " ".join(question.details)
-        assert all(words in details for words in (f"127.0.0.1:{greeting}", "key_file", "3072MiB", "2s"))
+        assert all(words in details for words in (f"127.0.0.1:{greeting}", "key_file", "3072MiB", "1s"))
         assert await attempt(f"reach 127.0.0.1:{greeting}") == "hello\n"
         assert await attempt(f"reach localhost:{greeting}") == REFUSED
         assert await attempt(f"reach 127.0.0.1:{greeting + 1}") == REFUSED
@@ -129,7 +129,7 @@ async def test_what_a_person_agreed_to_is_given_as_far_as_it_was_asked_for(opene
         assert await attempt("read chosen") == "sesame", "the path arrives whole: a driver has no home"
         assert attempt.sandbox != "full" or await attempt(f"read {tmp_path}/other.txt") == REFUSED
         assert await attempt("take 2500") == 2500 << 20
-        assert await attempt("limits") == [3 << 30, 2]
+        assert await attempt("limits") == [3 << 30, 1]
         with pytest.raises(DriverCrashedError, match="all processor time"), anyio.fail_after(40):
             await attempt("spin")
 

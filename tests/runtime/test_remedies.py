@@ -39,8 +39,14 @@ def remedy(kind: RemedyKind, text: str, *, optional: bool = True) -> Remedy:
 
 
 def words_of_a_shell(line: str) -> list[str]:
-    done = subprocess.run(["bash", "-c", f"printf '%s\\0' {line}"], capture_output=True, check=True)
-    return done.stdout.decode().split("\0")[:-1]
+    return words_of_lines([line])[0]
+
+
+def words_of_lines(lines: list[str]) -> list[list[str]]:
+    """Let one shell split lines into words."""
+    program = "".join(f"printf '%s\\0' {line}\nprintf '\\1'\n" for line in lines)
+    done = subprocess.run(["bash", "-c", program], capture_output=True, check=True)
+    return [words.split("\0")[:-1] for words in done.stdout.decode().split("\1")[:-1]]
 
 
 @pytest.mark.parametrize("text", NASTY)
@@ -65,14 +71,16 @@ def test_any_words_reach_a_program_unchanged(words):
 
 @pytest.mark.parametrize("kind", RemedyKind)
 def test_the_command_of_every_kind_takes_any_text_as_data(kind):
+    commands = []
     for text in filter(None, NASTY):
         for optional in (True, False):
             shown = remedy(kind, text, optional=optional)
             words = command_words(shown)
             assert bool(words) == (kind not in ASIDE), kind
-            assert not words or words_of_a_shell(shell_line(words)) == words
+            commands += [words] if words else []
             assert "  " not in str(shown)
             assert str(shown), "every kind can be said"
+    assert words_of_lines([shell_line(words) for words in commands]) == commands
 
 
 def _parse(command, name, words, parent=None):

@@ -1,18 +1,20 @@
-"""Finds blocking calls in the event loop: BlockBuster, with its look at the stack in a tenth of the time."""
+"""Finds blocking calls in the event loop: BlockBuster's list, with a look at the stack in a tenth of its time."""
 
 from __future__ import annotations
 
 import importlib
 import sys
+from asyncio import _get_running_loop
+from contextlib import contextmanager
+from threading import local
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
-from blockbuster import BlockBuster
+from blockbuster import BlockBuster, BlockingError, blockbuster
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
     from types import CodeType
-
-    from blockbuster.blockbuster import BlockBusterFunction
 
 SCANNED = ("dragoman", "dragoman_api")
 """Packages whose blocking calls are found."""
@@ -47,39 +49,81 @@ MAY_BLOCK = {
 """Functions that may block, or call what does, by the end of their file's name."""
 
 
-def make_detector() -> BlockBuster:
-    """Make what finds blocking calls of the scanned packages while it is active."""
-    detector = BlockBuster([*SCANNED])
-    for function in detector.functions.values():
-        for file, names in MAY_BLOCK.items():
-            function.can_block_in(file, names)
-        function.can_block_predicate = _look_once(function)
-    return detector
+class Calls(local):
+    """What a thread does at this moment."""
+
+    looked_at = False
+    """Whether it is in a call that was looked at: what this calls in turn belongs to it."""
 
 
-def _look_once(function: BlockBusterFunction) -> Callable[..., bool]:
-    """Decide as BlockBuster does, but match the name of each function on the stack only when it is first seen."""
-    folders = tuple(importlib.import_module(name).__path__[0] for name in SCANNED)
-    allows, places = function.can_block_predicate, function.can_block_functions
-    verdicts: dict[int, tuple[CodeType, bool | None]] = {}
+class Detector:
+    """Finds blocking calls of the scanned packages while it acts.
 
-    def look(code: CodeType) -> tuple[CodeType, bool | None]:
-        if any(code.co_filename.endswith(file) and code.co_name in names for file, names in places):
-            return code, True
-        return code, False if code.co_filename.startswith(folders) else None
+    The functions that may block stay wrapped between tests. To exchange them twice for each test costs more than to
+    ask whether it acts, and the interpreter forgets what it has learned about every place that calls one.
+    """
 
-    def may_block(*args: Any, **kwargs: Any) -> bool:
-        if allows(*args, **kwargs):
-            return True
-        frame, scanned = sys._getframe(1), False
+    def __init__(self) -> None:
+        self.acts = False
+        self._folders = tuple(importlib.import_module(name).__path__[0] for name in SCANNED)
+        self._calls = Calls()
+
+    @contextmanager
+    def wrapping(self) -> Iterator[Detector]:
+        """Wrap the functions that may block."""
+        detector = BlockBuster([*SCANNED])
+        for function in detector.functions.values():
+            for file, names in MAY_BLOCK.items():
+                function.can_block_in(file, names)
+        with patch.object(blockbuster, "_wrap_blocking", self._wrap):
+            detector.activate()
+        try:
+            yield self
+        finally:
+            detector.deactivate()
+
+    def _wrap(
+        self,
+        scanned: Sequence[str],
+        excluded: Sequence[str],
+        function: Callable[..., Any],
+        name: str,
+        places: list[tuple[str, Any]],
+        allows: Callable[..., bool],
+    ) -> Callable[..., Any]:
+        calls, verdicts = self._calls, {}
+
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            if not self.acts or _get_running_loop() is None or calls.looked_at:
+                return function(*args, **kwargs)
+            calls.looked_at = True
+            try:
+                if not allows(*args, **kwargs) and self._blocks(places, verdicts):
+                    raise BlockingError(name)
+                return function(*args, **kwargs)
+            finally:
+                calls.looked_at = False
+
+        return wrapper
+
+    def _blocks(self, places: list[tuple[str, Any]], verdicts: dict[int, tuple[CodeType, bool | None]]) -> bool:
+        """Return whether a function on the stack is of a scanned package, and none is a place that may block.
+
+        A function is matched with the places only when it is first seen; the verdicts keep its code, so that the number
+        stays its own.
+        """
+        frame, scanned = sys._getframe(2), False
         while frame:
             code = frame.f_code
-            if (verdict := verdicts.get(id(code))) is None:  # the code is kept, so that its number stays its own
-                verdict = verdicts[id(code)] = look(code)
+            if (verdict := verdicts.get(id(code))) is None:
+                verdict = verdicts[id(code)] = code, self._look(code, places)
             if verdict[1]:
-                return True
+                return False
             scanned = scanned or verdict[1] is False
             frame = frame.f_back
-        return not scanned
+        return scanned
 
-    return may_block
+    def _look(self, code: CodeType, places: list[tuple[str, Any]]) -> bool | None:
+        if any(code.co_filename.endswith(file) and code.co_name in names for file, names in places):
+            return True
+        return False if code.co_filename.startswith(self._folders) else None

@@ -39,6 +39,7 @@ def line_of(text: str, start: str) -> list[str]:
     return next(line for line in text.splitlines() if line.startswith(start)).split()
 
 
+@pytest.mark.slow
 def test_browse_lists_the_drivers_before_anything_is_installed(shell):
     """P4: the entry carries the product's name as its label."""
     out = shell("dragoman plugins browse").out
@@ -68,6 +69,7 @@ def test_adding_a_connection_offers_the_download_before_the_form(shell):
     assert re.search(r"saved shop · connected: Elasticsearch 8\.19\.21 · sandbox (full|partial)", text)
 
 
+@pytest.mark.slow
 def test_the_refusal_on_the_front_pages_is_the_one_that_is_shown(shop):
     told = shop("dragoman page shop orders --filter 'items contains A'", code=1)
     for page in (README, ROOT / "docs/tutorial/first-page.md"):
@@ -102,6 +104,7 @@ def test_on_a_new_machine_opening_a_saved_connection_installs_its_driver(shop, t
     assert "installing" not in machine("dragoman objects shop").err
 
 
+@pytest.mark.slow
 def test_a_page_is_filtered_sorted_and_cut_to_columns(shop):
     page = "dragoman page shop orders --filter 'total >= 100' --sort -total --limit 2 --columns _id,total,items.sku"
     result = shop(page)
@@ -129,6 +132,7 @@ def test_a_dropped_sort_is_said_as_data(shop):
     assert "keyword" in page["notes"][0]["reason"]
 
 
+@pytest.mark.slow
 def test_a_filter_that_cannot_run_is_refused_with_a_way_out(shop):
     """E24: the JSON parent of a nested array."""
     result = shop("dragoman page shop orders --filter 'items contains A'", code=1)
@@ -138,6 +142,7 @@ def test_a_filter_that_cannot_run_is_refused_with_a_way_out(shop):
     assert "the driver suggests: dragoman page shop orders --filter" in result.err
 
 
+@pytest.mark.slow
 def test_an_update_is_previewed_as_the_exact_request(shop):
     result = shop("dragoman update shop books 17 --set price=12.5 --set author.name=Ada --dry-run")
     request, body = result.out.splitlines()[:2]
@@ -172,6 +177,7 @@ def test_a_file_of_changes_is_applied_told_by_line_and_taken_back(shop):
     assert shop("dragoman count shop books").out == before
 
 
+@pytest.mark.slow
 def test_an_export_appears_only_when_it_is_complete(shop):
     result = shop("dragoman export shop orders -o orders.ndjson")
     assert "12,003" in result.err
@@ -274,6 +280,7 @@ anyio.run(main)
 """
 
 
+@pytest.mark.slow
 def test_the_same_from_python(shop):
     import os
 

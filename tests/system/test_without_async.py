@@ -11,6 +11,8 @@ import pytest
 
 from stranger import ROOT
 
+pytestmark = pytest.mark.slow
+
 PAGE = (ROOT / "docs/how-to/use-without-async.md").read_text(encoding="utf-8")
 PAGES, ROWS, TABLES, CHANGES = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 
@@ -37,7 +39,6 @@ def test_a_page_is_filtered_and_counted(run):
     assert count == "1204"
 
 
-@pytest.mark.slow
 def test_all_rows_are_read_in_a_loop(run):
     [total] = run(ROWS)
     assert int(total) > 12_003
@@ -49,7 +50,6 @@ def test_an_object_is_a_table(run):
     assert sum(map(int, batches)) == 12_003
 
 
-@pytest.mark.slow
 def test_a_change_is_planned_and_applied(run):
     request, status = run(CHANGES)
     assert request.startswith("POST /orders/_update/")

@@ -24,6 +24,7 @@ from dragoman.sandbox.host_imports import find_host_imports
 from dragoman_api.connections import Health
 from dragoman_api.errors import DriverCrashedError, SandboxError
 from dragoman_worker.main import FORK_SERVER
+from slow_cases import mostly_slow
 
 if TYPE_CHECKING:
     from tests.worker.conftest import Workshop
@@ -122,6 +123,14 @@ async def test_no_two_forks_draw_the_same_numbers(workshop: Workshop, forks: Thr
     assert [len(set(column)) for column in zip(*draws, strict=True)] == [3] * 5
 
 
+@pytest.fixture(params=["fork", "spawn"])
+def way(request: pytest.FixtureRequest) -> str:
+    """Start drivers' processes in both ways; what these tests fork comes from the server of all tests."""
+    if request.param == "spawn":
+        request.getfixturevalue("forks").claims = 0
+    return str(request.param)
+
+
 @pytest.mark.parametrize(
     ("end", "status"),
     [
@@ -209,7 +218,7 @@ served.Fork.__call__ = refuse
 """
 
 
-@pytest.mark.parametrize("code", [errno.EINVAL, errno.EPERM, errno.ENOSYS])
+@pytest.mark.parametrize("code", mostly_slow([errno.EINVAL, errno.EPERM, errno.ENOSYS], fast=[errno.EPERM]))
 async def test_an_environment_that_refuses_this_way_to_fork_spawns(
     workshop: Workshop, forks: ThreadForks, monkeypatch: pytest.MonkeyPatch, code: int
 ) -> None:
@@ -332,7 +341,7 @@ async def test_a_server_that_hangs_is_killed_and_the_start_goes_on(
     assert server.process.pid not in children()
 
 
-@pytest.mark.parametrize("reply", ["os.getppid()", "1", "os.getpid() + 100_000"])
+@pytest.mark.parametrize("reply", mostly_slow(["os.getppid()", "1", "os.getpid() + 100_000"], fast=["os.getppid()"]))
 async def test_a_server_that_names_a_foreign_process_is_killed_and_that_process_is_left_alone(
     workshop: Workshop,
     forks: ThreadForks,

@@ -113,9 +113,10 @@ def raised_codes() -> set[str]:
     codes = {str(outcome).replace("_", "-") for outcome in InstallOutcome}
     for node in (node for tree in trees for node in ast.walk(tree)):
         match node:
-            case ast.Call() if ast.unparse(node.func).rpartition(".")[2] not in NO_ERRORS:
+            case ast.Call(keywords=[_, *_]):
                 for keyword in node.keywords:
-                    codes |= codes_of(keyword.value, named) if keyword.arg == "code" else set()
+                    if keyword.arg == "code" and ast.unparse(node.func).rpartition(".")[2] not in NO_ERRORS:
+                        codes |= codes_of(keyword.value, named)
             case ast.Assign(targets=[ast.Name(id="code")]):  # of a class, or on the way to a call
                 codes |= {code for code in codes_of(node.value, named) if not code.startswith("?")}
             case ast.Assign():

@@ -6,6 +6,7 @@ import ipaddress
 import itertools
 import json
 import math
+import os
 import re
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from dragoman_elasticsearch.columns.grid_columns import View
+
+MANY = bool(os.environ.get("MANY_EXAMPLES"))
+"""Whether every filter row is counted, too, and not only the first of each operator and mapping."""
 
 # what a stored value is, in Python
 
@@ -426,7 +430,7 @@ class ExactnessRules:
         described = await es.driver.describe_object("t-exactness")
         operators = next((each.operators for each in described.columns if each.name == case.column), list(Op))
         stored = {str(at): case.value(document) for at, document in enumerate(case.all)}
-        wrong, real = [], set()
+        wrong, real, counted = [], set(), set()
         for row in asked(case, operators):
             try:
                 compiled = await es.driver.compile_filter(FilterRequest(object="t-exactness", rows=[row]))
@@ -434,7 +438,9 @@ class ExactnessRules:
                 continue
             page = await es.driver.fetch_page(PageRequest(object="t-exactness", filter=compiled))
             found = {key.id for key in page.keys}
-            assert await es.driver.count_rows(CountRequest(object="t-exactness", filter=compiled)) == len(found)
+            if MANY or row.op not in counted:
+                counted.add(row.op)
+                assert await es.driver.count_rows(CountRequest(object="t-exactness", filter=compiled)) == len(found)
             expected = {key for key, value in stored.items() if matches(case.kind, row, value)}
             reasons = [each for each in compiled.rows[0].approximations if not each.startswith("rows without")]
             if found != expected:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
@@ -33,7 +34,7 @@ class Route:
     action: str
     since: tuple[int, ...] = (7,)
 
-    @property
+    @cached_property
     def segments(self) -> list[str]:
         """Return the parts of the path."""
         return [part for part in self.path.split("/") if part]
