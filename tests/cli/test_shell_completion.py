@@ -22,9 +22,11 @@ HOSTILE = ["trb;touch owned", "trb$(touch owned)", "tr*", "tr'b`x`"]
 
 
 def asked(house, line, *, word=None, **more):
-    """Return what bash gets for a line, the word at whose end is completed."""
+    """Return what bash gets for a line, the word at whose end is completed; from this process, as shells are below."""
     word = line.rpartition(" ")[2] if word is None else word
-    done = house.process(_DRAGOMAN_COMPLETE="bash_complete", COMP_LINE=line, COMP_WORD=word, **more)
+    done = house.beside(shared=None, runtime=None)(
+        _DRAGOMAN_COMPLETE="bash_complete", COMP_LINE=line, COMP_WORD=word, **more
+    )
     return done.out.splitlines()
 
 

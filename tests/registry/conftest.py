@@ -1,4 +1,4 @@
-"""One helper process for the wheels of a module, a folder that others may enter, and golden files."""
+"""One helper process for the wheels of all tests, a folder that others may enter, and golden files."""
 
 from __future__ import annotations
 
@@ -9,16 +9,24 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from dragoman_registry.isolation import Apart
 from shared_isolation import one_process_apart
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 
+@pytest.fixture(scope="session")
+def apart() -> Iterator[Apart]:
+    """Start the helper process of all tests."""
+    with Apart() as apart:
+        yield apart
+
+
 @pytest.fixture(autouse=True, scope="module")
-def one_process() -> Iterator[None]:
-    """Check the wheels of all tests of a module in one process; tests in `test_one_publisher` hold that it is apart."""
-    with one_process_apart():
+def one_process(apart: Apart) -> Iterator[None]:
+    """Check the wheels of all tests in one process; tests in `test_one_publisher` hold that it is apart."""
+    with one_process_apart(apart):
         yield
 
 

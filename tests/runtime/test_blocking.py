@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import inspect
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,6 +21,8 @@ import dragoman
 import wheelhouse
 from dragoman import BlockingSession, Filter, Rows, Session, Update
 from dragoman.blocking import BlockingRows
+from dragoman.connections.saved_connections import SavedConnection
+from dragoman.runtime import Runtime
 from dragoman_api.errors import ConfigurationError, FilterNotSupportedError, QueryError, Refused
 from dragoman_api.hookspecs import hookimpl
 from dragoman_worker.hook_types import HOOKS
@@ -71,17 +74,26 @@ class Driver(MemoryDriver):
 """
 
 
+DRIVER = wheelhouse.Driver("memory", code=MEMORY, hooks=[*HOOKS])
+
+
 @pytest.fixture
 def connect(make_runtime):
     """Return `dragoman.connect` for the memory driver."""
-    make_runtime(wheelhouse.Driver("memory", code=MEMORY, hooks=[*HOOKS]), installed=True)
+    make_runtime(DRIVER, installed=True)
     return lambda **options: dragoman.connect("memory", **options)
 
 
-@pytest.fixture
-def memory(connect):
-    """Open the connection."""
-    with connect() as session:
+@pytest.fixture(scope="module")
+def memory(published, furnished, tmp_path_factory):
+    """Open one connection for all tests that leave it open; the one thread has one fork server."""
+    folder = tmp_path_factory.mktemp("memory")
+    installed = furnished(published([DRIVER.write(folder / "wheels")]), ["memory"])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DRAGOMAN_HOME", str(shutil.copytree(installed, folder / "home")))
+        Runtime(spare=False).connections.save(SavedConnection(name="memory", type="memory", values={}))
+        session = dragoman.connect("memory")
+    with session:
         yield session
 
 

@@ -141,7 +141,10 @@ class Machine:
                 patch.chdir(self.cwd)
             for name, value in variables.items():
                 patch.setenv(name, value)
-            code = app.execute(words, options, wait=self._wait)
+            try:
+                code = app.execute(words, options, wait=self._wait)
+            except SystemExit as end:  # as a process would end
+                code = end.code if isinstance(end.code, int) else int(bool(end.code))
         return Ended(tuple(words), code, *(stream.buffer.getvalue().decode() for stream in (out, err)))
 
     def _wait(self, work: Awaitable[Any]) -> Any:

@@ -12,8 +12,10 @@ import csv
 import hashlib
 import io
 import json
+import os
 import shutil
 import zipfile
+from collections import Counter
 from copy import deepcopy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -23,6 +25,7 @@ from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
 
 from dragoman_registry.publisher import publish
+from dragoman_registry.trust.keys import beside
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -218,10 +221,47 @@ def dependency(path: Path) -> dict[str, str]:
     return {"file": path.name, "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
 
 
+TEMPLATES: dict[tuple[object, ...], Path] = {}
+"""Registries that were published, by their name, their wheels, and how many such ones their test had before."""
+
+PUBLISHED: Counter[tuple[object, ...]] = Counter()
+
+
 def registry(folder: Path, wheels: Iterable[Path]) -> Path:
-    """Publish wheels into a registry at one time."""
-    publish.build(wheels, to=folder, now=NOW)
+    """Publish wheels into a registry at one time.
+
+    A new registry is a copy where a test before had one like it; no two of one test share their keys.
+    """
+    wheels = list(wheels)
+    if folder.exists() or beside(folder).exists():
+        publish.build(wheels, to=folder, now=NOW)
+        return folder
+    kind = (folder.name, *((wheel.name, wheel.read_bytes()) for wheel in wheels))
+    test = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" ")[0]
+    PUBLISHED[test, kind] += 1
+    if (template := TEMPLATES.get(key := (kind, PUBLISHED[test, kind]))) is None:
+        place = Path(mkdtemp(prefix="dragoman-registry-"))
+        atexit.register(shutil.rmtree, place, ignore_errors=True)
+        publish.build(wheels, to=place / folder.name, now=NOW)
+        template = TEMPLATES[key] = place / folder.name
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    for original in (template, beside(template)):
+        _copy(original, folder.with_name(original.name))
     return folder
+
+
+def _copy(folder: Path, target: Path) -> None:
+    """Copy a folder; names of one file are names of one file there, too."""
+    files: dict[int, str] = {}
+
+    def copy(source: str, destination: str) -> str:
+        first = files.setdefault(os.lstat(source).st_ino, destination)
+        if first == destination:
+            return shutil.copy2(source, destination)
+        os.link(first, destination)
+        return destination
+
+    shutil.copytree(folder, target, symlinks=True, copy_function=copy)
 
 
 def accept(folder: Path, *, keys: Path | None = None, uploads: Iterable[Path] = ()) -> list[Release]:

@@ -52,9 +52,9 @@ def code_of(reason: str) -> str:
 
 
 @pytest.fixture(autouse=True, scope="module")
-def one_process_of_uploads():
+def one_process_of_uploads(apart):
     """Share what judges uploads; `test_serve_attacked` holds that each has one of its own."""
-    with one_process_for_uploads():
+    with one_process_for_uploads(apart):
         yield
 
 

@@ -7,7 +7,6 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-
 CURVE = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1"
 """Keys that are made in no time, which those of RSA are not."""
 
