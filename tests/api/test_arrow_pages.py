@@ -5,9 +5,6 @@ from __future__ import annotations
 import json
 from decimal import Decimal
 
-import duckdb
-import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -76,6 +73,10 @@ def test_a_column_that_holds_arrays_here_is_one_of_lists_if_the_driver_says_that
 
 @pytest.mark.parametrize("result", [PAGE, ANSWER])
 def test_polars_pandas_and_duckdb_take_it(result):
+    import duckdb
+    import pandas as pd
+    import polars as pl
+
     assert pl.DataFrame(result)["n"].to_list() == NUMBERS
     assert pl.from_arrow(result).struct.unnest().equals(pl.DataFrame(result))  # polars makes one series of a stream
     frame = pd.DataFrame.from_arrow(result)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from contextlib import aclosing, closing
 
-import duckdb
 import pyarrow as pa
 import pytest
 
@@ -325,6 +324,8 @@ def test_the_blocking_connection_has_both(make_runtime):
 
 def test_a_library_takes_the_blocking_batches_whole_and_once(make_runtime):
     """DuckDB asks for a stream twice: for the schema first."""
+    import duckdb
+
     make_runtime(wheelhouse.Driver("memory", code=MEMORY, hooks=[*HOOKS]), installed=True)
     with dragoman.connect("memory") as memory:
         batches = memory.rows("books", columns=["title"]).batches()
