@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import subprocess
+from itertools import islice
 
 import click
 import pytest
@@ -44,9 +45,10 @@ def words_of_a_shell(line: str) -> list[str]:
 
 def words_of_lines(lines: list[str]) -> list[list[str]]:
     """Let one shell split lines into words."""
-    program = "".join(f"printf '%s\\0' {line}\nprintf '\\1'\n" for line in lines)
+    program = "".join(f"set -- {line}\nprintf '%s\\0' $# \"$@\"\n" for line in lines)
     done = subprocess.run(["bash", "-c", program], capture_output=True, check=True)
-    return [words.split("\0")[:-1] for words in done.stdout.decode().split("\1")[:-1]]
+    told = iter(done.stdout.decode().split("\0"))
+    return [[*islice(told, int(next(told)))] for _ in lines]
 
 
 @pytest.mark.parametrize("text", NASTY)

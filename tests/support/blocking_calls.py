@@ -6,6 +6,7 @@ import importlib
 import sys
 from asyncio import _get_running_loop
 from contextlib import contextmanager
+from functools import wraps
 from threading import local
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
@@ -93,6 +94,7 @@ class Detector:
     ) -> Callable[..., Any]:
         calls, verdicts = self._calls, {}
 
+        @wraps(function)  # a task of Dask may name it
         def wrapper(*args: Any, **kwargs: Any) -> Any:
             if not self.acts or _get_running_loop() is None or calls.looked_at:
                 return function(*args, **kwargs)
