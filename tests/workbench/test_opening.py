@@ -380,7 +380,7 @@ async def test_P6_the_registries_are_asked_once_for_the_requests_of_a_phone(shop
         monkeypatch.setattr(plugins, "for_type", counted)
 
         async def use():
-            for route in ("open", "objects", "ping"):
+            for route in ("open", "objects", "queries"):
                 status, answer = await tab.send(route, {"connection": "shop"}, **{"User-Agent": PHONE})
                 assert status == 200, answer
 

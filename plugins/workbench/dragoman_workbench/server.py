@@ -12,7 +12,7 @@ from aiohttp import web
 
 from dragoman_api.errors import DragomanError
 
-from .access import DOOR, IDLE_SECONDS, Door, welcome
+from .access import DOOR, Door, welcome
 from .event_stream import encode
 from .failures import failure_of
 from .messages.base import Done, Enter, Entered, Failed, NewToken, Request, RequestFailure
@@ -203,7 +203,7 @@ class HttpSide:
         welcome(request)
         await self._entered()
 
-        return _json(Entered(secret=secret, idle_seconds=int(IDLE_SECONDS)))
+        return _json(Entered(secret=secret))
 
     async def _token(self, _: Empty) -> NewToken:
         return NewToken(token=self._access.token())

@@ -180,10 +180,9 @@ export interface CompleteAsked {
   readonly position: number;
 }
 
-/** Suggestions, the likeliest first, places in code points; if `incomplete`, more characters bring others. */
+/** Suggestions, the likeliest first; places are in code points. */
 export interface Completed {
   readonly suggestions: readonly Suggestion[];
-  readonly incomplete: boolean;
 }
 
 /** The saved connections; `warnings` says how others can change the file. */
@@ -298,7 +297,6 @@ export interface DriverPage {
   readonly hooks: readonly string[];
   readonly server_versions: readonly string[];
   readonly licence: string;
-  readonly docs: string;
   readonly rollback_versions: readonly string[];
   readonly pin: string;
   readonly used_by: readonly string[];
@@ -336,10 +334,9 @@ export interface Enter {
   readonly token: string;
 }
 
-/** The secret for the header; it expires after that many seconds without a request. */
+/** The secret for the header. */
 export interface Entered {
   readonly secret: string;
-  readonly idle_seconds: number;
 }
 
 /**
@@ -550,13 +547,6 @@ export interface GridRow {
   readonly id: string;
   readonly key: string | null;
   readonly cells: readonly Cell[];
-}
-
-/** The result of a health check: `ok`, or a reason and the code of its error. */
-export interface Health {
-  readonly ok: boolean;
-  readonly reason: string;
-  readonly code: string;
 }
 
 /** A saved connection that cannot be used, and why. */
@@ -930,7 +920,6 @@ export interface Report {
   readonly summary: string;
   readonly sandbox: string;
   readonly engines: Readonly<Record<string, Readonly<Record<string, number>>>>;
-  readonly skips: Readonly<Record<string, number>>;
   readonly deviations: readonly string[];
   readonly failures: readonly string[];
 }
@@ -1291,7 +1280,6 @@ export interface Routes {
   "connections/remove": [Named, Done];
   "open": [OnConnection, OpenConnection];
   "close": [OnConnection, Done];
-  "ping": [OnConnection, Health];
   "unlock": [Unlock, OpenConnection];
   "objects": [ObjectsAsked, ObjectList];
   "describe": [DescriptionAsked, Description];

@@ -98,10 +98,9 @@ class Enter(Request, frozen=True, kw_only=True):
 
 
 class Entered(RouteAnswer, frozen=True, kw_only=True):
-    """The secret for the header; it expires after that many seconds without a request."""
+    """The secret for the header."""
 
     secret: str
-    idle_seconds: int
 
 
 class NewToken(RouteAnswer, frozen=True, kw_only=True):

@@ -294,7 +294,6 @@ class Report(RouteAnswer, frozen=True, kw_only=True):
     summary: str = ""
     sandbox: str
     engines: dict[str, dict[str, int]]
-    skips: dict[str, int]
     deviations: list[str]
     failures: list[str]
 
@@ -320,7 +319,6 @@ class DriverPage(RouteAnswer, frozen=True, kw_only=True):
     hooks: list[str]
     server_versions: list[str]
     licence: str
-    docs: str
     rollback_versions: list[str]
     pin: str
     used_by: list[str]

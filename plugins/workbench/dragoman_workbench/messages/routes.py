@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 
 from dragoman_api.columns import Description, ObjectList
-from dragoman_api.connections import Health
 
 from . import connections, rows, work
 from .base import Done, Empty, Enter, Entered, NewToken, Request, RouteAnswer, Text, Ticket
@@ -106,7 +105,6 @@ ROUTES: dict[str, tuple[type[Request], type[Struct]]] = {
     "connections/remove": (connections.Named, Done),
     "open": (connections.OnConnection, connections.OpenConnection),  # may install a driver; an aborted fetch cancels
     "close": (connections.OnConnection, Done),
-    "ping": (connections.OnConnection, Health),
     "unlock": (connections.Unlock, connections.OpenConnection),
     "objects": (connections.ObjectsAsked, ObjectList),
     "describe": (connections.DescriptionAsked, Description),

@@ -99,10 +99,9 @@ class CompleteAsked(Request, frozen=True, kw_only=True):
 
 
 class Completed(RouteAnswer, frozen=True, kw_only=True):
-    """Suggestions, the likeliest first, places in code points; if `incomplete`, more characters bring others."""
+    """Suggestions, the likeliest first; places are in code points."""
 
     suggestions: list[Suggestion]
-    incomplete: bool
 
 
 class HistoryEntry(RouteAnswer, frozen=True, kw_only=True):

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from anyio.to_thread import run_sync
 
-from dragoman_api.connections import Health
 from dragoman_api.errors import ConfigurationError
 from dragoman_workbench.downloads import Downloads
 from dragoman_workbench.messages.base import Done
@@ -139,11 +138,6 @@ class _Front:
         """Close a connection."""
         await self._open.close(request.connection)
         return Done()
-
-    async def ping(self, request: OnConnection) -> Health:
-        """Check a connection's health."""
-        session = await self._open.session(request.connection)
-        return await session.ping() if session.can("ping") else Health(ok=True)
 
     async def unlock(self, request: Unlock) -> OpenConnection:
         """Unlock or lock a production connection."""

@@ -86,7 +86,7 @@ class ConsoleRoutes:
         """Suggest how to continue a text."""
         session = await self._open.session(request.connection)
         completions = await session.complete(request.text, request.position)
-        return Completed(suggestions=completions.suggestions, incomplete=completions.more)
+        return Completed(suggestions=completions.suggestions)
 
     async def history(self, request: OnConnection) -> History:
         """Return what was run on a connection."""

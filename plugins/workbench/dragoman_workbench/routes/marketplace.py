@@ -83,7 +83,6 @@ class MarketplaceRoutes:
             hooks=[*manifest.hooks],
             server_versions=[*manifest.server_versions],
             licence=manifest.licence,
-            docs=manifest.docs,
             rollback_versions=rollback_versions,
             pin=pin,
             used_by=[connection.name for connection in saved if connection.type in types],
