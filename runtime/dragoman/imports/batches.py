@@ -82,13 +82,14 @@ class Batch(msgspec.Struct):
 def batch_of(records: Sequence[Record], *, object: str) -> InsertBatch:  # noqa: A002 - the design's word
     """Return what records write into an object."""
     documents = [record.document for record in records]
-    values = [record.values or {} for record in records]
+    values = [record.values for record in records]
     ids = [record.id for record in records]
     tenants = [record.tenant for record in records]
     routings = [record.routing for record in records]
     replace = [record.replace for record in records]
     return InsertBatch(
-        object, documents if any(documents) else [], values if any(values) or not any(documents) else [],
+        object, documents if any(documents) else [],
+        [columns or {} for columns in values] if any(values) or not any(documents) else [],
         ids if any(ids) else [], tenants if any(tenants) else [], routings if any(routings) else [],
         replace if any(replace) else [],
     )  # fmt: skip

@@ -148,8 +148,7 @@ def bulk_request(request: HttpRequest, rows: list[list[int]]) -> PlannedRequest:
 def batch_request(batch: InsertBatch, *, routed: bool, refresh: bool) -> PlannedRequest | None:
     """Return the one bulk request of the rows of a load; None if some of them need a look of their own.
 
-    Whether all rows can be sent together is seen from the whole: the longest document and id, the line ends and the
-    size of the body.
+    Whether all rows can be sent together is seen from the whole: the longest id, the line ends, the size of the body.
 
     Args:
         batch: The rows.
@@ -161,7 +160,7 @@ def batch_request(batch: InsertBatch, *, routed: bool, refresh: bool) -> Planned
     documents = [document for document in batch.documents if document]
     ids = [row_id for row_id in batch.ids if row_id]
     rows = len(batch)
-    if not 1 < rows == len(documents) <= BULK_ROWS or batch.values or 4 * max(map(len, documents)) > ROW_BYTES:
+    if not 1 < rows == len(documents) <= BULK_ROWS or batch.values:
         return None
     if len(ids) != len(batch.ids) or len(set(batch.replace)) > 1 or 4 * max(map(len, ids), default=0) > ID_BYTES:
         return None
@@ -180,7 +179,7 @@ def batch_request(batch: InsertBatch, *, routed: bool, refresh: bool) -> Planned
     columns = zip(repeat(before), heads, repeat(after), documents, repeat("\n"))
     body = "".join(chain.from_iterable(columns))
     size = len(body) if body.isascii() else len(body.encode())
-    if size > BULK_BYTES or "\r" in body or body.count("\n") != 2 * rows:
+    if size > min(BULK_BYTES, ROW_BYTES) or "\r" in body or body.count("\n") != 2 * rows:
         return None
     where = path(f"/{target(batch.object)}/_bulk", {"refresh": _refresh(refresh)})
     return bulk_request(HttpRequest("POST", where, body, NDJSON), [[number] for number in range(rows)])
