@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
+from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -29,6 +31,7 @@ from dragoman_api.changes import InsertBatch
 from dragoman_api.json_text import MAX_DIGITS
 from dragoman_elasticsearch.columns.mapping import FieldCaps, IndexMapping, read
 from dragoman_elasticsearch.writing import plan, planned_rows, requests
+from dragoman_elasticsearch.writing.apply import Sender
 from dragoman_elasticsearch.writing.edited_values import respelled
 from dragoman_elasticsearch.writing.plan import described, plan_changes
 from dragoman_elasticsearch.writing.planned_rows import digest, read_rows, same
@@ -732,3 +735,37 @@ def test_a_batch_has_the_plan_of_its_rows_one_by_one(data: st.DataObject) -> Non
             for changes in (batch, [*batch])
         ]
     assert plans[0] == plans[1]
+
+
+WRITTEN = {"_index": "books", "_id": "1", "result": "created", "_shards": {"failed": 0}, "status": 201}
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {}, {"_shards": {"failed": 1}}, {"_id": "2"}, {"_id": ""}, {"_index": "other"}, {"result": "updated"},
+        {"result": "noop"}, {"result": ""}, {"status": 0}, {"status": 409, "error": {"type": "x", "reason": "y"}},
+        {"error": {"type": "x", "reason": "y"}}, {"status": 500, "error": "y"},
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("replace", [True, False])
+def test_an_answer_about_a_row_of_a_load_says_of_it_what_it_says_of_any_row(answer: dict[str, Any], *, replace: bool):
+    """E30: only rows that were written as asked are joined."""
+    batch = InsertBatch("books", documents=["{}"] * 3, ids=["0", "1", "2"], replace=[replace] * 3)
+    action = "index" if replace else "create"
+    items = [{action: WRITTEN | {"_id": key} | (answer if key == "1" else {})} for key in ("0", "1", "2")]
+    found = []
+    for changes in (batch, [*batch]):
+        made = Answers(SETTINGS).run(plan_changes(PlanRequest(changes=changes, bulk=True), {"books": VIEW}))
+        sender = Sender(msgspec.structs.replace(made, changes=changes, bulk=True))
+        unread = reply({"docs": [{"_index": "books", "_id": "1", "found": False}]})
+        replies, sending = chain([SETTINGS, reply({"items": items})], repeat(unread)), sender.send()
+        with suppress(StopIteration):
+            sending.send(None)
+            while True:  # a row of which the answer leaves something open is read
+                sending.send([next(replies)])
+        found.append({
+            outcome.change + at: (str(outcome.status), outcome.reason)
+            for outcome in sender.outcomes for at in range(outcome.rows)
+        })  # fmt: skip
+    assert found[0] == found[1]
