@@ -45,15 +45,19 @@ NUMBERS = count()
 MEMORY = "/dev/shm"
 """Where Linux keeps files in memory."""
 
+ROOM = 4 << 30
+"""Much more than all folders of a run take."""
+
 
 def pytest_configure(config: pytest.Config) -> None:
     """Try few examples of each property in the default run, and many in continuous integration and all other runs.
 
     Folders of tests are in memory where there is room: writing to a disk took a tenth of the time of all tests.
     """
+    chosen = {"TMPDIR", "PYTEST_DEBUG_TEMPROOT"} & os.environ.keys()
     runs_programs = os.access(MEMORY, os.W_OK) and not os.statvfs(MEMORY).f_flag & os.ST_NOEXEC
-    if runs_programs and shutil.disk_usage(MEMORY).free > 4 << 30:  # much more than all folders of a run
-        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", MEMORY)
+    if runs_programs and not chosen and shutil.disk_usage(MEMORY).free > ROOM:
+        os.environ["PYTEST_DEBUG_TEMPROOT"] = MEMORY
     few = tables.leaves_out_slow(config) and not os.environ.get("MANY_EXAMPLES")
     settings.load_profile("few" if few else "many")
 
