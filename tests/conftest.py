@@ -68,6 +68,7 @@ LONGEST = (
     "registry/publisher/test_one_publisher.py",
     "registry/publisher/test_serve_attacked.py",
     "cli/test_hostile_servers.py",
+    "worker/test_fork_server.py",
     "drivers/elasticsearch/grid/test_exactness.py",
     "cli/test_shell_completion.py",
     "runtime/test_blocking.py",
