@@ -140,8 +140,8 @@ def test_a_driver_whose_tests_are_all_live_is_told_how_to_run_and_publish_it(tre
     """Neither command names another that runs no test either, and a run on a server is enough to publish."""
     only_live(tree)
     done = type_in("driver", "test", tree.path, code=1)
-    assert re.match(r"conformance: 0 passed, 0 skipped, 7\d without a server ", done.out)
-    assert re.search(r"^  7\d skipped in ", done.err, re.MULTILINE)
+    assert re.match(r"conformance: 0 passed, 0 skipped, \d+ without a server ", done.out)
+    assert re.search(r"^  \d+ skipped in ", done.err, re.MULTILINE)
     assert "\\n" not in done.err
     remedy = f"dragoman driver test {tree.path} --live servers.json"
     assert remedy in done.err

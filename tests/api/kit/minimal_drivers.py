@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import msgspec
 
@@ -75,7 +76,7 @@ class _Base:
         return Description(object=name, columns=columns)
 
     def _rows(self, name: str) -> list[dict[str, Any]]:
-        status, rows = self.server.send("GET", f"/{name}")
+        status, rows = self.server.send("GET", f"/{quote(name, safe='')}")
         if status == 404:
             raise ObjectNotFoundError(f"there is no object {name!r}")
         return [{"id": each["id"], **each["row"]} for each in rows]
