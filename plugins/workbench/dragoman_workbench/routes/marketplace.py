@@ -36,8 +36,8 @@ SHOWN = 500
 
 def summary(listing: DriverListing) -> DriverSummary:
     """Return a driver as a list shows it."""
-    here = why_not_here(listing.id, listing.excluded_surfaces)
-    return replace(answer_of(DriverSummary, listing), unavailable_here=here)
+    unavailable_here = why_not_here(listing.id, listing.excluded_surfaces)
+    return replace(answer_of(DriverSummary, listing), unavailable_here=unavailable_here)
 
 
 class MarketplaceRoutes:
