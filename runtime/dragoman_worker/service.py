@@ -128,16 +128,16 @@ class KeptPlans:
     def outline(self, request: PlanRequest, plan: Plan) -> Plan:
         """Return a plan as it travels: whole, unless the host needs only an outline of it."""
         if not request.outline or not plan.planned or plan.undo:
-            return replace(plan, kept=0) if plan.kept else plan
-        kept = 1 + int.from_bytes(os.urandom(7))
-        self._plans[kept] = replace(plan, changes=request.changes, bulk=request.bulk)
+            return replace(plan, number=0) if plan.number else plan
+        number = 1 + int.from_bytes(os.urandom(7))
+        self._plans[number] = replace(plan, changes=request.changes, bulk=request.bulk)
         if len(self._plans) > MAX_PLANS:
             del self._plans[next(iter(self._plans))]
         planned = [
             PlannedRequest(request=replace(planned.request, body=None), changes=planned.changes)
             for planned in plan.planned
         ]
-        return replace(plan, planned=planned, changes=[], kept=kept)
+        return replace(plan, planned=planned, changes=[], number=number)
 
     def take(self, number: int) -> Plan:
         """Return a plan that waits, once. Raises QueryError with the detail `PLAN_DROPPED` if it does not."""
@@ -267,8 +267,8 @@ class Service:
         if kind is None:
             return {}
         request = values.decode_request(kind, call.request)
-        if isinstance(request, Plan) and request.kept:
-            request = self._plans.take(request.kept)
+        if isinstance(request, Plan) and request.number:
+            request = self._plans.take(request.number)
         return {names[-1]: request, **{name: self._handed[name] for name in names[:-1]}}
 
     async def _export(self, call: HookCall) -> tuple[Message, ...]:

@@ -163,8 +163,8 @@ def encode_request(request: object) -> bytes:
     if isinstance(request, FilterRequest):
         rows = [replace(row, value=_digits(row.value)) if isinstance(row, Filter) else row for row in request.rows]
         return encode(replace(request, rows=rows))
-    if isinstance(request, Plan) and request.kept:
-        return encode(Plan(planned=[], kept=request.kept))
+    if isinstance(request, Plan) and request.number:
+        return encode(Plan(planned=[], number=request.number))
     return encode(_with_changes(request, freeze))
 
 

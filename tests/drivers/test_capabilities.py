@@ -41,9 +41,6 @@ DRIVERS = {
     "weaviate": (weaviate.on_fake, a_collection),
 }
 
-NOT_OFFERED = {("weaviate", "drop")}
-"""What a driver does if a person insists, and its manifest does not offer: W40 knows no schema edits."""
-
 
 async def works(rig: Rig, name: str, capability: Capability) -> bool:
     """Try what a capability stands for, and return whether the driver does it."""
@@ -92,5 +89,4 @@ async def test_a_manifest_announces_what_its_driver_does_and_nothing_else(plugin
             does = await works(rig, name, capability)
         except (DragomanError, pytest.fail.Exception):
             does = False
-    assert does == (capability in announced or (plugin, capability) in NOT_OFFERED)
-    assert capability not in announced or (plugin, capability) not in NOT_OFFERED
+    assert does == (capability in announced)

@@ -106,8 +106,8 @@ class Table:
     async def apply_change(self, plan):
         if self.forgets():
             self.plans = KeptPlans()
-        if plan.kept:
-            plan = self.plans.take(plan.kept)
+        if plan.number:
+            plan = self.plans.take(plan.number)
         self.requests.append([_number(plan.changes[at]) for at in plan.planned[0].changes])
         self.keep_moment()
         failure = self.failures.pop(0) if self.failures else None

@@ -485,8 +485,8 @@ async def test_the_requests_of_a_load_stay_in_the_drivers_process_only_if_nobody
                                    ((Asked(),), False, False)):  # fmt: skip
         session = Here(driver, *guards).session()
         plan = await session.plan(batch=batch, whole=whole)
-        assert (driver.requests[-1].outline, plan.bulk, plan.kept) == (outline, True, 0)
-    assert (await Here(driver).session().plan(Insert("scratch", {}), whole=False)).kept == 0
+        assert (driver.requests[-1].outline, plan.bulk, plan.number) == (outline, True, 0)
+    assert (await Here(driver).session().plan(Insert("scratch", {}), whole=False)).number == 0
     assert driver.requests[-1].outline is False
 
 

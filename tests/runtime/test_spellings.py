@@ -64,7 +64,8 @@ def through(column: Column, raw: str, *, tabs: bool, escape: bool, exact: bool) 
     inserts = FieldInserts(
         Wishes(object="o"), Description(object="o", columns=[key, column]), lines.names, spelled=form
     )
-    return stored(inserts.insert(record).values["=x"])
+    inserts.fill(record)
+    return stored(record.values["=x"])
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -162,7 +163,8 @@ def test_the_fields_of_a_row_are_read_as_each_is_alone(fields, kinds, quotes, ex
         for column, field, mark in zip(columns, fields, marks, strict=True)
         if field is not None
     }
-    values = inserts.insert(record).values
+    inserts.fill(record)
+    values = record.values
     assert (values, [*map(type, values.values())]) == (alone, [*map(type, alone.values())])
 
 

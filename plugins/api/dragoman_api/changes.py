@@ -361,8 +361,8 @@ class PlanRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         new: An object that is to be made; then there are no changes. The plan has the one request that makes it,
             without changes of its own, which the host sends as a console request. A driver that makes no objects plans
             nothing.
-        outline: The plan stays in the driver's process (`Plan.kept`), because nobody looks at its requests before they
-            are sent. This is no matter of the driver.
+        outline: The plan stays in the driver's process (`Plan.number`), because nobody looks at its requests before
+            they are sent. This is no matter of the driver.
     """
 
     changes: list[Change] | InsertBatch
@@ -411,7 +411,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             as the plan leaves it. Empty unless requested.
         bulk: The changes are rows of a load, so outcomes of rows that were applied may be joined (`Outcome.rows`). The
             host fills it in.
-        kept: The number by which the driver's process keeps the plan: then the requests here lack their bodies and
+        number: The number by which the driver's process keeps the plan: then the requests here lack their bodies and
             rows. 0 for a whole plan. No driver sees another one.
     """
 
@@ -421,7 +421,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     changes: list[Change] | InsertBatch = []
     undo: list[Change] = []
     bulk: bool = False
-    kept: int = 0
+    number: int = 0
 
     @property
     def requests(self) -> list[HttpRequest]:

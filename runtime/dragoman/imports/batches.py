@@ -119,14 +119,14 @@ class BatchReader:
         """
         self._records, self._maker, self._rows = records, maker, rows
         self._source, self._place = source, place
-        self._known, self._doubt, self._waiting = 0, Places([]), Places([])
+        self._already_read, self._doubt, self._waiting = 0, Places([]), Places([])
         self._broken: DragomanError | None = None
         self._ahead: Record | None = None
         self._begun = False
 
     def go_on(self, read: int, *, doubt: list[Range], waiting: list[Range]) -> None:
         """Skip the first `read` rows, except those in doubt and those that were not sent."""
-        self._known, self._doubt, self._waiting = read, Places(doubt), Places(waiting)
+        self._already_read, self._doubt, self._waiting = read, Places(doubt), Places(waiting)
 
     def next(self) -> Batch | None:
         """Read the next batch; None at the end.
@@ -136,13 +136,13 @@ class BatchReader:
         """
         batch, size, passed = Batch(), 0, 0
         records, keys, rejections = batch.records, batch.keys, batch.rejections
-        known, most = self._known, self._rows
+        already_read, row_limit = self._already_read, self._rows
         try:
             if not self._begun:
                 self._begun = True
                 self._ahead = next(self._records, None)
-            while (record := self._ahead) is not None and len(records) < most and size < BATCH_BYTES:
-                if record.number <= known:
+            while (record := self._ahead) is not None and len(records) < row_limit and size < BATCH_BYTES:
+                if record.number <= already_read:
                     record.doubt = record.number in self._doubt
                     if not record.doubt and record.number not in self._waiting:
                         passed += 1
@@ -162,7 +162,7 @@ class BatchReader:
                     rejections.append(rejection)
                 batch.read = record.number
                 self._ahead = next(self._records, None)
-                if len(rejections) >= most:
+                if len(rejections) >= row_limit:
                     break
         except DragomanError as error:
             self._ahead, self._broken = None, error

@@ -396,15 +396,15 @@ class RowInserts:
 
 
 def _known_line(
-    known: Mapping[str, tuple[str, str]],
+    members: Mapping[str, tuple[str, str]],
     *,
     id: str,  # noqa: A002 - the member
     document: str,
 ) -> msgspec.json.Decoder[Any]:
     """Return a decoder of lines that have an id, a document, and known members."""
-    names = {"id": id, "document": document} | {field: name for field, (name, _) in known.items()}
+    names = {"id": id, "document": document} | {field: name for field, (name, _) in members.items()}
     fields: list[Any] = [("document", Raw), ("id", str | UnsetType, UNSET)]
-    fields += [(field, Raw | UnsetType, UNSET) for field in known]
+    fields += [(field, Raw | UnsetType, UNSET) for field in members]
     return msgspec.json.Decoder(msgspec.defstruct("Line", fields, rename=names, forbid_unknown_fields=True, gc=False))
 
 

@@ -250,7 +250,8 @@ class Session:
             await self._calls.know(name)
         request = PlanRequest(changes=planned, undo=undo, bulk=batch is not None, last=last, new=new, outline=outline)
         plan = await self._calls.run(DriverSpec.plan_change, request, object=first, changes=batch or changes)
-        return msgspec.structs.replace(plan, changes=planned, bulk=batch is not None, kept=plan.kept if outline else 0)
+        number = plan.number if outline else 0
+        return msgspec.structs.replace(plan, changes=planned, bulk=batch is not None, number=number)
 
     async def apply(self, plan: Plan) -> list[Outcome]:
         """Send a plan's exact requests and report the outcome of each change, including refusals.

@@ -48,7 +48,7 @@ def show(rows: Sequence[Sequence[Any]]) -> list[list[Cell]]:
 
 
 def _shown(columns: Sequence[Sequence[Any]], length: int) -> CellColumns:
-    shown: list[Sequence[Cell]] = []
+    cells: list[Sequence[Cell]] = []
     json: list[int] = []
     plain: list[int] = []
     for at, column in enumerate(columns):
@@ -60,8 +60,8 @@ def _shown(columns: Sequence[Sequence[Any]], length: int) -> CellColumns:
             column = texts
         else:
             column = _show_column(column, kinds)
-        shown.append(column)
-    return CellColumns(shown, length, json=json, plain=plain)
+        cells.append(column)
+    return CellColumns(cells, length, json=json, plain=plain)
 
 
 def _texts(column: Sequence[Any], kinds: set[type]) -> list[Any] | None:
