@@ -14,7 +14,7 @@ from dragoman_api import Filter, FilterNotSupportedError, FilterRequest, RawQuer
 from dragoman_api import Operator as Op
 from dragoman_api.columns import Note, Operator
 from dragoman_api.kit.residual import ResidualFilter, ResidualKey, ResidualRow, residual_keys, select, split_rows
-from dragoman_api.kit.residual import ValueKind as Kind
+from dragoman_api.kit.row_tests import ValueKind as Kind
 
 KINDS = {"t": Kind.TEXT, "n": Kind.NUMBER, "b": Kind.BOOLEAN, "d": Kind.TIMESTAMP}
 INSTANTS = ["2024-01-01T00:00:00Z", "2024-01-01T01:00:00+01:00", "2023-12-31T23:59:59.5Z", "2024-02-01T00:00:00-08:00"]
@@ -255,6 +255,7 @@ def test_a_stored_value_of_another_kind_matches_nothing_and_comes_last(kind, val
 
 
 STORED = {
+    Kind.BINARY: [b"\0", b"\x80", b"\xff"],
     Kind.TEXT: ["", "a", "b", "c"],
     Kind.NUMBER: [1, 2.5, 3],
     Kind.BOOLEAN: [True, False],
@@ -316,6 +317,7 @@ COMPARED = {
     Kind.NUMBER: "= != in not-in > >= < <= between null not-null",
     Kind.BOOLEAN: "= != in not-in null not-null",
     Kind.TIMESTAMP: "= != in not-in > >= < <= between null not-null",
+    Kind.BINARY: "= != in not-in contains not-contains starts ends > >= < <= between null not-null",
 }
 
 

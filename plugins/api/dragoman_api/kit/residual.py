@@ -7,18 +7,15 @@ how many rows that were. Counts, exports and changes concern all rows, so they r
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import msgspec
 
-from dragoman_api.columns import EMPTINESS, NULLS, ORDER, PATTERNS, VALUELESS, Note
-from dragoman_api.columns import Operator as Op
+from dragoman_api.columns import Note
 from dragoman_api.filters import Explanation, Filter
 
-from . import operands
-from .filter_rows import NEGATED, compile_rows, holds, refusal, spelled
-from .operands import conditions
+from .filter_rows import compile_rows, refusal, spelled
+from .row_tests import ValueKind, comparable, operators_of, row_test
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -29,30 +26,6 @@ if TYPE_CHECKING:
     from dragoman_api.remedies import Remedy
 
 T = TypeVar("T")
-
-
-class ValueKind(StrEnum):
-    """What the kit compares: a driver names it for a column whose stored values it can pass on."""
-
-    TEXT = "text"
-    NUMBER = "number"
-    BOOLEAN = "boolean"
-    TIMESTAMP = "timestamp"
-
-
-_EQUALITY = (Op.EQ, Op.NE, Op.IN, Op.NOT_IN)
-_OPERATORS = {  # no `regex`: a pattern from a stranger may take forever; no order of texts: it depends on the server
-    ValueKind.TEXT: (*_EQUALITY, *PATTERNS, *EMPTINESS, *NULLS),
-    ValueKind.NUMBER: (*_EQUALITY, *ORDER, *NULLS),
-    ValueKind.BOOLEAN: (*_EQUALITY, *NULLS),
-    ValueKind.TIMESTAMP: (*_EQUALITY, *ORDER, *NULLS),
-}
-_READ: dict[ValueKind, Callable[[object], Any]] = {
-    ValueKind.TEXT: operands.text,
-    ValueKind.NUMBER: operands.decimal,
-    ValueKind.BOOLEAN: operands.boolean,
-    ValueKind.TIMESTAMP: operands.instant,
-}
 
 
 class ResidualRow(msgspec.Struct, frozen=True):
@@ -77,54 +50,7 @@ class ResidualRow(msgspec.Struct, frozen=True):
             ValueError: The kit does not evaluate the operator on that kind, or the operand does not fit the column;
                 the message says why.
         """
-        if self.row.op not in _OPERATORS[self.kind]:
-            raise ValueError(f"'{self.row.op}' on values of kind {self.kind} is not evaluated here")
-        row, op = self.row, NEGATED.get(self.row.op, self.row.op)
-        if self.kind is ValueKind.TIMESTAMP and op not in NULLS:
-            return self._timed(op, negated=op is not row.op)
-        if op in VALUELESS:
-            typed: Any = None
-        elif op is Op.BETWEEN:
-            typed = [self._typed(bound) for bound in operands.bounds(row.value)]
-        elif op is Op.IN:
-            typed = [self._typed(operand) for operand in operands.several(row.value)]
-        else:
-            typed = self._typed(row.value)
-        case = row.case if row.case is not None else op not in PATTERNS
-        plain = Filter(row.column, op, typed, case=case)
-        negated = op is not row.op
-        return lambda value: negated is not self._satisfies(plain, value)
-
-    def _timed(self, op: Op, *, negated: bool) -> Callable[[object], bool]:
-        """Return the test of an instant, which a period may take the place of."""
-        if op is Op.BETWEEN:
-            alternatives = [conditions(op, self.row.value)]
-        else:
-            values = operands.several(self.row.value) if op is Op.IN else [self.row.value]
-            alternatives = [conditions(Op.EQ if op is Op.IN else op, operand) for operand in values]
-        typed = [
-            [Filter(self.row.column, comparison, self._typed(value)) for comparison, value in alternative]
-            for alternative in alternatives
-        ]
-
-        def test(value: object) -> bool:
-            elements = value if isinstance(value, list) else [value]
-            comparables = [
-                comparable for element in elements if (comparable := _comparable(element, self.kind)) is not None
-            ]
-            return any(all(holds(row, at) for row in rows) for rows in typed for at in comparables) is not negated
-
-        return test
-
-    def _typed(self, value: object) -> Any:
-        return _READ[self.kind](operands.single(value))
-
-    def _satisfies(self, plain: Filter, value: object) -> bool:
-        elements = [element for element in (value if isinstance(value, list) else [value]) if element is not None]
-        if plain.op in NULLS:
-            return bool(elements) is (plain.op is Op.NOT_NULL)
-        comparable = (_comparable(element, self.kind) for element in elements)
-        return any(cell is not None and holds(plain, cell) is True for cell in comparable)
+        return row_test(self.row, self.kind)
 
 
 class ResidualFilter(msgspec.Struct, frozen=True):
@@ -243,7 +169,7 @@ def _residual(
 ) -> ResidualRow | None:
     if not isinstance(row, Filter) or row.group is not None or (value_kind := kind(row)) is None:
         return None
-    if row.op not in _OPERATORS[value_kind]:
+    if row.op not in operators_of(value_kind):
         return None
     left = ResidualRow(number, row, value_kind, reason)
     left.test()
@@ -340,19 +266,7 @@ def _notes(
 
 
 def _ordered(rows: list[T], value: Callable[[T, str], object], key: ResidualKey) -> list[T]:
-    keyed = [(_comparable(value(row, key.column), key.kind), row) for row in rows]
+    keyed = [(comparable(value(row, key.column), key.kind), row) for row in rows]
     valued = [pair for pair in keyed if pair[0] is not None]
     valued.sort(key=lambda pair: pair[0], reverse=key.descending)
     return [row for _, row in (*valued, *(pair for pair in keyed if pair[0] is None))]
-
-
-def _comparable(value: object, kind: ValueKind) -> Any:
-    """Return a stored value as one that compares with others of its kind; None if it is of another kind."""
-    if value is None or isinstance(value, str) is not (kind in (ValueKind.TEXT, ValueKind.TIMESTAMP)):
-        return None
-    if isinstance(value, bool) is not (kind is ValueKind.BOOLEAN):
-        return None
-    try:
-        return str(value) if kind is ValueKind.TEXT else _READ[kind](value)
-    except ValueError:
-        return None
