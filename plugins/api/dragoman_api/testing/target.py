@@ -42,6 +42,7 @@ class Target:
         lose: Returns, for one request and a status, a context in which the server carries out that request, and from it
             on no answer of the server arrives: a gateway answers with the status, or, if it is 0, the connection ends.
             None if answers cannot be lost.
+        posts_that_read: Whether a request that is neither GET nor HEAD changes nothing on the server.
         scratch: An object that the conformance tests may write to; empty for none.
         row: Values of a new row in it.
         new_id: Returns an unused id for such a row; None if the server makes ids.
@@ -60,6 +61,7 @@ class Target:
     rows: int
     log: Sequence[HttpRequest] | None = None
     lose: Callable[[HttpRequest, int], AbstractContextManager[Any]] | None = None
+    posts_that_read: Callable[[HttpRequest], bool] = lambda request: False
     scratch: str = ""
     row: Values = field(default_factory=dict)
     new_id: Callable[[], str] | None = None
