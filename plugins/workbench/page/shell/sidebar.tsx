@@ -3,7 +3,7 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { changesOf } from "../state/change_list.ts";
 import { askAhead } from "../grid/first_page.ts";
-import type { ConnectionSummary, Note, Object as Entry } from "../messages.ts";
+import type { ConnectionSummary, Note, Object as Entry, ObjectList } from "../messages.ts";
 import { Badge, Button, ErrorBox } from "../ui/controls.tsx";
 import { compact, fileSize } from "../ui/figures.ts";
 import { Icon } from "../ui/icons.tsx";
@@ -139,7 +139,9 @@ function Objects({ connection, console: offered }: { connection: string; console
     setBusy(false);
   };
   const items = useMemo( // thousands of them must not be compared at each key
-    () => objects?.map((one) => <ObjectItem key={one.name} entry={one} connection={connection} current={one.name === object} />),
+    () => objects?.map((one) => one.branch
+      ? <BranchItem key={one.name} entry={one} connection={connection} object={object} alone={objects.length === 1} />
+      : <ObjectItem key={one.name} entry={one} connection={connection} current={one.name === object} />),
     [objects, connection, object],
   );
   return (
@@ -179,6 +181,54 @@ function Objects({ connection, console: offered }: { connection: string; console
   );
 }
 
+/** An object that contains others, which are listed once it is opened: at once if it is the only one, or holds the object that is shown. */
+function BranchItem({ entry, connection, object, alone }: {
+  entry: Entry;
+  connection: string;
+  object: string;
+  alone: boolean;
+}) {
+  const [open, setOpen] = useState(alone || object.startsWith(entry.name));
+  const [part, setPart] = useState<ObjectList | null>(null);
+  const [failed, setFailed] = useState<unknown>(null);
+  const load = async (cursor: string | null, signal?: AbortSignal) => {
+    try {
+      const listed = await call("objects", { connection, parent: entry.name, cursor, limit: PART }, signal);
+      setPart((before) => (cursor && before ? { ...listed, objects: [...before.objects, ...listed.objects] } : listed));
+      setFailed(null);
+    } catch (error) {
+      if ((error as Error).name !== "AbortError") setFailed(error);
+    }
+  };
+  useEffect(() => {
+    if (!open) return;
+    const stop = new AbortController();
+    void load(null, stop.signal);
+    return () => stop.abort();
+  }, [open, connection, entry.name, changes.value]);
+  return (
+    <li>
+      <button type="button" class="nav-link branch" aria-expanded={open} title={objectTitle(entry)} onClick={() => setOpen(!open)}>
+        <span class="grow">{entry.name}</span>
+        <span class="figure">{open ? "−" : "+"}</span>
+      </button>
+      {open && failed !== null && <ErrorBox error={failed} retry={() => void load(null)} act={(r) => void remedy(r, () => void load(null))} />}
+      {open && part && (
+        <ul class="object-list inner" aria-label={`Objects of ${entry.name}`}>
+          {part.objects.map((one) => one.branch
+            ? <BranchItem key={one.name} entry={one} connection={connection} object={object} alone={false} />
+            : <ObjectItem key={one.name} entry={one} connection={connection} current={one.name === object} />)}
+        </ul>
+      )}
+      {open && part?.objects.length === 0 && <p class="muted pad">There are no objects.</p>}
+      {open && part?.next && <Button label="More objects" tone="quiet" onClick={() => void load(part.next ?? null)} />}
+      {open && [...new Set((part?.notes ?? []).map((note) => note.reason))].map((reason) => (
+        <p class="muted pad" key={reason}>{reason}</p>
+      ))}
+    </li>
+  );
+}
+
 function ObjectItem({ entry, connection, current }: { entry: Entry; connection: string; current: boolean }) {
   return (
     <li>
@@ -190,7 +240,7 @@ function ObjectItem({ entry, connection, current }: { entry: Entry; connection: 
         onPointerDown={(event) => !current && askAhead(event, connection, entry.name)}
         onClick={() => (sidebarOpen.value = false)}
       >
-        <span class="grow">{entry.name}</span>
+        <span class="grow">{entry.parent && entry.name.startsWith(`${entry.parent}/`) ? entry.name.slice(entry.parent.length + 1) : entry.name}</span>
         <Unsent connection={connection} object={entry.name} />
         <span class="figure">{entry.rows == null ? "" : compact(entry.rows)}</span>
       </a>
