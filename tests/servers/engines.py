@@ -67,11 +67,12 @@ class Engine(ABC):
 
 def all_engines() -> list[Engine]:
     """List every engine of every family, in the order in which tests should meet them."""
+    from servers.chroma import ENGINES as CHROMA
     from servers.elasticsearch import ENGINES as ELASTICSEARCH
     from servers.versitygw import ENGINES as VERSITYGW
     from servers.weaviate import ENGINES as WEAVIATE
 
-    return [*ELASTICSEARCH, *WEAVIATE, *VERSITYGW]
+    return [*ELASTICSEARCH, *WEAVIATE, *CHROMA, *VERSITYGW]
 
 
 def choose_engines(names: Sequence[str]) -> list[Engine]:
