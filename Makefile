@@ -58,7 +58,7 @@ $(BROWSER): tests/workbench/browser/requirements.txt | $(DEMO)
 	@$(call install,tests/workbench/browser/requirements.txt)
 	@touch $@
 
-$(BUNDLE): plugins/bundle.py $(shell find plugins/elasticsearch plugins/weaviate -name '*.py' -o -name '*.json' -o -name '*.toml' -o -name '*.md' 2>/dev/null) | $(DEMO)
+$(BUNDLE): plugins/bundle.py $(shell find plugins/elasticsearch plugins/weaviate plugins/chroma -name '*.py' -o -name '*.json' -o -name '*.toml' -o -name '*.md' 2>/dev/null) | $(DEMO)
 	@$(call patiently,building the drivers,$(BIN)/python plugins/bundle.py runtime/dragoman/bundled)
 
 setup: $(TOOLS) $(BUNDLE) ## the environment of the tests, the driver wheels and the bundled registry
@@ -102,7 +102,7 @@ style:
 	@$(BIN)/python -m tests.vague_names
 
 contracts:
-	@PYTHONPATH=plugins/elasticsearch:plugins/weaviate $(BIN)/lint-imports --no-cache
+	@PYTHONPATH=plugins/elasticsearch:plugins/weaviate:plugins/chroma $(BIN)/lint-imports --no-cache
 	@$(BIN)/python plugins/workbench/typescript.py --check
 
 sample: $(BUNDLE) ## serve the sample cluster until Ctrl-C

@@ -29,6 +29,7 @@ PACKAGES = {
         "dragoman_api": "plugins/api",
         "dragoman_elasticsearch": "plugins/elasticsearch",
         "dragoman_weaviate": "plugins/weaviate",
+        "dragoman_chroma": "plugins/chroma",
         "dragoman_dask": "plugins/dask",
         "dragoman_workbench": "plugins/workbench",
     }.items()
@@ -187,17 +188,17 @@ def test_every_error_a_caller_can_meet_is_of_the_one_tree():
 
 
 HOST, WORKBENCH = "dragoman", "dragoman_workbench"
-ELASTICSEARCH, WEAVIATE = "dragoman_elasticsearch", "dragoman_weaviate"
+ELASTICSEARCH, WEAVIATE, CHROMA = "dragoman_elasticsearch", "dragoman_weaviate", "dragoman_chroma"
 TWIN = "what each driver calls so of its own database; neither sees the other"
 SHARED_NAMES = {  # the packages whose public classes share a name, and why they do
-    "Driver": ([ELASTICSEARCH, WEAVIATE], TWIN),
+    "Driver": ([ELASTICSEARCH, WEAVIATE, CHROMA], TWIN),
     "ExportReader": ([ELASTICSEARCH, WEAVIATE], TWIN),
     "Family": ([ELASTICSEARCH, WEAVIATE], TWIN),
     "Features": ([ELASTICSEARCH, WEAVIATE], TWIN),
     "Field": ([ELASTICSEARCH, WEAVIATE], TWIN),
-    "FilterBody": ([ELASTICSEARCH, WEAVIATE], TWIN),
+    "FilterBody": ([ELASTICSEARCH, WEAVIATE, CHROMA], TWIN),
     "Sender": ([ELASTICSEARCH, WEAVIATE], TWIN),
-    "View": ([ELASTICSEARCH, WEAVIATE], TWIN),
+    "View": ([ELASTICSEARCH, WEAVIATE, CHROMA], TWIN),
 }
 
 
@@ -225,7 +226,12 @@ COMMAND = re.compile(r"dragoman [a-z]|(^|[\s'\"`(])--(?!prefix |lease=|port\b|li
 
 def driver_texts() -> list[tuple[str, str]]:
     """Return the texts of all code that runs as a driver, with where they are; documentation is for authors."""
-    drivers = ["plugins/elasticsearch/dragoman_elasticsearch", "plugins/weaviate/dragoman_weaviate", "tests/examples"]
+    drivers = [
+        "plugins/elasticsearch/dragoman_elasticsearch",
+        "plugins/weaviate/dragoman_weaviate",
+        "plugins/chroma/dragoman_chroma",
+        "tests/examples",
+    ]
     roots = [*drivers, "plugins/api/dragoman_api", "runtime/dragoman/authoring/template"]
     texts = []
     for root in roots:

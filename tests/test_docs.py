@@ -26,7 +26,7 @@ DOCS = ROOT / "docs"
 PAGES = sorted([*DOCS.rglob("*.md"), ROOT / "README.md"])
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-OURS = r"dragoman(?:_api|_worker|_registry|_elasticsearch|_weaviate)?"
+OURS = r"dragoman(?:_api|_worker|_registry|_elasticsearch|_weaviate|_chroma)?"
 ENTRY_POINTS = {"dragoman.drivers", "dragoman.automations"}
 NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
 

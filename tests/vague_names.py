@@ -49,6 +49,7 @@ LIMITS = {
     "plugins/api": 14,
     "plugins/elasticsearch": 0,
     "plugins/weaviate": 0,
+    "plugins/chroma": 0,
     "plugins/dask": 0,
     "plugins/workbench": 0,
 }

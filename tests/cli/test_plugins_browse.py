@@ -42,7 +42,7 @@ def ids(house, *words):
 
 
 def test_words_match_id_label_types_and_summary_and_all_of_them_must(known):
-    assert ids(known) == ["elasticsearch", "files", "meili", "redis", "weaviate"]
+    assert ids(known) == ["chroma", "elasticsearch", "files", "meili", "redis", "weaviate"]
     assert ids(known, "Parquet") == ["files"]
     assert ids(known, "meilisearch") == ["meili"]
     assert ids(known, "one", "column", "HASH") == ["redis"]
@@ -54,13 +54,13 @@ def test_words_match_id_label_types_and_summary_and_all_of_them_must(known):
 def test_the_best_match_comes_first(known):
     """An id before its beginning, that before a name, and a summary last."""
     assert ids(known, "files")[0] == "files"
-    assert ids(known, "edit") == ["elasticsearch", "meili", "weaviate"]
+    assert ids(known, "edit") == ["chroma", "elasticsearch", "meili", "weaviate"]
     assert ids(known, "search")[:2] == ["elasticsearch", "meili"]
     assert ids(known, "documents", "meili")[0] == "meili"
 
 
 def test_filters_combine(known):
-    assert ids(known, "--capability", "console") == ["elasticsearch", "redis", "weaviate"]
+    assert ids(known, "--capability", "console") == ["chroma", "elasticsearch", "redis", "weaviate"]
     assert ids(known, "--capability", "edit", "--type", "meilisearch") == ["meili"]
     assert ids(known, "--capability", "edit", "--type", "parquet") == []
     assert "tenants" in known("plugins", "browse", "--capability", "fly", code=2).err
@@ -91,8 +91,8 @@ def test_an_installed_driver_says_so_and_whether_there_is_a_newer_one(empty):
 
 def test_a_limit_keeps_the_best_and_says_how_many_more_there_are(known):
     done = known("plugins", "browse", "--limit", "2")
-    assert [line.split()[0] for line in done.out.splitlines()[1:]] == ["elasticsearch", "files"]
-    assert "… 3 more" in done.err
+    assert [line.split()[0] for line in done.out.splitlines()[1:]] == ["chroma", "elasticsearch"]
+    assert "… 4 more" in done.err
     assert "at least" not in known("plugins", "browse", "--limit", "0", code=2).out
 
 
@@ -210,13 +210,20 @@ def test_one_bad_record_hides_itself_and_says_so_and_takes_no_other_with_it(spoi
     known("registry", "remove", "market")
     known("registry", "add", root, "--name", "other")
     done = known("plugins", "browse", "--json")
-    assert [one["id"] for one in done.json["plugins"]] == ["elasticsearch", "files", "redis", "weaviate", "meili"]
+    assert [one["id"] for one in done.json["plugins"]] == [
+        "chroma",
+        "elasticsearch",
+        "files",
+        "redis",
+        "weaviate",
+        "meili",
+    ]
     meili = done.json["plugins"][-1]
     assert (meili["state"], meili["registry"], meili["types"]) == ("unreadable", "other", [])
     assert meili["summary"] in done.err
     assert "meili of registry other was left out: " in done.err
     assert len(meili["summary"]) < 300
-    assert ids(known, "--compatible") == ["elasticsearch", "files", "redis", "weaviate"]
+    assert ids(known, "--compatible") == ["chroma", "elasticsearch", "files", "redis", "weaviate"]
     assert ids(known, "redis") == ["redis"]
     assert known("plugins", "show", "redis", "--json").json["listing"]["id"] == "redis"
 

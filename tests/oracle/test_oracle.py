@@ -67,6 +67,8 @@ async def test_every_answer_holds_the_oracle(driver: str) -> None:
 @pytest.mark.live
 @pytest.mark.timeout(1_800)
 async def test_every_answer_holds_the_oracle_on_a_server(live_server: dict[str, Any]) -> None:
+    if live_server["type"] not in DRIVERS:
+        pytest.skip("its records have an oracle of their own")
     if live_server["engine"].endswith(SETUPS):
         pytest.skip("another engine of this version holds it; keys and certificates change no answer")
     target = of_record(live_server)

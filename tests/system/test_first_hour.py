@@ -54,8 +54,8 @@ def test_browse_lists_the_drivers_before_anything_is_installed(shell):
 def test_adding_a_connection_offers_the_download_before_the_form(shell):
     """P2, P5: choose the type, download, form, saved and connected."""
     terminal = Terminal(shell, "connections", "add", "shop")
-    offered = terminal.answer("Type:", "1") + terminal.seen
-    assert "1) elasticsearch (not installed)  2) weaviate (not installed)" in offered
+    offered = terminal.answer("Type:", "2") + terminal.seen
+    assert "1) chroma (not installed)  2) elasticsearch (not installed)  3) weaviate (not installed)" in offered
     question = terminal.answer("[Y/n]", "y").splitlines()[-1].strip()
     shown = next(line for line in README.read_text().splitlines() if line.startswith("Download "))
     assert re.sub(r", \d+ kB", "", question) == re.sub(r", \d+ kB", "", shown.partition(" [Y/n]")[0])

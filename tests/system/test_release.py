@@ -83,7 +83,7 @@ def test_a_released_host_installs_its_drivers_without_a_network(tmp_path: Path):
 
     assert "pinned by dragoman (release)" in dragoman("registry", "list").stdout
     (home / "dragoman/config").mkdir(parents=True)
-    names = ("elasticsearch", "weaviate")
+    names = ("elasticsearch", "weaviate", "chroma")
     saved = "".join(f'[{name}]\ntype = "{name}"\nhost = "127.0.0.1"\nport = 9\n\n' for name in names)
     (home / "dragoman/config/connections.toml").write_text(saved)
     for name in names:

@@ -56,6 +56,7 @@ def field(form, name):
 async def test_the_types_of_all_registries_are_offered_before_anything_is_installed(tab):
     types = (await tab("connections/types"))["types"]
     assert {each["type"]: each["driver"]["state"] for each in types} == {
+        "chroma": "available",
         "elasticsearch": "available",
         "weaviate": "available",
     }

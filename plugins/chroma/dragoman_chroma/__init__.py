@@ -1,0 +1,1 @@
+"""The Chroma driver: collections as tables, records as rows; `driver.json` says what it can do."""
