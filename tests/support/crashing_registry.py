@@ -15,6 +15,7 @@ from pathlib import Path
 import wheelhouse
 from crashing import Bomb, child
 from dragoman_registry.index.registry_reader import Registry
+from dragoman_registry.isolation import Apart
 from dragoman_registry.publisher import publish
 from dragoman_registry.publisher.verify import verify
 from dragoman_registry.sources.source import open_source
@@ -95,6 +96,6 @@ def main(folder: Path, scenario: str) -> None:
 
 
 if __name__ == "__main__":
-    with one_process_apart() as apart:
+    with Apart() as apart, one_process_apart(apart):
         apart.call(len, "")  # before anything forks
         main(Path(sys.argv[1]), sys.argv[2])

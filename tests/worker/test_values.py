@@ -167,26 +167,26 @@ def test_rows_of_a_load_travel_by_column_with_every_value() -> None:
 
 
 def test_the_outline_of_a_plan_has_no_rows_and_its_number_finds_the_plan_once() -> None:
-    kept, batch = KeptPlans(), InsertBatch("o", documents=["{}"] * 3)
+    plans, batch = KeptPlans(), InsertBatch("o", documents=["{}"] * 3)
     request = PlanRequest(changes=batch, bulk=True, outline=True)
     sent = PlannedRequest(request=HttpRequest("POST", "/_bulk", "…"), changes=[0, 2], rows=[[0], [2]])
-    plan = Plan(planned=[sent], notes=[Note(code="a", reason="b")], kept=7)
-    outline = kept.outline(request, plan)
+    plan = Plan(planned=[sent], notes=[Note(code="a", reason="b")], number=7)
+    outline = plans.outline(request, plan)
     assert outline.planned == [PlannedRequest(request=HttpRequest("POST", "/_bulk"), changes=[0, 2])]
     assert (outline.changes, outline.notes) == ([], plan.notes)
     travelled = values.decode_request(Plan, Raw(values.encode_request(msgspec.structs.replace(outline, changes=batch))))
     assert (travelled.planned, travelled.changes) == ([], []), "the rows do not travel again"
-    whole = kept.take(travelled.kept)
+    whole = plans.take(travelled.number)
     assert (whole.planned, whole.changes, whole.bulk) == ([sent], batch, True)
-    numbers = [kept.outline(request, plan).kept for _ in range(MAX_PLANS + 1)]
-    for number in (travelled.kept, numbers[0], 7):
+    numbers = [plans.outline(request, plan).number for _ in range(MAX_PLANS + 1)]
+    for number in (travelled.number, numbers[0], 7):
         with pytest.raises(QueryError) as caught:
-            kept.take(number)
+            plans.take(number)
         assert caught.value.details == {"sent": False, wire.PLAN_DROPPED: True}
-    assert KeptPlans().outline(request, plan).kept not in numbers, "another process has other numbers"
+    assert KeptPlans().outline(request, plan).number not in numbers, "another process has other numbers"
     undone = msgspec.structs.replace(plan, undo=[Delete(RowKey("o", "1"))])
     for asked, answer in ((msgspec.structs.replace(request, outline=False), plan), (request, undone)):
-        assert kept.outline(asked, answer) == msgspec.structs.replace(answer, kept=0)
+        assert plans.outline(asked, answer) == msgspec.structs.replace(answer, number=0)
 
 
 def test_texts_and_lists_inside_a_result_travel_in_parts_too() -> None:
