@@ -32,7 +32,7 @@ OPENING = {
 FLAGS = {"--json", "--yes", "-y", "--quiet", "-q"}
 """The global options without a value, but for `--help` and `--version`."""
 
-VALUED = {"--use", "--events", "--sandbox"}
+VALUED = {"--use", "--events", "--driver-log", "--sandbox"}
 """The global options that are followed by a value, but for `--home`."""
 
 

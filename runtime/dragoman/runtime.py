@@ -86,6 +86,7 @@ class Runtime:
         sandbox: Policy | None = None,
         surface: str = "cli",
         spare: bool = True,
+        driver_log: Callable[[str, str], object] | None = None,
     ) -> None:
         """Read the settings; entering the context starts the rest.
 
@@ -98,6 +99,8 @@ class Runtime:
             spare: Keep ready what starts a driver's process fast: a fork server, or one warm process if `config.toml`
                 says ``processes = "spawn"`` or ``sandbox = "off"``, or if processes cannot be forked here. False is for
                 a single connection.
+            driver_log: Receives the connection and the text of each line that a driver prints or logs, sanitised; it
+                must not block or raise.
 
         Raises:
             ConfigurationError: `config.toml` cannot be used, or `use` holds something other than an automation.
@@ -122,7 +125,7 @@ class Runtime:
         self._confirm, self._unattended = confirm, confirm is None
         self._consents = Consents(self.connections, confirm)
         self._spare: Spare | None = None
-        self._keep_spare = spare
+        self._keep_spare, self._driver_log = spare, driver_log
         store = Store(self.paths.data)
         installer = PluginInstaller(
             store,
@@ -365,6 +368,7 @@ class Runtime:
             notices=notices,
             ca_file=ca_file,
             first_object=first_object,
+            driver_log=self._driver_log,
         )
         return await driver.__aenter__()
 

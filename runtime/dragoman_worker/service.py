@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import logging
 import os
+import re
 import sys
 import traceback
 from contextlib import aclosing
@@ -172,6 +174,7 @@ class Service:
         """
         for stream in (sys.stdout, sys.stderr):
             stream.reconfigure(encoding="utf-8", line_buffering=True, errors="backslashreplace")  # type: ignore[union-attr]
+        logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")  # to stderr
         self._control, self._broker = control, BrokerClient(broker)
         with asyncio.Runner(loop_factory=lambda: BrokerLoop(self._broker)) as runner:
             config: Config = self._expect(Config)  # a warm spare waits here
@@ -190,13 +193,15 @@ class Service:
 
     async def _serve(self, config: Config, profile: Profile | None) -> None:
         """Load the driver and answer calls until the process ends. Without a profile the driver cannot connect."""
+        package = re.split("[.:]", config.driver)[0]
+        self._within = tuple(f"{tree}/{package}" for tree in config.trees)
         async with anyio.create_task_group() as self._tasks:
             await self._channel.attach(self._control)
             try:
                 self._hooks = self._register(load_driver(config.driver, config.trees), config.driver)
                 self._handed = {"profile": profile, "http": await self._client(profile) if profile else None}
             except BaseException as error:  # noqa: BLE001 - a driver's module may raise anything during its import
-                self._channel.send(Failure.of(0, describe(error, "the driver cannot be loaded")))
+                self._channel.send(Failure.of(0, describe(error, "the driver cannot be loaded", within=self._within)))
             else:
                 self._channel.send(Ready(self._hooks))
             await anyio.sleep_forever()
@@ -244,7 +249,8 @@ class Service:
             except BaseException as error:
                 if scope.cancel_called and isinstance(error, asyncio.CancelledError):
                     raise
-                end = (Failure.of(call.id, describe(error, f"{call.hook} failed inside the driver")),)
+                clause = f"{call.hook} failed inside the driver"
+                end = (Failure.of(call.id, describe(error, clause, within=self._within)),)
                 _drop_tracebacks(error)
         del self._scopes[call.id]
         self._channel.send(*end)
@@ -334,18 +340,40 @@ def check_hooks(driver: object, hooks: Iterable[str], *, name: str) -> None:
             raise ConfigurationError(f"{name}.{hook} must be {shape}, as its specification is")
 
 
-def describe(error: BaseException, what: str) -> DragomanError:
-    """Return the error for a driver's exception; print the traceback of one that is not a DragomanError.
+def describe(error: BaseException, clause: str, *, within: tuple[str, ...] = ()) -> DragomanError:
+    """Return the error for a driver's exception; print the traceback of one that is, or comes from, a fault.
 
     Args:
         error: The exception.
-        what: The clause that the message begins with.
+        clause: The clause that the message begins with.
+        within: What paths of the driver's code begin with; the message says which of its lines the fault is in.
     """
     if isinstance(error, DragomanError):
+        if not isinstance(error.__cause__, DragomanError | OSError | None):
+            traceback.print_exception(error)
         return error
     traceback.print_exception(error)  # into the log, whose last lines the host shows
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    place, function = _place(error, within)
     reason = failure(error)[:_FAULT_TEXT]
     lacks = [hint for words, hint in _LACKS.items() if words in reason]
     if isinstance(error, PermissionError):
         lacks.append("in the sandbox a driver may only read its own files and reach its server")
-    return DriverFaultError(f"{what}: {reason}", hint=lacks[0] if lacks else "")
+    where = f" at {place} in {function}" if place else ""
+    details = {"at": place} if place else {}
+    return DriverFaultError(f"{clause}: {reason}{where}", hint=lacks[0] if lacks else "", details=details)
+
+
+def _place(error: BaseException, within: tuple[str, ...]) -> tuple[str, str]:
+    """Return the file and line of a driver where an error came last, and the function; empty if it came from none."""
+    place = function = ""
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        code = frame.f_code
+        for prefix in within:
+            if code.co_filename.startswith(prefix):
+                place, function = (
+                    f"{code.co_filename[prefix.rindex('/') + 1 :]}:{line}",
+                    code.co_qualname.partition(".<locals>.<")[0],
+                )
+    return place, function

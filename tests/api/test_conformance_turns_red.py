@@ -392,6 +392,12 @@ class TakesAnyCursorForTheBeginning(Broken):
 
 
 @breaks("test_a_page_behind_the_last_row_is_empty")
+class SaysAnotherOffset(Broken):
+    def page(self, request, page):
+        return replace(page, offset=0)
+
+
+@breaks("test_a_page_behind_the_last_row_is_empty")
 class StartsAgainBehindTheEnd(Broken):
     @hookimpl
     async def fetch_page(self, request):

@@ -31,6 +31,20 @@ def run(tree, **more):
         return run_conformance(made, **more)[0]
 
 
+def test_an_author_sees_what_the_driver_prints_in_its_sandbox(tree, dragoman):
+    """Always with `-s`, and otherwise with the test that failed."""
+    tree.driver(
+        (
+            "        cursors.refuse(request)\n",
+            '        print("page", request.offset)\n        cursors.refuse(request)\n',
+        )
+    )
+    assert "driver: page 0\n" not in dragoman.process("driver", "test", tree.path).err
+    assert "driver: page 0\n" in dragoman.process("driver", "test", "-s", tree.path).err
+    tree.driver(("offset=request.offset,", "offset=0,"))
+    assert "driver: page 8\n" in dragoman.process("driver", "test", tree.path, code=1).err
+
+
 def test_the_report_says_what_was_tested_where_and_how_far(tree, report):
     told = json.loads(report)
     with built(tree.path) as made:

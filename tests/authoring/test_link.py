@@ -74,6 +74,28 @@ def test_a_linked_driver_is_confined_and_what_is_edited_runs_at_the_next_opening
         assert anyio.run(opened)[0] == "Edited"
 
 
+def test_a_fault_of_a_linked_driver_leads_its_author_to_the_line(tree, store, type_in, tmp_path):
+    """And what it prints goes where the author wants it."""
+    beginning = '"""List the tables."""\n'
+    tree.driver((beginning, f'{beginning}        print("listing")\n'), ("row[KEY]) for", 'row["key"]) for'))
+    number = next(n for n, line in enumerate(tree.code.read_text().splitlines(), 1) if 'row["key"]' in line)
+    place = f"dragoman_orbit/driver.py:{number}"
+    with serving(tree) as port:
+        save(port)
+        link(tree.path, store=store)
+        failed = type_in("page", "sky", "planets", code=None)
+        assert f"fetch_page failed inside the driver: KeyError: 'key' at {place} in Driver.fetch_page\n" in failed.err
+        assert "hint: --driver-log - shows its traceback" in failed.err
+        assert "sky: listing\n" not in type_in("objects", "sky").err
+        assert "sky: listing\n" in type_in("objects", "sky", "--driver-log", "-").err
+        log = tmp_path / "driver.log"
+        assert type_in("page", "sky", "planets", "--driver-log", log, code=None).code == failed.code
+        lines = log.read_text().splitlines()
+        assert f'sky:   File "{tree.code}", line {number}, in fetch_page' in lines
+        assert lines[-1] == "sky: KeyError: 'key'"
+        assert log.stat().st_mode & 0o777 == 0o600
+
+
 def test_what_is_installed_waits_while_it_is_linked_and_comes_back(tree, store, ready, tmp_path):
     ready.publish(tmp_path / "team")
     with serving(tree) as port:

@@ -54,12 +54,22 @@ def test_two_names_of_one_file_are_one_file(shop, tmp_path, kind, events_first):
         ("registry", "mirror", "team", "--bundle", "FILE"),
     ],
 )
-def test_events_are_not_written_into_what_a_command_reads_or_writes(shop, tmp_path, words):
+@pytest.mark.parametrize("option", ["--events", "--driver-log"])
+def test_events_and_the_log_of_drivers_are_not_written_into_what_a_command_reads_or_writes(
+    shop, tmp_path, words, option
+):
     file = tmp_path / "file.py"
     file.write_text("kept\n")
-    done = shop(*(file if word == "FILE" else word for word in words), "--events", file, code=2)
-    assert f"--events {file} is" in done.err
+    done = shop(*(file if word == "FILE" else word for word in words), option, file, code=2)
+    assert f"{option} {file} is" in done.err
     assert file.read_text() == "kept\n"
+
+
+def test_events_and_the_log_of_drivers_go_to_two_files(shop, tmp_path):
+    file = tmp_path / "file"
+    done = shop("count", "shop", "books", "--driver-log", file, "--events", file, code=2)
+    assert f"--driver-log {file} is written by --events {file} too" in done.err
+    assert not file.exists()
 
 
 @pytest.mark.slow

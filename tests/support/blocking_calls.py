@@ -36,7 +36,7 @@ MAY_BLOCK = {
         "check_saved",
         "sifted",
     },
-    "dragoman/cli/command_files.py": {"open_events", "check_apart"},  # before anything else is opened
+    "dragoman/cli/command_files.py": {"open_to_append", "check_apart"},  # before anything else is opened
     "dragoman/cli/streams.py": {"write"},  # an event is written down before anything else happens
     "dragoman/plugins/lifecycle.py": {"installed"},
     "dragoman/runtime.py": {"__init__"},

@@ -99,6 +99,84 @@ async def test_errors_of_a_driver_keep_class_hint_and_details(workshop: Workshop
     assert any("ZeroDivisionError" in line for line in workshop.lines), "the traceback is in the log"
 
 
+FAULTS = {
+    "in the hook": ("return {}[name]", "KeyError: 'planets'", "describe_object"),
+    "in a function that it calls": ("return deep(name)", "ValueError: 'planets'", "deep"),
+    "in one of its tasks": (
+        "async with anyio.create_task_group() as tasks:\n            tasks.start_soon(later, name)",
+        "ValueError: 'planets'",
+        "deep",
+    ),
+    "outside of the driver, by its argument": (
+        "return json.loads(name)",
+        "JSONDecodeError: Expecting",
+        "describe_object",
+    ),
+}
+
+
+@pytest.mark.parametrize(("statement", "reason", "function"), FAULTS.values(), ids=FAULTS)
+async def test_a_fault_of_a_driver_says_its_hook_file_line_and_function(
+    workshop: Workshop, statement: str, reason: str, function: str
+) -> None:
+    source = f"""
+import anyio
+
+def deep(name):
+    raise ValueError(repr(name))
+
+async def later(name):
+    deep(name)
+
+class Driver:
+    @hookimpl
+    async def describe_object(self, name):
+        {statement}
+"""
+    async with workshop.worker(source) as worker:
+        with pytest.raises(DriverFaultError) as caught:
+            await worker.call("describe_object", "planets")
+    message, place = caught.value.message, str(caught.value.details["at"])
+    assert message.startswith(f"describe_object failed inside the driver: {reason}")
+    assert f" at {place} in " in message
+    assert message.endswith(function)
+    file, _, number = place.partition(":")
+    line = (workshop.folder / "tree" / file).read_text().splitlines()[int(number) - 1]
+    assert ("raise ValueError" if function == "deep" else statement) in line
+
+
+async def test_a_driver_that_fails_while_it_is_imported_says_in_which_line(workshop: Workshop) -> None:
+    with pytest.raises(
+        DriverFaultError, match=r"cannot be loaded: ZeroDivisionError.* at tiny_driver\.py:\d+ in <module>"
+    ):
+        async with workshop.worker("1 // 0\n"):
+            pass
+
+
+async def test_what_a_driver_prints_and_logs_is_in_its_log(workshop: Workshop) -> None:
+    source = """
+import logging
+
+class Driver:
+    @hookimpl
+    async def ping(self):
+        print("printed")
+        log = logging.getLogger("tiny_driver")
+        log.debug("too much")
+        log.info("asked for %s", "planets")
+        log.warning("slow")
+        try:
+            {}["x"]
+        except KeyError as error:
+            raise errors.QueryError("the answer has no x") from error
+"""
+    async with workshop.worker(source) as worker:
+        with pytest.raises(QueryError, match="has no x"):
+            await worker.call("ping")
+    assert workshop.lines[:3] == ["printed", "INFO tiny_driver: asked for planets", "WARNING tiny_driver: slow"]
+    assert "KeyError: 'x'" in workshop.lines, "an error that comes from a fault has its traceback there, too"
+
+
 async def test_the_proxy_offers_the_announced_hooks_and_no_others(workshop: Workshop) -> None:
     async with workshop.worker(HOOKS) as worker:
         hooks = Hooks([], emit=print, driver=DriverProxy(worker))

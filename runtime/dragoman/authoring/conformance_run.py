@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 REPORT = "report.json"
 SERVERS = "servers.json"
 TEST_SECONDS = 1_800
+STDERR = 2
 _NO_TESTS = 5
 """The exit code of pytest if it found no test."""
 _DERIVE = "subclass dragoman_api.testing.DriverConformance in tests/test_conformance.py"
@@ -100,13 +101,16 @@ def shortfall(tested: Conformance, project: Path) -> tuple[str, str]:
     return "it has no conformance tests", _DERIVE
 
 
-def run_conformance(build: Built, *, policy: Policy = "auto", live: Path | None = None) -> tuple[Conformance, str]:
+def run_conformance(
+    build: Built, *, policy: Policy = "auto", live: Path | None = None, printed: bool = False
+) -> tuple[Conformance, str]:
     """Run an author's tests on the built wheel and write `report.json` into the working tree. Blocks.
 
     Args:
         build: The unpacked wheel.
         policy: The sandbox policy.
         live: The list of real servers, in the format that the pytest plugin of `dragoman_api.testing` reads.
+        printed: Whether what tests and driver print goes to stderr at once, with pytest's own output.
 
     Returns:
         The result of the conformance tests, and pytest's output.
@@ -128,10 +132,12 @@ def run_conformance(build: Built, *, policy: Policy = "auto", live: Path | None 
         # The tests import the driver class for its name, which also imports its dependencies.
         env = {name: value for name, value in os.environ.items() if name != "PYTHONOPTIMIZE"}  # the kit asserts
         env |= {VARIABLE: json.dumps(settings), "PYTHONPATH": os.pathsep.join(settings["trees"])}
+        words += ["-s"] if printed else []
+        streams: dict[str, Any] = {"stdout": STDERR} if printed else {"capture_output": True}
         done = subprocess.run(  # noqa: S603 - this interpreter, on the author's own tests
-            words, cwd=build.project, env=env, capture_output=True, text=True, timeout=TEST_SECONDS, check=False
+            words, cwd=build.project, env=env, text=True, timeout=TEST_SECONDS, check=False, **streams
         )
-        output = done.stdout + done.stderr
+        output = "see above" if printed else done.stdout + done.stderr
         if done.returncode not in (0, 1) or not results.is_file():
             raise _not_run(build.project, output, done.returncode)
         lines = [json.loads(line) for line in notes.read_text().splitlines()] if notes.is_file() else []
@@ -215,7 +221,11 @@ async def opened(driver: type, profile: Profile) -> AsyncIterator[DriverProxy]:
         trusted=True,
     )
     launch = granted(launch, settings["permissions"], files=files)
-    async with Worker(launch, on_denied=lambda host, port: denied.append(f"{host}:{port or '…'}")) as worker:
+    async with Worker(
+        launch,
+        on_log=lambda line: sys.stderr.write(f"driver: {line}\n"),  # captured by pytest, or shown by its -s
+        on_denied=lambda host, port: denied.append(f"{host}:{port or '…'}"),
+    ) as worker:
         proxy = DriverProxy(worker)
         try:
             await proxy.connect()

@@ -44,10 +44,12 @@ class FileOptions(Protocol):
 
     Attributes:
         events: The file of the events, `-` for standard output.
+        driver_log: The file of what drivers print, `-` for standard error.
         reserved: Standard output, if it is reserved for events.
     """
 
     events: str | None
+    driver_log: str | None
     files: tuple[CommandFile, ...]
     reserved: BinaryIO | None
 
@@ -55,7 +57,7 @@ class FileOptions(Protocol):
 def command_file(
     *, written: bool = False, beside: Callable[[Path], tuple[Path, ...]] = lambda _path: ()
 ) -> Callable[[click.Context, click.Parameter, Any], Any]:
-    """Make the callback of a parameter that names a file, and reject it if it is the events file."""
+    """Make the callback of a parameter that names a file, and reject it if it has another use."""
 
     def keep(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
         if value is not None and str(value) != "-":
@@ -73,7 +75,7 @@ def note_files(options: FileOptions, files: list[CommandFile]) -> None:
 
 
 def check_apart(options: FileOptions) -> None:
-    """Refuse to use one file for two of: events, the command's output, standard streams.
+    """Refuse to use one file for two of: events, the log of drivers, the command's output, standard streams.
 
     Raises:
         ConfigurationError: One file has two uses; nothing was opened.
@@ -82,21 +84,27 @@ def check_apart(options: FileOptions) -> None:
         if file.written and (stream := _stream_of(file.path, options)):
             hint = f"omit {file.by.partition(' ')[0]}, or name another file"
             raise ConfigurationError(f"{file.by} is also the file of standard {stream}", hint=hint)
-    if not options.events or options.events == "-":
-        return
-    events = Path(options.events)
-    if stream := _stream_of(events, options):
-        hint = "use --events - to reserve stdout for events, or name another file"
-        raise ConfigurationError(f"--events {events} is also the file of standard {stream}", hint=hint)
-    for file in options.files:
-        if any(_same(events, path) for path in (file.path, *file.beside(file.path))):
-            does = "written" if file.written else "read"
-            text = f"--events {events} is {does} by {file.by} too; nothing was opened"
-            raise ConfigurationError(text, hint="name another file for the events")
+    files = [*options.files]
+    for option, name, stdio in (
+        ("--events", options.events, "to reserve stdout for events"),
+        ("--driver-log", options.driver_log, "for stderr"),
+    ):
+        if not name or name == "-":
+            continue
+        path = Path(name)
+        if stream := _stream_of(path, options):
+            hint = f"use {option} - {stdio}, or name another file"
+            raise ConfigurationError(f"{option} {path} is also the file of standard {stream}", hint=hint)
+        for file in files:
+            if any(_same(path, other) for other in (file.path, *file.beside(file.path))):
+                does = "written" if file.written else "read"
+                text = f"{option} {path} is {does} by {file.by} too; nothing was opened"
+                raise ConfigurationError(text, hint=f"name another file for {option}")
+        files.append(CommandFile(f"{option} {path}", path, written=True))
 
 
-def open_events(path: Path) -> BinaryIO:
-    """Open a file for appending events; only its owner can access a new one.
+def open_to_append(path: Path) -> BinaryIO:
+    """Open a file for appending events or a log; only its owner can access a new one.
 
     Raises:
         PermissionError: It is a link of another user.

@@ -99,8 +99,9 @@ def check(options: Options, path: Path, wheels: Path | None) -> int | None:
 @PATH
 @WHEELS
 @click.option("--live", metavar="FILE.json", type=PATH_TYPE, help="A list of real servers to test on as well.")
+@click.option("-s", "printed", is_flag=True, help="Show what tests and driver print and log, as they do.")
 @click.pass_obj
-def test(options: Options, path: Path, wheels: Path | None, live: Path | None) -> int | None:
+def test(options: Options, path: Path, wheels: Path | None, live: Path | None, printed: bool) -> int | None:
     """Run the conformance tests in the sandbox, on the author's fake and on the listed servers.
 
     The sandbox level is the strongest of this machine, and the result names it; --sandbox require refuses to test
@@ -110,8 +111,8 @@ def test(options: Options, path: Path, wheels: Path | None, live: Path | None) -
     from dragoman.authoring.wheel_build import built
 
     with built(path, wheels=wheels) as build:
-        tested, output = run_conformance(build, policy=_policy(options), live=live)
-    if not tested.passed:
+        tested, output = run_conformance(build, policy=_policy(options), live=live, printed=printed)
+    if not (tested.passed or printed):
         for line in output.rstrip().splitlines():
             options.say(line)
     reasons = [*tested.failures, *(f"it tried to reach {address}" for address in tested.denied)]

@@ -16,7 +16,7 @@ from dragoman_api.errors import Refused
 
 from . import output
 from .command_files import CommandFile, check_apart, foreign_code, load_automation, note_files
-from .streams import aside, attended, reserve_stdout, write_events
+from .streams import aside, attended, reserve_stdout, write_driver_log, write_events
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -45,6 +45,7 @@ class Options:
 
     use: tuple[str, ...] = ()
     events: str | None = None
+    driver_log: str | None = None
     json: bool = False
     yes: bool = False
     quiet: bool = False
@@ -73,7 +74,9 @@ class Options:
         self._restoring_stdout()
         sys.stdout = aside(sys.stdout)
         confirm = partial(self._confirm, asks=asks) if self.yes or (asks and attended()) else None
-        runtime = Runtime(home=home, use=use, confirm=confirm, spare=spare, sandbox=self.sandbox)
+        runtime = Runtime(
+            home, use=use, confirm=confirm, spare=spare, sandbox=self.sandbox, driver_log=self.driver_listener()
+        )
         if self.events:
             runtime.add_sink(self.listener())
         if not self.quiet:
@@ -99,6 +102,10 @@ class Options:
             return lambda _: None
         stdout = (self.reserved or self.reserve()) if self.events == "-" else None
         return write_events(self.events, stdout, self.cleanup)
+
+    def driver_listener(self) -> Callable[[str, str], object] | None:
+        """Return what receives the lines that drivers print; None if nobody wants them."""
+        return write_driver_log(self.driver_log, self.cleanup) if self.driver_log else None
 
     def reserve(self) -> BinaryIO:
         """Reserve stdout for events until the command ends."""
@@ -172,7 +179,7 @@ class Options:
 
 def _globals(*, hidden: bool) -> list[click.Option]:
     def keep(context: click.Context, parameter: click.Parameter, value: Any) -> None:
-        if value and not (context.resilient_parsing and parameter.name in ("use", "events")):
+        if value and not (context.resilient_parsing and parameter.name in ("use", "events", "driver_log")):
             assert parameter.name is not None
             before = getattr(context.obj, parameter.name)
             setattr(context.obj, parameter.name, before + value if isinstance(value, tuple) else value)
@@ -180,6 +187,8 @@ def _globals(*, hidden: bool) -> list[click.Option]:
                 note_files(context.obj, [CommandFile(f"--use {file}", Path(file), written=False) for file in value])
             if parameter.name == "events":
                 context.obj.reserve() if value == "-" else check_apart(context.obj)
+            if parameter.name == "driver_log":
+                check_apart(context.obj)
 
     def option(*names: str, **settings: Any) -> click.Option:
         return click.Option(names, expose_value=False, callback=keep, hidden=hidden, **settings)
@@ -187,6 +196,7 @@ def _globals(*, hidden: bool) -> list[click.Option]:
     return [
         option("--use", multiple=True, metavar="FILE.py", help="Run the automations of a Python file. Repeatable."),
         option("--events", metavar="FILE|-", help="Append events to a file as JSON lines; - reserves stdout for them."),
+        option("--driver-log", metavar="FILE|-", help="Append what drivers print and log to a file; - is stderr."),
         option("--json", is_flag=True, help="Write one JSON document; errors become JSON on stderr."),
         option("--yes", "-y", is_flag=True, help="Answer yes, except about an address, a certificate or a sign-in."),
         option("--quiet", "-q", is_flag=True, help="Print only data, notes and errors."),

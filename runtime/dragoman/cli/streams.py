@@ -6,13 +6,13 @@ import os
 import signal
 import sys
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, TextIO, cast
 
 from dragoman_api.errors import ConfigurationError, DragomanError
 
-from .command_files import open_events
+from .command_files import open_to_append
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
@@ -94,7 +94,7 @@ def write_events(target: str, stdout: BinaryIO | None, cleanup: ExitStack) -> Ca
         assert stdout is not None
         return lambda event: _write_event(stdout, event)
     try:
-        file = cleanup.enter_context(open_events(Path(target)))
+        file = cleanup.enter_context(open_to_append(Path(target)))
     except OSError as error:
         raise failed(error) from error
 
@@ -103,6 +103,27 @@ def write_events(target: str, stdout: BinaryIO | None, cleanup: ExitStack) -> Ca
             _write_event(file, event)
         except OSError as error:
             raise failed(error) from error
+
+    return write
+
+
+def write_driver_log(target: str, cleanup: ExitStack) -> Callable[[str, str], object]:
+    """Return what writes each line of a driver's output with its connection, to a file or to stderr (`-`).
+
+    Raises:
+        ConfigurationError: The file cannot be opened.
+    """
+    if target == "-":
+        return lambda connection, line: sys.stderr.write(f"{connection}: {line}\n")
+    try:
+        file = cleanup.enter_context(open_to_append(Path(target)))
+    except OSError as error:
+        hint = "choose a writable file, or - for stderr"
+        raise ConfigurationError(f"--driver-log {target} cannot be written: {error.strerror}", hint=hint) from error
+
+    def write(connection: str, line: str) -> None:
+        with suppress(OSError):  # a full disk; the command itself goes on
+            file.write(f"{connection}: {line}\n".encode(errors="backslashreplace"))
 
     return write
 

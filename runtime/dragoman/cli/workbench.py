@@ -51,6 +51,7 @@ async def workbench(
             export_folder=export_to,
             use=[load_automation(path) for path in options.use],
             sandbox=options.sandbox,
+            driver_log=options.driver_listener(),
         ) as place,
     ):
         if options.events:

@@ -61,7 +61,7 @@ class Worker(Conversation):
         launch: Launch,
         *,
         spare: Spare | None = None,
-        on_log: Callable[[str], None] | None = None,
+        on_log: Callable[[str], object] | None = None,
         on_denied: Callable[[str, int | None], None] | None = None,
         on_nearer: Callable[[NearerError, int | None], None] | None = None,
         on_route_failed: Callable[[RouteError], None] = lambda _: None,

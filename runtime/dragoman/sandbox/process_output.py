@@ -39,7 +39,7 @@ def harmless(text: str) -> str:
 class LogPipe:
     """Reads the pipe of one child's stdout and stderr."""
 
-    def __init__(self, output: Output, *, mask: Mask, on_line: Callable[[str], None] | None) -> None:
+    def __init__(self, output: Output, *, mask: Mask, on_line: Callable[[str], object] | None) -> None:
         self._output, self._on_line = output, on_line
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._masked = MaskedStream(mask)

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from dragoman.connections.curl_commands import CurlCommands
 from dragoman.lifetimes import Lifetime, connection_closed, connection_closed_meanwhile
-from dragoman.sandbox.conversation import DriverProxy
+from dragoman.sandbox.conversation import HINT, DriverProxy
 from dragoman.sandbox.driver_process import Worker
 from dragoman.sandbox.reach.route import NAME, HttpProxy, RouteError
 from dragoman.sandbox.stages import stage
@@ -62,6 +62,8 @@ DENIALS = 100
 DECISION_SECONDS = 2.0
 """Maximum time between the opening of a connection and the call that the automations decided on meanwhile."""
 
+_AUTHOR_HINT = "--driver-log - shows its traceback, and what it prints and logs"
+
 
 class _Decision(msgspec.Struct, frozen=True):
     """What the automations decided on a call before it was made."""
@@ -98,6 +100,7 @@ class LiveDriver:
         notices: Sequence[str] = (),
         ca_file: str = "",
         first_object: str | None = None,
+        driver_log: Callable[[str, str], object] | None = None,
     ) -> None:
         profile = launch.profile
         assert profile is not None
@@ -118,6 +121,7 @@ class LiveDriver:
             Worker,
             launch,
             spare=spare,
+            on_log=partial(driver_log, profile.name) if driver_log else None,
             on_denied=self._denied,
             on_nearer=self._led_nearer,
             on_route_failed=self._note_route_failure,
@@ -204,11 +208,16 @@ class LiveDriver:
     def explaining(self) -> Iterator[None]:
         """Add to an error of the block what the driver cannot know.
 
-        That is a failure between this machine and the server, or that the connection was closed meanwhile.
+        That is a failure between this machine and the server, that the connection was closed meanwhile, or where the
+        author of a linked driver sees its traceback.
         """
         since = anyio.current_time()
         try:
             yield
+        except DriverFaultError as error:
+            if self.generation.linked and error.hint == HINT:
+                error.advise(_AUTHOR_HINT)
+            raise
         except SandboxError as error:
             if self._life.closed:
                 raise connection_closed_meanwhile() from error
