@@ -10,6 +10,8 @@ WORKBENCH := $(VENV)/.workbench
 BROWSER := $(VENV)/.browser
 BUNDLE := runtime/dragoman/bundled/pins.json
 
+DRIVERS := $(dir $(patsubst %/,%,$(dir $(wildcard plugins/*/*/driver.json))))
+
 # Bytecode is kept: pytest rewrites every test module where it is not, in each process and run.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -58,7 +60,7 @@ $(BROWSER): tests/workbench/browser/requirements.txt | $(DEMO)
 	@$(call install,tests/workbench/browser/requirements.txt)
 	@touch $@
 
-$(BUNDLE): plugins/bundle.py $(shell find plugins/elasticsearch plugins/weaviate plugins/chroma -name '*.py' -o -name '*.json' -o -name '*.toml' -o -name '*.md' 2>/dev/null) | $(DEMO)
+$(BUNDLE): plugins/bundle.py $(shell find $(DRIVERS) -name '*.py' -o -name '*.json' -o -name '*.toml' -o -name '*.md' 2>/dev/null) | $(DEMO)
 	@$(call patiently,building the drivers,$(BIN)/python plugins/bundle.py runtime/dragoman/bundled)
 
 setup: $(TOOLS) $(BUNDLE) ## the environment of the tests, the driver wheels and the bundled registry
@@ -102,7 +104,7 @@ style:
 	@$(BIN)/python -m tests.vague_names
 
 contracts:
-	@PYTHONPATH=plugins/elasticsearch:plugins/weaviate:plugins/chroma $(BIN)/lint-imports --no-cache
+	@$(BIN)/python -m tests.import_contracts
 	@$(BIN)/python plugins/workbench/typescript.py --check
 
 sample: $(BUNDLE) ## serve the sample cluster until Ctrl-C
@@ -113,7 +115,7 @@ page: $(WORKBENCH) ## build the workbench's page, unless it is up to date
 
 browser: page $(BROWSER) ## the page, and what the tests drive a Chromium with
 
-workbench: $(BUNDLE) page ## build the workbench's page, and serve it over the samples of both drivers until Ctrl-C
+workbench: $(BUNDLE) page ## build the workbench's page, and serve it over two sample databases until Ctrl-C
 	@$(BIN)/python -m docs.demo.workbench $(if $(PORT),--port $(PORT)) $(if $(NO_BROWSER),--no-browser)
 
 servers: $(TOOLS) ## start real engines and print where they are

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[1]
 sys.path.append(str(ROOT))
 from docs.markdown import (  # noqa: E402 - a script finds its own folder only
+    LETTERS,
     attributes,
     code,
     constants,
@@ -74,7 +75,7 @@ PYTHON = (
     ("dragoman.extending", "PartResult"),
 )
 DASK = ("export", "PartsResult", "on_cluster", "unfinished", "abandon", "cluster", "read", "close")
-RULES = re.compile(r"(?<![A-Za-z0-9])([CEPW])(\d+)(?:(?:-| to )\1(\d+))?(?![A-Za-z0-9])")  # one, or a range
+RULES = re.compile(rf"(?<![A-Za-z0-9])({LETTERS})(\d+)(?:(?:-| to )\1(\d+))?(?![A-Za-z0-9])")  # one, or a range
 BLOCK = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -361,7 +362,7 @@ def rules() -> Iterator[str]:
 def deviating() -> set[str]:
     """Find the rules that have a row on the page of deviations."""
     rows = (REFERENCE / "deviations.md").read_text(encoding="utf-8").splitlines()
-    first = (re.match(r"\| ([CEPW]\d[^|]*) \|", row) for row in rows)
+    first = (re.match(rf"\| ({LETTERS}\d[^|]*) \|", row) for row in rows)
     return {rule for found in first if found for rule in rules_named(found[1])}
 
 

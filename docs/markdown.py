@@ -9,6 +9,7 @@ import inspect
 import re
 from enum import StrEnum
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -17,7 +18,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from types import ModuleType
 
-RULE = re.compile(r" \((?:[EPW]\d+(?:, | to |-)?)+\)")  # ids of the conformance rules are for tests
+_RULES = Path(__file__).parent / "reference/rules.toml"
+LETTERS = f"[{''.join(re.findall(r'^([A-Z])1 = ', _RULES.read_text(encoding='utf-8'), re.MULTILINE))}]"
+"""What the number of a conformance rule begins with."""
+
+RULE = re.compile(rf" \((?:{LETTERS}\d+(?:, | to |-)?)+\)")  # ids of the conformance rules are for tests
 SECTION = re.compile(r"^(Args|Attributes|Returns|Yields|Raises):$")
 
 

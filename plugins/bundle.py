@@ -21,7 +21,7 @@ from dragoman_registry.trust.trust import PINS
 from dragoman_registry.trust.tuf_repository import Repository
 
 PLUGINS = Path(__file__).parent
-DRIVERS = ("elasticsearch", "weaviate", "chroma")
+DRIVERS = sorted(path.parents[1].name for path in PLUGINS.glob("*/*/driver.json"))
 STAMP = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)  # pinned, so it does not expire
 
 

@@ -6,6 +6,7 @@ import gc
 import os
 import shutil
 import signal
+import sys
 from collections import Counter
 from itertools import count
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+import bundled_drivers
 import tables
 from blocking_calls import Detector
 from tables import pytest_addoption, pytest_generate_tests, pytest_pyfunc_call  # noqa: F401 - hooks
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
     from command_line import Machine
     from dragoman.sandbox.fork_server import ThreadForks
 
+
+sys.path += map(str, bundled_drivers.PACKAGES.values())
 
 # Shells have background jobs ignore SIGINT, and every process that a test starts would inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -59,12 +59,13 @@ def main(paths: list[str]) -> int:
     tests = {file for file in files if re.fullmatch(r"tests/(.*/)?test_\w+\.py", file)}.union(
         *map(files_that_hold, modules)
     )
-    packages = sorted({module.partition(".")[0] for module in modules})
+    names = {module.partition(".")[0] for module in modules}
+    packages = [f"{source}/{name}" for source in SOURCES for name in names if (ROOT / source / name).is_dir()]
     commands = []
     if files:
         commands += [["ruff", "check", *files], ["ruff", "format", "--check", "-q", *files]]
     if packages:
-        commands += [["mypy", *(word for package in packages for word in ("-p", package))], ["tests.vague_names"]]
+        commands += [["mypy", *packages], ["tests.vague_names"]]
     if tests:
         commands += [["pytest", "-q", "-m", "not slow", *(["-n", "auto"] if len(tests) > 4 else []), *sorted(tests)]]
     failed = False

@@ -1,4 +1,4 @@
-"""The workbench over the samples of both drivers, in a home of its own that is removed at the end."""
+"""The workbench over two sample databases, in a home of its own that is removed at the end."""
 
 from __future__ import annotations
 

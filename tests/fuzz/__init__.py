@@ -11,6 +11,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 CORPUS = Path(__file__).parent / "corpus"
 
-for _folder in ("plugins/weaviate", "plugins/elasticsearch", "tests", "tests/support"):
-    if str(ROOT / _folder) not in sys.path:
-        sys.path.insert(0, str(ROOT / _folder))
+_drivers = (path.parents[1] for path in ROOT.glob("plugins/*/*/driver.json"))
+for _folder in (*_drivers, ROOT / "tests", ROOT / "tests/support"):
+    if str(_folder) not in sys.path:
+        sys.path.insert(0, str(_folder))

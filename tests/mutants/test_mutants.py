@@ -11,13 +11,14 @@ import subprocess
 import sys
 import textwrap
 import time
-import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from types import FunctionType
 from typing import TYPE_CHECKING
 
 import pytest
+
+from bundled_drivers import PACKAGES
 
 pytest.importorskip("cosmic_ray")
 
@@ -161,8 +162,8 @@ def test_every_module_and_test_of_the_table_is_there():
 
 def test_every_module_of_the_table_is_imported_from_a_folder_that_a_copy_puts_first():
     """Otherwise tests would import the unchanged module of the environment, and every change would survive."""
-    options = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["pytest"]["ini_options"]
-    first = tuple(f"{folder}/" for folder in (*INSTALLED, *options["pythonpath"]))
+    drivers = [folder.relative_to(ROOT).as_posix() for folder in PACKAGES.values()]  # which tests/conftest.py adds
+    first = tuple(f"{folder}/" for folder in (*INSTALLED, *drivers))
     assert [module for module in holding() if not file_of(module).startswith(first)] == []
 
 

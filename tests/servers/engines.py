@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from servers.faults import EngineError
@@ -12,7 +14,6 @@ from servers.processes import Process
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from contextlib import AbstractContextManager
-    from pathlib import Path
 
     from servers.faults import Obstacle
 
@@ -66,13 +67,9 @@ class Engine(ABC):
 
 
 def all_engines() -> list[Engine]:
-    """List every engine of every family, in the order in which tests should meet them."""
-    from servers.chroma import ENGINES as CHROMA
-    from servers.elasticsearch import ENGINES as ELASTICSEARCH
-    from servers.versitygw import ENGINES as VERSITYGW
-    from servers.weaviate import ENGINES as WEAVIATE
-
-    return [*ELASTICSEARCH, *WEAVIATE, *CHROMA, *VERSITYGW]
+    """List every engine of every family."""
+    families = sorted(path.parent.name for path in Path(__file__).parent.glob("*/catalog.py"))
+    return [engine for family in families for engine in import_module(f"servers.{family}").ENGINES]
 
 
 def choose_engines(names: Sequence[str]) -> list[Engine]:

@@ -17,6 +17,7 @@ from pathlib import Path
 import anyio
 import pytest
 
+from bundled_drivers import MANIFESTS
 from fakes.weaviate import FakeWeaviate, User
 from stranger import stranger
 from terminal import Terminal
@@ -54,8 +55,11 @@ def test_browse_lists_the_drivers_before_anything_is_installed(shell):
 def test_adding_a_connection_offers_the_download_before_the_form(shell):
     """P2, P5: choose the type, download, form, saved and connected."""
     terminal = Terminal(shell, "connections", "add", "shop")
-    offered = terminal.answer("Type:", "2") + terminal.seen
-    assert "1) chroma (not installed)  2) elasticsearch (not installed)  3) weaviate (not installed)" in offered
+    types = [*MANIFESTS]
+    offered = terminal.answer("Type:", str(types.index("elasticsearch") + 1)) + terminal.seen
+    choices = "  ".join(f"{number}) {name} (not installed)" for number, name in enumerate(types, start=1))
+    assert choices in offered
+    assert choices in README.read_text(encoding="utf-8")
     question = terminal.answer("[Y/n]", "y").splitlines()[-1].strip()
     shown = next(line for line in README.read_text().splitlines() if line.startswith("Download "))
     assert re.sub(r", \d+ kB", "", question) == re.sub(r", \d+ kB", "", shown.partition(" [Y/n]")[0])

@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
+from bundled_drivers import MANIFESTS
+
 ROOT = Path(__file__).parents[2]
 bundle = runpy.run_path(str(ROOT / "plugins/bundle.py"))["bundle"]
 OFFLINE = ["unshare", "--map-root-user", "--net"]
@@ -83,7 +85,7 @@ def test_a_released_host_installs_its_drivers_without_a_network(tmp_path: Path):
 
     assert "pinned by dragoman (release)" in dragoman("registry", "list").stdout
     (home / "dragoman/config").mkdir(parents=True)
-    names = ("elasticsearch", "weaviate", "chroma")
+    names = [*MANIFESTS]
     saved = "".join(f'[{name}]\ntype = "{name}"\nhost = "127.0.0.1"\nport = 9\n\n' for name in names)
     (home / "dragoman/config/connections.toml").write_text(saved)
     for name in names:

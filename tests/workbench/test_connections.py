@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from browsing import signed_in
+from bundled_drivers import MANIFESTS
 from dragoman import Reference, Runtime, SavedConnection
 from dragoman.sandbox.reach.route import HttpProxy
 from dragoman_api.connections import FieldKind, FormField
@@ -55,11 +56,7 @@ def field(form, name):
 
 async def test_the_types_of_all_registries_are_offered_before_anything_is_installed(tab):
     types = (await tab("connections/types"))["types"]
-    assert {each["type"]: each["driver"]["state"] for each in types} == {
-        "chroma": "available",
-        "elasticsearch": "available",
-        "weaviate": "available",
-    }
+    assert {each["type"]: each["driver"]["state"] for each in types} == dict.fromkeys(MANIFESTS, "available")
     assert all(each["driver"]["size"] > 0 and each["driver"]["reaches"] for each in types)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from bundled_drivers import PACKAGES, PLUGINS
 from dragoman.sandbox.process_output import harmless
 from dragoman.sandbox.sanitizing import CROSSING, HINT, NOTES, RESERVED, WHERE_IT_LEADS, driver_error, received
 from dragoman_api import errors
@@ -131,8 +132,8 @@ def test_every_code_with_which_the_host_itself_fails_is_reserved_and_no_other():
 
 
 def test_no_driver_and_nothing_of_the_kit_has_a_code_that_is_reserved():
-    folders = ("elasticsearch", "weaviate", "api/dragoman_api/kit", "api/dragoman_api/testing")
-    for path in [path for folder in folders for path in (ROOT / "plugins" / folder).rglob("*.py")]:
+    folders = (*PACKAGES.values(), *(PLUGINS / "api/dragoman_api" / part for part in ("kit", "testing")))
+    for path in [path for folder in folders for path in folder.rglob("*.py")]:
         nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         # Wherever it stands: a code is also a default, a name's value, or a member of a dictionary.
         texts = {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
