@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from xdist.scheduler import LoadFileScheduling
 
     from command_line import Machine
+    from compiled_trees import CompiledTrees
     from dragoman.sandbox.fork_server import ThreadForks
 
 
@@ -100,13 +101,28 @@ LONGEST = (
 """Slow files, though they have few tests. They start first, so that no process waits for them at the end."""
 
 
+TOGETHER = (
+    ("workbench/test_",),  # share the sample cluster and a home with its driver
+    ("test_architecture.py", "test_reference.py", "test_docs.py", "worker/test_sanitizing.py"),  # parse every module
+)
+"""What begins the names of files that one process tests, since they share what takes seconds to make."""
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling | None:
     """Keep the tests of a file together and in order, even with plain `-n`: some share a home, some tell a story."""
     from xdist.scheduler import LoadFileScheduling
 
+    together = TOGETHER if tables.leaves_out_slow(config) else ()
+
+    class Scheduling(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            """Return the file of a test, or the first name of its group."""
+            file = nodeid.partition("::")[0].removeprefix("tests/")
+            return next((group[0] for group in together if file.startswith(group)), file)
+
     config.option.loadscopereorder = False  # the processes have put the files in order
-    return LoadFileScheduling(config, log) if config.option.dist in ("load", "loadfile") else None
+    return Scheduling(config, log) if config.option.dist in ("load", "loadfile") else None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -159,6 +175,23 @@ def fork_server() -> Iterator[None]:
     forks.claims += 1
     yield
     forks.release()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def compiled_trees() -> Iterator[CompiledTrees]:
+    """Compile the source of each driver once, however often it is installed."""
+    from compiled_trees import CompiledTrees
+
+    with CompiledTrees().installing() as trees:
+        yield trees
+
+
+@pytest.fixture
+def compiles_anew(compiled_trees: CompiledTrees, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compile as every installation does."""
+    from dragoman_registry.client import installer
+
+    monkeypatch.setattr(installer, "compile_tree", compiled_trees.compile_anew)
 
 
 @pytest.fixture

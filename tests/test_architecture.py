@@ -20,6 +20,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import bundled_drivers
+from sources import name_called, nodes_of, tree_of
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = {
@@ -42,18 +43,6 @@ HOST_ONLY = HEAVY - {"aiohttp"} | {"click", "platformdirs", "sqlite3", "dragoman
 def modules(package: str) -> list[Path]:
     """List a package's modules; drivers that are bundled as data do not count."""
     return [path for path in sorted(PACKAGES[package].rglob("*.py")) if "bundled" not in path.parts]
-
-
-@cache
-def tree_of(path: Path) -> ast.Module:
-    """Return a module's syntax tree."""
-    return ast.parse(path.read_text(encoding="utf-8"))
-
-
-@cache
-def nodes_of(path: Path) -> list[ast.AST]:
-    """List all nodes of a module's syntax tree."""
-    return list(ast.walk(tree_of(path)))
 
 
 @cache
@@ -148,12 +137,13 @@ def test_exactly_one_module_of_the_host_knows_pluggy():
 
 def packaging_names(path: Path) -> set[str]:
     """Return what a module takes from packaging, but for types."""
-    tree = tree_of(path)
-    typing = [node for node in ast.walk(tree) if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
+    if "packaging" not in path.read_text(encoding="utf-8"):
+        return set()
+    typing = [node for node in nodes_of(path) if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
     types = {id(inner) for node in typing for inner in ast.walk(node)}
     return {
         name.name
-        for node in ast.walk(tree)
+        for node in nodes_of(path)
         if id(node) not in types and isinstance(node, ast.Import | ast.ImportFrom)
         for name in node.names
         if (name.name if isinstance(node, ast.Import) else node.module or "").partition(".")[0] == "packaging"
@@ -227,14 +217,14 @@ def driver_texts() -> list[tuple[str, str]]:
             if path.suffix == ".in" and not path.stem.endswith(".py"):
                 continue
             try:
-                tree = ast.parse(path.read_text(encoding="utf-8"))
+                nodes = nodes_of(path)
             except SyntaxError:  # a template before its names are filled in
                 texts += [(path.name, line) for line in path.read_text(encoding="utf-8").splitlines()]
                 continue
-            statements = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+            statements = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
             texts += [
                 (f"{path.relative_to(ROOT)}:{node.lineno}", node.value)
-                for node in ast.walk(tree)
+                for node in nodes
                 if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in statements
             ]
     return texts
@@ -253,7 +243,7 @@ def test_every_folder_for_temporary_files_is_a_private_one():
     for package in (HOST, "dragoman_registry", "dragoman_worker", "dragoman_dask", WORKBENCH, "dragoman_api"):
         for path in modules(package):
             for node in nodes_of(path):
-                name = ast.unparse(node.func).rpartition(".")[2] if isinstance(node, ast.Call) else ""
+                name = name_called(node)
                 beside = isinstance(node, ast.Call) and any(keyword.arg == "dir" for keyword in node.keywords)
                 if name in {"TemporaryDirectory", "NamedTemporaryFile", "mkdtemp", "mkstemp", "mktemp", "gettempdir"}:
                     found |= set() if beside else {(path.name, name)}
@@ -499,29 +489,33 @@ WRITES = {  # modules that write files besides `change`, and why two processes l
 
 def file_writes(path: Path) -> list[str]:
     """Return the calls by which a module writes files."""
-    tree = tree_of(path)
+    nodes = nodes_of(path)
     imported = {
         name.asname or name.name
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.ImportFrom) and (node.module or "").rpartition(".")[2] == "files"
         for name in node.names
     }
-    return [ast.unparse(call) for call in ast.walk(tree) if isinstance(call, ast.Call) and writes(call, imported)]
+    return [ast.unparse(node) for node in nodes if name_called(node) in WRITING and writes(node, imported)]
+
+
+STORING = {"write", "write_below", "replacing", "open_new", "add_name"}
+NEW_FILES = {"write_text", "write_bytes", "mkstemp", "NamedTemporaryFile", "rename", "fdopen"}
+WRITING = STORING | NEW_FILES | {"replace", "open"}
 
 
 def writes(call: ast.Call, imported: set[str]) -> bool:
     function, words = ast.unparse(call.func), [ast.unparse(argument) for argument in call.args]
     owner, _, name = function.rpartition(".")
     keywords = {keyword.arg: ast.unparse(keyword.value) for keyword in call.keywords}
-    if name in {"write_text", "write_bytes", "mkstemp", "NamedTemporaryFile", "rename", "fdopen"}:
+    if name in NEW_FILES:
         return owner not in ("output", "") and (name != "fdopen" or any(letter in str(words[1:]) for letter in "wax+"))
     if name == "replace" and owner:
         return owner == "os" or (len(words) == 1 and not keywords and owner != "msgspec.structs")
     if name == "open":
         mode = keywords.get("mode", "".join(words[0:1] if owner and owner != "os" else words[1:2]))
         return bool(re.search("O_WRONLY|O_RDWR|O_CREAT", mode) or re.fullmatch("'[rbt]*[wax+].*'", mode))
-    stores = {"write", "write_below", "replacing", "open_new", "add_name"}
-    return name in stores and (owner == "files" or (not owner and name in imported))
+    return name in STORING and (owner == "files" or (not owner and name in imported))
 
 
 def test_what_two_processes_may_change_is_changed_under_one_lock():

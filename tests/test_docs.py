@@ -20,6 +20,7 @@ import pytest
 import bundled_drivers
 from dragoman_api import ObjectsRequest
 from pictures import captions
+from sources import nodes_of
 from stranger import serve_sample
 
 ROOT = Path(__file__).parents[1]
@@ -278,7 +279,7 @@ def test_every_claim_about_security_names_a_test_that_exists():
     for claim, shown, path, test in claims:
         assert claim in prose, f"the page does not say {claim!r}"
         assert path == f"tests/{shown}.py"
-        names = {getattr(node, "name", "") for node in ast.walk(ast.parse((ROOT / path).read_text(encoding="utf-8")))}
+        names = {getattr(node, "name", "") for node in nodes_of(ROOT / path)}
         assert test in names, f"{path} has no {test}"
 
 

@@ -19,6 +19,7 @@ import dragoman_api
 from dragoman.cli.app import cli
 from dragoman_api import hookspecs
 from dragoman_api.events import ALL
+from sources import nodes_of
 
 ROOT = Path(__file__).parents[1]
 REFERENCE = ROOT / "docs/reference"
@@ -101,7 +102,7 @@ def test_every_public_name_has_an_entry(name):
 # the rules of conformance -------------------------------------------------------------------------------------------
 
 NUMBERED = re.compile(
-    r"(?<![^\W_])(?!S3\b)[A-Z]\d{1,2}(?![^\W_])"
+    r"[A-Z](?<![^\W_].)(?<!S(?=3\b))\d{1,2}(?![^\W_])"
 )  # what looks like the number of a rule, even in a name
 OTHER_NUMBERS = {  # what else is numbered like that, and where
     "docs/how-to/use-the-workbench.md": {"F2", "F10"},  # keys
@@ -125,7 +126,7 @@ def said(path: Path) -> str:
     words = [
         token.string for token in tokenize.generate_tokens(io.StringIO(text).readline) if token.type == tokenize.COMMENT
     ]
-    for node in ast.walk(ast.parse(text)):
+    for node in nodes_of(path):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             words.append(node.name)
         elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):

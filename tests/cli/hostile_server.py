@@ -291,6 +291,7 @@ async def main(kind: str) -> None:
         while line := await asyncio.to_thread(sys.stdin.readline):
             seen = {"attacked": front.attacked, "canary": reached}
             front.arm(**json.loads(line))
+            await asyncio.sleep(0.02)  # a driver sees that its connections have ended before it is asked again
             print(json.dumps(seen), flush=True)
         server.close()
         trap.close()

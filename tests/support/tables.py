@@ -43,6 +43,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> Iterator[None]:
     """Keep the rows of a table for its one test, without the slow ones where those are not wanted."""
     yield
     calls = metafunc._calls
+    for mark in metafunc.definition.iter_markers("slow_unless"):
+        for call in calls:
+            if not mark.kwargs["decides"](**call.params):
+                call.marks.append(pytest.mark.slow.mark)
     if leaves_out_slow(metafunc.config):
         calls[:] = [call for call in calls if not any(mark.name == "slow" for mark in call.marks)] or calls
     if len(calls) > 1 and _is_table(metafunc):

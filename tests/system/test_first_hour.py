@@ -1,6 +1,6 @@
 """The first hour of a stranger, typed word by word; each step stands on the ones before it.
 
-The steps that need the connection save it where no step before them has, so that each runs alone, too.
+The steps that need the connection save it, so that each runs alone, too.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import anyio
 import pytest
 
 from bundled_drivers import MANIFESTS
+from fakes.elasticsearch import FakeElasticsearch
 from fakes.weaviate import FakeWeaviate, User
 from stranger import stranger
 from terminal import Terminal
@@ -52,9 +53,18 @@ def test_browse_lists_the_drivers_before_anything_is_installed(shell):
     assert "elasticsearch" not in shell("dragoman plugins list").out
 
 
-def test_adding_a_connection_offers_the_download_before_the_form(shell):
+@pytest.fixture
+def new_machine(tmp_path):
+    """A machine where nothing is installed, and the port of an empty cluster."""
+    with anyio.from_thread.start_blocking_portal() as portal:
+        cluster = FakeElasticsearch(version="8.19.21")
+        with portal.wrap_async_context_manager(cluster):
+            yield stranger(tmp_path / "home", cwd=tmp_path, port=cluster.port)
+
+
+def test_adding_a_connection_offers_the_download_before_the_form(new_machine):
     """P2, P5: choose the type, download, form, saved and connected."""
-    terminal = Terminal(shell, "connections", "add", "shop")
+    terminal = Terminal(new_machine, "connections", "add", "shop")
     types = [*MANIFESTS]
     offered = terminal.answer("Type:", str(types.index("elasticsearch") + 1)) + terminal.seen
     choices = "  ".join(f"{number}) {name} (not installed)" for number, name in enumerate(types, start=1))
@@ -64,7 +74,7 @@ def test_adding_a_connection_offers_the_download_before_the_form(shell):
     shown = next(line for line in README.read_text().splitlines() if line.startswith("Download "))
     assert re.sub(r", \d+ kB", "", question) == re.sub(r", \d+ kB", "", shown.partition(" [Y/n]")[0])
     assert "installed elasticsearch 1.0.0" in terminal.answer("Host", "127.0.0.1")
-    terminal.answer("Port", str(shell.port))
+    terminal.answer("Port", str(new_machine.port))
     assert "API Key" in terminal.answer("Auth Method:", "3") + terminal.seen
     terminal.answer("SSL Mode", "")
     terminal.answer("dvanced", "n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,7 @@ from dragoman_api.grid import Page
 from dragoman_api.remedies import Remedy
 from dragoman_registry.client.install_decision import InstallOutcome
 from dragoman_worker.wire import Failure, Learned
+from sources import nodes_of, tree_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -107,12 +109,12 @@ def codes_of(value: ast.expr, named: dict[str, set[str]]) -> set[str]:
     return set() if ast.unparse(value) in PASSED_ON else {f"? {ast.unparse(value)}"}
 
 
+@cache
 def raised_codes() -> set[str]:
     paths = [path for folder in HOST for path in (ROOT / folder).rglob("*.py") if "bundled" not in path.parts]
-    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in paths]
-    named = texts(trees)
+    named = texts(map(tree_of, paths))
     codes = {str(outcome).replace("_", "-") for outcome in InstallOutcome}
-    for node in (node for tree in trees for node in ast.walk(tree)):
+    for node in (node for path in paths for node in nodes_of(path)):
         match node:
             case ast.Call(keywords=[_, *_]):
                 for keyword in node.keywords:
@@ -134,7 +136,7 @@ def test_every_code_with_which_the_host_itself_fails_is_reserved_and_no_other():
 def test_no_driver_and_nothing_of_the_kit_has_a_code_that_is_reserved():
     folders = (*PACKAGES.values(), *(PLUGINS / "api/dragoman_api" / part for part in ("kit", "testing")))
     for path in [path for folder in folders for path in folder.rglob("*.py")]:
-        nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        nodes = nodes_of(path)
         # Wherever it stands: a code is also a default, a name's value, or a member of a dictionary.
         texts = {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
         assert {text for text in texts & RESERVED if "-" in text} == set(), path

@@ -64,6 +64,7 @@ def test_a_tree_is_read_only_and_its_files_are_those_of_the_wheel(place: Place):
     assert all((tree / name).read_bytes() == data for name, data in members.items())
 
 
+@pytest.mark.usefixtures("compiles_anew")
 def test_the_same_content_has_the_same_digest_everywhere(place: Place, tmp_path: Path):
     here = place.install()
     other = Place(tmp_path / "other", [tmp_path / "wheels/dragoman_demo-2.0.0-py3-none-any.whl"])

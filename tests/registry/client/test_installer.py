@@ -135,6 +135,7 @@ def test_consent_given_later_is_kept(place: Place):
 COMPILED = "dragoman_{}/__pycache__/driver." + str(sys.implementation.cache_tag) + ".pyc"
 
 
+@pytest.mark.usefixtures("compiles_anew")
 def test_a_tree_holds_the_bytecode_of_exactly_its_source(place: Place, tmp_path: Path):
     [tree] = place.install().trees
     code = tree / COMPILED.format("demo")
@@ -149,6 +150,7 @@ def test_a_tree_holds_the_bytecode_of_exactly_its_source(place: Place, tmp_path:
     assert [fault.where for fault in place.store.verify(place.store.active("demo"))] == [str(code)]
 
 
+@pytest.mark.usefixtures("compiles_anew")
 def test_source_that_cannot_be_compiled_stops_nobody_else(place: Place, tmp_path: Path):
     files = {"dragoman_odd/old.py": b"print 'two'", "dragoman_odd/deep.py": b"(" * 5000, "dragoman_odd/zero.py": b"\0"}
     place.publish(wheelhouse.Driver("odd", files=files).write(tmp_path / "w2"))
@@ -165,6 +167,7 @@ def test_what_compiles_a_tree_sees_nothing_of_the_hosts_environment(tmp_path: Pa
     assert set((tmp_path / "seen").read_text().split()) <= {"LC_CTYPE", "SYSTEMROOT"}  # the first is Python's own
 
 
+@pytest.mark.usefixtures("compiles_anew")
 def test_an_installation_without_a_compiler_is_only_slower(place: Place, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("sys.executable", "/nowhere/python")
     [tree] = place.install().trees

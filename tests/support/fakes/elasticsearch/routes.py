@@ -162,6 +162,10 @@ for _name in ("_count", "_field_caps", "_settings", "_settings/{name}", "_pit", 
     if _name in ("_count", "_field_caps"):
         ROUTES.append(_route(_both, "/" + _name, _handler, _params, _action, _since))
 
+_ROUTES_BY_LENGTH: dict[int, list[Route]] = {}
+for _entry in ROUTES:
+    _ROUTES_BY_LENGTH.setdefault(len(_entry.segments), []).append(_entry)
+
 
 def find(method: str, raw_path: str, cluster: Cluster) -> tuple[Route, dict[str, str]]:
     """Return the route of a request and the names in its path.
@@ -171,7 +175,7 @@ def find(method: str, raw_path: str, cluster: Cluster) -> tuple[Route, dict[str,
     """
     parts = [unquote(part) for part in raw_path.split("/") if part]
     allowed: list[str] = []
-    for route in ROUTES:
+    for route in _ROUTES_BY_LENGTH.get(len(parts), ()):
         names = _match(route, parts)
         if names is None or cluster.release.parts < route.since:
             continue
@@ -186,14 +190,18 @@ def find(method: str, raw_path: str, cluster: Cluster) -> tuple[Route, dict[str,
 def methods(raw_path: str, cluster: Cluster) -> list[str]:
     """Return the methods that a path takes; none for a path that the server does not have."""
     parts = [unquote(part) for part in raw_path.split("/") if part]
-    routes = (route for route in ROUTES if cluster.release.parts >= route.since and _match(route, parts) is not None)
+    routes = (
+        route
+        for route in _ROUTES_BY_LENGTH.get(len(parts), ())
+        if cluster.release.parts >= route.since and _match(route, parts) is not None
+    )
     return list(dict.fromkeys(method for route in routes for method in route.methods))
 
 
 def _match(route: Route, parts: list[str]) -> dict[str, str] | None:
     segments = route.segments
-    if len(segments) != len(parts):
-        return None
+    if segments and segments[-1] != parts[-1] and segments[-1][0] != "{":
+        return None  # most routes differ here
     names = {}
     for segment, part in zip(segments, parts, strict=True):
         if segment == "{index}":
