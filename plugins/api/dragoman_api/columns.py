@@ -224,7 +224,9 @@ class TimeColumn(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     Attributes:
         column: Its name; requests may carry a `TimeRange` of it.
-        window: Seconds before now that the host reads if a caller names no range; None for all rows.
+        window: Seconds before now that the host reads if a caller names no range; None for all rows. The driver never
+            applies it: the host puts the range into `time` of each request, where the driver finds either absolute
+            instants or None.
     """
 
     column: str

@@ -104,8 +104,10 @@ class RowKey(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
 
     Attributes:
         object: The concrete object that holds it, never an alias.
-        id: The row's primary key: a text, bytes, or the parts of a composite key in the order of the key columns. An
-            empty text if the row has none, and then no change can name it (W27).
+        id: The row's primary key: a text, bytes, or the parts of a composite key in the order of the key columns
+            (those with the role ``key``), each a text, an integer of 64 bits or bytes. A number or an instant is part
+            of a key as the text that finds the row again. An empty text if the row has none, and then no change can
+            name it (W27).
         routing: What else the server needs to find the row: a routing value or a tenant.
         guard: Values, by the server's names, that a change compares so that it cannot overwrite a newer row: a sequence
             number, or the revision in which the row was read.

@@ -40,7 +40,7 @@ from ._transport import (
 from .connections import AuthScheme
 from .errors import AccessDeniedError, AuthenticationError, ConfigurationError, QueryError
 from .masking import Mask, MaskedStream
-from .replies import CHUNK, Response, Stream, redirection
+from .replies import CHUNK, Response, Stream, error_text, redirection
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from .columns import Note
     from .connections import Profile
     from .errors import DragomanError
+    from .replies import Reply
 
 __all__ = ["BODY_LIMIT", "CALL_ENDS", "Http"]
 
@@ -392,8 +393,12 @@ class Http:
             return response
         raise self.error(response)
 
-    def error(self, response: Response) -> DragomanError:
-        """Build the error that a status stands for, with the server's text shortened and free of secrets."""
+    def error(self, response: Reply) -> DragomanError:
+        """Build the error that a status stands for, with the server's text shortened and free of secrets.
+
+        Args:
+            response: Any answer of this server, as `request` returns it or as an exchange receives it.
+        """
         where, quotation = self.profile.where, self.quote(response)
         if response.status == 401:
             reason = _REJECTED.get(self.profile.auth_scheme, f"the {credential(self.profile)} was rejected by {{}}")
@@ -413,9 +418,9 @@ class Http:
         if self._on_token is not None:
             self._on_token(token)
 
-    def quote(self, response: Response) -> str:
-        """Return a colon and the beginning of the server's text, without secrets; empty if there is no text."""
-        return f": {text}" if (text := self._harmless(response.body)) else ""
+    def quote(self, response: Reply) -> str:
+        """Return a colon and the beginning of the server's message, without secrets; empty if there is none."""
+        return f": {text}" if (text := self._harmless(error_text(response.body) or response.body)) else ""
 
     def _harmless(self, text: str | bytes) -> str:
         """Return the beginning of the server's text, on one line and without secrets."""

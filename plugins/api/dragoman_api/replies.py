@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 PROXY_HINT = "check Host and Port: a proxy may have answered instead of the database"
 """What helps if an answer is none of the database's."""
 
+_MESSAGES = ("message", "reason", "detail", "title", "error", "errors", "error_description")
+_ERROR_BODY, _DEPTH, _SEVERAL = 2**16, 5, 10  # bytes, levels and messages that are looked at
 _DIGITS = 9  # of a number of seconds
 _REDIRECTS = (301, 302, 303, 307, 308)
 
@@ -83,6 +86,31 @@ def _prefixed(reply: Reply, profile: Profile) -> tuple[str, Remedy] | None:
         return None
     remedy = Remedy(RemedyKind.EDIT_FIELD, {"field": "path_prefix", "value": prefix})
     return f"it redirects to {to}; if the database is there, set the path prefix", remedy
+
+
+def error_text(body: bytes) -> str:
+    """Return what the body of an error answer says to people: the messages of JSON, empty for none, or the text itself.
+
+    >>> error_text(b'{"error": {"type": "x", "reason": "no such index"}, "status": 404}')
+    'no such index'
+    >>> error_text(b"Not Found")
+    'Not Found'
+    """
+    if len(body) <= _ERROR_BODY:
+        with suppress(ValueError):
+            return _message(decode(body, object), _DEPTH)
+    return body[:_ERROR_BODY].decode(errors="replace")
+
+
+def _message(value: object, depth: int) -> str:
+    if isinstance(value, dict):
+        parts = [value.get(name) for name in _MESSAGES]
+    else:
+        parts = value[:_SEVERAL] if isinstance(value, list) else []
+    if isinstance(value, str) or not (depth and parts):
+        return value if isinstance(value, str) else ""
+    texts = (text for part in parts if (text := _message(part, depth - 1)))
+    return next(texts, "") if isinstance(value, dict) else "; ".join(dict.fromkeys(texts))
 
 
 def seconds_asked(reply: Reply) -> int:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import quote, unquote
 
 import msgspec
@@ -99,24 +99,12 @@ class Features(msgspec.Struct, frozen=True):
 
 def message(reply: Reply) -> str:
     """Return the message of an error answer; the content type is not a guide, a missing key is text/plain."""
-    try:
-        body: Any = json_text.decode(reply.body, object)
-    except ValueError:
-        body = reply.body.decode(errors="replace")
-    return shorten(_text_of(body))
+    return shorten(replies.error_text(reply.body))
 
 
 def shorten(text: str) -> str:
     """Return a text on one line of bounded length."""
     return " ".join(text.split())[:_LIMIT]
-
-
-def _text_of(body: object) -> str:
-    if isinstance(body, list):
-        return "; ".join(dict.fromkeys(filter(None, map(_text_of, body))))
-    if isinstance(body, dict):
-        return _text_of(body.get("error") or body.get("message") or body.get("errors") or "")
-    return body if isinstance(body, str) else ""
 
 
 def check(reply: Reply) -> bytes:

@@ -1179,7 +1179,9 @@ export interface Tested {
  *
  * Attributes:
  *     column: Its name; requests may carry a `TimeRange` of it.
- *     window: Seconds before now that the host reads if a caller names no range; None for all rows.
+ *     window: Seconds before now that the host reads if a caller names no range; None for all rows. The driver never
+ *         applies it: the host puts the range into `time` of each request, where the driver finds either absolute
+ *         instants or None.
  */
 export interface TimeColumn {
   readonly column: string;

@@ -124,6 +124,29 @@ def test_texts_come_in_the_order_of_the_server(values, order):
     assert {value for key, value in keyed if key is None} <= {None, MISSING, 5}
 
 
+@pytest.mark.parametrize(
+    ("op", "operand", "highest", "lowest", "none"),
+    [
+        (">", 10**400, True, False, False),
+        ("<=", 0, False, True, False),
+        ("between", [0, 10**400], False, False, False),
+        ("=", 0, False, False, False),
+        ("!=", 0, True, True, True),
+    ],
+)
+def test_infinity_lies_beyond_all_numbers_and_nan_is_compared_with_none(op, operand, highest, lowest, none):
+    test = row_test(Filter("n", op, operand), ValueKind.NUMBER)
+    assert [test(float(text)) for text in ("inf", "-inf", "nan")] == [highest, lowest, none]
+    keys = [sort_key(value, ValueKind.NUMBER, TextOrder.UTF16) for value in (2**70, float("inf"), float("-inf"), 0.1)]
+    assert sorted(keys) == [float("-inf"), Decimal("0.1"), 2**70, float("inf")]
+    assert sort_key(float("nan"), ValueKind.NUMBER, TextOrder.UTF16) is None
+
+
+def test_a_regular_expression_is_refused_with_what_to_use_instead():
+    with pytest.raises(ValueError, match=r"may take forever.* use 'contains', 'starts' or 'ends'"):
+        row_test(Filter("t", "regex", "a+"), ValueKind.TEXT)
+
+
 def test_without_an_order_of_texts_none_is_compared():
     assert not {Op.GT, Op.BETWEEN} & {*operators_of(ValueKind.TEXT)}
     with pytest.raises(ValueError, match="is not evaluated here"):

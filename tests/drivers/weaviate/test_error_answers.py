@@ -96,7 +96,7 @@ def test_a_403_is_told_apart_by_what_is_not_allowed():
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        ({"error": "a", "message": "b"}, "a"), ({"message": "b", "errors": ["c"]}, "b"),
+        ({"error": "a", "message": "b"}, "b"), ({"message": "b", "errors": ["c"]}, "b"),
         ({"errors": ["c", "d"]}, "c; d"),
         ({"error": [{"message": "a"}, {}, {"message": "a"}, "b"]}, "a; b"), ({}, ""), ([], ""), ("a\n  b", "a b"),
         ({"error": {"message": "deep"}}, "deep"), (5, ""), ("x" * 1_500, "x" * 1_000),

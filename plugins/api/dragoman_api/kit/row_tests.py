@@ -7,6 +7,7 @@ operator that it negates does not, so also for rows without a value.
 from __future__ import annotations
 
 from enum import StrEnum
+from math import isinf
 from typing import TYPE_CHECKING, Any
 
 from dragoman_api.cells import MISSING, Json, as_bytes
@@ -75,6 +76,14 @@ def operators_of(kind: ValueKind, order: TextOrder | None = None) -> tuple[Op, .
     return (*_OPERATORS[kind], *(ORDER if ordered else ()))
 
 
+def not_evaluated(op: Op, kind: ValueKind) -> str:
+    """Return why an operator is not evaluated on a kind of values, and what to use instead."""
+    reason = f"'{op}' on values of kind {kind} is not evaluated here"
+    if op is Op.REGEX:
+        reason += ", since a regular expression may take forever; use 'contains', 'starts' or 'ends'"
+    return reason
+
+
 def row_test(row: Filter, kind: ValueKind, order: TextOrder | None = None) -> Callable[[object], bool]:
     """Return a function that checks a stored value.
 
@@ -94,7 +103,7 @@ def row_test(row: Filter, kind: ValueKind, order: TextOrder | None = None) -> Ca
         ValueError: The operator is not evaluated on that kind, or the operand does not fit; the message says why.
     """
     if row.op not in operators_of(kind, order):
-        raise ValueError(f"'{row.op}' on values of kind {kind} is not evaluated here")
+        raise ValueError(not_evaluated(row.op, kind))
     op = NEGATED.get(row.op, row.op)
     negated = op is not row.op
     if op in NULLS:
@@ -150,7 +159,12 @@ def _has_value(value: object) -> bool:
 
 
 def comparable(value: object, kind: ValueKind) -> Any:
-    """Return a stored value as one that compares with others of its kind; None if it is of another kind, or a list."""
+    """Return a stored value as one that compares with others of its kind.
+
+    Returns:
+        None if it is of another kind, or a list, or NaN, which has no order: it comes last, and only the negated
+        operators hold for it.
+    """
     if isinstance(value, bytes) or kind is ValueKind.BINARY:
         return value if isinstance(value, bytes) and kind is ValueKind.BINARY else None
     texts = kind in (ValueKind.TEXT, ValueKind.TIMESTAMP)
@@ -158,6 +172,8 @@ def comparable(value: object, kind: ValueKind) -> Any:
         return None
     if isinstance(value, bool) is not (kind is ValueKind.BOOLEAN):
         return None
+    if isinstance(value, float) and isinf(value):
+        return value
     try:
         return str(value) if kind is ValueKind.TEXT else _READ[kind](value)
     except ValueError:

@@ -31,7 +31,7 @@ from . import cursors
 from .filter_rows import compile_rows, spelled, within
 from .line_parts import RowLines, split_lines
 from .page_columns import cell_of, check_bounds, choose, kinds_of, sortable
-from .row_tests import TextOrder, operators_of, row_test, sort_key, value_kind
+from .row_tests import TextOrder, not_evaluated, operators_of, row_test, sort_key, value_kind
 from .summaries import summarize_cells
 
 if TYPE_CHECKING:
@@ -234,8 +234,10 @@ class ScannedRows:
             raise ValueError("the server has no query language; filter by columns")  # noqa: TRY004 - a reason
         if (column := columns.get(row.column)) is None:
             raise ValueError("there is no such column")
-        if row.op not in column.operators or (kind := value_kind(column.kind)) is None:
-            raise ValueError(column.reasons.get(row.op) or column.reasons.get("filter") or "it is not compared so")
+        kind = value_kind(column.kind)
+        if row.op not in column.operators or kind is None:
+            reason = column.reasons.get(row.op) or column.reasons.get("filter")
+            raise ValueError(reason or (not_evaluated(row.op, kind) if kind else _WHOLE))
         return row_test(row, kind, self.text_order)
 
     async def _scanned(self, name: str, revision: str) -> AsyncGenerator[ScannedRow, None]:

@@ -6,33 +6,28 @@ Aggregations are text, too, unless the request asks for tables.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Raw
 
-from dragoman_api import Answer, AnswerKind, Column, ColumnKind, Note, Page, Written
-from dragoman_api.cells import MISSING
-from dragoman_api.columns import MAX_COLUMNS
+from dragoman_api import Answer, AnswerKind, Note, Page
 from dragoman_api.grid import MAX_ROWS
 from dragoman_api.json_text import decode, indented, widened
+from dragoman_api.kit.console_answers import MAX_TABLES, chained, rows_page, text_answer
 from dragoman_api.kit.exchanges import Exchange, ask
-from dragoman_api.kit.row_changes import unknown_note
 from dragoman_elasticsearch import protocol
 from dragoman_elasticsearch.console import aggregations
 from dragoman_elasticsearch.grid.cells import parse, show
 from dragoman_elasticsearch.search import Shards, Total, uncommented
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     from dragoman_api import ConsoleRequest, HttpRequest
     from dragoman_api.replies import Reply
 
 JsonRow = dict[str, Raw]
-MAX_PARTS = 16
-"""Grids of one answer at most, since each is nested in the previous one; the answer's text holds the rest."""
-
 _LEADING = ("_id", "_index", "_score")
 _HIDDEN = ("_source", "fields", "_type")
 
@@ -87,10 +82,13 @@ def execute(console_request: ConsoleRequest) -> Exchange[Answer]:
         and not _formatted(reply.body)
     ):
         reply, notes = yield from _readable(request, reply)
-    answer = _shape(console_request, reply, notes)
-    if console_request.writes and not 200 <= reply.status < 300 and (fault := protocol.read(reply)).unsure:
-        notes.append(unknown_note(protocol.exception(fault).message))
-    return answer
+    turned_away = protocol.retry_after(reply) is not None
+    answer = text_answer(
+        console_request, reply, lambda: protocol.exception(protocol.read(reply)).message, turned_away=turned_away
+    )
+    if answer.kind is AnswerKind.JSON:
+        answer = _read(console_request, reply, answer, notes)
+    return msgspec.structs.replace(answer, notes=[*notes, *answer.notes])
 
 
 def _readable(request: HttpRequest, reply: Reply) -> Exchange[tuple[Reply, list[Note]]]:
@@ -121,39 +119,14 @@ def _formatted(body: bytes) -> str:
         return ""
 
 
-def _shape(console_request: ConsoleRequest, reply: Reply, notes: list[Note]) -> Answer:
-    request = console_request.request
-    text = _formatted(reply.body) if _is_json(reply) else ""
-    if text:
-        answer = _read(console_request, reply, text, notes)
-    else:
-        try:
-            text = reply.body.decode()
-        except UnicodeDecodeError:
-            kind = reply.headers.get("Content-Type", "an unknown type")
-            reason = f"the server answered {len(reply.body):,} bytes of {kind}, which is no text and is not shown"
-            hint = "ask for JSON: leave out 'format'"
-            notes.append(Note(code="answer-binary", reason=reason, hint=hint))
-        if request.method == "HEAD":
-            headers = (f"{name}: {value}" for name, value in reply.headers.items())
-            text = "\n".join([f"HTTP {reply.status}", *headers])
-        answer = Answer(kind=AnswerKind.TEXT, status=reply.status, request=request, text=text)
-    if not 200 <= reply.status < 300 and request.method != "HEAD":
-        reason = protocol.exception(protocol.read(reply)).message
-        notes.append(Note(code="http-error", reason=f"HTTP {reply.status}: {reason}"))
-    return msgspec.structs.replace(answer, notes=notes)
-
-
-def _read(console_request: ConsoleRequest, reply: Reply, text: str, notes: list[Note]) -> Answer:
-    request = console_request.request
-    plain = Answer(kind=AnswerKind.JSON, status=reply.status, request=request, text=text)
+def _read(console_request: ConsoleRequest, reply: Reply, plain: Answer, notes: list[Note]) -> Answer:
     try:
         if reply.body.lstrip()[:1] == b"[":
             return msgspec.structs.replace(plain, kind=AnswerKind.TABLE, page=_page(decode(reply.body, _rows)))
         body = decode(reply.body, _body)
     except ValueError:  # another shape of answer
         return plain
-    if body.responses and "_msearch" in protocol.segments(request.path):
+    if body.responses and "_msearch" in protocol.segments(plain.request.path):
         return _several(console_request, plain, body.responses, notes)
     if reply.status < 300:
         plain = msgspec.structs.replace(plain, failed=_hidden(body, reply))
@@ -184,7 +157,9 @@ def _tables(plain: Answer, body: _Body, notes: list[Note]) -> Answer:
         pages.append(("hits", grid))
     try:
         tables = aggregations.Tables(parse(widened(bytes(body.aggregations))))
-        pages += [(table.title, _table(*table.rows())) for table in tables]
+        for table in tables:
+            names, rows = table.rows()
+            pages.append((table.title, rows_page(rows, names, show=show)))
     except (ValueError, TypeError, AttributeError, RecursionError):  # another shape of answer
         return plain
     if not pages:
@@ -192,26 +167,18 @@ def _tables(plain: Answer, body: _Body, notes: list[Note]) -> Answer:
     notes += tables.notes
     if bytes(body.suggest):
         notes.append(Note(code="suggestions-left-out", reason="the suggestions of the answer are in no table"))
-    return _chained(plain, pages, notes)
-
-
-def _chained(plain: Answer, pages: list[tuple[str, Page]], notes: list[Note]) -> Answer:
-    """Return one answer per page, the first with the whole text."""
-    if len(pages) > MAX_PARTS:
-        reason = f"the first {MAX_PARTS} of {len(pages)} tables are shown"
-        notes.append(Note(code="answers-cut", reason=reason, hint="ask for fewer in one request"))
-    answer: Answer | None = None
-    for title, page in reversed(pages[:MAX_PARTS]):
-        title = title if len(pages) > 1 else ""
-        answer = Answer(kind=AnswerKind.TABLE, status=plain.status, request=plain.request, page=page, title=title,
-                        next=answer)  # fmt: skip
-    assert answer is not None
-    return msgspec.structs.replace(answer, text=plain.text, failed=plain.failed)
+    titled = len(pages) > 1
+    return chained(plain, [(AnswerKind.TABLE, title if titled else "", page) for title, page in pages])
 
 
 def _several(console_request: ConsoleRequest, whole: Answer, responses: list[Raw], notes: list[Note]) -> Answer:
     """Build a grid for each of several searches; the first one holds the whole text and the failures."""
-    parts = [_read(console_request, _Part(bytes(raw)), _formatted(bytes(raw)), notes) for raw in responses]
+    bare = msgspec.structs.replace(whole, kind=AnswerKind.JSON, notes=[])
+    parts = [
+        _read(console_request, _Part(body), msgspec.structs.replace(bare, text=_formatted(body)), notes)
+        for body in map(bytes, responses)
+    ]
+    notes += [note for part in parts for note in part.notes]
     failed = [part.failed for part in parts if part.failed]
     failure = f"{len(failed)} of {len(parts)} searches failed; the first: {failed[0]}" if failed else ""
     answers: list[Answer] = []
@@ -219,17 +186,18 @@ def _several(console_request: ConsoleRequest, whole: Answer, responses: list[Raw
         title = f"search {number} of {len(parts)}" if len(parts) > 1 else ""
         tables = _chain(part)
         answers += [
-            msgspec.structs.replace(table, title=": ".join(filter(None, [title, table.title]))) for table in tables
+            msgspec.structs.replace(table, title=": ".join(filter(None, [title, table.title])), notes=[])
+            for table in tables
         ]
-    if len(answers) > MAX_PARTS:
+    if len(answers) > MAX_TABLES:
         wording = "searches are shown as grids" if len(answers) == len(parts) else "grids and tables are shown"
-        reason = f"the first {MAX_PARTS} of {len(answers)} {wording}"
+        reason = f"the first {MAX_TABLES} of {len(answers)} {wording}"
         notes.append(Note(code="answers-cut", reason=reason, hint="send fewer in one request"))
     answer: Answer | None = None
-    for part in reversed(answers[:MAX_PARTS]):
+    for part in reversed(answers[:MAX_TABLES]):
         answer = msgspec.structs.replace(part, next=answer)
     first = answer if answer is not None and answer.page is not None else whole
-    return msgspec.structs.replace(first, text=whole.text, failed=failure)
+    return msgspec.structs.replace(first, text=whole.text, failed=failure, notes=whole.notes)
 
 
 def _chain(answer: Answer | None) -> Iterator[Answer]:
@@ -255,31 +223,12 @@ def _inner(hit: JsonRow, name: str) -> JsonRow:
 
 def _page(rows: list[JsonRow], *, leading: Iterable[str] = ()) -> Page:
     page_rows = rows[:MAX_ROWS]
-    names = list(
-        dict.fromkeys([*(name for name in leading if any(name in row for row in page_rows)), *_union(page_rows)])
-    )
+    names = {name for row in page_rows for name in row}
+    order = [
+        *dict.fromkeys([*(name for name in leading if name in names), *(name for row in page_rows for name in row)])
+    ]
     read = [{name: parse(widened(bytes(raw))) for name, raw in row.items()} for row in page_rows]
-    return _table(names, [*read, *rows[MAX_ROWS:]])
-
-
-def _table(names: list[str], rows: Sequence[Mapping[str, Any]]) -> Page:
-    notes = []
-    if len(rows) > MAX_ROWS:
-        notes.append(Note(code="rows-cut", reason=f"{len(rows):,} rows; the first {MAX_ROWS:,} are shown"))
-        rows = rows[:MAX_ROWS]
-    if len(names) > MAX_COLUMNS:
-        reason = f"{len(names)} columns; the first {MAX_COLUMNS} are shown"
-        notes.append(Note(code="columns-cut", reason=reason))
-        del names[MAX_COLUMNS:]
-    return Page(
-        columns=[Column(name=name, type="", kind=ColumnKind.OTHER, written=Written.NEVER) for name in names],
-        cells=show([[row.get(name, MISSING) for name in names] for row in rows]),
-        notes=notes,
-    )
-
-
-def _union(rows: Iterable[JsonRow]) -> Iterable[str]:
-    return (name for row in rows for name in row)
+    return rows_page([*read, *rows[MAX_ROWS:]], order, show=show)
 
 
 def _hidden(body: _Body, reply: Reply) -> str:

@@ -26,12 +26,11 @@ from dragoman_api import (
     RowKey,
     Written,
 )
-from dragoman_api.cells import MISSING
 from dragoman_api.columns import MAX_COLUMNS
 from dragoman_api.grid import MAX_ROWS
-from dragoman_api.json_text import decode, encode, exact_number, indented
+from dragoman_api.json_text import decode, encode, exact_number
+from dragoman_api.kit.console_answers import MAX_TABLES, chained, cut_notes, rows_page, text_answer
 from dragoman_api.kit.exchanges import Exchange, ask
-from dragoman_api.kit.row_changes import unknown_note
 from dragoman_weaviate import objects, protocol
 from dragoman_weaviate.columns.field_types import Family, family_of
 from dragoman_weaviate.stored_objects import cell
@@ -46,8 +45,6 @@ if TYPE_CHECKING:
     from dragoman_weaviate.protocol import Features
 
 JsonRow = dict[str, Any]
-MAX_TABLES = 16
-"""Maximum number of tables of aggregates in one answer; the answer's text holds the rest."""
 _NAMED, _NAME = 10, 100  # names in a note, and characters of one
 _NO_TABLE = (LookupError, TypeError, ValueError, AttributeError)
 _FRAGMENTS = "ast.FragmentSpread"
@@ -76,54 +73,35 @@ def execute(console_request: ConsoleRequest, features: Features) -> Exchange[Ans
     """Send one request exactly as parsed, and build its answer; an error status is an answer too."""
     request = console_request.request
     reply = yield from ask(request)
-    notes = _notes(request, reply)
-    if console_request.writes and protocol.unsure(reply):
-        notes.append(unknown_note(protocol.exception(reply).message))
-    failed, grids = "", []
-    aggregated: list[tuple[str, Page]] = []
-    if 200 <= reply.status < 300:
-        failed, tables = _read(console_request, reply)
-        aliased = bool(tables) and request.method == "POST" and _aliased(request.body or "")
-        for title, rows in tables:
-            view = None if aliased else (yield from _look_up(title, features))
-            if _is_graphql(request):
-                notes += yield from _lost_integers(rows, view)
-            with suppress(*_NO_TABLE):
-                grids.append((title, _page(rows, view)))
-        grids = grids if len(grids) == len(tables) else []
-        aggregated = _aggregated(reply, notes) if console_request.tabular and _is_graphql(request) else []
-    answer: Answer | None = None
-    for title, page in reversed(aggregated):
-        title = title if len(aggregated) + len(grids) > 1 else ""
-        answer = Answer(kind=AnswerKind.TABLE, status=reply.status, request=request, page=page, title=title,
-                        next=answer)  # fmt: skip
-    for title, page in reversed(grids):
-        answer = Answer(kind=AnswerKind.GRID, status=reply.status, request=request, page=page, title=title, next=answer)
-    if answer is None:
-        kind, text = _text(reply)
-        return Answer(kind=kind, status=reply.status, request=request, text=text, notes=notes, failed=failed)
-    text = _text(reply)[1] if aggregated else ""
-    return msgspec.structs.replace(answer, text=text, notes=notes, failed=failed)
-
-
-def _aggregated(reply: Reply, notes: list[Note]) -> list[tuple[str, Page]]:
-    try:
-        pages = _aggregate_pages(reply.body)
-    except _NO_TABLE:  # another shape of answer is shown as text
-        return []
-    if len(pages) > MAX_TABLES:
-        reason = f"the first {MAX_TABLES} of {len(pages)} tables are shown"
-        notes.append(Note(code="answers-cut", reason=reason, hint="ask for fewer in one request"))
-    return pages[:MAX_TABLES]
-
-
-def _notes(request: HttpRequest, reply: Reply) -> list[Note]:
-    notes = []
-    if not 200 <= reply.status < 300 and request.method != "HEAD":
-        notes.append(Note(code="http-error", reason=f"HTTP {reply.status}: {protocol.exception(reply).message}"))
+    answer = text_answer(console_request, reply, lambda: protocol.exception(reply).message)
+    notes = [*answer.notes]
     if request.path.startswith("/v1/graphql/batch"):
         notes.append(Note(code="batch-without-key", reason="the server runs the parts of a batch without the key"))
-    return notes
+    if not 200 <= reply.status < 300:
+        return msgspec.structs.replace(answer, notes=notes)
+    failed, tables = _read(console_request, reply)
+    aliased = bool(tables) and request.method == "POST" and _aliased(request.body or "")
+    pages: list[tuple[AnswerKind, str, Page]] = []
+    for title, rows in tables:
+        view = None if aliased else (yield from _look_up(title, features))
+        if _is_graphql(request):
+            notes += yield from _lost_integers(rows, view)
+        with suppress(*_NO_TABLE):
+            pages.append((AnswerKind.GRID, title, _page(rows, view)))
+    pages = pages if len(pages) == len(tables) else []
+    aggregated = _aggregated(reply) if console_request.tabular and _is_graphql(request) else []
+    titled = len(aggregated) + len(pages) > 1
+    whole = bool(aggregated) or len(pages) > MAX_TABLES
+    pages += [(AnswerKind.TABLE, title if titled else "", page) for title, page in aggregated]
+    answer = msgspec.structs.replace(answer, notes=notes, failed=failed)
+    return msgspec.structs.replace(chained(answer, pages), text=answer.text if whole else "") if pages else answer
+
+
+def _aggregated(reply: Reply) -> list[tuple[str, Page]]:
+    try:
+        return _aggregate_pages(reply.body)
+    except _NO_TABLE:  # another shape of answer is shown as text
+        return []
 
 
 def _path(request: HttpRequest) -> str:
@@ -242,10 +220,7 @@ def _lost(names: set[str], verb: str) -> Note:
 
 
 def _page(rows: Sequence[JsonRow], view: View | None) -> Page:
-    notes = []
-    if len(rows) > MAX_ROWS:
-        notes.append(Note(code="rows-cut", reason=f"{len(rows):,} rows; the first {MAX_ROWS:,} are shown"))
-        rows = rows[:MAX_ROWS]
+    count, rows = len(rows), rows[:MAX_ROWS]
     declared = {field.prop: view.columns[field.name] for field in view.fields.values() if field.prop} if view else {}
     selected = dict.fromkeys(name for row in rows for name in row if name != "_additional")
     added = dict.fromkeys(name for row in rows for name in row.get("_additional") or {} if name != "id")
@@ -262,9 +237,8 @@ def _page(rows: Sequence[JsonRow], view: View | None) -> Page:
     clashing = {*selected} - {"vector"}
     last = sorted(added, key=lambda name: name in ("vector", "vectors"))
     ways += [(_column(f"_additional.{name}" if name in clashing else name), name, True) for name in last]
-    if len(ways) > MAX_COLUMNS:
-        notes.append(Note(code="columns-cut", reason=f"{len(ways)} columns; the first {MAX_COLUMNS} are shown"))
-        del ways[MAX_COLUMNS:]
+    notes = cut_notes(columns=len(ways), rows=count)
+    del ways[MAX_COLUMNS:]
     cells = [[cell(_value(row, name, added=added)) for _, name, added in ways] for row in rows]
     return Page(columns=[column for column, _, _ in ways], cells=cells, keys=_keys(rows, view), notes=notes)
 
@@ -291,15 +265,6 @@ def _keys(rows: Sequence[JsonRow], view: View | None) -> list[RowKey]:
     return [RowKey(view.target, additional["id"], None, guard) for additional, guard in zip(added, guards, strict=True)]
 
 
-def _text(reply: Reply) -> tuple[AnswerKind, str]:
-    if not reply.body:
-        return AnswerKind.TEXT, f"HTTP {reply.status}"
-    try:
-        return AnswerKind.JSON, indented(reply.body)
-    except ValueError:
-        return AnswerKind.TEXT, reply.body.decode(errors="replace")
-
-
 class _Data(msgspec.Struct):
     data: dict[str, dict[str, list[dict[str, Any]] | None]]
 
@@ -316,23 +281,11 @@ def _aggregate_pages(body: bytes) -> list[tuple[str, Page]]:
         ValueError: It is no such answer.
     """
     groups_by_name = decode(body, _answer).data.get("Aggregate", {})
-    return [(f"Aggregate {name}", _groups_page(rows)) for name, rows in groups_by_name.items() if rows is not None]
-
-
-def _groups_page(groups: list[dict[str, Any]]) -> Page:
-    rows = [dict(_flat(row)) for row in groups[:MAX_ROWS]]
-    names = [*dict.fromkeys(name for row in rows for name in row)]
-    notes = []
-    if len(groups) > MAX_ROWS:
-        notes.append(Note(code="rows-cut", reason=f"{len(groups):,} rows; the first {MAX_ROWS:,} are shown"))
-    if len(names) > MAX_COLUMNS:
-        notes.append(Note(code="columns-cut", reason=f"{len(names)} columns; the first {MAX_COLUMNS} are shown"))
-        del names[MAX_COLUMNS:]
-    return Page(
-        columns=[Column(name=name, type="", kind=ColumnKind.OTHER, written=Written.NEVER) for name in names],
-        cells=[[row.get(name, MISSING) for name in names] for row in rows],
-        notes=notes,
-    )
+    return [
+        (f"Aggregate {name}", rows_page([*(dict(_flat(row)) for row in rows[:MAX_ROWS]), *rows[MAX_ROWS:]]))
+        for name, rows in groups_by_name.items()
+        if rows is not None
+    ]
 
 
 def _flat(members: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Cell]]:

@@ -231,8 +231,8 @@ def test_nesting_rows_and_tables_are_bounded() -> None:
     page = answered({"aggregations": {"k": many}}).page
     assert page is not None
     assert (len(page.cells), [note.code for note in page.notes]) == (MAX_ROWS, ["rows-cut"])
-    found = answered({"aggregations": {f"k{at}": terms() for at in range(answers.MAX_PARTS + 1)}})
-    assert (len(read(found)), [note.code for note in found.notes]) == (answers.MAX_PARTS, ["answers-cut"])
+    found = answered({"aggregations": {f"k{at}": terms() for at in range(answers.MAX_TABLES + 1)}})
+    assert (len(read(found)), [note.code for note in found.notes]) == (answers.MAX_TABLES, ["answers-cut"])
 
 
 def test_a_failed_shard_fails_the_request_as_table_too() -> None:

@@ -413,7 +413,7 @@ def test_several_searches_whose_first_is_no_grid_are_one_text() -> None:
 def test_a_failure_behind_the_last_grid_is_told_too() -> None:
     responses = [searched("a")] * 60 + [{"error": REASON, "status": 404}]
     found = shaped(reply({"responses": responses}), path="/_msearch")
-    assert len(chain(found)) == answers.MAX_PARTS
+    assert len(chain(found)) == answers.MAX_TABLES
     assert [note.code for note in found.notes] == ["answers-cut"]
     assert found.failed.startswith("1 of 61 searches failed")
 
