@@ -8,6 +8,7 @@ import shutil
 import signal
 import sys
 from collections import Counter
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,7 @@ from blocking_calls import Detector
 from tables import pytest_addoption, pytest_generate_tests, pytest_pyfunc_call  # noqa: F401 - hooks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from xdist.scheduler import LoadFileScheduling
 
@@ -123,6 +124,20 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileSche
 
     config.option.loadscopereorder = False  # the processes have put the files in order
     return Scheduling(config, log) if config.option.dist in ("load", "loadfile") else None
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Tell the process that starts the others only what it shows: it took as long over the rest as a hundred tests."""
+    plugins = session.config.pluginmanager.get_plugins()
+    for worker in (plugin for plugin in plugins if type(plugin).__name__ == "WorkerInteractor"):
+        worker.sendevent = partial(_send_event, worker.sendevent, session.config.option.durations)
+
+
+def _send_event(send: Callable[..., None], durations: int | None, name: str, **event: Any) -> None:
+    data = event.get("data", {})
+    passed = name == "testreport" and data["outcome"] == "passed" and data["when"] != "call" and durations is None
+    if name != "logstart" and not passed:
+        send(name, **event)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
