@@ -36,6 +36,12 @@ def launch(tmp_path: Path) -> Launch:
     return Launch(driver="tiny:Driver", trees=(tmp_path,), policy="require")
 
 
+def decides(layers: tuple[str, ...], way: str) -> bool:
+    """Both ways lock a process down with the same code; a fork is tried with each of its own layers alone."""
+    return way == "spawn" or layers in {("landlock",), ("seccomp",), ("self-test",)}
+
+
+@pytest.mark.slow_unless(decides=decides)
 @pytest.mark.parametrize("layers", LAYERS, ids="+".join)
 async def test_where_full_is_required_such_a_start_is_refused(
     launch: Launch, monkeypatch: pytest.MonkeyPatch, layers: tuple[str, ...], way: str
@@ -51,6 +57,7 @@ async def test_where_full_is_required_such_a_start_is_refused(
     assert printed == []
 
 
+@pytest.mark.slow_unless(decides=decides)
 @pytest.mark.parametrize("layers", [("seccomp",), ("self-test",), ("landlock", "seccomp")], ids="+".join)
 async def test_where_the_network_half_does_nothing_an_untrusted_driver_never_starts(
     launch: Launch, monkeypatch: pytest.MonkeyPatch, layers: tuple[str, ...], way: str

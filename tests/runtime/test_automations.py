@@ -384,16 +384,16 @@ def test_lines_that_processes_append_at_the_same_time_never_mix(tmp_path):
         "from dragoman_api.events import Call; from dragoman_api.changes import HttpRequest\n"
         "audit = Audit(Path(sys.argv[1]), lambda _: True)\n"
         "async def main():\n"
-        "    for at in range(8):\n"
+        "    for at in range(12):\n"
         "        request = HttpRequest('POST', '/x', '{\"a\": \"' + 'y' * 60_000 + '\"}')\n"
         "        await audit.before_call(Call(hook='apply_change', writes=True, requests=(request,)))\n"
         "anyio.run(main)\n"
     )
-    running = [subprocess.Popen([sys.executable, "-c", program, str(tmp_path / "log")]) for _ in range(3)]
-    assert [each.wait() for each in running] == [0, 0, 0]
+    running = [subprocess.Popen([sys.executable, "-c", program, str(tmp_path / "log")]) for _ in range(2)]
+    assert [each.wait() for each in running] == [0, 0]
     lines = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()]
     assert len(lines) == 24
-    assert len({line["pid"] for line in lines}) == 3
+    assert len({line["pid"] for line in lines}) == 2
     assert (tmp_path / "log").stat().st_mode & 0o777 == 0o600
 
 

@@ -232,7 +232,7 @@ async def test_an_environment_that_refuses_this_way_to_fork_spawns(
     assert children() == before
 
 
-@pytest.mark.parametrize("code", [errno.EAGAIN, errno.ENOMEM])
+@pytest.mark.parametrize("code", mostly_slow([errno.EAGAIN, errno.ENOMEM], fast=[errno.EAGAIN]))
 async def test_a_machine_without_room_for_a_process_is_an_error_and_keeps_its_server(
     workshop: Workshop, forks: ThreadForks, monkeypatch: pytest.MonkeyPatch, code: int
 ) -> None:

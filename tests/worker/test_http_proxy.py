@@ -230,7 +230,7 @@ async def test_servers_of_these_tests_that_end_amid_a_connection_leave_nothing_o
         async with server(tls=certificates.server_context() if tls else None) as port:
             with socket.create_connection(("127.0.0.1", port)):
                 await anyio.sleep(0.001)
-    gc.collect()  # what was left open is a warning now, and a warning an error
+    gc.collect(1)  # what was left open is a warning now, and a warning an error
 
 
 # through the broker ---------------------------------------------------------------------------------------------------

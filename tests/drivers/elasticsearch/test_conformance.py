@@ -57,17 +57,17 @@ def documents(number: int) -> list[dict[str, Any]]:
     return rows
 
 
-async def target_of(es: Rig) -> Target:
+async def target_of(es: Rig, rows: int = 60) -> Target:
     properties = PROPERTIES
     if (await es.raw("PUT", "/t-flattened", {"mappings": {"properties": {"x": {"type": "flattened"}}}})).status != 200:
         properties = PROPERTIES | {"labels": {"type": "object"}}  # builds without the module
     await es.raw("DELETE", "/t-flattened")
-    name = await es.index(properties, documents(60), settings={"number_of_shards": 2})
+    name = await es.index(properties, documents(rows), settings={"number_of_shards": 2})
     scratch = await es.index(properties, name="scratch")
     return Target(
         driver=es.driver,
         object=name,
-        rows=60,
+        rows=rows,
         log=es.log,
         lose=es.lose,
         scratch=scratch,
@@ -90,7 +90,7 @@ class TestConformanceOnFake(DriverConformance):
     @pytest.fixture(scope="class", params=["8.19.21", OLD])
     async def target(self, request: pytest.FixtureRequest) -> AsyncIterator[Target]:
         async with on_fake(request.param) as es:
-            yield await target_of(es)
+            yield await target_of(es, rows=30)  # all kinds of rows, in half the time
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import aclosing, asynccontextmanager
+from functools import cache
 from typing import TYPE_CHECKING, Any
 from uuid import UUID, uuid4
 
@@ -52,9 +53,15 @@ TYPES = {
 INDEXED = {"indexNullState": True, "indexPropertyLength": True, "indexTimestamps": True}
 
 
+@cache
 def key(number: int) -> str:
     """Return a uuid that spreads over the range of all, and is the same each time."""
     return str(UUID(int=(number * 0x9E3779B97F4A7C15F39CC0605CEDC834) % 2**128))
+
+
+@cache
+def _numbers() -> dict[str, int]:
+    return {key(number): number for number in range(1000)}
 
 
 def properties(types: dict[str, Any]) -> list[dict[str, Any]]:
@@ -120,8 +127,7 @@ class Rig(rigging.Rig):
 
     async def numbers(self, name: str, *rows: Filter | RawQuery, match: str = "all") -> list[int]:
         """Return the numbers of the objects that a filter leaves."""
-        by_key = {key(number): number for number in range(1000)}
-        return sorted(by_key[each] for each in await self.ids(name, *rows, match=match))
+        return sorted(_numbers()[each] for each in await self.ids(name, *rows, match=match))
 
     async def export(self, name: str, *rows: Filter, match: str = "all", **more: Any) -> list[Any]:
         """Export a collection and give its lines."""

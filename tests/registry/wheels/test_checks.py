@@ -41,7 +41,8 @@ ALL = [
     for code, builds in HOSTILE.items()
     for number, one in enumerate(builds)
 ]
-PAGE = Path(__file__).parents[3] / "docs/reference/hostile-wheels.md"
+PAGE = (Path(__file__).parents[3] / "docs/reference/hostile-wheels.md").read_text(encoding="utf-8")
+ROWS = {*PAGE.splitlines()}
 
 
 @pytest.fixture(scope="module")
@@ -104,12 +105,12 @@ def test_a_hostile_wheel_is_refused_for_its_reason_which_is_in_the_reference(hos
     said = next((fault.reason for fault in found if fault.code == hostile.code), None)
     assert said is not None, found
     assert all(fault.reason for fault in found)
-    assert row(hostile.code, hostile.does, said) in PAGE.read_text(encoding="utf-8").splitlines()
+    assert row(hostile.code, hostile.does, said) in ROWS
 
 
 def test_the_reference_lists_every_hostile_wheel_and_every_code():
     """Run ``python tests/support/hostile_wheels.py`` with tests/support on the path to write it anew."""
-    listed = PAGE.read_text(encoding="utf-8").partition(BEGIN)[2].partition(END)[0].splitlines()
+    listed = PAGE.partition(BEGIN)[2].partition(END)[0].splitlines()
     rows = [line for line in listed if line.startswith("| `")]
     assert len(rows) == len(ALL) + 2
     told = {line.split("`")[1] for line in rows}
@@ -128,7 +129,7 @@ def test_a_promise_that_is_not_kept_is_refused_for_its_reason(tmp_path: Path):
     for code, (does, path, promised) in otherwise(tmp_path).items():
         [fault] = check(path, expected=promised)
         assert fault.code == code
-        assert row(code, does, fault.reason) in PAGE.read_text(encoding="utf-8").splitlines()
+        assert row(code, does, fault.reason) in ROWS
 
 
 def under(folder: Path) -> set[Path]:

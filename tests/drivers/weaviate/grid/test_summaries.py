@@ -243,10 +243,8 @@ class Rules:
         assert (grouped.missing, grouped.minimum, grouped.maximum) == (1, 1, 2)
 
 
-class OverShards(Rules):
-    """The same over several shards, and what they cannot tell."""
-
-    shards = 3
+class ShardRules:
+    """What several shards cannot tell."""
 
     async def test_shards_leave_values_out_and_the_summary_says_so(self, wv: Rig) -> None:
         objects = [{"k": f"v{at % 900}", "w": f"v{at % 900}"} for at in range(1_500)]
@@ -258,10 +256,21 @@ class OverShards(Rules):
             assert "order" in found.absent[Figure.MINIMUM]
 
 
+class OverShards(Rules):
+    """The same over several shards."""
+
+    shards = 3
+
+
 class TestOnFake(OnFake, Rules):
     """The rules on fakes."""
 
 
+class TestShardsOnFake(OnFake, ShardRules):
+    """What several shards cannot tell, on fakes."""
+
+
+@pytest.mark.slow
 class TestOnFakeOverShards(OnFake, OverShards):
     """The rules on fakes with several shards."""
 
@@ -270,7 +279,7 @@ class TestOnServer(OnServer, Rules):
     """The rules on real servers."""
 
 
-class TestOnServerOverShards(OnServer, OverShards):
+class TestOnServerOverShards(OnServer, OverShards, ShardRules):
     """The rules on real servers, with several shards."""
 
 

@@ -89,7 +89,11 @@ ROUTES = [
         DELETE=references.remove,
     ),
 ]
-_PATTERNS = [(re.compile(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", route.path)), route) for route in ROUTES]
+_PATTERNS: dict[int, list[tuple[re.Pattern[str], Route]]] = {}
+"""The routes by the number of their slashes."""
+for _entry in ROUTES:
+    _pattern = re.compile(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", _entry.path))
+    _PATTERNS.setdefault(_entry.path.count("/"), []).append((_pattern, _entry))
 
 
 def find(method: str, path: str) -> tuple[Route, Handler, dict[str, str]]:
@@ -100,7 +104,7 @@ def find(method: str, path: str) -> tuple[Route, Handler, dict[str, str]]:
     """
     clean = re.sub(r"/+", "/", path)
     clean = clean.rstrip("/") or "/"
-    for pattern, route in _PATTERNS:
+    for pattern, route in _PATTERNS.get(clean.count("/"), ()):
         found = pattern.fullmatch(clean)
         if not found:
             continue

@@ -47,11 +47,14 @@ class Literal(float):
         return number
 
 
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+
+
 def load(raw: bytes) -> Any:
     """Read a body the way the server does: a lone half of a surrogate pair becomes U+FFFD."""
     text = raw.decode(errors="replace")
     value = json.loads(text, parse_float=Literal)
-    return _without_surrogates(value) if "\\u" in text else value
+    return _without_surrogates(value) if _SURROGATE.search(text) else value
 
 
 def _without_surrogates(value: Any) -> Any:
