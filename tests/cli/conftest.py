@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import shutil
 import socket
 import threading
 from contextlib import suppress
@@ -15,7 +14,7 @@ from cli import demo_driver
 from command_line import Machine
 from dragoman.cli.options import Options
 from fake_network import CODE
-from wheelhouse import Driver, registry
+from wheelhouse import Driver, copy, registry
 
 HOOKS = sorted(name for name, value in vars(demo_driver.Driver).items() if hasattr(value, "dragoman_impl"))
 FORM = [
@@ -66,7 +65,7 @@ def shop(furnished):
 @pytest.fixture
 def own(furnished, tmp_path):
     """Return a copy of the furnished home, for what changes it."""
-    shutil.copytree(furnished.home, tmp_path / "own")
+    copy(furnished.home, tmp_path / "own")
     return Machine(tmp_path / "own")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 
 import pytest
 
@@ -34,7 +33,7 @@ def added(offered, tmp_path_factory):
 @pytest.fixture
 def known(added, tmp_path):
     """Return a copy of that home."""
-    shutil.copytree(added.home, tmp_path / "known")
+    wheelhouse.copy(added.home, tmp_path / "known")
     return Machine(tmp_path / "known")
 
 
@@ -73,7 +72,7 @@ def test_filters_combine(known):
 
 
 def test_what_no_version_of_fits_is_listed_as_such_and_left_out_on_request(known, offered, tmp_path):
-    shutil.copytree(offered.parent, tmp_path / "copy")
+    wheelhouse.copy(offered.parent, tmp_path / "copy")
     root = tmp_path / "copy" / "registry"
     for version in ("1.2.0", "1.1.0"):
         publish.mark(root, project="meili", version=version, status="quarantined", reason="steals")
@@ -180,7 +179,7 @@ def test_a_readme_is_rendered_on_a_terminal(known):
 
 
 def test_damaged_rows_are_an_error_that_names_the_registry(known, offered, tmp_path):
-    shutil.copytree(offered.parent, tmp_path / "copy")
+    wheelhouse.copy(offered.parent, tmp_path / "copy")
     root = tmp_path / "copy" / "registry"
     known("registry", "remove", "market")
     known("registry", "add", root, "--name", "other")
@@ -208,7 +207,7 @@ BAD = {
 
 @pytest.mark.parametrize("spoil", BAD.values(), ids=BAD)
 def test_one_bad_record_hides_itself_and_says_so_and_takes_no_other_with_it(spoil, known, offered, tmp_path):
-    shutil.copytree(offered.parent, tmp_path / "copy")
+    wheelhouse.copy(offered.parent, tmp_path / "copy")
     root = tmp_path / "copy" / "registry"
     rows = json.loads((root / "targets/browse").read_bytes())
     spoil(next(row for row in rows["drivers"] if row[0] == "meili"))
@@ -231,7 +230,7 @@ def test_one_bad_record_hides_itself_and_says_so_and_takes_no_other_with_it(spoi
     "said", [7, {"1.0.0": None}, {"1.0.0": ["x"]}, int("9" * 4_000)], ids=lambda said: str(said)[:9]
 )
 def test_an_advisory_that_cannot_be_read_holds_back_every_version_of_its_project_alone(said, known, offered, tmp_path):
-    shutil.copytree(offered.parent, tmp_path / "copy")
+    wheelhouse.copy(offered.parent, tmp_path / "copy")
     root = tmp_path / "copy" / "registry"
     advisories = {"quarantined": {"dragoman-redis": said, "dragoman-meili": {"1.1.0": "steals"}}}
     forge(root, {"advisories": json.dumps(advisories).encode()})
@@ -248,7 +247,7 @@ def test_an_advisory_that_cannot_be_read_holds_back_every_version_of_its_project
 def test_a_registry_with_one_bad_record_is_added_and_searched_all_the_same_and_doctor_names_the_record(
     known, offered, tmp_path
 ):
-    shutil.copytree(offered.parent, tmp_path / "copy")
+    wheelhouse.copy(offered.parent, tmp_path / "copy")
     root = tmp_path / "copy" / "registry"
     catalog = json.loads((root / "targets/catalog").read_bytes())
     meili = next(one for one in catalog["projects"] if one["plugin"] == "meili")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import shutil
 import sqlite3
 from contextlib import closing
 from typing import TYPE_CHECKING
@@ -102,7 +101,7 @@ def pristine(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def house(pristine: Path, tmp_path: Path) -> Machine:
-    shutil.copytree(pristine / "home", tmp_path / "home", symlinks=True)
+    wheelhouse.copy(pristine / "home", tmp_path / "home")
     return Machine(tmp_path / "home")
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import shutil
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 
@@ -61,7 +60,7 @@ def copied_registry(published):
     def copy(to, wheels):
         root = published(wheels)
         for original in (root, beside(root)):
-            shutil.copytree(original, to.with_name(original.name))
+            wheelhouse.copy(original, to.with_name(original.name))
         return to
 
     return copy
@@ -130,7 +129,7 @@ def make_runtime(registry, published, furnished, home, tmp_path):
         names = [driver.manifest["id"] for driver in drivers]
         if installed:
             root = published([driver.write(tmp_path / "wheels") for driver in drivers])
-            shutil.copytree(furnished(root, names), home)
+            wheelhouse.copy(furnished(root, names), home)
         else:
             root = registry(*drivers)
         runtime = Runtime(spare=False, **options)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from asyncio import _get_running_loop
+from asyncio import Handle, _get_running_loop
 from contextlib import contextmanager
 from functools import wraps
 from threading import local
@@ -48,6 +48,10 @@ MAY_BLOCK = {
     "runtime/test_loads.py": {"keep_moment"},  # no other request may be carried out meanwhile
 }
 """Functions that may block, or call what does, by the end of their file's name."""
+
+
+STEP = Handle._run.__code__
+"""The step of an event loop, below which nothing can hold it up."""
 
 
 class Calls(local):
@@ -111,12 +115,11 @@ class Detector:
     def _blocks(self, places: list[tuple[str, Any]], verdicts: dict[int, tuple[CodeType, bool | None]]) -> bool:
         """Return whether a function on the stack is of a scanned package, and none is a place that may block.
 
-        A function is matched with the places only when it is first seen; the verdicts keep its code, so that the number
-        stays its own.
+        What runs the loop is not looked at. A function is matched with the places only when it is first seen; the
+        verdicts keep its code, so that the number stays its own.
         """
         frame, scanned = sys._getframe(2), False
-        while frame:
-            code = frame.f_code
+        while frame and (code := frame.f_code) is not STEP:
             if (verdict := verdicts.get(id(code))) is None:
                 verdict = verdicts[id(code)] = code, self._look(code, places)
             if verdict[1]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from functools import cache
 from typing import TYPE_CHECKING
 
 import wheelhouse
@@ -54,7 +55,16 @@ REPORT = {
 
 
 def sample(folder: Path) -> Path:
-    """Publish a handful of real wheels into `folder/registry`, with documents, a yank and a quarantine."""
+    """Put a handful of real wheels, which are published once, into `folder/registry`."""
+    for original in _sample().iterdir():
+        wheelhouse.copy(original, folder / original.name)
+    return folder / "registry"
+
+
+@cache
+def _sample() -> Path:
+    """Publish the sample, with documents, a yank and a quarantine."""
+    folder = wheelhouse.template_folder()
     root, wheels = folder / "registry", folder / "wheels"
     made = [
         wheelhouse.Driver(
@@ -81,7 +91,7 @@ def sample(folder: Path) -> Path:
     publish.build(paths, to=root, now=wheelhouse.NOW, beside={made[2].file: beside})
     publish.mark(root, project="meili", version="1.1.0", status="yanked", reason="loses the order of facets")
     publish.mark(root, project="meili", version="1.0.0", status="quarantined", reason="sends keys to a foreign host")
-    return root
+    return folder
 
 
 BOMB = "<script>window.owned=1;document.title='owned'</script>"

@@ -85,7 +85,7 @@ class Case:
 
     def __init__(self, folder: Path, *, http: bool) -> None:
         self.folder, self.root = folder, folder / "registry"
-        shutil.copytree(template(), folder, dirs_exist_ok=True)
+        wheelhouse.copy(template(), folder)
         self.pin = Repository(self.root, Keys(beside(self.root))).root_digest
         self.context = served(self.root) if http else nullcontext(str(self.root))
         self.location = ""

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
+from stat import S_IMODE
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
 
@@ -240,28 +241,60 @@ def registry(folder: Path, wheels: Iterable[Path]) -> Path:
     test = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" ")[0]
     PUBLISHED[test, kind] += 1
     if (template := TEMPLATES.get(key := (kind, PUBLISHED[test, kind]))) is None:
-        place = Path(mkdtemp(prefix="dragoman-registry-"))
-        atexit.register(shutil.rmtree, place, ignore_errors=True)
+        place = template_folder()
         publish.build(wheels, to=place / folder.name, now=NOW)
         template = TEMPLATES[key] = place / folder.name
     folder.parent.mkdir(parents=True, exist_ok=True)
     for original in (template, beside(template)):
-        _copy(original, folder.with_name(original.name))
+        copy(original, folder.with_name(original.name))
     return folder
 
 
-def _copy(folder: Path, target: Path) -> None:
-    """Copy a folder; names of one file are names of one file there, too."""
-    files: dict[int, str] = {}
+def template_folder() -> Path:
+    """Make a folder for what many tests copy; it is removed at the end of the process."""
+    folder = Path(mkdtemp(prefix="dragoman-registry-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
-    def copy(source: str, destination: str) -> str:
-        first = files.setdefault(os.lstat(source).st_ino, destination)
-        if first == destination:
-            return shutil.copy2(source, destination)
-        os.link(first, destination)
-        return destination
 
-    shutil.copytree(folder, target, symlinks=True, copy_function=copy)
+def copy(folder: Path, target: Path) -> Path:
+    """Copy a folder with modes and times, in a third of the time of `shutil.copytree`.
+
+    Names of one file are names of one file there, too, and links stay links.
+    """
+    _copy(str(folder), str(target), {})
+    return target
+
+
+def _copy(folder: str, target: str, names: dict[int, str]) -> None:
+    Path(target).mkdir(parents=True, exist_ok=True)
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            place, status = f"{target}/{entry.name}", entry.stat(follow_symlinks=False)
+            if entry.is_symlink():
+                Path(place).symlink_to(Path(entry.path).readlink())
+            elif entry.is_dir():
+                _copy(entry.path, place, names)
+            elif (first := names.setdefault(status.st_ino, place)) != place:
+                os.link(first, place)
+            else:
+                _copy_file(entry.path, place, status)
+    status = Path(folder).stat()
+    Path(target).chmod(S_IMODE(status.st_mode))
+    os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+def _copy_file(source: str, place: str, status: os.stat_result) -> None:
+    original = os.open(source, os.O_RDONLY)
+    copied = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        while data := os.read(original, 1 << 20):
+            os.write(copied, data)
+        os.fchmod(copied, S_IMODE(status.st_mode))
+        os.utime(copied, ns=(status.st_atime_ns, status.st_mtime_ns))
+    finally:
+        os.close(copied)
+        os.close(original)
 
 
 def accept(folder: Path, *, keys: Path | None = None, uploads: Iterable[Path] = ()) -> list[Release]:

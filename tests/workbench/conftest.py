@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
-
 import pytest
 from anyio import run
 
+import wheelhouse
 from browsing import shop, signed_in
 from dragoman import Runtime
 from stranger import serve_sample
@@ -36,8 +35,7 @@ def prepared(tmp_path_factory, sample_port):
 @pytest.fixture
 def shop_home(home, prepared):
     """Copy the prepared home into the test's own."""
-    shutil.copytree(prepared, home, symlinks=True)
-    return home
+    return wheelhouse.copy(prepared, home)
 
 
 @pytest.fixture
