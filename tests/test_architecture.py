@@ -281,6 +281,7 @@ ALONE = {
     "dragoman.cli.workbench": "a command, imported by its name",
     "dragoman.imports.copies": "a load from another connection, which the package offers",
     "dragoman.imports.creations": "beside loads, which is long",
+    "dragoman_api.testing.conformance.similar": "beside grid, which is long",
     "dragoman_worker.access_recorder": "runs in a process of its own",
     "dragoman_worker.lockdown.confine": "runs before anything else is imported",
     "dragoman_worker.lockdown.selftest": "runs before anything else is imported",

@@ -24,6 +24,7 @@ OPENING = {
     "objects",
     "open",
     "page",
+    "similar",
     "summarize",
     "update",
 }

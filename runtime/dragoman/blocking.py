@@ -343,6 +343,7 @@ class BlockingRows(_Blocking[Rows]):
     preview_page = _waiting(Rows.preview_page)
     preview_count = _waiting(Rows.preview_count)
     summarize = _waiting(Rows.summarize)
+    similar = _waiting(Rows.similar)
     cell = _waiting(Rows.cell)
     export = _waiting(Rows.export)
     split = _waiting(Rows.split)

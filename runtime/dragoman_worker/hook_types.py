@@ -11,7 +11,7 @@ from dragoman_api.connections import Health, Server
 from dragoman_api.console import Answer, Completion, CompletionRequest, ConsoleRequest, ConsoleText
 from dragoman_api.exports import ExportRequest, ExportSplit, SnapshotHold, SplitRequest
 from dragoman_api.filters import CompiledFilter, FilterRequest
-from dragoman_api.grid import CellRequest, CountRequest, Page, PageRequest, PreviewRequest
+from dragoman_api.grid import CellRequest, CountRequest, Page, PageRequest, PreviewRequest, SimilarRequest
 from dragoman_api.summaries import ColumnSummary, SummaryRequest
 
 
@@ -44,6 +44,7 @@ HOOKS: dict[str, HookType] = {
     "fetch_cell": HookType(CellRequest, Cell, 120.0),
     "count_rows": HookType(CountRequest, int | None, 120.0),
     "summarize_column": HookType(SummaryRequest, ColumnSummary | None, 120.0),
+    "similar_rows": HookType(SimilarRequest, Page | None, 120.0),
     "preview_read": HookType(PreviewRequest, list[HttpRequest] | None, 60.0),
     "plan_change": HookType(PlanRequest, Plan | None, 120.0),
     "apply_change": HookType(Plan, list[Outcome] | None, 600.0),

@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from api.test_memory_driver import memory_target, timed_server
+from api.test_memory_driver import memory_target, timed_server, vector_server
 from msgspec.structs import replace
 
 from dragoman_api.cells import MISSING, CutJson, CutText, Json
@@ -30,6 +30,7 @@ from dragoman_api.hookspecs import hookimpl
 from dragoman_api.remedies import Remedy, RemedyKind
 from dragoman_api.testing import DriverConformance, MemoryDriver
 from dragoman_api.testing.conformance.filters import TimeConformance
+from dragoman_api.testing.conformance.similar import SimilarConformance
 from dragoman_api.testing.target import hooks_of
 
 MANIFEST = {
@@ -1241,10 +1242,104 @@ class TakesAnyCursor(MemoryDriver):
         return replace(page, next=page.next and str(int(request.cursor or 0) + request.limit))
 
 
+# similar rows -------------------------------------------------------------------------------------------------------
+
+
+class Similar(MemoryDriver):
+    def near(self, request: Any, page: Any) -> Any:
+        return page
+
+    @hookimpl
+    async def similar_rows(self, request):
+        return self.near(request, await super().similar_rows(request))
+
+
+@breaks("test_rows_near_a_row_come_nearest_first_and_without_it")
+class FarthestFirst(Similar):
+    def near(self, request, page):
+        return replace(page, cells=page.cells[::-1], keys=page.keys[::-1])
+
+
+@breaks("test_rows_near_a_row_come_nearest_first_and_without_it")
+class FindsTheRowItself(Similar):
+    def near(self, request, page):
+        return replace(page, keys=[request.key, *page.keys[1:]]) if request.key else page
+
+
+@breaks("test_rows_near_a_row_come_nearest_first_and_without_it")
+class FindsMoreThanAsked(Similar):
+    @hookimpl
+    async def similar_rows(self, request):
+        return await super().similar_rows(replace(request, limit=request.limit + 1))
+
+
+@breaks("test_rows_near_a_row_come_nearest_first_and_without_it")
+class CallsTheDistanceLikeAColumn(Similar):
+    def near(self, request, page):
+        return replace(page, columns=[*page.columns[:-1], page.columns[0]])
+
+
+@breaks("test_the_vector_of_a_row_finds_that_row_first")
+class MissesTheNearest(Similar):
+    def near(self, request, page):
+        far = [at for at, cells in enumerate(page.cells) if cells[-1] > 0]
+        return replace(page, cells=[page.cells[at] for at in far], keys=[page.keys[at] for at in far])
+
+
+@breaks("test_the_vector_of_a_row_finds_that_row_first")
+class ShowsAllColumns(Similar):
+    @hookimpl
+    async def similar_rows(self, request):
+        return await super().similar_rows(replace(request, columns=None))
+
+
+@breaks("test_similar_rows_go_by_their_filter")
+class ForgetsTheFilterOfSimilarRows(Similar):
+    @hookimpl
+    async def similar_rows(self, request):
+        return await super().similar_rows(replace(request, filter=None))
+
+
+@breaks("test_similar_rows_go_by_their_filter")
+class FiltersTheNearestOnly(Similar):
+    @hookimpl
+    async def similar_rows(self, request):
+        page = await super().similar_rows(request)
+        whole = await super().similar_rows(replace(request, filter=None))
+        near = [at for at, key in enumerate(page.keys) if key in whole.keys]
+        return replace(page, cells=[page.cells[at] for at in near], keys=[page.keys[at] for at in near])
+
+
+@breaks("test_what_nothing_is_near_to_is_refused")
+class TakesAnyColumn(Similar):
+    @hookimpl
+    async def similar_rows(self, request):
+        return await super().similar_rows(replace(request, column=None))
+
+
+@breaks("test_what_nothing_is_near_to_is_refused")
+class CutsTheVector(Similar):
+    @hookimpl
+    async def similar_rows(self, request):
+        vector = request.vector and request.vector[:3]
+        return await super().similar_rows(replace(request, vector=vector))
+
+
+@breaks("test_what_nothing_is_near_to_is_refused")
+class IsNearToNothing(Similar):
+    @hookimpl
+    async def similar_rows(self, request):
+        if request.key is not None and request.key.id not in self.server.objects["books"]:
+            request = replace(request, key=None, vector=[0.0, 0.0, 0.0])
+        return await super().similar_rows(request)
+
+
 @pytest.mark.parametrize(("name", "driver"), [pytest.param(*each, id=each[1].__name__) for each in BROKEN])
 async def test_a_broken_driver_turns_its_promise_red(name, driver):
     arguments = {"name": "*"} if "name" in inspect.signature(getattr(DriverConformance, name)).parameters else {}
-    target = await memory_target(driver(timed_server()) if hasattr(TimeConformance, name) else driver())
+    servers = {TimeConformance: timed_server, SimilarConformance: vector_server}
+    server = next((make() for tests, make in servers.items() if hasattr(tests, name)), None)
+    target = await memory_target(driver() if server is None else driver(server))
     target = dataclasses.replace(target, manifest=getattr(driver, "manifest", {}))
     if driver is UpdatesNevertheless:
         target = dataclasses.replace(target, change={})

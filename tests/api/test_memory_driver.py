@@ -42,6 +42,16 @@ def timed_server() -> MemoryServer:
     return server
 
 
+def vector_server() -> MemoryServer:
+    """Return a server whose rows have a vector, two of them the same one, or none."""
+    server = MemoryServer(vectors={"shape": 3})
+    server.kinds = {**server.kinds, "shape": ColumnKind.JSON}
+    for name, row in server.objects["books"].items():
+        number = int(name)
+        row["shape"] = None if number == 5 else [number // 2 / 2, number % 7, 1]
+    return server
+
+
 async def test_a_checkpoint_of_another_export_is_refused() -> None:
     driver = MemoryDriver()
     where = await driver.compile_filter(FilterRequest(object="books", rows=[Filter("stock", ">=", 0)]))
@@ -70,6 +80,12 @@ class TestMemoryDriver(DriverConformance):
     @pytest.fixture
     async def target(self) -> Target:
         return await memory_target(MemoryDriver())
+
+
+class TestMemoryDriverOfVectors(DriverConformance):
+    @pytest.fixture
+    async def target(self) -> Target:
+        return await memory_target(MemoryDriver(vector_server()))
 
 
 class TestMemoryDriverOfATimeSeries(DriverConformance):

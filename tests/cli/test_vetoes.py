@@ -59,6 +59,7 @@ VETOED = {
     "plugins unpin": ("update_plugin", "demo"),
     "plugins update": ("update_plugin", "demo"),
     "run": ("count_rows", "script.py"),
+    "similar": ("similar_rows", "shop books 1"),
     "summarize": ("summarize_column", "shop books title"),
     "update": ("apply_change", "shop books 1 --set price=0"),
 }

@@ -61,6 +61,7 @@ async def test_each_hook_can_be_refused_and_nothing_of_it_happens(make_runtime: 
         "fetch_page": lambda session: session.rows("books").page(),
         "count_rows": lambda session: session.rows("books").count(),
         "summarize_column": lambda session: session.rows("books").summarize("stock"),
+        "similar_rows": lambda session: session.rows("books").similar(KEY),
         "preview_read": lambda session: session.rows("books").preview_count(),
         "complete_console": lambda session: session.complete("GET /"),
         "plan_change": applied,

@@ -18,7 +18,7 @@ from dragoman_api.columns import ColumnKind
 from dragoman_api.errors import ConfigurationError, UnsupportedOperationError
 from dragoman_api.exports import ExportRequest, SplitRequest
 from dragoman_api.filters import FilterRequest
-from dragoman_api.grid import CountRequest, PageRequest, PreviewRequest, RowKey
+from dragoman_api.grid import CountRequest, PageRequest, PreviewRequest, RowKey, SimilarRequest
 from dragoman_api.hookspecs import hookimpl
 from dragoman_api.testing.memory_driver import MemoryDriver
 from dragoman_api.testing.memory_server import MemoryServer
@@ -38,6 +38,8 @@ class Recorder(MemoryDriver):
     """The driver in memory, which keeps each request."""
 
     def __init__(self, server: MemoryServer | None = None) -> None:
+        server = server or MemoryServer()
+        server.kinds, server.vectors = {**server.kinds, "shape": ColumnKind.JSON}, {"shape": 1}
         super().__init__(server, part_rows=5)
         self.requests: list[Any] = []
 
@@ -65,6 +67,11 @@ class Recorder(MemoryDriver):
     async def summarize_column(self, request: SummaryRequest) -> Any:
         self.requests.append(request)
         return await super().summarize_column(request)
+
+    @hookimpl
+    async def similar_rows(self, request: SimilarRequest) -> Any:
+        self.requests.append(request)
+        return await super().similar_rows(request)
 
     @hookimpl
     async def preview_read(self, request: PreviewRequest) -> Any:
@@ -110,7 +117,7 @@ UNUSED: dict[str, set[str]] = {
     "tenant": {"explain"},
     "revision": {"explain"},
     "span": {"explain"},
-    "residual": {"count", "preview_count", "summarize", "stream", "batches", "export", "split"},
+    "residual": {"count", "preview_count", "summarize", "similar", "stream", "batches", "export", "split"},
 }
 """Arguments that change nothing about the answer of a read: an order has no number, and a filter no rows.
 
@@ -128,6 +135,7 @@ async def read_as(read: str, folder: Path, **choice: Any) -> tuple[list[Any], se
         "explain": rows.explain,
         "count": rows.count,
         "summarize": lambda: rows.summarize("stock"),
+        "similar": lambda: rows.similar(vector=[1]),
         "preview_page": rows.preview_page,
         "preview_count": rows.preview_count,
         "stream": rows.stream,
@@ -145,11 +153,15 @@ async def read_as(read: str, folder: Path, **choice: Any) -> tuple[list[Any], se
 
 
 @pytest.mark.parametrize("argument", [*OTHER])
-@pytest.mark.parametrize("read", ["page", "explain", "count", "summarize", "preview_page", "preview_count", "stream",
-                                  "batches", "export", "split"])  # fmt: skip
+@pytest.mark.parametrize("read", ["page", "explain", "count", "summarize", "similar", "preview_page", "preview_count",
+                                  "stream", "batches", "export", "split"])  # fmt: skip
 async def test_no_read_drops_an_argument_without_a_word(read: str, argument: str, tmp_path: Path) -> None:
     """It reaches the driver, or a note says that it does not, or it is listed here why nothing depends on it."""
     assert {*OTHER} == CHOICE
+    if (read, argument) == ("similar", "sort"):
+        with pytest.raises(ConfigurationError, match="nearest first"):
+            await read_as(read, tmp_path, sort=OTHER["sort"])
+        return
     requests, codes = await read_as(read, tmp_path)
     others, other_codes = await read_as(read, tmp_path, **{argument: OTHER[argument]})
     assert (others == requests and other_codes == codes) == (read in UNUSED.get(argument, ()))
@@ -205,6 +217,7 @@ async def test_every_read_asks_for_the_same_rows(tmp_path: Any) -> None:
         "explain": rows.explain,
         "count": rows.count,
         "summarize": lambda: rows.summarize("stock"),
+        "similar": lambda: rows.similar(vector=[1]),
         "preview_page": rows.preview_page,
         "preview_count": rows.preview_count,
         "stream": lambda: anext(rows.stream()),

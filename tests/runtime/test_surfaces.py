@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import anyio
@@ -20,6 +20,7 @@ from dragoman.sandbox.driver_process import Worker
 from dragoman.sessions.rows import Rows
 from dragoman.sessions.session import Session
 from dragoman_api import Delete, Drop, Filter, Insert, Refused, RowKey, hookimpl
+from dragoman_api.errors import UnsupportedOperationError
 from dragoman_worker.hook_types import HOOKS
 
 MEMORY = "from dragoman_api.testing.memory_driver import MemoryDriver as Driver\n"
@@ -52,6 +53,11 @@ async def part_read(session):
     await every(rows.part_batches(await rows.split(parts=2, format="arrow"), number=0))
 
 
+async def near(session):
+    with suppress(UnsupportedOperationError):  # the object has no vectors
+        await session.rows("books").similar(KEY)
+
+
 async def held(session):
     rows = session.rows("books")
     await rows.hold(await rows.split(parts=2), seconds=60)
@@ -73,6 +79,7 @@ SESSION = {
     "preview_page": ("preview_read", lambda session, _: session.rows("books").preview_page()),
     "preview_count": ("preview_read", lambda session, _: session.rows("books").preview_count()),
     "summarize": ("summarize_column", lambda session, _: session.rows("books").summarize("title")),
+    "similar": ("similar_rows", lambda session, _: near(session)),
     "complete": ("complete_console", lambda session, _: session.complete("GE", 2)),
     "cell": ("fetch_cell", lambda session, _: session.rows(KEY.object).cell(KEY, "title")),
     "plan": ("plan_change", lambda session, _: session.plan(Delete(KEY))),

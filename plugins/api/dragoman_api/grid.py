@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 
 from .cells import MISSING, Cell, Value, is_cut
-from .columns import MAX_COLUMNS, Column, Note
+from .columns import MAX_COLUMNS, MAX_DIMENSIONS, Column, Note
 from .errors import ConfigurationError, QueryError
 from .filters import CompiledFilter, TimeRange
 
@@ -22,6 +22,12 @@ else:  # msgspec has no union of texts and bytes; `check_id` stands in for it
 MAX_ROWS = 10_000
 """Maximum number of rows of one page."""
 
+
+MAX_SIMILAR = 1_000
+"""Maximum number of rows that are looked for near another one."""
+
+DISTANCE = "_distance"
+"""The column of a distance; with more underscores before it where the object has a column of that name."""
 
 MAX_PARTS = 32
 """Maximum number of parts of a composite key."""
@@ -284,6 +290,41 @@ class CountRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     time: TimeRange | None = None
     tenant: str | None = None
     revision: str = ""
+
+
+class SimilarRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The rows nearest to a row, a vector or a text.
+
+    Attributes:
+        object: The object's name.
+        column: The column of vectors in which rows are near; for one of several vectors of a column (`Column.members`),
+            its name after the column's and a dot. None for the only one.
+        key: The row whose nearest rows are wanted, without itself. Exactly one of `key`, `vector` and `text` is there.
+        vector: The vector whose nearest rows are wanted.
+        text: A text that the server makes a vector of.
+        limit: The maximum number of rows, 1 to 1,000.
+        columns: Names to return, None for all.
+        filter: From `compile_filter`, None for all rows.
+        time: The span of time that the rows must lie in, None for all; only with the capability ``time-range``.
+        tenant: The tenant whose rows are wanted, if the object has tenants.
+        revision: `Page.revision` of an earlier page, to read the rows as they were then; empty for now.
+    """
+
+    object: str
+    column: str | None = None
+    key: RowKey | None = None
+    vector: Annotated[list[float], msgspec.Meta(min_length=1, max_length=MAX_DIMENSIONS)] | None = None
+    text: str | None = None
+    limit: int = 10
+    columns: list[str] | None = None
+    filter: CompiledFilter | None = None
+    time: TimeRange | None = None
+    tenant: str | None = None
+    revision: str = ""
+
+    def __post_init__(self) -> None:
+        if sum(origin is not None for origin in (self.key, self.vector, self.text)) != 1:
+            raise ValueError("rows are similar to a row, a vector or a text: exactly one of them")
 
 
 class PreviewRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

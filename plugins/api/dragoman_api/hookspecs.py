@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .events import Call, Event
     from .exports import ExportPart, ExportRequest, ExportSplit, SnapshotHold, SplitRequest
     from .filters import CompiledFilter, FilterRequest
-    from .grid import CellRequest, CountRequest, Page, PageRequest, PreviewRequest
+    from .grid import CellRequest, CountRequest, Page, PageRequest, PreviewRequest, SimilarRequest
     from .http import Http
     from .summaries import ColumnSummary, SummaryRequest
 
@@ -236,6 +236,31 @@ class DriverSpec:
                 only a part of the rows.
 
         *When it is called*: on `summarize`, and when a person looks at a column of a grid.
+        """
+
+    @hookspec(firstresult=True)
+    async def similar_rows(self, request: SimilarRequest) -> Page | None:
+        """Find the rows whose vectors are nearest to that of a row, to a vector, or to a text.
+
+        The host guarantees: `describe_object` has been called for the object; `limit` is between 1 and 1,000; the
+        filter was compiled without residual rows.
+
+        Args:
+            request: Object, column of vectors, what the rows are near to, compiled filter and limit.
+
+        Returns:
+            The rows under the filter, the nearest first. The last column holds the distances, in the server's own
+            measure; the object has no column of its name (`dragoman_api.kit.similar_rows.nearest` makes it).
+            Without `total`, `next` and `offset`. A note says that a server's index may miss near rows, if it may.
+
+        Raises:
+            ObjectChangedError: The columns changed since they were read; the host repeats the call.
+            RowNotFoundError: The row is gone.
+            UnsupportedOperationError: The object has no vectors, or the server makes none of a text.
+            QueryError: There is no such column of vectors (details name the ``column``), it is not clear which is
+                meant, the row has no vector, or the vector has another length.
+
+        *When it is called*: on `similar`.
         """
 
     @hookspec(firstresult=True)

@@ -46,15 +46,13 @@ from dragoman_api import (
 )
 from dragoman_api.errors import ObjectChangedError, ObjectNotFoundError, RowNotFoundError, ServerNotSupportedError
 from dragoman_api.exports import ExportForm
-from dragoman_api.grid import PreviewRequest, text_id
+from dragoman_api.grid import PreviewRequest, SimilarRequest, text_id
 from dragoman_api.json_text import decode, encode
-from dragoman_api.kit import cursors
-from dragoman_api.kit.console_text import rest_requests
+from dragoman_api.kit import cursors, similar_rows
 from dragoman_api.kit.exchanges import send_all, unsure
-from dragoman_api.kit.filter_rows import body_of
 from dragoman_api.kit.line_parts import PART, rows_that_fit, split_lines
 from dragoman_api.kit.object_lists import choose as choose_part
-from dragoman_api.kit.page_columns import KEYS, LeftOut, check_bounds, choose, sortable
+from dragoman_api.kit.page_columns import check_bounds, choose, sortable
 from dragoman_api.kit.residual import residual_keys, select
 from dragoman_api.kit.row_changes import unknown_note
 from dragoman_api.remedies import Remedy, RemedyKind
@@ -65,14 +63,18 @@ from .records import (
     Definition,
     FilterBody,
     GetAnswer,
+    QueryAnswer,
     StoredRecord,
     View,
+    body_for,
     columns_of,
     compile_filter,
+    console_requests,
     get_request,
     line_of,
-    name_of,
     only_reads,
+    page_of,
+    query_request,
     value_kind,
 )
 from .writing import body_of_new, plan_rows, send_planned
@@ -224,35 +226,50 @@ class Driver:
             chosen = select(rows, StoredRecord.value, limit=limit, matched=matched, where=body.residual, sort=keys)
             records, notes = chosen.rows[request.offset :][: request.limit], [*notes, *chosen.notes]
             total, exact = chosen.total, chosen.total_exact
-        left_out = LeftOut()
-        for record in records:
-            left_out.add(KEYS, (key for key in record.metadata if name_of(key) not in view.columns))
-        return Page(
-            columns=columns,
-            cells=[[record.cell(column.name) for column in columns] for record in records],
-            keys=[self._key(view, record) for record in records],
-            notes=[*notes, *left_out.notes()],
-            total=total if request.total else None,
-            total_exact=exact or not request.total,
-            offset=request.offset,
-        )
+        page = page_of(view, columns, records, notes)
+        total, exact = (total, exact) if request.total else (None, True)
+        return replace(page, total=total, total_exact=exact, offset=request.offset)
+
+    @hookimpl
+    async def similar_rows(self, request: SimilarRequest) -> Page:
+        """Query the index by an embedding: a given one, or that of a record (C42-C43)."""
+        view = await self._view(request.object)
+        body = body_for(request, view)
+        if body.residual is not None:
+            raise body.residual.refusal("a search for similar rows")
+        if request.text is not None:
+            reason = "a Chroma server makes no embeddings of texts; its clients do"
+            raise UnsupportedOperationError(reason, hint="give the embedding of the text as a vector")
+        similar_rows.vector_column(request, view.columns.values())
+        columns = choose(request.columns, view.columns, object=request.object)
+        similar_rows.check_length(request, view.dimension)
+        key, limit = request.key, request.limit + (request.key is not None)  # the row itself is found, too
+        vector = encode(request.vector) if key is None else await self._embedding(request.object, view, key)
+        query = query_request(view, body, [column.name for column in columns], vector, limit)
+        response = await self._request(query)
+        await self._notice_change(request.object, view, response)
+        records, distances = self._read(response, QueryAnswer).nearest()
+        page = page_of(view, columns, records, [similar_rows.MISSED])
+        return similar_rows.nearest(request, page, distances, view.columns)
+
+    async def _embedding(self, name: str, view: View, key: RowKey) -> str:
+        request = get_request(view, FilterBody(ids=[text_id(key.id)]), [EMBEDDING], limit=1)
+        records = await self._records(name, view, request)
+        if not records or records[0].embedding is None:
+            raise RowNotFoundError(f"{name} has no record {key.id!r} with an embedding")
+        return records[0].embedding
 
     async def _prepared(self, request: PageRequest) -> tuple[View, FilterBody, list[Column]]:
         cursors.refuse(request)
         check_bounds(request)
         view = await self._view(request.object)
-        return view, self._body(request, view), choose(request.columns, view.columns, object=request.object)
+        return view, body_for(request, view), choose(request.columns, view.columns, object=request.object)
 
     def _page_request(
         self, request: PageRequest, view: View, body: FilterBody, columns: Sequence[Column]
     ) -> HttpRequest:
         names = [column.name for column in columns]
         return get_request(view, body, names, offset=request.offset, limit=request.limit)
-
-    def _body(self, request: PageRequest | CountRequest | ExportRequest, view: View) -> FilterBody:
-        if request.filter is not None and request.filter.revision != view.path:
-            raise ObjectChangedError(f"{request.object!r} was made anew since the filter was compiled")
-        return body_of(request.filter, FilterBody, object=request.object) or FilterBody()
 
     async def _records(self, name: str, view: View, request: HttpRequest) -> list[StoredRecord]:
         response = await self._request(request)
@@ -271,9 +288,6 @@ class Driver:
             raise ObjectChangedError(
                 f"{name!r} was deleted and made anew", hint="compile the filter, and send the call again"
             )
-
-    def _key(self, view: View, record: StoredRecord) -> RowKey:
-        return RowKey(view.name, record.id, guard=record.guard)
 
     async def _total(self, request: PageRequest, view: View, body: FilterBody, rows: int) -> tuple[int | None, bool]:
         """Return the number of rows of a page's result: counted by the server, or by ids behind the page (C28)."""
@@ -297,9 +311,8 @@ class Driver:
     async def _ids(self, name: str, view: View, body: FilterBody, offset: int, limit: int) -> list[str]:
         request = get_request(view, body, (), offset=offset, limit=limit)
         bare = {**decode(request.body or "", dict[str, msgspec.Raw]), "include": []}
-        return [
-            record.id for record in await self._records(name, view, HttpRequest("POST", request.path, encode(bare)))
-        ]
+        records = await self._records(name, view, HttpRequest("POST", request.path, encode(bare)))
+        return [record.id for record in records]
 
     @hookimpl
     async def fetch_cell(self, request: CellRequest) -> Cell:
@@ -316,7 +329,7 @@ class Driver:
     async def count_rows(self, request: CountRequest) -> int:
         """Count the records: the server counts all of them, and those of a filter are counted by their ids (C28)."""
         view = await self._view(request.object)
-        body = self._body(request, view)
+        body = body_for(request, view)
         if body.residual is not None:
             raise body.residual.refusal("a count")
         if not body.where and body.ids is None:
@@ -333,7 +346,7 @@ class Driver:
         """Return the requests of a page or a count that depend on no answer."""
         read: Any = request.page or request.count
         view = await self._view(read.object)
-        body = self._body(read, view)
+        body = body_for(read, view)
         whole = not body.where and body.ids is None
         count = [HttpRequest("GET", f"{view.path}/count")]
         if request.page is None:
@@ -352,7 +365,7 @@ class Driver:
         if request.form is ExportForm.BULK:
             raise UnsupportedOperationError("Chroma has no bulk format; export rows or documents")
         view = await self._view(request.object)
-        body = self._body(request, view)
+        body = body_for(request, view)
         if body.residual is not None:
             raise body.residual.refusal("an export")
         names = [column.name for column in choose(request.columns, view.columns, object=request.object)]
@@ -392,11 +405,8 @@ class Driver:
         if request.new is not None:
             database, _, name = request.new.name.rpartition("/")
             path = f"{self._tenant}/databases/{quote(database or self._database, safe='')}/collections"
-            return Plan(
-                planned=[
-                    PlannedRequest(request=HttpRequest("POST", path, body_of_new(name, request.new.like)), changes=[])
-                ]
-            )
+            creation = HttpRequest("POST", path, body_of_new(name, request.new.like))
+            return Plan(planned=[PlannedRequest(request=creation, changes=[])])
         return await plan_rows(request, self._stored, self._batch)
 
     @hookimpl
@@ -419,12 +429,7 @@ class Driver:
     @hookimpl
     async def parse_console(self, text: ConsoleText) -> list[ConsoleRequest]:
         """Split a text into REST requests (C41)."""
-        return [
-            parsed
-            if parsed.request.path.startswith("/api/")
-            else replace(parsed, request=replace(parsed.request, path=API + parsed.request.path))
-            for parsed in rest_requests(text.text, lambda request: not only_reads(request))
-        ]
+        return console_requests(text.text, API)
 
     @hookimpl
     async def execute_console(self, request: ConsoleRequest) -> Answer:

@@ -12,6 +12,7 @@ from math import isinf
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec.structs import replace
 
 from dragoman_api import (
     Column,
@@ -21,23 +22,29 @@ from dragoman_api import (
     Filter,
     HttpRequest,
     Json,
+    Page,
     QueryError,
     RawQuery,
     Role,
+    RowKey,
     Written,
 )
 from dragoman_api.columns import EMPTINESS, LISTS, NULLS, ORDER, PATTERNS
 from dragoman_api.columns import Operator as Op
+from dragoman_api.errors import ObjectChangedError
 from dragoman_api.json_text import decode, encode
 from dragoman_api.kit import operands
-from dragoman_api.kit.page_columns import UNKNOWN, kinds_of
+from dragoman_api.kit.console_text import rest_requests
+from dragoman_api.kit.filter_rows import body_of
+from dragoman_api.kit.page_columns import KEYS, UNKNOWN, LeftOut, kinds_of
 from dragoman_api.kit.residual import ResidualFilter, split_rows
 from dragoman_api.kit.row_tests import ValueKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from dragoman_api import Cell, FilterRequest
+    from dragoman_api import Cell, ConsoleRequest, CountRequest, ExportRequest, FilterRequest, Note, PageRequest
+    from dragoman_api.grid import SimilarRequest
 
 ID, DOCUMENT, URI, EMBEDDING = "id", "document", "uri", "embedding"
 OWN = (ID, DOCUMENT, URI, EMBEDDING)
@@ -162,7 +169,7 @@ def _column(name: str, kind: ColumnKind, **options: Any) -> Column:
         reasons["filter"] = (
             NO_FILTER if compared is None else f"{_HERE}; it can be evaluated here, if the call allows it"
         )
-    return msgspec.structs.replace(column, operators=operators, reasons=reasons)
+    return replace(column, operators=operators, reasons=reasons)
 
 
 def value_kind(column: Column) -> ValueKind | None:
@@ -181,12 +188,12 @@ def compile_filter(request: FilterRequest, columns: Mapping[str, Column], revisi
 
     def sensitive(row: Filter | RawQuery) -> Filter | RawQuery:  # as the server compares documents (C22)
         plain = isinstance(row, Filter) and row.case is None
-        return msgspec.structs.replace(row, case=True) if plain else row
+        return replace(row, case=True) if plain else row
 
     def kind(row: Filter) -> ValueKind | None:
         return value_kind(columns[row.column]) if row.column in columns else None
 
-    request = msgspec.structs.replace(request, rows=[sensitive(row) for row in request.rows])
+    request = replace(request, rows=[sensitive(row) for row in request.rows])
     alone = request.match == "all" or len(request.rows) == 1
     compiled, residual = split_rows(
         request, lambda number, row: (number, *_clause(row, columns, alone=alone)), hint=lambda row: _HINT, kind=kind
@@ -410,6 +417,56 @@ class GetAnswer(msgspec.Struct, frozen=True):
         ]
 
 
+class QueryAnswer(msgspec.Struct, frozen=True):
+    """The answer to a `query` of one embedding: as that to a `get`, each part in a list of one, with distances."""
+
+    ids: list[list[str]]
+    distances: list[list[float]]
+    documents: list[list[str | None]] | None = None
+    uris: list[list[str | None]] | None = None
+    metadatas: list[list[dict[str, Any] | None]] | None = None
+    embeddings: list[list[msgspec.Raw]] | None = None
+
+    def nearest(self) -> tuple[list[StoredRecord], list[float]]:
+        """Return the records and their distances; QueryError if the lists do not fit together."""
+        parts: list[Any] = [self.ids, self.documents, self.uris, self.metadatas, self.embeddings]
+        if any(len(part) != 1 for part in (*parts, self.distances) if part is not None):
+            raise QueryError("the server's answer is wrong: it answers more or fewer queries than one")
+        records = GetAnswer(*(part and part[0] for part in parts)).records()
+        if len(records) != len(self.distances[0]):
+            raise QueryError("the server's answer is wrong: it has more or fewer distances than ids")
+        return records, self.distances[0]
+
+
+def body_for(request: PageRequest | CountRequest | ExportRequest | SimilarRequest, view: View) -> FilterBody:
+    """Return the compiled filter of a read; ObjectChangedError if it is of a collection that was made anew since."""
+    if request.filter is not None and request.filter.revision != view.path:
+        raise ObjectChangedError(f"{request.object!r} was made anew since the filter was compiled")
+    return body_of(request.filter, FilterBody, object=request.object) or FilterBody()
+
+
+def page_of(view: View, columns: Sequence[Column], records: Sequence[StoredRecord], notes: Sequence[Note]) -> Page:
+    """Return records as the rows of a page, with a note on keys that no column shows."""
+    left_out = LeftOut()
+    for record in records:
+        left_out.add(KEYS, (key for key in record.metadata if name_of(key) not in view.columns))
+    return Page(
+        columns=[*columns],
+        cells=[[record.cell(column.name) for column in columns] for record in records],
+        keys=[RowKey(view.name, record.id, guard=record.guard) for record in records],
+        notes=[*notes, *left_out.notes()],
+    )
+
+
+def query_request(view: View, body: FilterBody, names: Sequence[str], vector: str, limit: int) -> HttpRequest:
+    """Return the request of the records nearest to an embedding, which is JSON text (C42)."""
+    request = get_request(view, body, names)
+    parts = decode(request.body or "", dict[str, msgspec.Raw])
+    include = [*decode(bytes(parts["include"]), list[str]), "distances"]
+    query = {"query_embeddings": [msgspec.Raw(vector.encode())], "n_results": limit, "include": include}
+    return HttpRequest("POST", f"{view.path}/query", encode(parts | query))
+
+
 def get_request(view: View, body: FilterBody, names: Sequence[str], **window: int) -> HttpRequest:
     """Return the request of some records; a guard needs all parts of a record but its embedding (C33)."""
     include = ["documents", "uris", "metadatas", *(["embeddings"] if EMBEDDING in names else [])]
@@ -425,6 +482,17 @@ def only_reads(request: HttpRequest) -> bool:
     """Return whether a request changes nothing on the server (C41)."""
     last = request.path.partition("?")[0].rpartition("/")[2]
     return request.method in ("GET", "HEAD") or (request.method == "POST" and last in READS)
+
+
+def console_requests(text: str, base: str) -> list[ConsoleRequest]:
+    """Split a console text into REST requests, whose paths may leave out the base of the interface (C41)."""
+    requests = rest_requests(text, lambda request: not only_reads(request))
+    return [
+        parsed
+        if parsed.request.path.startswith("/api/")
+        else replace(parsed, request=replace(parsed.request, path=base + parsed.request.path))
+        for parsed in requests
+    ]
 
 
 def line_of(record: StoredRecord, names: Sequence[str]) -> bytes:

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
     from dragoman_api.console import Completion, CompletionRequest
     from dragoman_api.exports import ExportSplit, SplitRequest
-    from dragoman_api.grid import PreviewRequest
+    from dragoman_api.grid import PreviewRequest, SimilarRequest
     from dragoman_api.kit.exchanges import Exchange
     from dragoman_api.summaries import ColumnSummary, SummaryRequest
 
@@ -149,6 +149,12 @@ class Driver:
             request.object,
             lambda view: self._rows(request, view, summaries.summarize(request, view)),
             given=request.filter,
+        )
+
+    @hookimpl
+    async def similar_rows(self, request: SimilarRequest) -> Page:
+        return await self._views.use(
+            request.object, lambda view: self._rows(request, view, pages.similar(request, view)), given=request.filter
         )
 
     @hookimpl
@@ -250,13 +256,15 @@ class Driver:
     async def _revision(self, view: View) -> str:
         return await self._run(objects.current_revision(view))
 
-    async def _rows(self, request: PageRequest | CountRequest | SummaryRequest, view: View, exchange: Exchange[T]) -> T:
+    async def _rows(
+        self, request: PageRequest | CountRequest | SummaryRequest | SimilarRequest, view: View, exchange: Exchange[T]
+    ) -> T:
         async with self._naming_tenants(request, view):
             return await self._run(exchange)
 
     @asynccontextmanager
     async def _naming_tenants(
-        self, request: PageRequest | CountRequest | SummaryRequest | ExportRequest, view: View
+        self, request: PageRequest | CountRequest | SummaryRequest | SimilarRequest | ExportRequest, view: View
     ) -> AsyncIterator[None]:
         """Let the error for an unknown tenant name the ones that resemble it."""
         try:

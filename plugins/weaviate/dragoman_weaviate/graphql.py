@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from dragoman_api import HttpRequest
+    from dragoman_api.grid import SimilarRequest
     from dragoman_api.replies import Reply
 
     from .columns.field_types import Property
@@ -104,8 +105,9 @@ def search(
     limit: int,
     tenant: str | None = None,
     to_the_end: bool = False,
+    near: str = "",
 ) -> HttpRequest:
-    """Build the search for the sorted objects that match a filter.
+    """Build the search for the sorted objects that match a filter, or for the nearest of them.
 
     Args:
         view: The collection.
@@ -116,18 +118,21 @@ def search(
         limit: The maximum number of rows; the server's default varies.
         tenant: The tenant; no references are selected if its searches cannot follow them.
         to_the_end: Read the filter to its end, whatever the order; asked for if `first_objects` found none.
+        near: What the objects are near to, see `near_to`. They come nearest first, with their distances: such a search
+            reads its filter to the end.
     """
     doubt = None
-    read_by = None if to_the_end else _read_by(where, view)
+    read_by = None if to_the_end or near else _read_by(where, view)
     if read_by is not None and (not sort or sort[0] == (read_by, False)):
         sort = sort or [(read_by, False)]
         doubt = _overflowing(where)
     else:
         where = _complete(where, view)
     arguments = [f"limit:{limit}"] + ([f"offset:{offset}"] if offset else [])
-    arguments += scope(where, tenant)
+    arguments += [*([near] if near else []), *scope(where, tenant)]
     keys = [*sort]
-    if not any(path in (["_id"], ["id"]) for path, _ in keys) and (keys or not view.collection.one_part):
+    ordered = bool(near) or any(path in (["_id"], ["id"]) for path, _ in keys)
+    if not ordered and (keys or not view.collection.one_part):
         keys.append((["_id"], False))
     order = [{"path": path, "order": "desc" if down else "asc"} for path, down in keys]
     arguments += [f"sort:{literal(order)}"] if order else []
@@ -137,9 +142,23 @@ def search(
     sorted_by = {path[0] for path, _ in sort}
     chosen |= {field.prop: field for field in view.fields.values() if field.prop and field.prop in sorted_by}
     selection = [_selected(field) for field in chosen.values()]
-    additional = _ADDITIONAL + (_vectors(view) if any(field.family is Family.VECTOR for field in fields) else "")
+    additional = (
+        _ADDITIONAL
+        + (" distance" if near else "")
+        + (_vectors(view) if any(field.family is Family.VECTOR for field in fields) else "")
+    )
     text = f"Get{{{view.target}({','.join(arguments)}){{{' '.join(selection)} _additional{{{additional}}}}}}}"
     return query(f"{{{text}{_counts([view.target], doubt, tenant) if doubt else ''}}}")
+
+
+def near_to(request: SimilarRequest, vector_name: str) -> str:
+    """Return the argument of a search for what is near to an object, a vector or a text; the name may be empty."""
+    target = {"targetVectors": [vector_name]} if vector_name else {}
+    if request.key is not None:
+        return f"nearObject:{literal({'id': request.key.text} | target)}"
+    if request.vector is not None:
+        return f"nearVector:{literal({'vector': request.vector} | target)}"
+    return f"nearText:{literal({'concepts': [request.text]} | target)}"
 
 
 def by_id(where: Where | None, sort: Sequence[tuple[PropertyPath, bool]], view: View) -> bool:

@@ -35,6 +35,7 @@ LINES = (
     "page",
     "count",
     "summarize",
+    "similar",
     "cell",
     "console",
     "export",

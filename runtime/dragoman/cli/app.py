@@ -48,6 +48,7 @@ _ROOMS = {
     "queries": "queries:queries",
     "registry": "registry:registry",
     "run": "run:run",
+    "similar": "grid:similar",
     "summarize": "grid:summarize",
     "update": "changes:update",
     "workbench": "workbench:workbench",

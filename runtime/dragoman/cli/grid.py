@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 import click
+import msgspec
 from msgspec.structs import replace
 
 from dragoman.spellings import read_id
@@ -310,6 +311,46 @@ async def summarize(
         for line in drawn(summary, width=room, blocks=_takes_blocks()):
             output.write_text(line)
     output.say_notes(summary.notes)
+
+
+@click.command(cls=Command)
+@CONNECTION
+@OBJECT
+@click.argument("id", required=False)
+@click.option("--vector", metavar="JSON", help="Rows near this vector, a list of numbers, instead of those near a row.")
+@click.option("--text", help="Rows near this text, if the server makes vectors of texts.")
+@click.option("--column", metavar="COLUMN", help="The column of vectors, COLUMN.NAME if it holds several.")
+@click.option("--routing", help="The value that the server needs besides the id to find the row.")
+@choosing(*FILTER, "columns", "tenant", "revision", *TIME, "now")
+@click.option("--limit", default=10, show_default=True, type=int, help="Maximum number of rows, at most 1,000.")
+@formatted
+@queried
+@opens
+async def similar(
+    options: Options, session: Session, *, choice: RowChoice, id: str | None, vector: str | None, text: str | None,
+    column: str | None, routing: str | None, limit: int, format: str,
+) -> None:  # fmt: skip
+    """Show the rows nearest to a row, a vector or a text, with their distances."""
+    rows = choice.rows(session)
+    key = None if id is None else RowKey(rows.selection.object, read_id(id), routing or choice.texts.tenant)
+    numbers = None if vector is None else _read_vector(vector)
+    row_page = await rows.similar(key, vector=numbers, text=text, column=column, limit=limit)
+    shape = options.format_or(format)
+    if shape == "json":
+        output.write_json(output.page_document(row_page))
+        return
+    write_rows(
+        row_page, format=shape, more="choose some with --columns, or use --json", escape=options.escape_formulas,
+        vertical=options.vertical, wide=options.wide,
+    )  # fmt: skip
+    output.say_notes(row_page.notes)
+
+
+def _read_vector(text: str) -> list[float]:
+    try:
+        return msgspec.json.decode(text, type=list[float])
+    except ValueError as error:
+        raise click.UsageError(f"--vector takes a list of numbers, such as [0.1, 0.5]: {error}") from error
 
 
 def _takes_blocks() -> bool:

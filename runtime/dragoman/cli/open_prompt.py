@@ -52,7 +52,7 @@ OWN = {
 }
 """The commands that only the shell has."""
 
-READS = ("objects", "describe", "page", "count", "summarize", "cell", "console")
+READS = ("objects", "describe", "page", "count", "summarize", "similar", "cell", "console")
 """The commands whose output may be long."""
 
 SWITCHES = {"\\x": ("on", "off", "auto"), "\\pager": ("on", "off")}

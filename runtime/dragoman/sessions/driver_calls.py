@@ -28,7 +28,7 @@ from dragoman_api.errors import (
 )
 from dragoman_api.exports import ExportForm
 from dragoman_api.filters import CompiledFilter, Filter, FilterRequest, RawQuery, TimeRange
-from dragoman_api.grid import CountRequest, PageRequest
+from dragoman_api.grid import CountRequest, PageRequest, SimilarRequest
 from dragoman_api.hookspecs import DriverSpec
 from dragoman_api.remedies import Remedy, RemedyKind
 from dragoman_api.summaries import SummaryRequest
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     Pending = Coroutine[Any, Any, Result | None]
 
 T = TypeVar("T")
-Read = TypeVar("Read", PageRequest, CountRequest, SummaryRequest)
+Read = TypeVar("Read", PageRequest, CountRequest, SummaryRequest, SimilarRequest)
 
 _CHANGES = 3  # times that a call is made again because its object changed
 ANY = "any"

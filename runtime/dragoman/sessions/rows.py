@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from dragoman_api import events
-from dragoman_api.errors import ConfigurationError, DriverFaultError
+from dragoman_api.errors import ConfigurationError
 from dragoman_api.grid import MAX_ROWS, CellRequest, CountRequest, PageRequest, PreviewRequest
 from dragoman_api.hookspecs import DriverSpec
-from dragoman_api.summaries import MAX_BUCKETS, MAX_VALUES, SummaryRequest
 
+from .bounded_reads import check_row_key, check_similar, check_summary, similar_request, summary_request
 from .driver_calls import DriverCalls, Prepared, until_unchanged
 from .selection_codec import SelectionTexts, call_arguments, script
-from .selections import Count, RowSelection, check_key
+from .selections import Count, RowSelection
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import BinaryIO
 
     from pyarrow import Table
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from dragoman.exports.formats import FileFormat
     from dragoman_api.cells import Cell
     from dragoman_api.changes import HttpRequest
+    from dragoman_api.columns import Note
     from dragoman_api.events import Event
     from dragoman_api.filters import CompiledFilter
     from dragoman_api.grid import Page, RowKey
@@ -111,17 +112,56 @@ class Rows:
         selection, request = self.selection.at(), self._page_request(limit, offset, total=total, cursor=cursor)
         calls, began = self._calls, time.perf_counter()
         page, prepared, notes = await calls.read(DriverSpec.fetch_page, request, selection, rows=limit)
+        return self._fetched(page, prepared, notes, began)
+
+    def _fetched(self, page: Page, prepared: Prepared, notes: list[Note], began: float) -> Page:
+        """Return a page with the host's part of it, and tell of it."""
         page = msgspec.structs.replace(page, notes=[*notes, *page.notes], time=prepared.time, now=prepared.now)
-        calls.emit(
+        self._calls.emit(
             events.PageFetched(
-                connection=calls.driver.info.name,
-                object=selection.object,
+                connection=self.connection,
+                object=self.selection.object,
                 rows=len(page.cells),
                 seconds=time.perf_counter() - began,
                 notes=[note.code for note in page.notes],
             )
         )
         return page
+
+    async def similar(
+        self,
+        key: RowKey | None = None,
+        *,
+        vector: Sequence[float] | None = None,
+        text: str | None = None,
+        column: str | None = None,
+        limit: int = 10,
+    ) -> Page:
+        """Find the rows nearest to a row, a vector or a text, among these rows.
+
+        The server finds them by an index of vectors, so the driver cannot evaluate a filter row itself.
+
+        Args:
+            key: `Row.key` of a row; it is not among the result.
+            vector: A vector, instead of a row.
+            text: A text that the server makes a vector of, instead of a row.
+            column: The column of vectors; ``COLUMN.NAME`` if it holds several. None for the only one.
+            limit: The maximum number of rows, 1 to 1,000.
+
+        Returns:
+            The rows, the nearest first. The last column is the distance, in the server's own measure; its name begins
+            with an underscore. `Page.notes` say if the server's index may miss near rows.
+
+        Raises:
+            ConfigurationError: The rows have a sort, or an argument is not as described.
+            RowNotFoundError: The row is gone.
+            UnsupportedOperationError: The driver finds no similar rows, or the server makes no vector of a text.
+        """
+        selection, began = self.selection.of_server(), time.perf_counter()
+        request = similar_request(selection, key=key, vector=vector, text=text, column=column, limit=limit)
+        page, prepared, notes = await self._calls.read(DriverSpec.similar_rows, request, selection, rows=limit)
+        check_similar(request, page)
+        return self._fetched(page, prepared, notes, began)
 
     def _page_request(self, limit: int, offset: int, *, total: bool, cursor: str | None) -> PageRequest:
         """Return the request for a page, without its filter and span of time."""
@@ -221,18 +261,8 @@ class Rows:
             FilterNotSupportedError: A filter row cannot run as asked.
             UnsupportedOperationError: The driver has no summaries, or the server has none for such a column.
         """
-        if not (0 <= values <= MAX_VALUES and 0 <= buckets <= MAX_BUCKETS):
-            text = f"a summary has 0 to {MAX_VALUES} values and 0 to {MAX_BUCKETS} buckets, not {values} and {buckets}"
-            raise ConfigurationError(text)
         selection = self.selection.of_server()
-        request = SummaryRequest(
-            object=selection.object,
-            column=column,
-            tenant=selection.tenant,
-            revision=selection.revision,
-            values=values,
-            buckets=buckets,
-        )
+        request = summary_request(selection, column, values=values, buckets=buckets)
         summary, _, notes = await self._calls.read(DriverSpec.summarize_column, request, selection)
         check_summary(request, summary)
         return msgspec.structs.replace(summary, notes=[*notes, *summary.notes])
@@ -249,11 +279,8 @@ class Rows:
         Raises:
             ConfigurationError: `key` is not a row's key, or is that of another object.
         """
-        check_key(key)
         selection, calls = self.selection, self._calls
-        if key.object != selection.object:
-            reason = f"the key is of a row of {key.object!r}, not of {selection.object!r}"
-            raise ConfigurationError(reason, hint="use rows of the key's object: session.rows(key.object)")
+        check_row_key(key, selection)
         await calls.know(key.object)
         request = CellRequest(key=key, column=column, revision=selection.revision)
 
@@ -479,18 +506,3 @@ class Rows:
             reason = f"the split is of {split.request.object!r}, not of {name!r}"
             raise ConfigurationError(reason, hint="use rows of its object: session.rows(split.request.object)")
         return SplitExports(self._calls)
-
-
-def check_summary(request: SummaryRequest, summary: ColumnSummary) -> None:
-    """Check that a driver's summary is of the requested column, and no larger than requested.
-
-    Raises:
-        DriverFaultError: The summary does not fit the request.
-    """
-    if summary.column.name != request.column:
-        raise DriverFaultError(f"the driver summarized column {summary.column.name!r} instead of {request.column!r}")
-    if len(summary.values) > request.values or len(summary.buckets) > request.buckets:
-        sizes = f"{len(summary.values)} values and {len(summary.buckets)} buckets"
-        raise DriverFaultError(f"the driver returned {sizes}, not {request.values} and {request.buckets} at most")
-    if summary.missing is not None and summary.missing > summary.rows:
-        raise DriverFaultError(f"the driver counted {summary.missing:,} rows without a value of {summary.rows:,} rows")

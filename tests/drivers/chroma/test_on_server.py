@@ -26,11 +26,13 @@ from dragoman_api import (
     QueryError,
     RowKey,
     Sort,
+    UnsupportedOperationError,
     Update,
 )
 from dragoman_api.changes import NewObject
-from dragoman_api.errors import ObjectChangedError, ObjectNotFoundError
+from dragoman_api.errors import ObjectChangedError, ObjectNotFoundError, RowNotFoundError
 from dragoman_api.exports import ExportForm
+from dragoman_api.grid import SimilarRequest
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -393,3 +395,53 @@ async def test_a_collection_is_made_like_another(rig: Rig) -> None:
     [planned] = (await rig.driver.plan_change(request)).planned
     made = await rig.call(planned.request.method, planned.request.path, planned.request.body)
     assert (made["metadata"], made["configuration_json"]["hnsw"]["space"]) == ({"a": 1}, "cosine")
+
+
+async def nearest(rig: Rig, name: str, *rows: Filter, **request: Any) -> list[tuple[str, Any]]:
+    compiled = await rig.filter(name, *rows) if rows else None
+    page = await rig.driver.similar_rows(SimilarRequest(object=name, filter=compiled, **request))
+    assert [note.code for note in page.notes] == ["nearest-approximate"]
+    return [(key.text, cells[-1]) for key, cells in zip(page.keys, page.cells, strict=True)]
+
+
+async def test_the_nearest_records_come_first_under_each_kind_of_filter(rig: Rig) -> None:
+    """C42: conditions of metadata, of documents, and ids; distances are squared ones, as the server measures."""
+    name = await rig.collection([record(at, n=at, t="even" if at % 2 == 0 else "odd") for at in range(40)])
+    key = RowKey(name, "r0010")
+    assert await nearest(rig, name, key=key, limit=4) == [("r0009", 1), ("r0011", 1), ("r0008", 4), ("r0012", 4)]
+    assert await nearest(rig, name, vector=[10, 0.5, -1], limit=1) == [("r0010", 0)]
+    assert await nearest(rig, name, Filter("n", ">", 20), key=key, limit=2) == [("r0021", 121), ("r0022", 144)]
+    assert await nearest(rig, name, Filter("t", "=", "even"), key=key, limit=2) == [("r0008", 4), ("r0012", 4)]
+    assert await nearest(rig, name, Filter("document", "contains", "3"), key=key, limit=1) == [("r0013", 9)]
+    ids = Filter("id", "in", ["r0001", "r0010", "r0039"])
+    assert await nearest(rig, name, ids, key=key, limit=9) == [("r0001", 81), ("r0039", 841)]
+    assert await nearest(rig, name, Filter("n", ">", 100), key=key) == []
+    assert len(await nearest(rig, name, vector=[0, 0, 0], limit=1_000)) == 40
+
+
+async def test_the_distance_is_that_of_the_collection(rig: Rig) -> None:
+    """C42: by cosine, parallel vectors are no distance apart."""
+    configuration = {"hnsw": {"space": "cosine"}}
+    made = await rig.call("POST", BASE, {"name": "bycosine", "configuration": configuration})
+    rig.made.append("bycosine")
+    await rig.load(made["id"], [record(1) | {"embedding": [1, 0, 0]}, record(2) | {"embedding": [0, 1, 0]}])
+    [near, far] = await nearest(rig, "default_database/bycosine", vector=[7, 0, 0])
+    assert (near[0], far[0]) == ("r0001", "r0002")
+    assert near[1] == pytest.approx(0, abs=1e-6)
+    assert far[1] == pytest.approx(1)
+
+
+async def test_what_has_no_nearest_records_says_why(rig: Rig) -> None:
+    """C43: a text, a vector of another length, a record that is gone; an empty collection has none."""
+    name, empty = await rig.collection([record(1, tags=["a"]), record(2)]), await rig.collection()
+    await rig.driver.describe_object(name)
+    with pytest.raises(UnsupportedOperationError, match="no embeddings of texts"):
+        await nearest(rig, name, text="tea")
+    with pytest.raises(QueryError, match="have 3 numbers, not 2"):
+        await nearest(rig, name, vector=[1, 2])
+    with pytest.raises(RowNotFoundError, match="no record 'gone'"):
+        await nearest(rig, name, key=RowKey(name, "gone"))
+    with pytest.raises(QueryError, match="no vectors of the name 'document'") as caught:
+        await nearest(rig, name, vector=[1, 2, 3], column="document")
+    assert caught.value.details["column"] == "document"
+    assert await nearest(rig, empty, vector=[1, 2]) == []

@@ -23,6 +23,7 @@ from dragoman_api import (
 )
 from dragoman_api.connections import AuthScheme, Secrets
 from dragoman_api.errors import ServerNotSupportedError
+from dragoman_api.grid import SimilarRequest
 from dragoman_api.testing.target import opened
 from dragoman_chroma.driver import Driver
 
@@ -133,6 +134,41 @@ async def test_more_records_than_were_asked_for_are_an_error() -> None:
         await driver.describe_object("books")
         with pytest.raises(QueryError, match="more than it was asked for"):
             await driver.fetch_page(PageRequest(object="books", limit=2))
+
+
+NEAR: dict[str, Any] = {name: [values] for name, values in RECORDS.items()} | {"distances": [[0.5]]}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"ids": []},
+        {"ids": [["a"], ["b"]]},
+        {"distances": [[]]},
+        {"distances": [[None]]},
+        {"distances": [["0.5"]]},
+        {"distances": None},
+        {"documents": [["x", "y"]]},
+        {name: [values[0] * 3] for name, values in NEAR.items()},
+    ],
+    ids=str,
+)
+async def test_nearest_records_of_another_shape_are_an_error(changes: dict[str, Any]) -> None:
+    """C42: an answer that does not fit together shows no rows, and neither does one with too many."""
+    answers = {"query": NEAR}
+
+    def changed(request: web.Request) -> web.Response | None:
+        answer = answers.get(request.path.rpartition("/")[2])
+        return None if answer is None else web.json_response(answer)
+
+    async with connected(changed) as driver:
+        await driver.describe_object("books")
+        near = SimilarRequest(object="books", vector=[1, 2], limit=2)
+        page = await driver.similar_rows(near)
+        assert ([key.id for key in page.keys], page.cells[0][-1]) == (["a"], 0.5)
+        answers["query"] = NEAR | changes
+        with pytest.raises(QueryError):
+            await driver.similar_rows(near)
 
 
 @pytest.mark.parametrize("status", [400, 404, 413, 422, 429, 500, 502, 503])

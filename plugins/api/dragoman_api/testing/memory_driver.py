@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from math import dist
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -36,7 +37,7 @@ from dragoman_api.filters import CompiledFilter, Explanation, FilterRequest, Raw
 from dragoman_api.grid import Page, RowKey, text_id
 from dragoman_api.hookspecs import hookimpl
 from dragoman_api.json_text import encode
-from dragoman_api.kit import cursors
+from dragoman_api.kit import cursors, similar_rows
 from dragoman_api.kit.filter_rows import within
 from dragoman_api.kit.page_columns import unknown_sort
 from dragoman_api.kit.row_changes import NotSentError
@@ -55,7 +56,7 @@ if TYPE_CHECKING:
     from dragoman_api.connections import Profile
     from dragoman_api.console import CompletionRequest, ConsoleText
     from dragoman_api.exports import ExportRequest, SnapshotHold, SplitRequest
-    from dragoman_api.grid import CellRequest, CountRequest, PageRequest, PreviewRequest
+    from dragoman_api.grid import CellRequest, CountRequest, PageRequest, PreviewRequest, SimilarRequest
     from dragoman_api.http import Http
     from dragoman_api.summaries import ColumnSummary, SummaryRequest
 
@@ -126,7 +127,8 @@ class MemoryDriver:
             operators=OPERATORS[ColumnKind.TEXT],
             path=(_KEY,),
         )
-        return [key, *(column_of(name, kind) for name, kind in self.server.kinds.items())]
+        vectors = self.server.vectors
+        return [key, *(column_of(name, kind, vectors.get(name)) for name, kind in self.server.kinds.items())]
 
     def _fetch(self, name: str, revision: str = "") -> list[dict[str, Any]]:
         status, rows = self.server.send("GET", _path(name) + (f"?revision={revision}" if revision else ""))
@@ -153,7 +155,7 @@ class MemoryDriver:
         return CompiledFilter(object=request.object, body=body, rows=explained)
 
     def _rows(
-        self, request: PageRequest | CountRequest | ExportRequest | SummaryRequest, revision: str
+        self, request: PageRequest | CountRequest | ExportRequest | SummaryRequest | SimilarRequest, revision: str
     ) -> list[dict[str, Any]]:
         """Return the rows that filter and range of time leave, each with its key among the values."""
         fetched, time, where = self._fetch(request.object, revision), request.time, request.filter
@@ -184,20 +186,51 @@ class MemoryDriver:
                 rows = ordered(rows, sort)
             else:
                 notes.append(Note(code="sort-dropped", column=sort.column, reason=column.reasons["sort"]))
-        if unknown := {*(request.columns or ())} - {*columns}:
-            raise QueryError(f"{request.object} has no column {min(unknown)!r}")
-        chosen = [columns[name] for name in request.columns or columns]
         end = offset + request.limit
-        return Page(
-            columns=chosen,
-            cells=[[cell(record["row"].get(column.name, MISSING)) for column in chosen] for record in rows[offset:end]],
-            keys=[RowKey(request.object, record["id"], guard={"seq": record["seq"]}) for record in rows[offset:end]],
+        return replace(
+            self._shown(request, rows[offset:end]),
             notes=notes,
             total=len(rows) if request.total else None,
             offset=offset,
             next=cursors.seal(query, [revision, end]) if end < len(rows) else None,
             revision=revision,
         )
+
+    def _shown(self, request: PageRequest | SimilarRequest, rows: list[dict[str, Any]]) -> Page:
+        """Return rows as a page."""
+        columns = {column.name: column for column in self._columns()}
+        if unknown := {*(request.columns or ())} - {*columns}:
+            raise QueryError(f"{request.object} has no column {min(unknown)!r}")
+        chosen = [columns[name] for name in (columns if request.columns is None else request.columns)]
+        return Page(
+            columns=chosen,
+            cells=[[cell(record["row"].get(column.name, MISSING)) for column in chosen] for record in rows],
+            keys=[RowKey(request.object, record["id"], guard={"seq": record["seq"]}) for record in rows],
+        )
+
+    @hookimpl
+    async def similar_rows(self, request: SimilarRequest) -> Page:
+        """Measure the distance of each row to a vector, or to that of a row."""
+        column, _ = similar_rows.vector_column(request, self._columns())
+        if request.text is not None:
+            raise UnsupportedOperationError("the server makes no vectors of texts", hint="give a vector")
+        similar_rows.check_length(request, column.dimensions)
+        revision = request.revision or str(self.server.revision)
+        vector = request.vector
+        if request.key is not None:
+            places = {record["id"]: record["row"] for record in self._fetch(request.object, revision)}
+            if request.key.text not in places:
+                raise RowNotFoundError(f"{request.object} has no row {request.key.id!r}")
+            vector = places[request.key.text].get(column.name)
+        if vector is None:
+            raise QueryError("the row has no vector")
+        rows = [record for record in self._rows(request, revision) if record["row"].get(column.name) is not None]
+        rows.sort(key=lambda record: dist(vector, record["row"][column.name]))
+        rows = rows[: request.limit + (request.key is not None)]
+        distances = [dist(vector, record["row"][column.name]) for record in rows]
+        names = [column.name for column in self._columns()]
+        page = replace(self._shown(request, rows), revision=revision)
+        return similar_rows.nearest(request, page, distances, names)
 
     @hookimpl
     async def fetch_cell(self, request: CellRequest) -> Cell:

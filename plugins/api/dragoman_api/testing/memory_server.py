@@ -37,8 +37,8 @@ _TIMED = "rows are chosen by a range of time"
 WHOLE = "arrays have no order and are not compared"
 
 
-def column_of(name: str, kind: ColumnKind) -> Column:
-    """Describe a column by its kind."""
+def column_of(name: str, kind: ColumnKind, dimensions: int | None = None) -> Column:
+    """Describe a column by its kind, and by the length of its vectors if it holds some."""
     operators = OPERATORS.get(kind, ())
     reason = _TIMED if kind is ColumnKind.TIMESTAMP else WHOLE
     reasons = {} if operators else {"sort": reason, "filter": reason}
@@ -51,6 +51,7 @@ def column_of(name: str, kind: ColumnKind) -> Column:
         operators=operators,
         reasons=reasons,
         path=("row", name),
+        dimensions=dimensions,
     )
 
 
@@ -135,6 +136,7 @@ class MemoryServer:
 
     Attributes:
         kinds: Columns of every object; with one of kind ``timestamp``, the driver takes ranges of time.
+        vectors: The lengths of the vectors in columns of kind ``json``, in which rows are near to each other.
         objects: Rows by object and id.
         log: The requests that it received.
         revision: The number of changes so far.
@@ -156,6 +158,7 @@ class MemoryServer:
     log: list[HttpRequest] = field(default_factory=list)
     revision: int = 0
     held: set[str] = field(default_factory=set)
+    vectors: Mapping[str, int] = field(default_factory=dict)
     _past: dict[int, MemoryServer] = field(default_factory=dict)
     _seq: dict[tuple[str, str], int] = field(default_factory=dict)
     _next: int = 1

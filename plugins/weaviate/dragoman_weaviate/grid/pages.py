@@ -7,9 +7,9 @@ from uuid import UUID
 
 import msgspec
 
-from dragoman_api import DragomanError, Note, Page, PageRequest, QueryError
+from dragoman_api import DragomanError, Note, Page, PageRequest, QueryError, UnsupportedOperationError
 from dragoman_api.errors import RowNotFoundError
-from dragoman_api.kit import cursors
+from dragoman_api.kit import cursors, similar_rows
 from dragoman_api.kit.exchanges import Exchange, ask, get
 from dragoman_api.kit.page_columns import KEYS, LeftOut, check_bounds, columns_cut, sortable
 from dragoman_api.kit.residual import residual_keys, select
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dragoman_api import Cell, CellRequest, CountRequest, HttpRequest, Sort
+    from dragoman_api.grid import SimilarRequest
     from dragoman_api.kit.residual import Selection
     from dragoman_api.replies import Reply
     from dragoman_weaviate.stored_objects import StoredObject
@@ -190,23 +191,10 @@ class _PageQuery(msgspec.Struct, kw_only=True):
                 rows = graphql.objects((yield from ask(self._search(to_the_end=True))), self.view)
             if window is not None and len(rows) < self._limit:
                 rows = yield from self._outside(window, rows)
-            items, suspects = stored_objects.from_graphql(rows, self.view)
-            if wrong := (yield from stored_objects.repaired(items, suspects, self.view, self.tenant)):
-                reason = f"GraphQL replaces integers beyond 32 bits by null: {wrong} rows were read again by REST"
-                notes.append(Note(code="integers-repaired", reason=reason))
-            if lacking := (yield from stored_objects.with_all_references(items, self._read, self.view, self.tenant)):
-                targets = "to objects that are gone"
-                if self.tenant in self.view.unfollowed:
-                    targets = "to collections without the tenant"
-                reason = f"a search leaves out references {targets}: {lacking} rows were read again by REST"
-                notes.append(Note(code="references-repaired", reason=reason))
+            items = yield from _whole(rows, self._read, self.view, self.tenant, notes)
         if self.request.columns is None:
             notes += columns_cut(len(self.view.fields))
-        left_out = LeftOut()
-        for item in items:
-            if item.properties and not item.properties.keys() <= self.view.properties:
-                left_out.add(KEYS, item.properties.keys() - self.view.properties)
-        notes += left_out.notes()
+        notes += _left_out(items, self.view)
         if len(items) > self._limit:
             raise QueryError(f"the server returned {len(items):,} rows instead of {self._limit:,}")
         total = self._total(replies[1], notes) if len(requests) > 1 else None
@@ -313,6 +301,84 @@ class _PageQuery(msgspec.Struct, kw_only=True):
         return cursors.seal(cursors.query_of(self.request), items[-1].id)
 
 
+def _whole(
+    rows: list[dict[str, Any]], fields: Sequence[Field], view: View, tenant: str | None, notes: list[Note]
+) -> Exchange[list[StoredObject]]:
+    """Return the objects of a search; what GraphQL leaves out of them is read again by REST, which notes say."""
+    items, suspects = stored_objects.from_graphql(rows, view)
+    if wrong := (yield from stored_objects.repaired(items, suspects, view, tenant)):
+        reason = f"GraphQL replaces integers beyond 32 bits by null: {wrong} rows were read again by REST"
+        notes.append(Note(code="integers-repaired", reason=reason))
+    if lacking := (yield from stored_objects.with_all_references(items, fields, view, tenant)):
+        targets = "to collections without the tenant" if tenant in view.unfollowed else "to objects that are gone"
+        reason = f"a search leaves out references {targets}: {lacking} rows were read again by REST"
+        notes.append(Note(code="references-repaired", reason=reason))
+    return items
+
+
+def _left_out(items: Sequence[StoredObject], view: View) -> list[Note]:
+    left_out = LeftOut()
+    for item in items:
+        if item.properties and not item.properties.keys() <= view.properties:
+            left_out.add(KEYS, item.properties.keys() - view.properties)
+    return left_out.notes()
+
+
+def similar(request: SimilarRequest, view: View) -> Exchange[Page]:
+    """Find the rows nearest to a row, a vector or a text.
+
+    Raises:
+        RowNotFoundError: The row is gone.
+        UnsupportedOperationError: The collection has no vectors, or the server computes none of a text for it.
+        QueryError: A column does not exist, the row has no vector, or the server refused.
+        FilterNotSupportedError: The filter is evaluated here in part.
+    """
+    key = request.key
+    tenant = view.tenant(request.tenant or (key.routing if key is not None else None))
+    where = where_of(request.object, request.filter, operation="a search for similar rows")
+    fields = view.choose(request.columns)
+    _, vector_name = similar_rows.vector_column(request, view.columns.values())
+    if request.text is not None and not view.collection.vectorizers:
+        reason = f"the server computes no vectors for '{view.name}', so none of a text"
+        raise UnsupportedOperationError(reason, hint="give the vector of the text")
+    near, limit = graphql.near_to(request, vector_name), request.limit + (key is not None)  # the row is found, too
+
+    def fetch() -> Exchange[Page]:
+        search = graphql.search(view, fields=fields, where=where, limit=limit, tenant=tenant, near=near)
+        try:
+            rows = graphql.objects((yield from ask(search)), view)
+        except QueryError as error:
+            if 'Unknown argument "nearText"' in error.message:
+                reason = f"the server has no module that computes a vector of a text for '{view.name}'"
+                raise UnsupportedOperationError(reason, hint="give the vector of the text") from error
+            if key is None or "nearObject params" not in error.message:
+                raise
+            reply = yield from ask(get(object_path(view.target, key.text), tenant=tenant))
+            if stored_objects.read_one(reply, view.target, key.text) is None:
+                raise _gone(view, key.text) from error
+            raise QueryError(f"the object '{key.text}' has no vector {vector_name}".rstrip()) from error
+        try:
+            distances = [float(cell(row["_additional"]["distance"])) for row in rows]  # type: ignore[arg-type]
+        except (LookupError, TypeError, ValueError) as error:
+            raise QueryError("the server's answer is wrong: a row has no distance") from error
+        notes = [similar_rows.MISSED, *(columns_cut(len(view.fields)) if request.columns is None else [])]
+        items = yield from _whole(rows, fields, view, tenant, notes)
+        page = Page(
+            columns=[view.columns[field.name] for field in fields],
+            cells=cells(items, fields),
+            keys=[item.key(tenant) for item in items],
+            notes=[*notes, *_left_out(items, view)],
+        )
+        return similar_rows.nearest(request, page, distances, view.columns)
+
+    return (yield from stored_objects.following(view, tenant, fetch))
+
+
+def _gone(view: View, key: str) -> RowNotFoundError:
+    hint = "it may have been deleted: read the page again"
+    return RowNotFoundError(f"'{view.name}' holds no object '{key}'", hint=hint)
+
+
 def page(request: PageRequest, view: View) -> Exchange[Page]:
     """Fetch one page.
 
@@ -385,9 +451,7 @@ def fetch_cell(request: CellRequest, view: View) -> Exchange[Cell]:
     reply = yield from ask(get(path, include=include, tenant=request.key.routing))
     item = stored_objects.read_one(reply, view.target, request.key.text)
     if item is None:
-        raise RowNotFoundError(
-            f"'{view.name}' holds no object '{request.key.text}'", hint="it may have been deleted: read the page again"
-        )
+        raise _gone(view, request.key.text)
     return cell(item.value(field), structured=vector)
 
 

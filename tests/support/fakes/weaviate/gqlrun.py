@@ -129,7 +129,10 @@ class _Run:
         selected = {each.name.value for each in node.selection_set.selections if isinstance(each, FieldNode)}
         rows = retrieve.rows(self._call, collection, arguments, selected)
         tenant = arguments.get("tenant") or ""
-        sources = [retrieve.source(self._call, row, collection, tenant=tenant, selected=selected) for row in rows]
+        sources = [
+            retrieve.source(self._call, row, collection, tenant=tenant, selected=selected, distance=distance)
+            for row, distance in rows
+        ]
         return [self._project(node.selection_set, shape, each) for each in sources]
 
     def _asked(self, node: FieldNode, shape: Out, collection: Collection) -> Iterator[Asked]:

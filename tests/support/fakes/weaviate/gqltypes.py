@@ -32,8 +32,8 @@ _FIGURES = {
     "date": {"count": "Int"} | dict.fromkeys(("minimum", "maximum", "mode", "median"), "String"),
     "ref": {"pointingTo": "String", "type": "String"},
 }
-# A search for what is near, a ranking and a grouping need vectors and indexes that the fake has not.
-UNKNOWN = frozenset({"nearVector", "nearObject", "group", "groupBy", "bm25", "hybrid", "autocut", "consistencyLevel"})
+# A ranking and a grouping need indexes that the fake has not.
+UNKNOWN = frozenset({"group", "groupBy", "bm25", "hybrid", "autocut", "consistencyLevel"})
 
 
 @dataclass(frozen=True)
@@ -180,6 +180,10 @@ def _get_args(collection: Collection) -> dict[str, In]:
     order = In(f"{path}SortInpObjTypeEnum", "enum", choices=("asc", "desc"))
     sort = In(f"{path}SortInpObj", "object", members=lambda: {"path": _list(In("String")), "order": order})
     found = {"after": In("String"), "limit": In("Int"), "offset": In("Int"), "sort": _list(sort), "where": _where(path)}
+    target = {"targetVectors": _list(In("String"))}
+    vector = {"vector": _list(In("Float", required=True)), **target}
+    found["nearVector"] = In(f"{path}NearVectorInpObj", "object", members=lambda: vector)
+    found["nearObject"] = In(f"{path}NearObjectInpObj", "object", members=lambda: {"id": In("String"), **target})
     return found | _tenant(collection)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fakes.weaviate import filters, paging, search, wherecheck
+from fakes.weaviate import filters, near, paging, search, wherecheck
 from fakes.weaviate.errors import InvalidError, MissingIndexError, PanicError
 from fakes.weaviate.references import parse_beacon
 from fakes.weaviate.sorting import Key, check_sort
@@ -22,8 +22,10 @@ _LISTED = "explorer: list class: search: "
 _PAGE = 100
 
 
-def rows(call: Call, collection: Collection, arguments: dict[str, Any], selected: set[str]) -> list[Stored]:
-    """Return the rows of a `Get`.
+def rows(
+    call: Call, collection: Collection, arguments: dict[str, Any], selected: set[str]
+) -> list[tuple[Stored, float | None]]:
+    """Return the rows of a `Get`, with their distances if it is a search for what is near.
 
     Raises:
         InvalidError: the server answers this error in place of the class.
@@ -48,9 +50,14 @@ def rows(call: Call, collection: Collection, arguments: dict[str, Any], selected
     try:
         check(collection, tenant)
         where = clause() if clause else None
-        return search.page(
+        if {"nearVector", "nearObject"} & arguments.keys():
+            return near.rows(collection, tenant, arguments, where)[offset : offset + limit]
+        page = search.page(
             collection, tenant, sort=sort, limit=limit, offset=offset, after=after, where=where, selected=selected
         )
+        return [(row, None) for row in page]
+    except near.VectorError:
+        raise
     except MissingIndexError:
         raise
     except InvalidError as reason:
@@ -132,7 +139,13 @@ def _authorise(call: Call, collection: Collection) -> None:
 
 
 def source(
-    call: Call, row: Stored, collection: Collection, *, tenant: str = "", selected: set[str] | None = None
+    call: Call,
+    row: Stored,
+    collection: Collection,
+    *,
+    tenant: str = "",
+    selected: set[str] | None = None,
+    distance: float | None = None,
 ) -> dict[str, Any]:
     """Return what the fields of a row are read from; references are followed where they are selected.
 
@@ -156,7 +169,7 @@ def source(
         "score": "0",
         "explainScore": "",
         "certainty": None,
-        "distance": None,
+        "distance": distance,
     }
     return found
 

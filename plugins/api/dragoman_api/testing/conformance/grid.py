@@ -222,15 +222,15 @@ class GridConformance:
         target.needs("describe_object", "fetch_page", "fetch_cell")
         column = (await target.describe()).columns[-1].name
         key = (await target.page(limit=1)).keys[0]
-        gone = msgspec.structs.replace(key, id=_missing(key.id))
+        gone = msgspec.structs.replace(key, id=missing_id(key.id))
         with pytest.raises(RowNotFoundError):
             await target.driver.fetch_cell(CellRequest(key=gone, column=column))
 
 
-def _missing(id: RowId) -> RowId:  # noqa: A002 - the contract's word
+def missing_id(id: RowId) -> RowId:  # noqa: A002 - the contract's word
     """Return an id of the same form that no row has."""
     if isinstance(id, list):
-        return [*id[:-1], id[-1] - 1 if isinstance(id[-1], int) else _missing(id[-1])]  # type: ignore[list-item]
+        return [*id[:-1], id[-1] - 1 if isinstance(id[-1], int) else missing_id(id[-1])]  # type: ignore[list-item]
     return id + b"\xff missing" if isinstance(id, bytes) else "00000000-0000-4000-8000-000000000000"
 
 

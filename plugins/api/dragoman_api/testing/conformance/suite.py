@@ -16,6 +16,7 @@ from .exports import ExportConformance, ShareConformance
 from .filters import FilterConformance, TimeConformance
 from .grid import GridConformance, SummaryConformance
 from .objects import ObjectConformance
+from .similar import SimilarConformance
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -156,6 +157,7 @@ class DriverConformance(
     ExportConformance,
     ShareConformance,
     SummaryConformance,
+    SimilarConformance,
 ):
     """Tests of what every driver promises; tests of missing hooks are skipped.
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 _TIMES = {"creationTimeUnix", "lastUpdateTimeUnix", "_creationTimeUnix", "_lastUpdateTimeUnix"}
 _TEXTS = (
     (re.compile(r"(local shard object search \w+?)_\w+:"), r"\1_shard:"),
+    (re.compile(r"(object vector search at index \w+: shard \w+?)_\w+:"), r"\1_shard:"),
     (re.compile(r'shard="[^"]*"'), 'shard="shard"'),
     (re.compile(r"^shard \w+:"), "shard shard:"),
     (re.compile(r"\[[A-Z,]+\] are$"), "[methods] are"),

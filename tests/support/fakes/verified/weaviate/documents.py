@@ -63,6 +63,23 @@ def _cells() -> Iterator[Ask]:
     yield graphql('{ Get { VfDoc(limit:9 sort:[{path:["_id"]}]) { ref { ...T } } } } fragment T on VfTarget { name }')
 
 
+def _near() -> Iterator[Ask]:
+    where = 'where:{path:["i"] operator:GreaterThan valueInt:0}'
+    for arguments in (
+        "limit:5 nearVector:{vector:[2, 0.1, 2]}", "limit:2 offset:1 nearVector:{vector:[2, 0.1, 2]}",
+        f"limit:9 nearVector:{{vector:[2, 0.1, 2]}} {where}", f'limit:3 nearObject:{{id:"{uid(3)}"}}',
+        f'limit:3 nearObject:{{id:"{uid(3)}"}} {where}', f'limit:3 nearObject:{{id:"{uid(999)}"}}',
+        "limit:3 nearVector:{vector:[2, 0.1]}", 'limit:3 nearText:{concepts:["x"]}',
+    ):  # fmt: skip
+        yield graphql(f"{{ Get {{ VfDoc({arguments}) {{ _additional {{ id }} }} }} }}")
+    for arguments in (
+        "nearVector:{vector:[1, 2]}", 'nearVector:{vector:[1, 2] targetVectors:["one"]}',
+        f'nearObject:{{id:"{uid(2)}" targetVectors:["one"]}}', f'nearObject:{{id:"{uid(1)}" targetVectors:["two"]}}',
+        'nearVector:{vector:[1, 2] targetVectors:["three"]}', 'nearVector:{vector:[1] targetVectors:["two"]}',
+    ):  # fmt: skip
+        yield graphql(f"{{ Get {{ VfNamed(limit:3 {arguments}) {{ _additional {{ id }} }} }} }}")
+
+
 def _limits() -> Iterator[Ask]:
     for arguments in (
         "limit:0", "limit:-1", "limit:10001", "limit:10000", "offset:3", "offset:9999 limit:2", "limit:3 offset:13",
@@ -105,4 +122,4 @@ def _counts() -> Iterator[Ask]:
         yield graphql(f"{{ Aggregate {{ VfDoc(where:{where}) {{ meta {{ count }} }} }} }}")
 
 
-DOCUMENTS = [*_cells(), *_limits(), *_strings(), *_counts()]
+DOCUMENTS = [*_cells(), *_near(), *_limits(), *_strings(), *_counts()]
