@@ -7,10 +7,12 @@ import re
 import tomllib
 
 import pytest
+from authoring.conftest import Tree
 
 import wheelhouse
-from dragoman.authoring.conformance_run import Conformance
-from dragoman.authoring.scaffold import AUTH_METHODS, scaffold
+from dragoman.authoring.conformance_run import Conformance, run_conformance
+from dragoman.authoring.scaffold import AUTH_METHODS, KINDS, scaffold
+from dragoman.authoring.wheel_build import built
 from dragoman.cli.driver import new
 from dragoman_api.errors import ConfigurationError
 from dragoman_registry.client.installed_drivers import Store
@@ -18,9 +20,11 @@ from dragoman_registry.index.registry_reader import Registry
 from dragoman_registry.wheels.manifest_checks import check_manifest
 
 
-def make(tmp_path, name="orbit", *, kind="orbit", registries=(), **form):
+def make(tmp_path, name="orbit", *, kind="orbit", store_kind="tables", registries=(), **form):
     store = Store(tmp_path / "home")
-    return scaffold(name, type=kind, port=7700, into=tmp_path, registries=registries, store=store, **form)
+    return scaffold(
+        name, type=kind, port=7700, kind=store_kind, into=tmp_path, registries=registries, store=store, **form
+    )
 
 
 def test_a_new_driver_has_no_fault(tree):
@@ -28,6 +32,25 @@ def test_a_new_driver_has_no_fault(tree):
     assert checked.faults == []
     assert checked.sandbox.startswith(("full", "partial"))
     assert 0 < checked.import_seconds < 0.3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "tables"])
+def test_a_new_driver_of_each_kind_has_no_fault_and_passes_its_own_tests(tmp_path, kind):
+    """In the sandbox, from its wheel, with every hook and capability that its manifest claims."""
+    tree = Tree(make(tmp_path, store_kind=kind))
+    assert tree.check().faults == []
+    with built(tree.path) as build:
+        tested, _ = run_conformance(build)
+    assert (tested.failures, tested.denied, tested.deviations) == ((), (), ())
+    assert tested.passed
+    assert {*json.loads(tree.manifest.read_text())["hooks"]}.isdisjoint(tested.hooks)
+    assert len(tree.code.read_text().splitlines()) <= 125  # small: it is what authors learn from
+
+
+def test_the_command_offers_every_kind_of_driver():
+    [option] = [option for option in new.params if "--kind" in option.opts]
+    assert [*option.type.choices] == [*KINDS]
 
 
 @pytest.mark.slow

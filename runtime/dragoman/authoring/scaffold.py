@@ -44,11 +44,33 @@ _PLACES = {
 }
 
 
+KINDS: dict[str, dict[str, object]] = {
+    "tables": {
+        "objects": "tables",
+        "summary": "pages through, counts and exports their rows",
+        "hooks": ["connect", "list_objects", "describe_object", "fetch_page", "count_rows", "export_rows"],
+        "capabilities": ["browse", "export"],
+    },
+    "documents": {
+        "objects": "collections",
+        "summary": "filters, sorts, edits and exports their documents, and has a console",
+        "hooks": [
+            "connect", "ping", "list_objects", "describe_object", "compile_filter", "fetch_page", "fetch_cell",
+            "count_rows", "summarize_column", "export_rows", "plan_change", "apply_change", "parse_console",
+            "execute_console",
+        ],
+        "capabilities": ["browse", "sort", "filter", "edit", "drop", "console", "export"],
+    },
+}  # fmt: skip
+"""What a new driver is for: tables that are only read, or a store of documents behind REST."""
+
+
 def scaffold(
     name: str,
     *,
     type: str,  # noqa: A002 - the field's word
     port: int,
+    kind: str = "tables",
     auth: Sequence[str] = (),
     tls: bool = False,
     into: Path,
@@ -61,6 +83,7 @@ def scaffold(
         name: The plugin's id; the folder and the distribution are called ``dragoman-NAME``.
         type: The database type it serves.
         port: The usual port of its servers.
+        kind: What it is for, one of `KINDS`.
         auth: The auth methods of its form, from `AUTH_METHODS`; none for a form without credentials.
         tls: Its form offers TLS.
         into: The parent folder.
@@ -93,7 +116,11 @@ def scaffold(
     label = type.replace("-", " ").title()
     values = {"name": name, "type": type, "port": port, "package": package, "label": label, "api": api}
     values |= form
-    for source in files(__package__).joinpath("template").iterdir():
+    values |= {word: text if isinstance(text, str) else json.dumps(text) for word, text in KINDS[kind].items()}
+    template = files(__package__).joinpath("template")
+    sources = {source.name: source for source in template.iterdir() if source.is_file()}
+    sources |= {source.name: source for source in template.joinpath(kind).iterdir()}
+    for source in sources.values():
         file_name = source.name.removesuffix(".in")
         file = folder / _PLACES.get(file_name, file_name).format(package=package)
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -39,6 +39,14 @@ def _policy(options: Options) -> Policy:
 @click.option("--type", "kind", metavar="TYPE", help="The database type it serves; by default NAME.")
 @click.option("--port", type=click.IntRange(1, 65535), required=True, help="The usual port of its servers.")
 @click.option(
+    "--kind",
+    "store",
+    type=click.Choice(["tables", "documents"]),
+    default="tables",
+    show_default=True,
+    help="What to begin with: tables that are only read, or a document store with filters, edits and a console.",
+)
+@click.option(
     "--auth",
     type=click.Choice(["none", "username-password", "api-key", "bearer"]),
     multiple=True,
@@ -46,16 +54,23 @@ def _policy(options: Options) -> Policy:
 )
 @click.option("--tls", is_flag=True, help="Its form offers TLS.")
 @click.pass_obj
-def new(options: Options, name: str, kind: str | None, port: int, auth: tuple[str, ...], tls: bool) -> None:
+def new(options: Options, name: str, kind: str | None, port: int, store: str, auth: tuple[str, ...], tls: bool) -> None:
     """Create the folder of a new driver, which passes check and test unchanged."""
     from dragoman.authoring.scaffold import scaffold
     from dragoman.plugins.registries import Registries
     from dragoman_registry.client.installed_drivers import Store
 
     paths = options.paths()
-    registries, store = Registries(paths).open(), Store(paths.data)
     folder = scaffold(
-        name, type=kind or name, port=port, auth=auth, tls=tls, into=Path(), registries=registries, store=store
+        name,
+        type=kind or name,
+        port=port,
+        kind=store,
+        auth=auth,
+        tls=tls,
+        into=Path(),
+        registries=Registries(paths).open(),
+        store=Store(paths.data),
     )
     package = folder.name.replace("-", "_")
     listing = f"{package}/driver.json, {package}/driver.py, tests/test_conformance.py"

@@ -29,7 +29,7 @@ from dragoman_api import (
 from dragoman_api import Operator as Op
 from dragoman_api.cells import MISSING, Json
 from dragoman_api.columns import ColumnKind
-from dragoman_api.errors import ObjectNotFoundError
+from dragoman_api.errors import ObjectChangedError, ObjectNotFoundError
 from dragoman_api.json_text import encode
 from dragoman_api.kit.row_tests import TextOrder, ValueKind, operators_of, row_test, sort_key
 from dragoman_api.kit.scan import ScannedRow, ScannedRows, sampled_columns
@@ -221,6 +221,26 @@ async def test_sorted_pages_tile_the_rows_with_nulls_last(limit, descending, mon
     expected = sorted(((row["n"], row["id"]) for row in ROWS), key=lambda row: row[1], reverse=True)
     expected.sort(key=lambda row: (0 if row[0] is None else row[0]) * (-1 if descending else 1))
     assert rows == [*(row for row in expected if row[0] is not None), *(row for row in expected if row[0] is None)]
+
+
+async def test_a_compiled_filter_reads_columns_once_and_is_refused_when_its_column_changed():
+    class Changing(Listed):
+        rows, described = ROWS, 0
+
+        @hookimpl
+        async def describe_object(self, name):
+            self.described += 1
+            return Description(object=name, columns=sampled_columns(self.rows, key="id"))
+
+    driver = Changing()
+    requests = [FilterRequest(object="rows", rows=[Filter("n", ">", number)]) for number in range(3)]
+    wheres = [await driver.compile_filter(request) for request in requests]
+    assert driver.described == 1
+    assert await driver.count_rows(CountRequest(object="rows", filter=wheres[0])) > 0
+    for column in ({}, {"n": [1]}):  # gone, or without an order
+        driver.rows = [{"id": "a"} | column]
+        with pytest.raises(ObjectChangedError, match="changed since the filter was compiled"):
+            await driver.count_rows(CountRequest(object="rows", filter=wheres[0]))
 
 
 async def test_a_bounded_scan_refuses_what_would_need_more_rows():

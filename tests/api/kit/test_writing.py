@@ -130,3 +130,31 @@ async def test_a_look_that_fails_sends_nothing_and_says_so():
 def test_a_digest_is_of_all_that_a_row_holds_and_not_of_the_order_of_its_members():
     assert digest_guard({"a": [{"b": 1, "c": 2}]}) == digest_guard({"a": [{"c": 2, "b": 1}]})
     assert len({str(digest_guard(row)) for row in ({"a": 1}, {"a": 1.5}, {"a": "1"}, {"a": None}, {}, {"a": [1]})}) == 6
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ({"a": 1, "b": [1, {"c": None}]}, {"b": [1, {"c": None}], "a": 1}, True),
+        ({"n": 12.5}, {"n": Decimal("12.50")}, True),
+        ({"n": 1}, {"n": 1.0}, True),
+        ({"n": 10**30}, {"n": Decimal("1E+30")}, True),
+        ({"n": 10**30}, {"n": 10**30 + 1}, False),
+        ({"n": 0.1}, {"n": Decimal("0.1000000000000000000001")}, False),
+        ({"n": 1}, {"n": "1"}, False),
+        ({"n": 1}, {"n": True}, False),
+        ({"n": 0}, {"n": None}, False),
+        ({"n": None}, {}, False),
+        ({"n": [1, 2]}, {"n": [2, 1]}, False),
+        (b"{}", {}, True),
+        ({"n": Decimal("1E+1000000000")}, {"n": Decimal("1E+1000000001")}, False),
+        ({"n": Decimal("1E+1000000001")}, {"n": Decimal("10E+1000000000")}, True),
+        ({"n": Decimal("0." + "1" * 40)}, {"n": Decimal("0." + "1" * 40 + "0")}, True),
+        ({"n": Decimal("0." + "1" * 40)}, {"n": Decimal("0." + "1" * 41)}, False),
+        ({"n": -0.0}, {"n": 0}, True),
+        ({"n": Decimal("9" * 5_000)}, {"n": Decimal("9" * 5_001)}, False),
+        ({"n": -1.5}, {"n": 1.5}, False),
+    ],
+)
+def test_the_state_of_a_row_is_what_it_holds_and_not_how_that_is_spelled(one, other, same):
+    assert (digest_guard(one) == digest_guard(other)) is same

@@ -14,13 +14,14 @@ has no better way. No call holds more rows than its answer needs.
 from __future__ import annotations
 
 from contextlib import aclosing
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from msgspec.json import Decoder
 
 from dragoman_api.cells import MISSING
 from dragoman_api.columns import Column, ColumnKind, Role, Written
-from dragoman_api.errors import QueryError, RowNotFoundError, UnsupportedOperationError
+from dragoman_api.errors import ObjectChangedError, QueryError, RowNotFoundError, UnsupportedOperationError
 from dragoman_api.exports import ExportForm, ExportPart
 from dragoman_api.filters import CompiledFilter, Explanation, Filter, FilterRequest, RawQuery
 from dragoman_api.grid import Page, RowKey
@@ -119,6 +120,7 @@ class ScannedRows:
 
     text_order: TextOrder = TextOrder.CODE_POINTS
     scan_most: int | None = None
+    _described: Mapping[str, dict[str, Column]] = MappingProxyType({})  # by object, for `compile_filter` alone
 
     def scan(self, name: str, revision: str) -> AsyncIterator[ScannedRow]:
         """Yield the rows of an object, in one order, at one revision; an empty one is the present."""
@@ -131,7 +133,7 @@ class ScannedRows:
     @hookimpl
     async def compile_filter(self, request: FilterRequest) -> CompiledFilter:
         """Check every filter row against its column; it is evaluated here, exactly as written."""
-        columns = await self._columns(request.object)
+        columns = self._described.get(request.object) or await self._columns(request.object)
 
         def compile_row(number: int, row: Filter | RawQuery) -> Explanation:
             self._test(row, columns)
@@ -226,7 +228,9 @@ class ScannedRows:
 
     async def _columns(self, name: str) -> dict[str, Column]:
         described: Description = await self.describe_object(name)  # type: ignore[attr-defined]
-        return {column.name: column for column in described.columns}
+        columns = {column.name: column for column in described.columns}
+        self._described = {**self._described, name: columns}
+        return columns
 
     def _test(self, row: Filter | RawQuery, columns: Mapping[str, Column]) -> Callable[[object], bool]:
         """Return the test of a filter row; raise ValueError if there is none."""
@@ -264,7 +268,11 @@ class ScannedRows:
             if request.filter.object != request.object:
                 raise QueryError(f"the filter was compiled for '{request.filter.object}', not for '{request.object}'")
             where = decode(request.filter.body, _filter)
-            tests = [(row.column, self._test(row, columns)) for row in where.rows if isinstance(row, Filter)]
+            try:
+                tests = [(row.column, self._test(row, columns)) for row in where.rows if isinstance(row, Filter)]
+            except ValueError as error:  # a column is gone, or its values are of another kind
+                reason = f"the columns of '{request.object}' changed since the filter was compiled: {error}"
+                raise ObjectChangedError(reason, hint="compile the filter again") from None
             join = all if where.match == "all" else any
         async with aclosing(self._scanned(request.object, revision)) as rows:
             async for row in rows:

@@ -2,11 +2,12 @@
 
 A server that compares a row with its expected state by itself needs the first part only. For one that does not, the
 second part reads each row just before it writes it; between the two, another writer may still come first, so the plan
-carries the note of `unguarded_note`.
+carries the note of `unguarded_note`. `WholeRows` makes both hooks of that, for rows that are written as a whole.
 """
 
 from __future__ import annotations
 
+from decimal import Decimal
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
@@ -14,20 +15,25 @@ from msgspec.json import Decoder
 from msgspec.structs import replace
 
 from dragoman_api.cells import Json, as_bytes, is_cut
-from dragoman_api.changes import Drop, Insert, Outcome, OutcomeStatus
+from dragoman_api.changes import Delete, Drop, Insert, Outcome, OutcomeStatus, Plan, PlanRequest, Update
 from dragoman_api.columns import ColumnKind, Note, Written
-from dragoman_api.grid import RowKey
+from dragoman_api.errors import UnsupportedOperationError
+from dragoman_api.grid import RowKey, text_id
+from dragoman_api.hookspecs import hookimpl
 from dragoman_api.json_text import decode, encode, exact_number
 from dragoman_api.wording import failure
 
 from . import operands
-from .row_changes import NotSentError, Outcomes, before_writing, row_of, typed
+from .row_changes import NotSentError, Outcomes, PlanDraft, before_writing, fold, row_of, status_of, typed
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
 
-    from dragoman_api.changes import Change, Delete, Plan, PlannedRequest, Update
-    from dragoman_api.columns import Column
+    from dragoman_api.changes import Change, HttpRequest, PlannedRequest
+    from dragoman_api.columns import Column, Description
+    from dragoman_api.http import Http
+
+    from .row_changes import Folded
 
     Look = Callable[[RowKey], Awaitable[Mapping[str, int | str] | None]]
 
@@ -45,6 +51,8 @@ _TYPED: dict[ColumnKind, Callable[[object], Any]] = {
 }
 _STRUCTURES = (ColumnKind.JSON, ColumnKind.RANGE, ColumnKind.GEO)
 _WHOLE = (ColumnKind.INTEGER, ColumnKind.UNSIGNED)
+
+_DIGITS = 300  # of an integer that is compared by its value
 
 GUARD = "sha256"
 """The member of a guard that holds the digest of a row."""
@@ -125,20 +133,31 @@ def writable(change: Insert | Update, columns: Iterable[Column]) -> dict[str, An
 def digest_guard(stored: object) -> dict[str, int | str]:
     """Return the guard of a row by all that it holds, for a server that keeps no version of it.
 
-    >>> digest_guard({"a": 1, "b": 2}) == digest_guard({"b": 2, "a": 1})
+    >>> digest_guard({"a": 1, "b": 2}) == digest_guard({"b": 2, "a": Decimal("1.0")})
     True
 
     Args:
-        stored: The row as it was read: values of JSON, in which the order of members does not matter, or bytes.
+        stored: The row as it was read: values of JSON, in which neither the order of members nor the spelling of a
+            number matters, or bytes.
     """
-    data = stored if isinstance(stored, bytes) else encode(_sorted(stored)).encode()
+    data = stored if isinstance(stored, bytes) else encode(_canonical(stored)).encode()
     return {GUARD: sha256(data).hexdigest()}
 
 
-def _sorted(value: object) -> object:
+def _canonical(value: object) -> object:
     if isinstance(value, dict):
-        return {name: _sorted(value[name]) for name in sorted(value)}
-    return [*map(_sorted, value)] if isinstance(value, list) else value
+        return {name: _canonical(value[name]) for name in sorted(value)}
+    if isinstance(value, float | Decimal) and Decimal(value).is_finite():
+        sign, digits, exponent = Decimal(repr(value) if isinstance(value, float) else value).as_tuple()
+        assert isinstance(exponent, int)
+        significant = [*digits]
+        while len(significant) > 1 and significant[-1] == 0:
+            significant.pop()
+        exponent = exponent + len(digits) - len(significant) if any(digits) else 0
+        if exponent >= 0 and len(significant) + exponent <= _DIGITS:
+            return int("".join(map(str, significant))) * 10**exponent * (-1 if sign else 1)
+        return Decimal((sign, significant, exponent))
+    return [*map(_canonical, value)] if isinstance(value, list) else value
 
 
 def unguarded_note(server: str) -> Note:
@@ -207,3 +226,103 @@ async def _conflict(
         return "" if isinstance(change, Insert) and not expected else "the row is gone"
     changed = any(now.get(name) != value for name, value in expected.items())
     return "the row has changed since it was read" if changed else ""
+
+
+class WholeRows:
+    """Both hooks of changes, for a server that stores a row as one document and compares nothing when it writes.
+
+    The driver writes `stored` and `write_request`, and `drop_request` if objects can be dropped. Its keys hold
+    `digest_guard` of the row as `guard`, so that a change cannot overwrite a newer row.
+
+    Attributes:
+        http: The client, which the driver sets in `connect`.
+        product: The server's name, for a note.
+        key_column: The column that holds the key, a text; it is no part of the document.
+    """
+
+    http: Http
+    product: str = "the server"
+    key_column: str = "id"
+
+    async def stored(self, key: RowKey) -> dict[str, Any] | None:
+        """Return a row as it is now, without its key column; None if there is none."""
+        raise NotImplementedError
+
+    def write_request(self, key: RowKey, document: Mapping[str, Any] | None) -> HttpRequest:
+        """Return the request that writes a row as a whole, or deletes it if there is no document."""
+        raise NotImplementedError
+
+    def drop_request(self, name: str) -> HttpRequest:
+        """Return the request that drops an object."""
+        raise NotSentError("this driver drops nothing")
+
+    @hookimpl
+    async def plan_change(self, request: PlanRequest) -> Plan:
+        """Read the rows of the changes, and make one request for each."""
+        if request.new is not None:
+            raise UnsupportedOperationError("this driver makes no objects")
+        draft = PlanDraft(request.changes)
+        columns: dict[str, list[Column]] = {}
+        undo: list[Change] = []
+        for folded in fold(draft, keyed=self._keyed):
+            with draft.judging(*folded.numbers):
+                if isinstance(folded.change, Drop):
+                    await self.describe_object(folded.change.object)  # type: ignore[attr-defined] # there is one
+                    draft.send(self.drop_request(folded.change.object), *folded.numbers)
+                else:
+                    undo.append(await self._plan(draft, folded, columns))
+        if draft.planned:
+            note = unguarded_note(self.product)
+            draft.note(note.code, self.product, note.reason)
+        return draft.plan(undo if request.undo else ())
+
+    def _keyed(self, change: Insert) -> Insert:
+        return change.with_key(self.key_column)
+
+    async def _plan(self, draft: PlanDraft, folded: Folded, columns: dict[str, list[Column]]) -> Change:
+        """Plan what becomes of one row, and return the change that undoes it."""
+        change = folded.change
+        assert not isinstance(change, Drop)
+        if isinstance(change, Insert):
+            if not change.id:
+                raise NotSentError(f"a new row needs a value for its key, '{self.key_column}'")
+            key = RowKey(change.object, text_id(change.id))
+        else:
+            key = replace(change.key, guard={})
+        document: dict[str, Any] | None
+        values: dict[str, Any] = {}
+        if not isinstance(change, Delete):
+            if key.object not in columns:
+                described: Description = await self.describe_object(key.object)  # type: ignore[attr-defined]
+                columns[key.object] = described.columns
+            values = writable(change, columns[key.object])
+        stored = await self.stored(key)
+        if stored is None and not isinstance(change, Insert):
+            raise NotSentError("the row is gone", status=OutcomeStatus.CONFLICT)
+        guard = {} if stored is None else digest_guard(stored)
+        document = {**(stored or {}), **values} if isinstance(change, Update) else values
+        document = None if isinstance(change, Delete) else document
+        draft.send(self.write_request(key, document), *folded.numbers, guard=guard)
+        if document is None:
+            return Insert(key.object, stored or {}, id=key.id)
+        written = digest_guard(decode(encode(document), _json))
+        if stored is None:
+            return Delete(replace(key, guard=written))
+        return Insert(key.object, stored, id=key.id, replace=True, guard=written)
+
+    @hookimpl
+    async def apply_change(self, plan: Plan) -> list[Outcome]:
+        """Send what was planned, each request only if its row is still as it was."""
+        keyed = [self._keyed(change) if isinstance(change, Insert) else change for change in plan.changes]
+        return await send_after_a_look(replace(plan, changes=keyed), look=self._look, send=self._send)
+
+    async def _look(self, key: RowKey) -> dict[str, int | str] | None:
+        stored = await self.stored(key)
+        return None if stored is None else digest_guard(stored)
+
+    async def _send(self, planned: PlannedRequest, change: Change) -> Outcome:
+        sent = planned.request
+        response = await self.http.request(sent.method, sent.path, body=sent.body, content_type=sent.content_type)
+        status = status_of(response.status)
+        reason = "" if status is OutcomeStatus.APPLIED else self.http.error(response).message
+        return Outcome(change=0, status=status, id=row_of(change), reason=reason)

@@ -332,6 +332,7 @@ class ChangeConformance:
         async with _new_row(target) as row:
             changes: list[Change] = [*([Update(row.key, target.change)] if target.change else []), target.insert()]
             plan: Plan = await target.driver.plan_change(PlanRequest(changes=changes, undo=True))
+            plan = msgspec.structs.replace(plan, changes=changes)  # as the host does
             if not plan.undo:
                 pytest.skip("plans no undo")
             assert len(plan.undo) == sum(len(planned.by_row) for planned in plan.planned)
