@@ -42,7 +42,7 @@ gc.disable()
 
 # Generated examples are as good on a busy machine; pytest's own time limit ends a test that hangs.
 settings.register_profile("many", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("few", settings.get_profile("many"), max_examples=30)
+settings.register_profile("few", settings.get_profile("many"), max_examples=20)
 
 NUMBERS = count()
 """Number the homes of tests that have no folder of their own."""
@@ -69,8 +69,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 LONGEST = (
+    "workbench/test_opening.py",
+    "test_architecture.py",
     "registry/publisher/test_interrupted_writes.py",
-    "system/test_first_hour.py",
     "registry/publisher/test_one_publisher.py",
     "registry/publisher/test_serve_attacked.py",
     "cli/test_hostile_servers.py",
@@ -104,7 +105,8 @@ LONGEST = (
 
 TOGETHER = (
     ("workbench/test_",),  # share the sample cluster and a home with its driver
-    ("test_architecture.py", "test_reference.py", "test_docs.py", "worker/test_sanitizing.py"),  # parse every module
+    # parse every module
+    ("test_architecture.py", "test_reference.py", "test_docs.py", "worker/test_sanitizing.py", "cli/test_advice.py"),
 )
 """What begins the names of files that one process tests, since they share what takes seconds to make."""
 

@@ -13,6 +13,7 @@ import pytest
 from corpora import every_row
 from dragoman.cli import advice, app
 from dragoman.cli.options import Options
+from sources import nodes_of
 
 ROOT = Path(__file__).parents[2]
 SOURCES = ("runtime/dragoman", "registry/dragoman_registry", "plugins/api/dragoman_api")
@@ -88,7 +89,7 @@ def _hints():
 def _find_hints():
     for root in SOURCES:
         for path in sorted((ROOT / root).rglob("*.py")):
-            for node in ast.walk(ast.parse(path.read_text())):
+            for node in nodes_of(path):
                 given = []
                 if isinstance(node, ast.Call):
                     given += [each.value for each in node.keywords if each.arg in HINTS]

@@ -81,6 +81,7 @@ def test_a_line_of_the_shell_does_not_write_where_its_events_go(furnished, tmp_p
     assert [json.loads(line)["name"] for line in events.read_text().splitlines()][-1] == "connection.closed"
 
 
+@pytest.mark.slow_unless(decides=lambda option, name: (option, name) in {("--events", "stdout"), ("-o", "out")})
 @pytest.mark.parametrize("name", ["stdout", "out"])
 @pytest.mark.parametrize("option", ["--events", "-o"])
 def test_neither_events_nor_an_export_take_the_file_of_stdout(furnished, tmp_path, option, name):

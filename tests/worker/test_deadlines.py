@@ -12,6 +12,7 @@ from dragoman.sandbox import conversation
 from dragoman.sandbox.conversation import PendingCall, PendingCalls, open_pipe
 from dragoman_api.connections import Health
 from dragoman_api.errors import DeadlineExceededError, DriverCrashedError
+from slow_cases import mostly_slow
 
 if TYPE_CHECKING:
     from tests.worker.conftest import Workshop
@@ -52,7 +53,7 @@ async def test_an_endless_await_is_cancelled_and_the_driver_lives_on(workshop: W
     assert [line for line in workshop.lines if line] == ["cancelled obedient", "cancelled late"]
 
 
-@pytest.mark.parametrize("name", ["block", "stubborn"])
+@pytest.mark.parametrize("name", mostly_slow(["block", "stubborn"], fast=["block"]))
 async def test_a_driver_that_ignores_the_cancellation_is_killed_after_the_grace(workshop: Workshop, name: str) -> None:
     async with workshop.worker(SLOW) as worker:
         began = anyio.current_time()
