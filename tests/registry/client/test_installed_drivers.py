@@ -500,6 +500,17 @@ def test_a_state_of_a_newer_version_is_refused_and_left_alone(place: Place):
     assert file.read_bytes() == before
 
 
+@pytest.mark.parametrize("column", ["manifest", "locked", "origin"])
+def test_a_record_that_cannot_be_read_is_an_error_of_its_driver_alone(place: Place, column: str):
+    place.install()
+    with closing(sqlite3.connect(place.root / "home/state.db")) as database, database:
+        database.execute(f"UPDATE generations SET {column} = 'x'")
+    with pytest.raises(RegistryError, match=r"the record of demo 2\.0\.0 cannot be read") as caught:
+        place.store.active("demo")
+    assert (caught.value.code, caught.value.hint) == ("state-damaged", "dragoman plugins repair")
+    assert place.store.installed() == []
+
+
 def test_notes_are_kept_and_touch_nothing_else(place: Place):
     assert place.store.note("x") is None
     place.install()
