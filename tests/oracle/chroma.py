@@ -12,6 +12,7 @@ import struct
 import sys
 from collections import Counter
 from dataclasses import dataclass, field
+from math import dist, isclose
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -35,9 +36,12 @@ from dragoman_api import (
     Update,
 )
 from dragoman_api import Operator as Op
+from dragoman_api.grid import SimilarRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from dragoman_api import CompiledFilter
 
 CALLS_OF_A_WORLD = 60
 OWN = ("id", "document", "uri", "embedding")
@@ -241,7 +245,9 @@ async def run(rig: Rig, *, seed: int, calls: int, say: Callable[[str], None] = l
 async def _call(rig: Rig, world: World, report: Report, seed: int) -> None:
     random = world.random
     columns = (await rig.driver.describe_object(world.name)).columns
-    kind = random.choice(["page"] * 6 + ["count", "count", "export", "cell", "update", "insert", "delete"])
+    kind = random.choice(
+        ["page"] * 6 + ["count", "count", "export", "cell", "update", "insert", "delete", "similar", "similar"]
+    )
     report.tally[kind] += 1
     if kind in ("update", "insert", "delete"):
         return await _change(rig, world, report, seed, kind, columns)
@@ -268,6 +274,8 @@ async def _call(rig: Rig, world: World, report: Report, seed: int) -> None:
     join = all if match == "all" else any
     due = [record for record in world.records.values() if not rows or join(_holds(world, record, row) for row in rows)]
     text = f"{kind} {match} {rows}"
+    if kind == "similar":
+        return await _similar(rig, world, report, seed, due, text, compiled)
     if kind == "count":
         got = await rig.driver.count_rows(CountRequest(object=world.name, filter=compiled))
         return report.expect(seed, text, got, len(due))
@@ -295,6 +303,38 @@ async def _call(rig: Rig, world: World, report: Report, seed: int) -> None:
         got = {column.name: _plain(cell) for column, cell in zip(page.columns, cells, strict=True)}
         report.expect(seed, f"cells of {text}", got, {name: _singles(world.cell(record, name)) for name in got})
     return None
+
+
+async def _similar(
+    rig: Rig,
+    world: World,
+    report: Report,
+    seed: int,
+    due: list[dict[str, Any]],
+    text: str,
+    compiled: CompiledFilter | None,
+) -> None:
+    """Compare the nearest records with those whose squared distances are the smallest, as far as 32 bits tell."""
+    random = world.random
+    if not world.records:
+        return
+    origin, limit = random.choice([*world.records.values()]), random.choice([1, 5, 40, 1000])
+    if by_key := random.random() < 0.5:
+        near: dict[str, Any] = {"key": RowKey(world.name, origin["id"])}
+        due = [record for record in due if record is not origin]
+    else:
+        near = {"vector": [number * random.choice([1, 1, 1.5]) for number in origin["embedding"]]}
+    vector = origin["embedding"] if by_key else near["vector"]
+    page = await rig.driver.similar_rows(
+        SimilarRequest(object=world.name, filter=compiled, limit=limit, columns=["id"], **near)
+    )
+    distances = {record["id"]: dist(vector, record["embedding"]) ** 2 for record in due}
+    got = [(key.text, cells[-1]) for key, cells in zip(page.keys, page.cells, strict=True)]
+    nearest = sorted(distances.values())[:limit]
+    report.expect(seed, f"number of {text} {near} {limit}", len(got), len(nearest))
+    for (key, distance), smallest in zip(got, nearest, strict=False):
+        alike = [isclose(distance, other, rel_tol=1e-4, abs_tol=1e-6) for other in (distances.get(key, -1), smallest)]
+        report.expect(seed, f"{text} {near} {limit}: {key} at {distance}, the nearest {smallest}", alike, [True, True])
 
 
 def _holds(world: World, record: dict[str, Any], row: Filter) -> bool:

@@ -225,10 +225,8 @@ class Driver:
                 matched = await self._count(request.object, view)
             chosen = select(rows, StoredRecord.value, limit=limit, matched=matched, where=body.residual, sort=keys)
             records, notes = chosen.rows[request.offset :][: request.limit], [*notes, *chosen.notes]
-            total, exact = chosen.total, chosen.total_exact
-        page = page_of(view, columns, records, notes)
-        total, exact = (total, exact) if request.total else (None, True)
-        return replace(page, total=total, total_exact=exact, offset=request.offset)
+            total, exact = (chosen.total, chosen.total_exact) if request.total else (None, True)
+        return replace(page_of(view, columns, records, notes), total=total, total_exact=exact, offset=request.offset)
 
     @hookimpl
     async def similar_rows(self, request: SimilarRequest) -> Page:
@@ -245,19 +243,23 @@ class Driver:
         similar_rows.check_length(request, view.dimension)
         key, limit = request.key, request.limit + (request.key is not None)  # the row itself is found, too
         vector = encode(request.vector) if key is None else await self._embedding(request.object, view, key)
-        query = query_request(view, body, [column.name for column in columns], vector, limit)
-        response = await self._request(query)
-        await self._notice_change(request.object, view, response)
-        records, distances = self._read(response, QueryAnswer).nearest()
+        if body.ids is not None:  # the server fails on ids that it does not hold (C42)
+            body = replace(body, ids=await self._ids(request.object, view, body, 0, len(body.ids)) if body.ids else [])
+        answer = QueryAnswer([[]], [[]])
+        if body.ids != []:
+            query = query_request(view, body, [column.name for column in columns], vector, limit)
+            response = await self._request(query)
+            await self._notice_change(request.object, view, response)
+            answer = self._read(response, QueryAnswer)
+        records, distances = answer.nearest()
         page = page_of(view, columns, records, [similar_rows.MISSED])
         return similar_rows.nearest(request, page, distances, view.columns)
 
     async def _embedding(self, name: str, view: View, key: RowKey) -> str:
-        request = get_request(view, FilterBody(ids=[text_id(key.id)]), [EMBEDDING], limit=1)
-        records = await self._records(name, view, request)
-        if not records or records[0].embedding is None:
+        record = (await self._stored_at(view.path, [text_id(key.id)], name=name)).get(key.text)
+        if record is None or record.embedding is None:
             raise RowNotFoundError(f"{name} has no record {key.id!r} with an embedding")
-        return records[0].embedding
+        return record.embedding
 
     async def _prepared(self, request: PageRequest) -> tuple[View, FilterBody, list[Column]]:
         cursors.refuse(request)

@@ -415,6 +415,11 @@ async def test_the_nearest_records_come_first_under_each_kind_of_filter(rig: Rig
     assert await nearest(rig, name, Filter("document", "contains", "3"), key=key, limit=1) == [("r0013", 9)]
     ids = Filter("id", "in", ["r0001", "r0010", "r0039"])
     assert await nearest(rig, name, ids, key=key, limit=9) == [("r0001", 81), ("r0039", 841)]
+    for found, missing in ((["r0001"], ["gone"]), ([], ["gone"])):
+        ids = Filter("id", "in", [*found, *missing])
+        assert [row for row, _ in await nearest(rig, name, ids, key=key)] == found
+    both = [Filter("id", "=", "r0001"), Filter("id", "=", "r0002")]
+    assert await nearest(rig, name, *both, key=key) == []
     assert await nearest(rig, name, Filter("n", ">", 100), key=key) == []
     assert len(await nearest(rig, name, vector=[0, 0, 0], limit=1_000)) == 40
 
