@@ -65,8 +65,9 @@ MOST_NAMES = 10_000
 COMPARED_NAMES = 20
 """Names that are compared letter by letter, which takes milliseconds each: those that share most pairs of letters."""
 TAKEN = frozenset(
-    ("direct", "events", "help", "home", "json", "no_connect", "pin_certificate", "proxy", "proxy_password",
-     "proxy_user", "quiet", "sandbox", "set", "sign_in_at", "ssh", "ssh_identity", "type", "unpin", "use", "yes")
+    ("direct", "driver_log", "events", "help", "home", "json", "no_connect", "pin_certificate", "proxy",
+     "proxy_password", "proxy_user", "quiet", "sandbox", "set", "sign_in_at", "ssh", "ssh_identity", "type", "unpin",
+     "use", "yes")
 )  # fmt: skip
 """Fields that a form may have, but whose options mean something else to the commands that save a connection."""
 
