@@ -11,6 +11,7 @@ import ast
 import importlib
 import inspect
 import json
+import pkgutil
 import re
 import sys
 import tomllib
@@ -82,18 +83,51 @@ BLOCK = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 def models() -> Iterator[str]:
     """Write every model of the contract, module by module."""
     for name in MODELS:
-        module = importlib.import_module(f"dragoman_api.{name}")
-        yield from ("", f"## dragoman_api.{name}", "", *summary(module))
-        yield from (f"\n{line}" for line in constants(module))
-        for item, thing in members(module):
-            if isinstance(thing, type):
-                yield from describe_class(item, thing)
-            elif inspect.isfunction(thing):
-                yield from ("", f"### {item}", "", f"`{item}{signature(thing)}`", "", *prose(thing.__doc__))
+        yield from described_module(f"dragoman_api.{name}")
     room = importlib.import_module("dragoman_api.events")
     yield from ("", "## dragoman_api.events", "", "The events have [a page of their own](events.md).")
     for item in ("ConnectionInfo", "Call"):
         yield from describe_class(item, getattr(room, item))
+
+
+def described_module(name: str) -> Iterator[str]:
+    """Write a module with its constants, classes and functions."""
+    module = importlib.import_module(name)
+    yield from ("", f"## {name}", "", *summary(module))
+    yield from (f"\n{line}" for line in constants(module))
+    for item, thing in members(module):
+        if isinstance(thing, type):
+            yield from describe_class(item, thing)
+        elif inspect.isfunction(thing):
+            yield from ("", f"### {item}", "", f"`{item}{signature(thing)}`", "", *prose(thing.__doc__))
+
+
+def kit() -> Iterator[str]:
+    """Write every module of the kit."""
+    package = importlib.import_module("dragoman_api.kit")
+    for module in pkgutil.iter_modules(package.__path__):
+        yield from described_module(f"dragoman_api.kit.{module.name}")
+
+
+def testing() -> Iterator[str]:
+    """Write what `dragoman_api.testing` offers."""
+    package = importlib.import_module("dragoman_api.testing")
+    for name in package.__all__:
+        thing = getattr(package, name)
+        if isinstance(thing, type):
+            yield from describe_class(name, thing, methods=name != "DriverConformance")
+        else:
+            yield from ("", f"### {name}", "", called(thing, name), "", *prose(thing.__doc__))
+
+
+def conformance() -> Iterator[str]:
+    """Write what each conformance test holds a driver to."""
+    suite = importlib.import_module("dragoman_api.testing").DriverConformance
+    for part in suite.__mro__:
+        tests = [(code(name), docstring(test)) for name, test in vars(part).items() if name.startswith("test_")]
+        if tests:
+            rows = [(name, " ".join(text.split())) for name, text in tests]
+            yield from ("", f"### {part.__name__}", "", *prose(part.__doc__), "", *table(("test", "a driver"), rows))
 
 
 def manifest() -> Iterator[str]:
@@ -398,7 +432,7 @@ WRITERS = {
     writer.__name__: writer
     for writer in (
         *(python, dask, hooks, models, manifest, events, errors, remedies, settings),
-        *(commands, checks, lines, attacks, parsers, rules),
+        *(commands, checks, lines, attacks, parsers, rules, kit, testing, conformance),
     )
 }
 

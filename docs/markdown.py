@@ -23,6 +23,7 @@ LETTERS = f"[{''.join(re.findall(r'^([A-Z])1 = ', _RULES.read_text(encoding='utf
 """What the number of a conformance rule begins with."""
 
 RULE = re.compile(rf" \((?:{LETTERS}\d+(?:, | to |-)?)+\)")  # ids of the conformance rules are for tests
+_FUNCTION = re.compile(r"<function .*? at 0x[0-9a-f]+>")  # a default, whose address differs from run to run
 SECTION = re.compile(r"^(Args|Attributes|Returns|Yields|Raises):$")
 
 
@@ -106,7 +107,8 @@ def shown(default: object) -> str:
     """Format a default as its author would; the own table of a struct shows its fields."""
     if isinstance(default, msgspec.Struct):
         return f"{type(default).__name__}()"
-    return repr(default.value) if isinstance(default, StrEnum) else repr(default).replace("<factory>", "computed")
+    text = repr(default.value) if isinstance(default, StrEnum) else repr(default).replace("<factory>", "computed")
+    return _FUNCTION.sub("…", text)
 
 
 def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[str]:
@@ -155,11 +157,13 @@ def describe_class(name: str, kind: type, *, depth: int = 3, methods: bool = Tru
         if method.startswith("_") or not inspect.isfunction(function) or not methods:
             continue
         head = f"`{method}`" if isinstance(value, property) else f"`{method}{signature(function)}`"
-        yield from ("", f"{head}: {RULE.sub('', inspect.cleandoc(function.__doc__ or '')).splitlines()[0]}")
+        first = RULE.sub("", inspect.cleandoc(function.__doc__ or "")).partition("\n")[0]
+        yield from ("", f"{head}: {first}" if first else head)
 
 
 def signature(function: Callable[..., Any]) -> str:
     """Format a signature with the annotations of the source, without `self`."""
     found = inspect.signature(function)
     kept = [item for item in found.parameters.values() if item.name != "self"]
-    return re.sub(r"(: |-> )'([^']*)'", r"\1\2", str(found.replace(parameters=kept)))
+    text = re.sub(r"(: |-> )'([^']*)'", r"\1\2", str(found.replace(parameters=kept)))
+    return _FUNCTION.sub("…", text)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib.util
 import io
+import pkgutil
 import re
 import subprocess
 import tokenize
@@ -17,8 +18,9 @@ import pytest
 import dragoman
 import dragoman_api
 from dragoman.cli.app import cli
-from dragoman_api import hookspecs
+from dragoman_api import hookspecs, kit, testing
 from dragoman_api.events import ALL
+from dragoman_api.testing import DriverConformance
 from sources import nodes_of
 
 ROOT = Path(__file__).parents[1]
@@ -65,6 +67,17 @@ def test_every_hook_has_an_entry(spec):
     for name in vars(spec):
         if not name.startswith("_"):
             assert has_words(written[name]), name
+
+
+def test_every_module_of_the_kit_and_every_conformance_test_has_an_entry():
+    page = (REFERENCE / "kit.md").read_text(encoding="utf-8")
+    missing = [
+        module.name for module in pkgutil.iter_modules(kit.__path__) if f"## {kit.__name__}.{module.name}\n" not in page
+    ]
+    assert missing == []
+    written = rows((REFERENCE / "testing.md").read_text(encoding="utf-8"))
+    assert [name for name in dir(DriverConformance) if name.startswith("test_") and not written.get(name)] == []
+    assert [name for name in testing.__all__ if name not in entries("testing")] == []
 
 
 def test_every_event_has_an_entry():
