@@ -8,22 +8,16 @@ from urllib.parse import quote
 import msgspec
 
 from dragoman_api import (
-    Answer,
-    AnswerKind,
     Cell,
     CellRequest,
     Column,
     ColumnKind,
     CompiledFilter,
-    ConsoleRequest,
-    ConsoleText,
     CountRequest,
     Delete,
     Description,
-    DragomanError,
     Drop,
     FilterRequest,
-    Health,
     Http,
     HttpRequest,
     Insert,
@@ -47,12 +41,12 @@ from dragoman_api import (
 from dragoman_api.errors import ObjectNotFoundError, RowNotFoundError, ServerNotSupportedError
 from dragoman_api.json_text import encode, exact_number
 from dragoman_api.kit import cursors
-from dragoman_api.kit.exchanges import unsure
+from dragoman_api.kit.console_answers import RestConsole
+from dragoman_api.kit.derived_hooks import PingByPath
 from dragoman_api.kit.page_columns import cell_of, choose, kinds_of, sortable
-from dragoman_api.kit.row_changes import NotSentError, Outcomes, PlanDraft, fold, status_of, typed, unknown_note
+from dragoman_api.kit.row_changes import NotSentError, Outcomes, PlanDraft, fold, status_of, typed
 from dragoman_api.kit.writing import stored_value
 
-from .console import parse
 from .filters import OPERATORS, compile_filter
 
 if TYPE_CHECKING:
@@ -61,13 +55,16 @@ if TYPE_CHECKING:
 SAMPLE = 200  # documents from which the columns of a database are learnt
 BATCH = 1_000  # ids per request while counting
 KEY, REVISION = "_id", "_rev"
+READS = ("_find", "_explain", "_all_docs", "_dbs_info", "_bulk_get")  # what POST asks without changing anything
 NO_SORT = "CouchDB sorts by an index only, and this driver makes none"
 
 _decode = msgspec.json.Decoder(float_hook=exact_number).decode  # every digit stays
 
 
-class Driver:
+class Driver(RestConsole, PingByPath):
     """CouchDB over HTTP: a database is an object, a document a row, its revision what protects a change."""
+
+    ping_path = "/_all_dbs?limit=1"  # needs the credentials
 
     def __init__(self) -> None:
         self.columns: dict[str, dict[str, Column]] = {}
@@ -81,21 +78,8 @@ class Driver:
         told = await http.get_json("/")
         if "couchdb" not in told:
             raise ServerNotSupportedError("the server that answered is no CouchDB", hint="check Host and Port")
-        await self.ping_or_raise()
+        await http.get_json(self.ping_path)
         return Server("CouchDB", told["version"])
-
-    async def ping_or_raise(self) -> None:
-        """Ask something that needs the credentials."""
-        await self.http.get_json("/_all_dbs?limit=1")
-
-    @hookimpl
-    async def ping(self) -> Health:
-        """Look whether the connection still works; a failure is a value."""
-        try:
-            await self.ping_or_raise()
-        except DragomanError as error:
-            return Health(ok=False, reason=error.message, code=error.code)
-        return Health(ok=True)
 
     # objects
 
@@ -238,22 +222,10 @@ class Driver:
         key = RowKey(name, told["id"], guard={REVISION: told["rev"]})
         return Outcome(change=0, status=status, id=told["id"], key=key)
 
-    # console
-
-    @hookimpl
-    async def parse_console(self, text: ConsoleText) -> list[ConsoleRequest]:
-        """Split a text into requests."""
-        return parse(text.text)
-
-    @hookimpl
-    async def execute_console(self, request: ConsoleRequest) -> Answer:
-        """Send one request as it stands; an error status is an answer too."""
-        sent = request.request
-        response = await self.http.request(sent.method, sent.path, body=sent.body, read=not request.writes)
-        kind = AnswerKind.JSON if "json" in response.headers.get("Content-Type", "") else AnswerKind.TEXT
-        in_doubt = request.writes and unsure(response.status)
-        notes = [unknown_note(self.http.error(response).message)] if in_doubt else []
-        return Answer(kind=kind, status=response.status, request=sent, text=response.text, notes=notes)
+    def console_writes(self, request: HttpRequest) -> bool:
+        """Return whether a console request may change something: some posts only ask."""
+        last = request.path.partition("?")[0].rpartition("/")[2]
+        return super().console_writes(request) and not (request.method == "POST" and last in READS)
 
 
 def path(*parts: str) -> str:
