@@ -104,7 +104,7 @@ class _LateModule(ModuleType):
 
 
 class _LateName:
-    """Stands for a class or a function of a late module: its use imports the module."""
+    """Stands for what a module has taken from a late one: its use imports that module, and puts the real thing here."""
 
     def __init__(self, module: str, name: str, *parameters: Any) -> None:
         self._place, self._parameters = (module, name), parameters
@@ -121,7 +121,7 @@ class _LateName:
         return self._real()(*arguments, **options)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__typing_") or name == "__parameters__":  # what an annotation looks for
+        if name.startswith("__typing_") or name in ("__parameters__", "_place"):  # what annotations and copies look for
             raise AttributeError(name)
         return getattr(self._real(), name)
 
@@ -136,6 +136,9 @@ class _LateName:
     def __subclasscheck__(self, subclass: type) -> bool:
         return issubclass(subclass, self._real())
 
+    def __radd__(self, other: Any) -> Any:
+        return other + self._real()  # what a handshake does to a constant
+
     def __or__(self, other: Any) -> Any:
         return Union[self, other]  # noqa: UP007 - the annotation of a function, which nobody reads
 
@@ -148,7 +151,39 @@ def _load(name: str) -> ModuleType:
         return import_module(name)
     del sys.modules[name]
     with _importing():
-        return import_module(name)  # which also sets it in its package
+        module = import_module(name)  # which also sets it in its package
+    for taker in list(sys.modules.values()):
+        for key, value in _late_names(taker):
+            if value._place[0] == name and not value._parameters:  # noqa: SLF001
+                setattr(taker, key, value._real())  # noqa: SLF001
+    return module
+
+
+def _late_names(module: ModuleType) -> list[tuple[str, _LateName]]:
+    if isinstance(module, _LateModule):
+        return []
+    names = getattr(module, "__dict__", {})
+    return [(key, value) for key, value in list(names.items()) if value.__class__ is _LateName]
+
+
+def _ask_later(package: ModuleType) -> None:
+    """Let a package give the real thing to whoever takes a late name from it: a class may be matched or caught."""
+    late = dict(_late_names(package))
+    own = package.__dict__.get("__getattr__")
+    if not late:
+        return
+
+    def get(name: str) -> Any:
+        if name in late:
+            setattr(package, name, real := late[name]._real())  # noqa: SLF001
+            return real
+        if own is not None:
+            return own(name)
+        raise AttributeError(f"module {package.__name__!r} has no attribute {name!r}")
+
+    for name in late:
+        delattr(package, name)
+    package.__getattr__ = get  # type: ignore[method-assign]
 
 
 @contextmanager
@@ -168,6 +203,9 @@ def late_modules() -> Iterator[None]:
                 setattr(sys.modules[package], name, module)
             elif package:
                 del sys.modules[module.__name__]
+        for taker in list(sys.modules.values()):
+            if not isinstance(taker, _LateModule) and "__path__" in getattr(taker, "__dict__", ()):
+                _ask_later(taker)
 
 
 @contextmanager

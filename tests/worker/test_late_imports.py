@@ -68,19 +68,68 @@ USES = {
 
 
 ALL_LATE = """
-import typing
-assert aiohttp.FormData | None == None | aiohttp.FormData
-assert not isinstance("text", aiohttp.FormData)
+from aiohttp.client_reqrep import FormData
+assert FormData | None == None | FormData
+assert not isinstance("text", FormData)
 assert loaded() == [], loaded()
-assert isinstance(aiohttp.FormData(), aiohttp.FormData)
-assert isinstance(aiohttp.FormData(), aiohttp.FormData | None)
-assert not isinstance("text", aiohttp.FormData | None)
+assert isinstance(aiohttp.FormData(), FormData)
+assert isinstance(aiohttp.FormData(), FormData | None)
+assert not isinstance("text", FormData | None)
 assert issubclass(aiohttp.ClientWebSocketResponse[bool].__origin__, aiohttp.ClientWebSocketResponse)
+"""
+REAL = """
+import copy, functools
+from aiohttp import client, client_reqrep
+assert copy.copy(client.ClientWSTimeout) is not None and loaded() == [], loaded()
+assert all(type(getattr(aiohttp, name)).__name__ != "_LateName" for name in aiohttp.__all__)
+assert not [name for name, value in vars(client).items() if type(value).__name__ == "_LateName" and name[:2] == "WS"]
+try:
+    raise ValueError
+except aiohttp.WebSocketError: assert False
+except ValueError: pass
+match aiohttp.FormData():
+    case aiohttp.FormData(): pass
+    case other: assert False, other
+functools.singledispatch(print).register(aiohttp.MultipartWriter, print)
+try: aiohttp.nothing
+except AttributeError as error: assert "nothing" in str(error)
+else: assert False
+"""
+HANDSHAKE = """
+import asyncio
+from aiohttp import web
+
+async def echo(request):
+    answers = web.WebSocketResponse()
+    await answers.prepare(request)
+    async for message in answers:
+        await answers.send_str(message.data)
+    return answers
+
+async def main():
+    app = web.Application()
+    app.router.add_get("/", echo)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    port = site._server.sockets[0].getsockname()[1]
+    async with aiohttp.ClientSession() as session, session.ws_connect(f"http://127.0.0.1:{port}/") as messages:
+        await messages.send_str("a")
+        assert (await messages.receive()).data == "a"
+    await runner.cleanup()
+
+asyncio.run(main())
 """
 
 
 def test_an_annotation_or_a_comparison_of_types_imports_no_late_module() -> None:
     subprocess.run([sys.executable, "-c", START + ALL_LATE], check=True)
+
+
+@pytest.mark.parametrize("code", [REAL, HANDSHAKE], ids=["names", "websocket"])
+def test_what_a_driver_takes_from_a_package_is_the_real_thing(code: str) -> None:
+    subprocess.run([sys.executable, "-c", START + code], check=True)
 
 
 def test_a_late_module_of_a_package_that_was_not_imported_is_imported_as_any_other() -> None:
