@@ -200,7 +200,7 @@ def _converted(change: Change, convert: Callable[[object], Any]) -> Change:
 
 def _encode_cells(cells: Sequence[list[Cell]]) -> Slice:
     columns: list[Any]
-    if isinstance(cells, CellColumns):
+    if isinstance(cells, CellColumns) and cells.untouched:
         columns, json, plain = list(cells.columns), cells.json, cells.plain
     else:
         plain = frozenset()

@@ -413,3 +413,10 @@ def test_a_result_that_the_host_would_not_take_is_refused_before_it_is_sent(resu
     """The host ends a driver that sends it; refused here, the connection goes on."""
     with pytest.raises(ValueFaultError, match=f"{most:,}"):
         take_apart(result, call=1)
+
+
+def test_what_a_driver_changes_in_the_rows_of_its_page_travels() -> None:
+    page = Page(columns=columns(1), cells=CellColumns([["a", "b"]], 2))
+    for row in page.cells:
+        row[0] = "masked"
+    assert carry(page, Page).cells == [["masked"], ["masked"]]

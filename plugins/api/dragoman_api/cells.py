@@ -128,6 +128,11 @@ class CellColumns(_Rows):
         self._rows: list[list[Cell]] | None = None
 
     @property
+    def untouched(self) -> bool:
+        """Whether nobody has read its rows, which are lists and may have been changed since."""
+        return self._rows is None
+
+    @property
     def rows(self) -> list[list[Cell]]:
         """The rows."""
         if self._rows is None:
