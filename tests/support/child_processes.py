@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dragoman.sandbox.fork_server import ThreadForks
+
+KEPT: list[ThreadForks] = []
+"""What other threads of the test run keep a fork server with."""
 
 
 def children() -> set[str]:
-    """Name the living ones, but for the fork server that the test run keeps."""
+    """Name the living ones, but for the fork servers that the test run keeps."""
     from dragoman.sandbox.fork_server import forks_here
 
     mine = f"PPid:\t{Path('/proc/self').resolve().name}\n"
-    kept = {str(server.process.pid)} if (server := forks_here().server) else set()
+    kept = {str(forks.server.process.pid) for forks in (forks_here(), *KEPT) if forks.server}
     return {path.parent.name for path in Path("/proc").glob("[0-9]*/status") if _lives(path, mine)} - kept
 
 

@@ -231,7 +231,7 @@ async def test_the_header_says_everything_of_an_open_connection():
     )  # fmt: skip
     connections._connections["shop"] = _Connection(session=session, at=1_000.0)
     connections._connections["other"] = _Connection()
-    no_views = {"close", "connect", "hold_snapshot", "preview_read", "split_export"}
+    no_views = {"close", "connect", "hold_snapshot", "preview_read", "similar_rows", "split_export"}
     opened = connections.about("shop")
     assert {*opened.hooks} == {*hook_types.HOOKS} - no_views - {"complete_console"}
     assert replace(opened, hooks=[]) == OpenConnection(
