@@ -155,6 +155,6 @@ class Machine:
 
 
 def _checked(ended: Ended, code: int | None) -> Ended:
-    assert "Traceback" not in ended.err, ended
+    assert "\nTraceback" not in f"\n{ended.err}", ended  # a driver's own is indented
     assert code is None or ended.code == code, ended
     return ended
