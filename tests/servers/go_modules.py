@@ -31,6 +31,7 @@ class GoServer:
         needed: The Go that the module asks for; from 1.21 on Go fetches a newer one by itself, unless it was told not
             to.
         patience: What a person is told about the time that it takes.
+        flags: Flags of the compilation after the usual ones, which they replace.
     """
 
     name: str
@@ -38,6 +39,7 @@ class GoServer:
     package: str
     needed: tuple[int, int]
     patience: str
+    flags: tuple[str, ...] = ()
 
     @property
     def _module(self) -> str:
@@ -62,7 +64,7 @@ class GoServer:
     @property
     def folder(self) -> Path:
         """Name the server's folder; its name changes with the version of Go and with how it is built."""
-        digest = hashlib.sha256(f"{_go()} {self._module} {_FLAGS}".encode()).hexdigest()
+        digest = hashlib.sha256(f"{_go()} {self._module} {(*_FLAGS, *self.flags)}".encode()).hexdigest()
         return cache() / self.name / f"{self.version}-{digest[:12]}"
 
     def build(self) -> bool:
@@ -83,7 +85,7 @@ class GoServer:
             "GOCACHE": str(folder / "objects"),
             "CGO_ENABLED": "0",
         }
-        command = ["go", "install", *_FLAGS, self._module]
+        command = ["go", "install", *_FLAGS, *self.flags, self._module]
         done = subprocess.run(
             command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
         )
