@@ -115,7 +115,7 @@ page: $(WORKBENCH) ## build the workbench's page, unless it is up to date
 
 browser: page $(BROWSER) ## the page, and what the tests drive a Chromium with
 
-workbench: $(BUNDLE) page ## build the workbench's page, and serve it over two sample databases until Ctrl-C
+workbench: $(BUNDLE) page ## build the workbench's page, and serve it over the samples of the drivers until Ctrl-C
 	@$(BIN)/python -m docs.demo.workbench $(if $(PORT),--port $(PORT)) $(if $(NO_BROWSER),--no-browser)
 
 servers: $(TOOLS) ## start real engines and print where they are

@@ -1,4 +1,4 @@
-"""The workbench over two sample databases, in a home of its own that is removed at the end."""
+"""The workbench over the samples of the drivers, in a home of its own that is removed at the end."""
 
 from __future__ import annotations
 
@@ -14,16 +14,24 @@ import anyio
 
 from dragoman import Runtime, SavedConnection
 
-from . import sample_cluster, sample_vectors
+from . import sample_cluster, sample_metrics, sample_vectors
 
 
 async def _main(options: argparse.Namespace) -> int:
-    async with aclosing(sample_cluster.serve("8.19.21", 0)) as cluster, aclosing(sample_vectors.serve()) as vectors:
-        ports = {"elasticsearch": await anext(cluster), "weaviate": await anext(vectors)}
+    async with (
+        aclosing(sample_cluster.serve("8.19.21", 0)) as cluster,
+        aclosing(sample_vectors.serve()) as vectors,
+        aclosing(sample_metrics.serve()) as metrics,
+    ):
+        ports = {
+            "elasticsearch": await anext(cluster),
+            "weaviate": await anext(vectors),
+            "prometheus": await anext(metrics),
+        }
         with tempfile.TemporaryDirectory(prefix="dragoman-workbench-") as folder:
             home = Path(folder) / "home"
             async with Runtime(home, spare=False) as runtime:
-                for name, kind in (("shop", "elasticsearch"), ("library", "weaviate")):
+                for name, kind in (("shop", "elasticsearch"), ("library", "weaviate"), ("metrics", "prometheus")):
                     values = {"host": "127.0.0.1", "port": ports[kind], "auth_method": "none"}
                     await runtime.save(SavedConnection(name=name, type=kind, values=values))
             words = [sys.executable, "-m", "dragoman", "workbench", "shop", "--port", str(options.port)]

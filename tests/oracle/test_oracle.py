@@ -64,7 +64,7 @@ async def test_every_answer_holds_the_oracle(driver: str) -> None:
         assert needless(driver, target[0], {*report.known}) == []
 
 
-@pytest.mark.live
+@pytest.mark.live("elasticsearch", "weaviate")
 @pytest.mark.timeout(1_800)
 async def test_every_answer_holds_the_oracle_on_a_server(live_server: dict[str, Any]) -> None:
     if live_server["type"] not in DRIVERS:

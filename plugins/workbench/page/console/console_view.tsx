@@ -205,5 +205,5 @@ function sayMasked(text: string): void {
 }
 
 function example(open: OpenConnection): string {
-  return open.type === "weaviate" ? "GET /v1/meta\n" : "GET /\n";
+  return { weaviate: "GET /v1/meta\n", prometheus: "up\n" }[open.type] ?? "GET /\n";
 }

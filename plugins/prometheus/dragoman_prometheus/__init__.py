@@ -1,0 +1,1 @@
+"""The Prometheus driver of dragoman, for VictoriaMetrics, too."""
