@@ -151,10 +151,10 @@ def test_a_rejected_key_ends_with_3_and_the_connection_stays_saved(own):
 
 @pytest.mark.slow
 def test_answers_may_come_from_a_pipe_and_missing_ones_are_named(own):
-    done = own.process("connections", "add", "piped", typed="1\n\n7701\n2\nn\n")
+    done = own.process("connections", "add", "piped", typed="2\n\n7701\n2\nn\n")
     assert done.out.startswith("saved piped · connected: ")
     assert "localhost:7701" in own("connections", "list").out
-    done = own.process("connections", "add", "new", typed="1\n\n", code=2)
+    done = own.process("connections", "add", "new", typed="2\n\n", code=2)
     assert "error[configuration-invalid]: cannot ask for 'Port'" in done.err
     done = own("connections", "add", "shop", "--type", "demo", code=2)
     assert "'shop' already exists\n  try: dragoman connections edit shop\n" in done.err

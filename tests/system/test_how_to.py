@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from anyio.from_thread import start_blocking_portal
 from api import certificates
-from docs.demo import sample_cluster
+from docs.demo import sample_cluster, sample_metrics
 
 import wheelhouse
 from command_line import Machine
@@ -52,6 +52,10 @@ PAGES = [
 ]
 
 ELSEWHERE = {
+    "connect-to-chroma.md": {
+        "dragoman": "it needs a server, of which there is no fake; drivers/chroma/test_on_server.py",
+        "export VECTORS_TOKEN": "it belongs to the next line",
+    },
     "connect-to-elasticsearch.md": {
         "export SHOP_KEY": "it belongs to the next line",
         "dragoman connections add shop": "es.internal has to have a certificate; drivers/elasticsearch/test_connect.py",
@@ -61,6 +65,9 @@ ELSEWHERE = {
         "dragoman connections add cloud": "it needs a deployment in the cloud",
         "dragoman connections edit shop": "shop was not saved here, and the hosts are the reader's own",
         "export GATE": "it belongs to the next line",
+    },
+    "connect-to-prometheus.md": {
+        "dragoman console": "the fake evaluates no PromQL; drivers/prometheus/test_rules.py asks real servers",
     },
     "connect-to-weaviate.md": {
         "dragoman connections edit library": "the hosts are the reader's own",
@@ -80,6 +87,9 @@ ELSEWHERE = {
         "export AWS_ENDPOINT_URL": "it belongs to the next line",
         "dragoman export shop orders --parts 64 -o s3": "it needs a store; stores/test_exports_to_s3.py",
         "dragoman export shop orders --parts 1 --format": "it needs a store; stores/test_exports_to_s3.py",
+    },
+    "filter-and-page.md": {
+        "dragoman similar vectors": "it needs a server, of which there is no fake; drivers/chroma/test_on_server.py",
     },
     "find-drivers.md": {"xdg-open": "it opens a browser; browser/test_marketplace.py opens the page"},
     "run-a-registry.md": {
@@ -329,6 +339,13 @@ def export(world: World) -> None:
         world.send(server, "PUT", f"/orders/_doc/f{number}?refresh=true", {"note": text, "status": "open"})
 
 
+def connect_to_prometheus(world: World) -> None:
+    samples = sample_metrics.serve()
+    port = world.portal.call(samples.__anext__)
+    world.stack.callback(world.portal.call, samples.aclose)
+    world.replaced = {"prometheus.internal": f"localhost --port {port}"}
+
+
 def filter_and_page(world: World) -> None:
     server = world.shop
     logs = {"@timestamp": {"type": "date"}, "client": {"type": "ip"}, "place": {"type": "geo_point"}}
@@ -341,6 +358,11 @@ def filter_and_page(world: World) -> None:
         for name, kind in (("sizes", "int[]"), ("shelf", "uuid"), ("lent", "date"), ("place", "geoCoordinates"))
     ]
     world.send(world.library, "POST", "/v1/schema", {"class": "Books", "vectorizer": "none", "properties": types})
+    year = {"name": "year", "dataType": ["int"]}
+    world.send(world.library, "POST", "/v1/schema", {"class": "Article", "vectorizer": "none", "properties": [year]})
+    for number, row_id in enumerate(("0b8c2f7e-3c1d-4b0a-9d55-2f1e6a7c8b90", "36ddd591-2dee-4e7e-a3cc-eb86d30a4303")):
+        article = {"class": "Article", "id": row_id, "properties": {"year": 1970}, "vector": [1.0, number / 2]}
+        world.send(world.library, "POST", "/v1/objects", article)
 
 
 def keep_drivers(world: World) -> None:
@@ -415,7 +437,8 @@ def write_a_driver(world: World) -> None:
 
 PREPARED = {
     DAY: day,
-    "automate.md": automate, "connect-to-weaviate.md": connect_to_weaviate, "edit.md": edit, "export.md": export,
+    "automate.md": automate, "connect-to-prometheus.md": connect_to_prometheus,
+    "connect-to-weaviate.md": connect_to_weaviate, "edit.md": edit, "export.md": export,
     "filter-and-page.md": filter_and_page, "keep-drivers.md": keep_drivers, "recipes.md": recipes,
     "run-a-registry.md": run_a_registry, "trust-a-certificate.md": trust_a_certificate,
     "use-the-console.md": use_the_console, "write-a-driver.md": write_a_driver,
