@@ -277,10 +277,19 @@ class Walk:
         if not page.get_by_label("Column of row 1").count():
             page.get_by_role("button", name="Filter", exact=True).click()
         fill_in_row(page, 1, column, operator)
-        with page.expect_response("**/api/explain"):
-            self.hands.write(page.get_by_label("Value of row 1"), value)
         meaning = page.locator(".meaning.refused, .meaning:has(code)").first
+        before = meaning.inner_text() if meaning.count() else ""
+
+        def says_it_whole(response: Any) -> bool:  # there is an answer to each key
+            return response.url.endswith("/api/explain") and value in (response.request.post_data or "")
+
+        with page.expect_response(says_it_whole):
+            self.hands.write(page.get_by_label("Value of row 1"), value)
         meaning.wait_for()
+        for _ in range(40):  # until the page shows the answer
+            if meaning.inner_text() != before:
+                break
+            page.wait_for_timeout(50)
         return meaning.inner_text()
 
     def apply_the_filter(self) -> int:
