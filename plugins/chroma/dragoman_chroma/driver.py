@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from dragoman_api import (
     Answer,
-    AnswerKind,
     AuthenticationError,
     Cell,
     CellRequest,
@@ -49,17 +48,19 @@ from dragoman_api.exports import ExportForm
 from dragoman_api.grid import PreviewRequest, SimilarRequest, text_id
 from dragoman_api.json_text import decode, encode
 from dragoman_api.kit import cursors, similar_rows
-from dragoman_api.kit.exchanges import send_all, unsure
+from dragoman_api.kit.console_answers import text_answer
+from dragoman_api.kit.exchanges import send_all
 from dragoman_api.kit.line_parts import PART, rows_that_fit, split_lines
 from dragoman_api.kit.object_lists import choose as choose_part
 from dragoman_api.kit.page_columns import check_bounds, choose, sortable
 from dragoman_api.kit.residual import residual_keys, select
-from dragoman_api.kit.row_changes import unknown_note
 from dragoman_api.remedies import Remedy, RemedyKind
 
+from .filters import compile_filter
 from .records import (
     EMBEDDING,
     NO_SORT,
+    Checks,
     Definition,
     FilterBody,
     GetAnswer,
@@ -68,7 +69,6 @@ from .records import (
     View,
     body_for,
     columns_of,
-    compile_filter,
     console_requests,
     get_request,
     line_of,
@@ -108,8 +108,8 @@ class Driver:
         version = await self._json(HttpRequest("GET", f"{API}/version"), str)
         if version.partition(".")[0] == "0":
             raise ServerNotSupportedError(f"Chroma {version} answered; this driver needs 1.0 or newer")
-        checks = await self._json(HttpRequest("GET", f"{API}/pre-flight-checks"), dict[str, Any])
-        self._batch = max(1, min(int(checks.get("max_batch_size") or 1), 1_000))
+        checks = await self._json(HttpRequest("GET", f"{API}/pre-flight-checks"), Checks)
+        self._batch = max(1, min(checks.max_batch_size or 1, 1_000))
         await self._check_tenant()
         return Server("Chroma", version)
 
@@ -437,11 +437,7 @@ class Driver:
     async def execute_console(self, request: ConsoleRequest) -> Answer:
         """Send one request as it stands; an error status is an answer too."""
         response = await self._request(request.request, read=not request.writes)
-        kind = AnswerKind.JSON if "json" in response.headers.get("Content-Type", "") else AnswerKind.TEXT
-        doubt = request.writes and unsure(response.status)
-        notes = [unknown_note(self.http.error(response).message)] if doubt else []
-        text = response.text or f"HTTP {response.status} without a body"
-        return Answer(kind=kind, status=response.status, request=request.request, text=text, notes=notes)
+        return text_answer(request, response, lambda: self.http.error(response).message)
 
     async def _request(self, request: HttpRequest, *, read: bool | None = None) -> Any:
         reads = only_reads(request) if read is None else read

@@ -1,4 +1,4 @@
-"""Records as rows: columns from samples, conditions of filter rows, and edited values as the server stores them. Pure.
+"""Records as rows: columns from samples, the requests that read records, and their answers. Pure.
 
 The rule of a measured fact is in parentheses, as in C12.
 """
@@ -6,7 +6,6 @@ The rule of a measured fact is in parentheses, as in C12.
 from __future__ import annotations
 
 from array import array
-from decimal import Decimal
 from hashlib import sha256
 from math import isinf
 from typing import TYPE_CHECKING, Any
@@ -17,33 +16,28 @@ from msgspec.structs import replace
 from dragoman_api import (
     Column,
     ColumnKind,
-    CompiledFilter,
-    Explanation,
-    Filter,
     HttpRequest,
     Json,
     Page,
     QueryError,
-    RawQuery,
     Role,
     RowKey,
     Written,
 )
-from dragoman_api.columns import EMPTINESS, LISTS, NULLS, ORDER, PATTERNS
+from dragoman_api.columns import NULLS
 from dragoman_api.columns import Operator as Op
 from dragoman_api.errors import ObjectChangedError
 from dragoman_api.json_text import decode, encode
-from dragoman_api.kit import operands
 from dragoman_api.kit.console_text import rest_requests
 from dragoman_api.kit.filter_rows import body_of
-from dragoman_api.kit.page_columns import KEYS, UNKNOWN, LeftOut, kinds_of
-from dragoman_api.kit.residual import ResidualFilter, split_rows
+from dragoman_api.kit.page_columns import KEYS, LeftOut, kinds_of
+from dragoman_api.kit.residual import ResidualFilter
 from dragoman_api.kit.row_tests import ValueKind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from dragoman_api import Cell, ConsoleRequest, CountRequest, ExportRequest, FilterRequest, Note, PageRequest
+    from dragoman_api import Cell, ConsoleRequest, CountRequest, ExportRequest, Note, PageRequest
     from dragoman_api.grid import SimilarRequest
 
 ID, DOCUMENT, URI, EMBEDDING = "id", "document", "uri", "embedding"
@@ -52,21 +46,19 @@ METADATA = "metadata."  # before the name of a key that is spelled like another 
 NO_SORT = "Chroma has no order; the rows of a page can be sorted here, if the call allows it"
 NO_FILTER = "the values are of several kinds or vectors, which Chroma compares with nothing"
 _KINDS = {ColumnKind.TEXT: ValueKind.TEXT, ColumnKind.BOOLEAN: ValueKind.BOOLEAN}
-_EQUAL = {Op.EQ: "$eq", Op.NE: "$ne", Op.IN: "$eq", Op.NOT_IN: "$ne"}
-_HOLDS = {"$eq": "$contains", "$ne": "$not_contains"}  # the same of an array's elements
-_ORDERED = {Op.GT: "$gt", Op.GE: "$gte", Op.LT: "$lt", Op.LE: "$lte"}
+EQUAL = {Op.EQ: "$eq", Op.NE: "$ne", Op.IN: "$eq", Op.NOT_IN: "$ne"}
+ORDERED = {Op.GT: "$gt", Op.GE: "$gte", Op.LT: "$lt", Op.LE: "$lte"}
 _COMPARED = {
-    ValueKind.TEXT: (*_EQUAL, Op.EMPTY),
-    ValueKind.NUMBER: (*_EQUAL, *_ORDERED, Op.BETWEEN),
-    ValueKind.BOOLEAN: (*_EQUAL,),
+    ValueKind.TEXT: (*EQUAL, Op.EMPTY),
+    ValueKind.NUMBER: (*EQUAL, *ORDERED, Op.BETWEEN),
+    ValueKind.BOOLEAN: (*EQUAL,),
 }
-_EVALUATED = {
-    ValueKind.TEXT: (*_EQUAL, *PATTERNS, *EMPTINESS, *NULLS),
-    ValueKind.NUMBER: (*_EQUAL, *ORDER, *NULLS),
-    ValueKind.BOOLEAN: (*_EQUAL, *NULLS),
-}
-_HERE = "Chroma has no such condition on it"
-_HINT = "a page can evaluate many conditions that Chroma lacks over a bounded number of rows, if you allow it"
+NO_CONDITION = "Chroma has no such condition on it"
+
+
+READS = ("get", "query", "search", "count")  # what a POST asks without changing anything
+MOST_IDS = 5_000
+"""Maximum number of ids in one request; the server fails beyond about 32,000 (C26)."""
 
 
 class StoredRecord(msgspec.Struct, frozen=True):
@@ -164,10 +156,10 @@ def _column(name: str, kind: ColumnKind, **options: Any) -> Column:
     elif name == ID:
         operators = (Op.EQ, Op.IN)
     elif name != URI and compared is not None:
-        operators = _COMPARED[compared] if not column.repeated else (*_EQUAL,)
+        operators = _COMPARED[compared] if not column.repeated else (*EQUAL,)
     if not operators:
         reasons["filter"] = (
-            NO_FILTER if compared is None else f"{_HERE}; it can be evaluated here, if the call allows it"
+            NO_FILTER if compared is None else f"{NO_CONDITION}; it can be evaluated here, if the call allows it"
         )
     return replace(column, operators=operators, reasons=reasons)
 
@@ -177,126 +169,6 @@ def value_kind(column: Column) -> ValueKind | None:
     if column.name == EMBEDDING:
         return None
     return ValueKind.NUMBER if column.kind.numeric else _KINDS.get(column.kind)
-
-
-def compile_filter(request: FilterRequest, columns: Mapping[str, Column], revision: str) -> CompiledFilter:
-    """Translate filter rows into one condition and ids, and leave the others to be evaluated here if that is allowed.
-
-    Raises:
-        FilterNotSupportedError: A filter row can neither run on the server nor be evaluated here.
-    """
-
-    def sensitive(row: Filter | RawQuery) -> Filter | RawQuery:  # as the server compares documents (C22)
-        plain = isinstance(row, Filter) and row.case is None
-        return replace(row, case=True) if plain else row
-
-    def kind(row: Filter) -> ValueKind | None:
-        return value_kind(columns[row.column]) if row.column in columns else None
-
-    request = replace(request, rows=[sensitive(row) for row in request.rows])
-    alone = request.match == "all" or len(request.rows) == 1
-    compiled, residual = split_rows(
-        request, lambda number, row: (number, *_clause(row, columns, alone=alone)), hint=lambda row: _HINT, kind=kind
-    )
-    ids: list[str] | None = None
-    for _, _, chosen in compiled:
-        if chosen is not None:
-            ids = chosen if ids is None else [key for key in ids if key in chosen]
-    clauses = [clause for _, clause, chosen in compiled if chosen is None]
-    join = "$and" if request.match == "all" else "$or"
-    where = encode(clauses[0] if len(clauses) == 1 else {join: clauses}) if clauses else ""
-    rows = [Explanation(row=number, clause=encode(clause)) for number, clause, _ in compiled]
-    rows = sorted([*rows, *(residual.explained() if residual else [])], key=lambda explanation: explanation.row)
-    body = encode(FilterBody(where, ids, residual))
-    return CompiledFilter(object=request.object, body=body, rows=rows, revision=revision)
-
-
-def _clause(row: Filter | RawQuery, columns: Mapping[str, Column], *, alone: bool) -> tuple[Any, list[str] | None]:
-    """Return the condition of a filter row, and the ids if it is one of ids; raise ValueError if there is none."""
-    if isinstance(row, RawQuery) or (column := columns.get(row.column)) is None:
-        raise ValueError("this driver takes no Raw row" if isinstance(row, RawQuery) else UNKNOWN)
-    if row.op not in column.operators:
-        raise ValueError(column.reasons.get("filter") or f"{_HERE}: '{row.op}'")
-    if row.group is not None:
-        raise ValueError("the elements of an array are single values, so that a group has no meaning")
-    if column.name == DOCUMENT:
-        if row.case is False:
-            raise ValueError("Chroma compares the letter case of documents")
-        text = "" if row.op in NULLS else operands.text(operands.single(row.value))
-        return {"#document": {"$contains" if row.op in (Op.CONTAINS, Op.NOT_NULL) else "$not_contains": text}}, None
-    if column.name == ID:
-        if not alone:
-            raise ValueError(column.reasons["any"])
-        values = operands.several(row.value) if row.op is Op.IN else [operands.single(row.value)]
-        ids = list(dict.fromkeys(operands.text(value) for value in values))
-        if len(ids) > MOST_IDS:
-            raise ValueError(f"{len(ids):,} ids are more than the {MOST_IDS:,} that one request takes")
-        return {"ids": ids}, ids
-    if row.case is False and column.kind is ColumnKind.TEXT:
-        raise ValueError("Chroma compares the letter case of texts")
-    return _compared(row, column, key_of(column.name)), None
-
-
-READS = ("get", "query", "search", "count")  # what a POST asks without changing anything
-MOST_IDS = 5_000
-"""Maximum number of ids in one request; the server fails beyond about 32,000 (C26)."""
-
-
-def _compared(row: Filter, column: Column, key: str) -> dict[str, Any]:
-    readers: dict[ColumnKind, Callable[[object], Any]]
-    readers = {ColumnKind.TEXT: operands.text, ColumnKind.BOOLEAN: operands.boolean}
-    read = readers.get(column.kind, comparable)
-    if key.startswith(("#", "$", "chroma:")):
-        raise ValueError(f"Chroma gives keys that begin like '{key[:20]}' a meaning of its own")
-    if row.op is Op.EMPTY:
-        return {key: {"$eq": ""}}
-    if row.op is Op.BETWEEN:
-        low, high = map(read, operands.bounds(row.value))
-        return {"$and": [_condition(key, "$gte", low), _condition(key, "$lte", high)]}
-    if row.op in _ORDERED:
-        return _condition(key, _ORDERED[row.op], read(operands.single(row.value)))
-    sign, empty = _EQUAL[row.op], column.kind is ColumnKind.TEXT
-    values = operands.several(row.value, empty=empty) if row.op in LISTS else [operands.single(row.value)]
-    typed = [read(value) for value in values]
-    if column.repeated:  # integers and floats are told apart in arrays (C21)
-        sign = _HOLDS[sign]
-        conditions = [{key: {sign: same}} for value in typed for same in _spellings(value)]
-    else:
-        conditions = [_condition(key, sign, value) for value in typed]
-    return conditions[0] if len(conditions) == 1 else {"$or" if sign in ("$eq", "$contains") else "$and": conditions}
-
-
-def _condition(key: str, sign: str, value: Any) -> dict[str, Any]:
-    """Return a condition that holds for integers and floats: the server cuts the fraction off for integers (C20)."""
-    condition = {key: {sign: value}}
-    if not isinstance(value, float):
-        return condition
-    whole = int(value)
-    if sign == "$eq" or (sign == "$gte" and whole < value) or (sign == "$lte" and whole > value):
-        return {"$and": [condition, {key: {"$ne": whole}}]}
-    if sign == "$ne" or (sign == "$lt" and whole < value) or (sign == "$gt" and whole > value):
-        return {"$or": [condition, {key: {"$eq": whole}}]}
-    return condition
-
-
-def _spellings(value: Any) -> list[Any]:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return [value]
-    whole = [int(value)] if float(value).is_integer() and -(1 << 63) <= value < 1 << 63 else []
-    return [*whole, float(value)]
-
-
-def comparable(value: object) -> int | float:
-    """Read a number that the server compares exactly (C19). Raises ValueError for any other."""
-    exact = operands.decimal(value)
-    if isinstance(exact, int):
-        if not -(1 << 63) <= exact < 1 << 63 or int(float(exact)) != exact:
-            raise ValueError(f"{exact} is beyond the integers that Chroma compares exactly with floats")
-        return exact
-    number = operands.floating(value)
-    if Decimal(repr(number)) != exact or number.is_integer() or not survives(number):
-        raise ValueError(f"Chroma reads {exact} as another number")
-    return number
 
 
 def survives(number: float) -> bool:
@@ -316,65 +188,6 @@ def survives(number: float) -> bool:
     return not isinf(scale) and read == abs(number)
 
 
-def stored_metadata(name: str, column: Column | None, value: object) -> Any:
-    """Return an edited metadata value as it is sent; None removes the key.
-
-    Raises:
-        ValueError: The server would store another value, or none.
-    """
-    key = key_of(name)
-    if not key or key.startswith(("#", "$", "chroma:")):
-        raise ValueError("Chroma takes no metadata key that is empty or begins with '#', '$' or 'chroma:'")
-    if isinstance(value, Json):
-        value = decode(value, Any)
-    elif isinstance(value, str) and column is not None and column.repeated:
-        value = decode(value, list[Any])
-    elif isinstance(value, str) and column is not None and column.kind.numeric:
-        value = operands.decimal(value)
-    elif isinstance(value, str) and column is not None and column.kind is ColumnKind.BOOLEAN:
-        value = operands.boolean(value)
-    if isinstance(value, list | tuple):
-        items = [_scalar(item) for item in value]
-        kinds = {
-            float if isinstance(item, int | float) and not isinstance(item, bool) else type(item) for item in items
-        }
-        if len(kinds) != 1:
-            raise ValueError("an array holds at least one element, and all of them are texts, numbers or booleans")
-        return items
-    return None if value is None else _scalar(value)
-
-
-def _scalar(value: object) -> str | bool | int | float:
-    if isinstance(value, str):
-        return operands.text(value)
-    if isinstance(value, bool):
-        return value
-    if isinstance(value, Decimal):
-        value = operands.decimal(value)
-    if isinstance(value, int):
-        return operands.integer(value)
-    number = operands.floating(value) if isinstance(value, float | Decimal) else None
-    if number is None:
-        raise ValueError("a metadata value is a text, a number, a boolean, or an array of one of these")
-    if Decimal(repr(number)) != operands.decimal(value) or not survives(number) or repr(number) == "-0.0":
-        raise ValueError(f"Chroma would store {value} as another number")
-    return number
-
-
-def stored_embedding(value: object, dimension: int | None) -> str:
-    """Return an embedding as JSON text. Raises ValueError if the server would refuse it or store another vector."""
-    numbers = decode(value, list[Any]) if isinstance(value, str) else value
-    if not isinstance(numbers, list | tuple) or not numbers:
-        raise ValueError("an embedding is an array of at least one number")
-    if dimension and len(numbers) != dimension:
-        raise ValueError(f"an embedding of this collection has {dimension} numbers, not {len(numbers)}")
-    if any(isinstance(number, bool) or not isinstance(number, int | float | Decimal) for number in numbers):
-        raise ValueError("an embedding holds numbers only")
-    if any(isinf(single) or single != single for single in array("f", map(float, numbers))):
-        raise ValueError("an embedding holds 32-bit floats, and one of the numbers is too large")
-    return str(value) if isinstance(value, Json) else encode(list(numbers))
-
-
 class View(msgspec.Struct, frozen=True):
     """A collection as it was read: its full name, path, columns, and number of dimensions."""
 
@@ -390,6 +203,12 @@ class Definition(msgspec.Struct, frozen=True):
     id: str
     name: str
     dimension: int | None = None
+
+
+class Checks(msgspec.Struct, frozen=True):
+    """What the server tells of its limits."""
+
+    max_batch_size: int | None = None
 
 
 class GetAnswer(msgspec.Struct, frozen=True):

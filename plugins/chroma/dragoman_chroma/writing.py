@@ -6,14 +6,29 @@ digests of its rows, which are compared just before the request is sent: no comp
 
 from __future__ import annotations
 
+from array import array
+from decimal import Decimal
 from itertools import chain
+from math import isinf
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import msgspec
 from msgspec.structs import replace
 
-from dragoman_api import Delete, Drop, HttpRequest, Insert, Json, Outcome, OutcomeStatus, Plan, RowKey, Update
+from dragoman_api import (
+    ColumnKind,
+    Delete,
+    Drop,
+    HttpRequest,
+    Insert,
+    Json,
+    Outcome,
+    OutcomeStatus,
+    Plan,
+    RowKey,
+    Update,
+)
 from dragoman_api.changes import Change
 from dragoman_api.grid import text_id
 from dragoman_api.json_text import decode, encode
@@ -30,14 +45,13 @@ from .records import (
     View,
     key_of,
     name_of,
-    stored_embedding,
-    stored_metadata,
+    survives,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-    from dragoman_api import DragomanError, PlannedRequest, PlanRequest
+    from dragoman_api import Column, DragomanError, PlannedRequest, PlanRequest
     from dragoman_api.changes import Values
     from dragoman_api.kit.row_changes import Folded
 
@@ -302,3 +316,62 @@ def _proven(key: str, record: StoredRecord | None, sent: StoredRecord | None) ->
     if sent is not None and sent.guard != record.guard:
         return Outcome(change=0, status=OutcomeStatus.CONFLICT, id=key, reason=_THERE)
     return Outcome(change=0, status=OutcomeStatus.APPLIED, id=key)
+
+
+def stored_metadata(name: str, column: Column | None, value: object) -> Any:
+    """Return an edited metadata value as it is sent; None removes the key.
+
+    Raises:
+        ValueError: The server would store another value, or none.
+    """
+    key = key_of(name)
+    if not key or key.startswith(("#", "$", "chroma:")):
+        raise ValueError("Chroma takes no metadata key that is empty or begins with '#', '$' or 'chroma:'")
+    if isinstance(value, Json):
+        value = decode(value, Any)
+    elif isinstance(value, str) and column is not None and column.repeated:
+        value = decode(value, list[Any])
+    elif isinstance(value, str) and column is not None and column.kind.numeric:
+        value = operands.decimal(value)
+    elif isinstance(value, str) and column is not None and column.kind is ColumnKind.BOOLEAN:
+        value = operands.boolean(value)
+    if isinstance(value, list | tuple):
+        items = [_scalar(item) for item in value]
+        kinds = {
+            float if isinstance(item, int | float) and not isinstance(item, bool) else type(item) for item in items
+        }
+        if len(kinds) != 1:
+            raise ValueError("an array holds at least one element, and all of them are texts, numbers or booleans")
+        return items
+    return None if value is None else _scalar(value)
+
+
+def _scalar(value: object) -> str | bool | int | float:
+    if isinstance(value, str):
+        return operands.text(value)
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, Decimal):
+        value = operands.decimal(value)
+    if isinstance(value, int):
+        return operands.integer(value)
+    number = operands.floating(value) if isinstance(value, float | Decimal) else None
+    if number is None:
+        raise ValueError("a metadata value is a text, a number, a boolean, or an array of one of these")
+    if Decimal(repr(number)) != operands.decimal(value) or not survives(number) or repr(number) == "-0.0":
+        raise ValueError(f"Chroma would store {value} as another number")
+    return number
+
+
+def stored_embedding(value: object, dimension: int | None) -> str:
+    """Return an embedding as JSON text. Raises ValueError if the server would refuse it or store another vector."""
+    numbers = decode(value, list[Any]) if isinstance(value, str) else value
+    if not isinstance(numbers, list | tuple) or not numbers:
+        raise ValueError("an embedding is an array of at least one number")
+    if dimension and len(numbers) != dimension:
+        raise ValueError(f"an embedding of this collection has {dimension} numbers, not {len(numbers)}")
+    if any(isinstance(number, bool) or not isinstance(number, int | float | Decimal) for number in numbers):
+        raise ValueError("an embedding holds numbers only")
+    if any(isinf(single) or single != single for single in array("f", map(float, numbers))):
+        raise ValueError("an embedding holds 32-bit floats, and one of the numbers is too large")
+    return str(value) if isinstance(value, Json) else encode(list(numbers))
