@@ -194,14 +194,15 @@ class Service:
     async def _serve(self, config: Config, profile: Profile | None) -> None:
         """Load the driver and answer calls until the process ends. Without a profile the driver cannot connect."""
         package = re.split("[.:]", config.driver)[0]
-        self._within = tuple(f"{tree}/{package}" for tree in config.trees)
+        self._driver_paths = tuple(f"{tree}/{package}" for tree in config.trees)
         async with anyio.create_task_group() as self._tasks:
             await self._channel.attach(self._control)
             try:
                 self._hooks = self._register(load_driver(config.driver, config.trees), config.driver)
                 self._handed = {"profile": profile, "http": await self._client(profile) if profile else None}
             except BaseException as error:  # noqa: BLE001 - a driver's module may raise anything during its import
-                self._channel.send(Failure.of(0, describe(error, "the driver cannot be loaded", within=self._within)))
+                fault = describe(error, "the driver cannot be loaded", driver_paths=self._driver_paths)
+                self._channel.send(Failure.of(0, fault))
             else:
                 self._channel.send(Ready(self._hooks))
             await anyio.sleep_forever()
@@ -250,7 +251,7 @@ class Service:
                 if scope.cancel_called and isinstance(error, asyncio.CancelledError):
                     raise
                 clause = f"{call.hook} failed inside the driver"
-                end = (Failure.of(call.id, describe(error, clause, within=self._within)),)
+                end = (Failure.of(call.id, describe(error, clause, driver_paths=self._driver_paths)),)
                 _drop_tracebacks(error)
         del self._scopes[call.id]
         self._channel.send(*end)
@@ -340,13 +341,13 @@ def check_hooks(driver: object, hooks: Iterable[str], *, name: str) -> None:
             raise ConfigurationError(f"{name}.{hook} must be {shape}, as its specification is")
 
 
-def describe(error: BaseException, clause: str, *, within: tuple[str, ...] = ()) -> DragomanError:
+def describe(error: BaseException, clause: str, *, driver_paths: tuple[str, ...] = ()) -> DragomanError:
     """Return the error for a driver's exception; print the traceback of one that is, or comes from, a fault.
 
     Args:
         error: The exception.
         clause: The clause that the message begins with.
-        within: What paths of the driver's code begin with; the message says which of its lines the fault is in.
+        driver_paths: What paths of the driver's code begin with; the message says which of its lines the fault is in.
     """
     if isinstance(error, DragomanError):
         if not isinstance(error.__cause__, DragomanError | OSError | None):
@@ -355,7 +356,7 @@ def describe(error: BaseException, clause: str, *, within: tuple[str, ...] = ())
     traceback.print_exception(error)  # into the log, whose last lines the host shows
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
-    place, function = _place(error, within)
+    place, function = _place(error, driver_paths)
     reason = failure(error)[:_FAULT_TEXT]
     lacks = [hint for words, hint in _LACKS.items() if words in reason]
     if isinstance(error, PermissionError):
@@ -365,12 +366,12 @@ def describe(error: BaseException, clause: str, *, within: tuple[str, ...] = ())
     return DriverFaultError(f"{clause}: {reason}{where}", hint=lacks[0] if lacks else "", details=details)
 
 
-def _place(error: BaseException, within: tuple[str, ...]) -> tuple[str, str]:
+def _place(error: BaseException, driver_paths: tuple[str, ...]) -> tuple[str, str]:
     """Return the file and line of a driver where an error came last, and the function; empty if it came from none."""
     place = function = ""
     for frame, line in traceback.walk_tb(error.__traceback__):
         code = frame.f_code
-        for prefix in within:
+        for prefix in driver_paths:
             if code.co_filename.startswith(prefix):
                 place, function = (
                     f"{code.co_filename[prefix.rindex('/') + 1 :]}:{line}",

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 INDEX, COLLECTION = "dragoman-bench-import", "DragomanBenchImport"
 DIMENSIONS = 128
-OURS = "Session.import"
+OURS = "dragoman.load"
 Figures = dict[str, float]
 
 # the rows -------------------------------------------------------------------------------------------------------------

@@ -6,8 +6,11 @@ import json
 import os
 import stat
 import subprocess
+from contextlib import ExitStack
 
 import pytest
+
+from dragoman.cli.streams import write_driver_log
 
 FILES = {".x.ndjson.checkpoint", ".x.ndjson.made", ".x.ndjson.part", "x.ndjson", "x.ndjson.manifest.json"}
 
@@ -70,6 +73,14 @@ def test_events_and_the_log_of_drivers_go_to_two_files(shop, tmp_path):
     done = shop("count", "shop", "books", "--driver-log", file, "--events", file, code=2)
     assert f"--driver-log {file} is written by --events {file} too" in done.err
     assert not file.exists()
+
+
+def test_a_log_of_drivers_that_lacks_lines_says_so_once(capsys):
+    with ExitStack() as cleanup:
+        write = write_driver_log("/dev/full", cleanup)
+        write("shop", "a")
+        write("shop", "b")
+    assert capsys.readouterr().err == "--driver-log /dev/full lacks lines: No space left on device\n"
 
 
 @pytest.mark.slow

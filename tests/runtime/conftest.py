@@ -12,7 +12,7 @@ import pytest
 from anyio import to_thread
 
 import wheelhouse
-from child_processes import KEPT
+from child_processes import LASTING_FORKS
 from command_line import Machine
 from dragoman.connections.saved_connections import SavedConnection
 from dragoman.runtime import Runtime
@@ -72,8 +72,8 @@ def beside_the_loop():
     """Run what has a loop of its own in one thread beside the tests' loop, with a fork server of its own."""
 
     def claim():
-        KEPT.append(forks_here())
-        KEPT[-1].claims += 1
+        LASTING_FORKS.append(forks_here())
+        LASTING_FORKS[-1].claims += 1
 
     with ThreadPoolExecutor(1) as thread:
         thread.submit(claim).result()

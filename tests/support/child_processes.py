@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from dragoman.sandbox.fork_server import ThreadForks
 
-KEPT: list[ThreadForks] = []
+LASTING_FORKS: list[ThreadForks] = []
 """What other threads of the test run keep a fork server with."""
 
 
@@ -17,7 +17,7 @@ def children() -> set[str]:
     from dragoman.sandbox.fork_server import forks_here
 
     mine = f"PPid:\t{Path('/proc/self').resolve().name}\n"
-    kept = {str(forks.server.process.pid) for forks in (forks_here(), *KEPT) if forks.server}
+    kept = {str(forks.server.process.pid) for forks in (forks_here(), *LASTING_FORKS) if forks.server}
     return {path.parent.name for path in Path("/proc").glob("[0-9]*/status") if _lives(path, mine)} - kept
 
 

@@ -102,7 +102,7 @@ def shortfall(tested: Conformance, project: Path) -> tuple[str, str]:
 
 
 def run_conformance(
-    build: Built, *, policy: Policy = "auto", live: Path | None = None, printed: bool = False
+    build: Built, *, policy: Policy = "auto", live: Path | None = None, passthrough: bool = False
 ) -> tuple[Conformance, str]:
     """Run an author's tests on the built wheel and write `report.json` into the working tree. Blocks.
 
@@ -110,7 +110,7 @@ def run_conformance(
         build: The unpacked wheel.
         policy: The sandbox policy.
         live: The list of real servers, in the format that the pytest plugin of `dragoman_api.testing` reads.
-        printed: Whether what tests and driver print goes to stderr at once, with pytest's own output.
+        passthrough: Whether what tests and driver print goes to stderr at once, with pytest's own output.
 
     Returns:
         The result of the conformance tests, and pytest's output.
@@ -132,12 +132,12 @@ def run_conformance(
         # The tests import the driver class for its name, which also imports its dependencies.
         env = {name: value for name, value in os.environ.items() if name != "PYTHONOPTIMIZE"}  # the kit asserts
         env |= {VARIABLE: json.dumps(settings), "PYTHONPATH": os.pathsep.join(settings["trees"])}
-        words += ["-s"] if printed else []
-        streams: dict[str, Any] = {"stdout": STDERR} if printed else {"capture_output": True}
+        words += ["-s"] if passthrough else []
+        streams: dict[str, Any] = {"stdout": STDERR} if passthrough else {"capture_output": True}
         done = subprocess.run(  # noqa: S603 - this interpreter, on the author's own tests
             words, cwd=build.project, env=env, text=True, timeout=TEST_SECONDS, check=False, **streams
         )
-        output = "see above" if printed else done.stdout + done.stderr
+        output = "see above" if passthrough else done.stdout + done.stderr
         if done.returncode not in (0, 1) or not results.is_file():
             raise _not_run(build.project, output, done.returncode)
         lines = [json.loads(line) for line in notes.read_text().splitlines()] if notes.is_file() else []

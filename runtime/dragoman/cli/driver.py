@@ -36,11 +36,10 @@ def _policy(options: Options) -> Policy:
 
 @driver.command("new")
 @click.argument("name")
-@click.option("--type", "kind", metavar="TYPE", help="The database type it serves; by default NAME.")
+@click.option("--type", "database_type", metavar="TYPE", help="The database type it serves; by default NAME.")
 @click.option("--port", type=click.IntRange(1, 65535), required=True, help="The usual port of its servers.")
 @click.option(
     "--kind",
-    "store",
     type=click.Choice(["tables", "documents"]),
     default="tables",
     show_default=True,
@@ -54,7 +53,9 @@ def _policy(options: Options) -> Policy:
 )
 @click.option("--tls", is_flag=True, help="Its form offers TLS.")
 @click.pass_obj
-def new(options: Options, name: str, kind: str | None, port: int, store: str, auth: tuple[str, ...], tls: bool) -> None:
+def new(
+    options: Options, name: str, database_type: str | None, port: int, kind: str, auth: tuple[str, ...], tls: bool
+) -> None:
     """Create the folder of a new driver, which passes check and test unchanged."""
     from dragoman.authoring.scaffold import scaffold
     from dragoman.plugins.registries import Registries
@@ -63,9 +64,9 @@ def new(options: Options, name: str, kind: str | None, port: int, store: str, au
     paths = options.paths()
     folder = scaffold(
         name,
-        type=kind or name,
+        type=database_type or name,
         port=port,
-        kind=store,
+        kind=kind,
         auth=auth,
         tls=tls,
         into=Path(),
@@ -114,9 +115,9 @@ def check(options: Options, path: Path, wheels: Path | None) -> int | None:
 @PATH
 @WHEELS
 @click.option("--live", metavar="FILE.json", type=PATH_TYPE, help="A list of real servers to test on as well.")
-@click.option("-s", "printed", is_flag=True, help="Show what tests and driver print and log, as they do.")
+@click.option("-s", "passthrough", is_flag=True, help="Show what tests and driver print and log, as they do.")
 @click.pass_obj
-def test(options: Options, path: Path, wheels: Path | None, live: Path | None, printed: bool) -> int | None:
+def test(options: Options, path: Path, wheels: Path | None, live: Path | None, passthrough: bool) -> int | None:
     """Run the conformance tests in the sandbox, on the author's fake and on the listed servers.
 
     The sandbox level is the strongest of this machine, and the result names it; --sandbox require refuses to test
@@ -126,8 +127,8 @@ def test(options: Options, path: Path, wheels: Path | None, live: Path | None, p
     from dragoman.authoring.wheel_build import built
 
     with built(path, wheels=wheels) as build:
-        tested, output = run_conformance(build, policy=_policy(options), live=live, printed=printed)
-    if not (tested.passed or printed):
+        tested, output = run_conformance(build, policy=_policy(options), live=live, passthrough=passthrough)
+    if not (tested.passed or passthrough):
         for line in output.rstrip().splitlines():
             options.say(line)
     reasons = [*tested.failures, *(f"it tried to reach {address}" for address in tested.denied)]

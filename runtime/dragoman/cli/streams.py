@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import threading
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, TextIO, cast
 
@@ -121,15 +121,25 @@ def write_driver_log(target: str, cleanup: ExitStack) -> Callable[[str, str], ob
         hint = "choose a writable file, or - for stderr"
         raise ConfigurationError(f"--driver-log {target} cannot be written: {error.strerror}", hint=hint) from error
 
+    failures: list[OSError] = []
+
     def write(connection: str, line: str) -> None:
-        with suppress(OSError):  # a full disk; the command itself goes on
-            file.write(f"{connection}: {line}\n".encode(errors="backslashreplace"))
+        try:
+            _write_whole(file, f"{connection}: {line}\n".encode(errors="backslashreplace"))
+        except OSError as error:  # a full disk; the command itself goes on
+            if not failures:
+                sys.stderr.write(f"--driver-log {target} lacks lines: {error.strerror}\n")
+            failures.append(error)
 
     return write
 
 
 def _write_event(stream: BinaryIO, event: Event) -> None:
-    rest = memoryview(f"{event.to_json()}\n".encode())
+    _write_whole(stream, f"{event.to_json()}\n".encode())
+
+
+def _write_whole(stream: BinaryIO, data: bytes) -> None:
+    rest = memoryview(data)
     while rest:  # without a buffer, a write may take only the beginning
         rest = rest[stream.write(rest) :]
     stream.flush()

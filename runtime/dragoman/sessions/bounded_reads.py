@@ -1,4 +1,4 @@
-"""Summaries, similar rows and cells: the request of each within its bounds, and whether a driver's answer fits it."""
+"""Pages, summaries, similar rows and cells: the request of each within its bounds, and whether an answer fits it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from dragoman_api.columns import MAX_DIMENSIONS
 from dragoman_api.errors import ConfigurationError, DriverFaultError
-from dragoman_api.grid import MAX_SIMILAR, SimilarRequest
+from dragoman_api.grid import MAX_ROWS, MAX_SIMILAR, PageRequest, SimilarRequest
 from dragoman_api.summaries import MAX_BUCKETS, MAX_VALUES, SummaryRequest
 
 from .selections import check_key
@@ -31,6 +31,30 @@ def check_row_key(key: RowKey, selection: RowSelection) -> None:
     if key.object != selection.object:
         reason = f"the key is of a row of {key.object!r}, not of {selection.object!r}"
         raise ConfigurationError(reason, hint="use rows of the key's object: session.rows(key.object)")
+
+
+def page_request(selection: RowSelection, limit: int, offset: int, *, total: bool, cursor: str | None) -> PageRequest:
+    """Return the request for a page, without its filter and span of time.
+
+    Raises:
+        ConfigurationError: `limit` or `offset` is out of range.
+    """
+    if offset < 0:
+        raise ConfigurationError(f"a page begins at an offset of 0 or more, not {offset:,}")
+    if not 1 <= limit <= MAX_ROWS:
+        raise ConfigurationError(f"a page has 1 to {MAX_ROWS:,} rows, not {limit:,}")
+    return PageRequest(
+        object=selection.object,
+        sort=list(selection.sort),
+        offset=offset,
+        limit=limit,
+        columns=selection.listed_columns,
+        total=total,
+        cursor=cursor,
+        tenant=selection.tenant,
+        revision=selection.revision,
+        residual=selection.residual,
+    )
 
 
 def summary_request(selection: RowSelection, column: str, *, values: int, buckets: int) -> SummaryRequest:

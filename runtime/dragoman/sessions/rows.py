@@ -12,10 +12,17 @@ import msgspec
 
 from dragoman_api import events
 from dragoman_api.errors import ConfigurationError
-from dragoman_api.grid import MAX_ROWS, CellRequest, CountRequest, PageRequest, PreviewRequest
+from dragoman_api.grid import CellRequest, CountRequest, PreviewRequest
 from dragoman_api.hookspecs import DriverSpec
 
-from .bounded_reads import check_row_key, check_similar, check_summary, similar_request, summary_request
+from .bounded_reads import (
+    check_row_key,
+    check_similar,
+    check_summary,
+    page_request,
+    similar_request,
+    summary_request,
+)
 from .driver_calls import DriverCalls, Prepared, until_unchanged
 from .selection_codec import SelectionTexts, call_arguments, script
 from .selections import Count, RowSelection
@@ -109,7 +116,8 @@ class Rows:
             FilterNotSupportedError: A filter row cannot run as asked; nothing was fetched.
             WindowExceededError: The page is beyond the server's result window.
         """
-        selection, request = self.selection.at(), self._page_request(limit, offset, total=total, cursor=cursor)
+        request = page_request(self.selection, limit, offset, total=total, cursor=cursor)
+        selection = self.selection.at()
         calls, began = self._calls, time.perf_counter()
         page, prepared, notes = await calls.read(DriverSpec.fetch_page, request, selection, rows=limit)
         return self._fetched(page, prepared, notes, began)
@@ -163,26 +171,6 @@ class Rows:
         check_similar(request, page)
         return self._fetched(page, prepared, notes, began)
 
-    def _page_request(self, limit: int, offset: int, *, total: bool, cursor: str | None) -> PageRequest:
-        """Return the request for a page, without its filter and span of time."""
-        if offset < 0:
-            raise ConfigurationError(f"a page begins at an offset of 0 or more, not {offset:,}")
-        if not 1 <= limit <= MAX_ROWS:
-            raise ConfigurationError(f"a page has 1 to {MAX_ROWS:,} rows, not {limit:,}")
-        selection = self.selection
-        return PageRequest(
-            object=selection.object,
-            sort=list(selection.sort),
-            offset=offset,
-            limit=limit,
-            columns=selection.listed_columns,
-            total=total,
-            cursor=cursor,
-            tenant=selection.tenant,
-            revision=selection.revision,
-            residual=selection.residual,
-        )
-
     def _count_request(self) -> CountRequest:
         """Return the request for a count, without its filter and span of time."""
         selection = self.selection
@@ -221,7 +209,7 @@ class Rows:
             UnsupportedOperationError: The driver names no requests, or each depends on the answer to another one.
             FilterNotSupportedError: A filter row cannot run as asked.
         """
-        request = self._page_request(limit, offset, total=total, cursor=cursor)
+        request = page_request(self.selection, limit, offset, total=total, cursor=cursor)
         return await self._preview(self.selection.at(), lambda prepared: PreviewRequest(page=prepared.fill(request)))
 
     async def preview_count(self) -> list[HttpRequest]:

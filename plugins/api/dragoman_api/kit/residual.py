@@ -15,7 +15,7 @@ from dragoman_api.columns import Note
 from dragoman_api.filters import Explanation, Filter
 
 from .filter_rows import compile_rows, refusal, spelled
-from .row_tests import ValueKind, comparable, operators_of, row_test
+from .row_tests import ValueKind, comparable, operators_of, ordered, row_test
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -266,7 +266,4 @@ def _notes(
 
 
 def _ordered(rows: list[T], value: Callable[[T, str], object], key: ResidualKey) -> list[T]:
-    keyed = [(comparable(value(row, key.column), key.kind), row) for row in rows]
-    valued = [pair for pair in keyed if pair[0] is not None]
-    valued.sort(key=lambda pair: pair[0], reverse=key.descending)
-    return [row for _, row in (*valued, *(pair for pair in keyed if pair[0] is None))]
+    return ordered(rows, lambda row: comparable(value(row, key.column), key.kind), descending=key.descending)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from math import isinf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from dragoman_api.cells import MISSING, Json, as_bytes
 from dragoman_api.columns import EMPTINESS, NULLS, ORDER, PATTERNS, VALUELESS, ColumnKind
@@ -20,7 +20,9 @@ from .filter_rows import NEGATED, holds
 from .operands import conditions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
+
+T = TypeVar("T")
 
 
 class ValueKind(StrEnum):
@@ -184,3 +186,14 @@ def sort_key(value: object, kind: ValueKind, order: TextOrder) -> Any:
     """Return what orders a stored value; None, which comes last either way, if it has no order."""
     at = comparable(value, kind)
     return _ordered_text(at, order) if isinstance(at, str) else at
+
+
+def ordered(rows: Iterable[T], key: Callable[[T], Any], *, descending: bool) -> list[T]:
+    """Order rows by what compares; those without a key, which is None, come last either way.
+
+    >>> ordered([2, None, 3], lambda number: number, descending=True)
+    [3, 2, None]
+    """
+    keyed = [(key(row), row) for row in rows]
+    valued = sorted((pair for pair in keyed if pair[0] is not None), key=lambda pair: pair[0], reverse=descending)
+    return [row for _, row in (*valued, *(pair for pair in keyed if pair[0] is None))]

@@ -14,6 +14,7 @@ has no better way. No call holds more rows than its answer needs.
 from __future__ import annotations
 
 from contextlib import aclosing
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -32,7 +33,7 @@ from . import cursors
 from .filter_rows import compile_rows, spelled, within
 from .line_parts import RowLines, split_lines
 from .page_columns import cell_of, check_bounds, choose, kinds_of, sortable
-from .row_tests import TextOrder, not_evaluated, operators_of, row_test, sort_key, value_kind
+from .row_tests import TextOrder, not_evaluated, operators_of, ordered, row_test, sort_key, value_kind
 from .summaries import summarize_cells
 
 if TYPE_CHECKING:
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
     from dragoman_api.exports import ExportRequest
     from dragoman_api.grid import CellRequest, CountRequest, PageRequest, Sort
     from dragoman_api.summaries import ColumnSummary, SummaryRequest
+
+    from .row_tests import ValueKind
 
     Reads = PageRequest | CountRequest | ExportRequest | SummaryRequest
 
@@ -286,8 +289,9 @@ class ScannedRows:
         for sort, column in reversed(sorts):
             kind = value_kind(column.kind)
             assert kind is not None
-            keyed = [(sort_key(row.values.get(column.name), kind, self.text_order), row) for row in rows]
-            valued = [pair for pair in keyed if pair[0] is not None]
-            valued.sort(key=lambda pair: pair[0], reverse=sort.descending)
-            rows = [row for _, row in (*valued, *(pair for pair in keyed if pair[0] is None))]
+            key = partial(self._sort_key, column.name, kind)
+            rows = ordered(rows, key, descending=sort.descending)
         return rows
+
+    def _sort_key(self, name: str, kind: ValueKind, row: ScannedRow) -> Any:
+        return sort_key(row.values.get(name), kind, self.text_order)

@@ -188,7 +188,7 @@ function BranchItem({ entry, connection, object, alone }: {
   object: string;
   alone: boolean;
 }) {
-  const [open, setOpen] = useState(alone || object.startsWith(entry.name));
+  const [open, setOpen] = useState(alone || object.startsWith(entry.name.replace(/\*$/, "")));
   const [part, setPart] = useState<ObjectList | null>(null);
   const [failed, setFailed] = useState<unknown>(null);
   const load = async (cursor: string | null, signal?: AbortSignal) => {
