@@ -135,6 +135,7 @@ _HOST = {
     "runtime/test_changed_manifests.py",
     "sessions.consents": "runtime/test_consents.py",
     "sessions.object_lists": "runtime/test_object_lists.py",
+    "sessions.plans": "runtime/test_change_events.py runtime/test_session_in_process.py",
     "sessions.session": "runtime/test_change_events.py runtime/test_session_in_process.py runtime/test_object_lists.py",
     "cli.errors": "cli/test_machinery.py",
     "cli.import_rows": "cli/test_output.py cli/test_import.py",

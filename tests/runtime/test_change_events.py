@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import asdict
 
-from dragoman.sessions.session import event_of, untold
+from dragoman.sessions.plans import event_of, untold
 from dragoman_api import events
 from dragoman_api.changes import Delete, Drop, Insert, Outcome, OutcomeStatus, Update, object_of
 from dragoman_api.grid import RowKey

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import io
+import itertools
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from msgspec.structs import replace
 
-from dragoman import Delete, Drop, Filter, Insert, RawQuery, Sort, Update
+from dragoman import Delete, Drop, Filter, Insert, RawQuery, Sort, Update, undo_lines
+from dragoman.sessions.plans import completed
 from dragoman.sessions.selections import Span
-from dragoman.sessions.session import completed
 from dragoman.settings import Limit
-from dragoman_api.changes import HttpRequest, InsertBatch, Outcome, OutcomeStatus, Plan
+from dragoman_api.changes import HttpRequest, InsertBatch, NewObject, Outcome, OutcomeStatus, Plan, PlannedRequest
 from dragoman_api.columns import Column, ColumnKind, Note, TimeColumn
 from dragoman_api.connections import Health
 from dragoman_api.console import Answer, AnswerKind, ConsoleRequest
@@ -491,6 +492,79 @@ async def test_the_requests_of_a_load_stay_in_the_drivers_process_only_if_nobody
 
 
 APPLIED = OutcomeStatus.APPLIED
+SET = [Update(KEY, {"stock": 1}), Insert("books", {}, id="9"), Update(KEY, {"stock": 2})]
+UNDO = [Delete(KEY)] * 2
+
+
+def planned(*rows: list[int], **fields: Any) -> PlannedRequest:
+    request = HttpRequest("PUT", "/books")
+    return PlannedRequest(**{"request": request, "changes": [*itertools.chain(*rows)], "rows": [*rows]} | fields)
+
+
+@pytest.mark.parametrize(
+    ("plan", "fault"),
+    [
+        (Plan(planned=[planned([0, 2], [1])]), None),
+        (Plan(planned=[planned([1]), planned([0, 2])], changes=SET, undo=UNDO), None),
+        (Plan(planned=[planned([0, 2])], refusals=[Outcome(change=1, status=OutcomeStatus.CONFLICT)]), None),
+        (Plan(planned=[planned([0]), planned([2])], refusals=[Outcome(change=1, status=OutcomeStatus.SKIPPED)]), None),
+        (Plan(planned=[planned([0, 2])]), "every change exactly once"),
+        (Plan(planned=[planned([0, 2], [1], [3])]), "every change exactly once"),
+        (Plan(planned=[planned([0, 2], [1]), planned([1])]), "every change exactly once"),
+        (Plan(planned=[planned([0, 2], [1], [])]), "every change exactly once"),
+        (
+            Plan(planned=[planned([0, 2], [1])], refusals=[Outcome(change=1, status=OutcomeStatus.REFUSED)]),
+            "every change exactly once",
+        ),
+        (Plan(planned=[planned([0, 2], [1], changes=[0, 2])]), "in the rows of a request"),
+        (Plan(planned=[planned([0, 2], changes=[0, 2, 1])]), "every change exactly once"),
+        (Plan(planned=[planned([2, 0], [1])]), "in another order"),
+        (Plan(planned=[planned([2]), planned([0], [1])]), "in another order"),
+        (Plan(planned=[planned([0, 2], [1])], changes=SET[:2]), "other changes"),
+        (Plan(planned=[planned([0, 2], [1])], changes=[*SET, SET[0]]), "other changes"),
+        (Plan(planned=[planned([0, 2], [1])], changes=[SET[2], SET[1], SET[0]]), "other changes"),
+        (Plan(planned=[planned([0, 2], [1])], changes=[Update(KEY, {"stock": 1.0}), *SET[1:]]), "other changes"),
+        (Plan(planned=[planned([0, 2], [1])], changes=[Update(KEY, {"stock": True}), *SET[1:]]), "other changes"),
+        (Plan(planned=[planned([0, 2], [1])], undo=UNDO[:1]), "1 changes that undo 2 rows"),
+        (Plan(planned=[planned([0, 2], [1])], undo=[Drop("books"), *UNDO[:1]]), "2 changes that undo 2 rows"),
+        (Plan(planned=[planned([0, 2])], refusals=[Outcome(change=1, status=APPLIED)]), "it was applied"),
+    ],
+)
+async def test_a_plan_of_other_changes_than_those_that_were_requested_is_the_drivers_fault(plan, fault):
+    place = Place()
+    place.driver.answers["plan_change"] = plan
+    if fault is None:
+        assert (await place.session.plan(*SET, undo=True)).changes == SET
+        return
+    with pytest.raises(DriverFaultError, match=rf"the plan of memory .*{fault}.*; nothing was sent"):
+        await place.session.plan(*SET, undo=True)
+
+
+async def test_a_drop_keeps_its_place_among_the_changes_of_its_object_and_has_no_undo():
+    place = Place()
+    changes = [Update(KEY, {"stock": 1}), Drop("books"), Drop("scratch")]
+    for order, undo, whole in (("012", 1, True), ("021", 1, True), ("201", 0, True), ("102", 0, False)):
+        plan = Plan(planned=[planned([int(number)]) for number in order], undo=UNDO[:undo])
+        place.driver.answers["plan_change"] = plan
+        if whole:
+            plan = await place.session.plan(*changes, undo=True)
+            assert len(undo_lines(plan, outcomes=[]).splitlines()) == undo
+        else:
+            with pytest.raises(DriverFaultError, match="in another order"):
+                await place.session.plan(*changes)
+
+
+async def test_a_plan_that_makes_an_object_has_one_request_and_nothing_else():
+    place, new = Place(), NewObject("fresh")
+    refusal = Outcome(change=0, status=OutcomeStatus.REFUSED)
+    for plan in (
+        Plan(planned=[planned(), planned()]), Plan(planned=[planned([0])]), Plan(planned=[], refusals=[refusal]),
+    ):  # fmt: skip
+        place.driver.answers["plan_change"] = plan
+        with pytest.raises(DriverFaultError, match="the plan of memory"):
+            await place.session.plan(new=new)
+    place.driver.answers["plan_change"] = Plan(planned=[planned()])
+    assert len((await place.session.plan(new=new)).planned) == 1
 
 
 @pytest.mark.parametrize(

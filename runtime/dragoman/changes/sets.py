@@ -19,7 +19,6 @@ from dragoman_api.columns import Note
 from dragoman_api.errors import (
     ConfigurationError,
     DragomanError,
-    DriverFaultError,
     ObjectNotFoundError,
     QueryError,
     Refused,
@@ -201,9 +200,6 @@ class ChangeSet:
                 await self._plan(half, depth=depth + 1)
             return
         rows = [row for planned in plan.planned for row in planned.by_row]
-        spoken = [number for row in rows for number in row] + [refusal.change for refusal in plan.refusals]
-        if sorted(spoken) != [*range(len(lines))] or not all(rows):
-            raise DriverFaultError(f"the plan of {self._session.plugin} does not contain every change exactly once")
         if self._undo is not None and len(plan.undo) != len(rows):
             text = f"the driver {self._session.plugin} cannot build an undo for these changes"
             raise UnsupportedOperationError(text, hint="apply them without an undo file")

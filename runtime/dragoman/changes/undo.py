@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from dragoman.sessions.plans import undoable_rows
 from dragoman_api.changes import Insert, OutcomeStatus
 from dragoman_api.errors import ConfigurationError
 from dragoman_registry.files import replacing, sync
@@ -98,10 +99,9 @@ def undo_lines(plan: Plan, *, outcomes: Sequence[Outcome]) -> bytes:
         outcomes: The result of `Session.apply` for the plan. A row of unknown outcome keeps its line, which applies to
             the row only as the plan would have left it.
     """
-    rows = [row for planned in plan.planned for row in planned.by_row]
     outcomes_by_change = {outcome.change: outcome for outcome in outcomes}
     lines = []
-    for row, change in zip(rows, plan.undo, strict=False):
+    for row, change in zip(undoable_rows(plan, plan.changes), plan.undo, strict=True) if plan.undo else ():
         end = outcomes_by_change.get(row[0])
         status = end.status if end else OutcomeStatus.UNKNOWN
         if status is OutcomeStatus.APPLIED and end is not None and end.key is not None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from dragoman_api.columns import Description
 from dragoman_api.console import ConsoleRequest
-from dragoman_api.errors import DriverFaultError, QueryError, UnsupportedOperationError
+from dragoman_api.errors import QueryError, UnsupportedOperationError
 
 from .inserts import DocumentInserts
 
@@ -52,8 +52,6 @@ async def plan_object(session: Session, new: NewObject) -> PlannedRequest:
     if not plan.planned:
         text = f"{new.name!r} does not exist, and the driver {session.plugin} does not make objects"
         raise UnsupportedOperationError(text, hint="make it first, then import without --create")
-    if len(plan.planned) > 1 or plan.planned[0].changes:
-        raise DriverFaultError(f"the driver {session.plugin} plans more than the one request that makes an object")
     return plan.planned[0]
 
 

@@ -10,7 +10,7 @@ from anyio.to_thread import run_sync
 
 from dragoman.sessions.driver_calls import unknown
 from dragoman_api.changes import OutcomeStatus
-from dragoman_api.errors import DragomanError, DriverFaultError, QueryError, UnsupportedOperationError
+from dragoman_api.errors import DragomanError, QueryError, UnsupportedOperationError
 from dragoman_worker.wire import PLAN_DROPPED
 
 from .batches import Rejection, batch_of, no_counts
@@ -130,9 +130,6 @@ class Writer:
             return None
         self.notes |= {(note.code, note.reason): note for note in plan.notes}
         rows = [row for planned in plan.planned for row in planned.by_row]
-        spoken = [number for row in rows for number in row] + [refusal.change for refusal in plan.refusals]
-        if sorted(spoken) != [*range(len(records))] or not all(rows):
-            raise DriverFaultError(f"the plan of {self._session.plugin} does not contain every change exactly once")
         if undo and len(plan.undo) != len(rows):
             text = f"the driver {self._session.plugin} cannot build an undo for these changes"
             raise UnsupportedOperationError(text, hint="load without an undo file")

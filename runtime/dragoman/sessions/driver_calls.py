@@ -64,7 +64,9 @@ _SHORT = 60
 SHOWN_COLUMNS = 20
 """Number of columns that an error about an unknown one names."""
 
-_HINT = "tell the driver's author: dragoman driver check finds it too"
+AUTHOR_HINT = "tell the driver's author: dragoman driver check finds it too"
+"""The advice where a driver broke its contract."""
+
 HINT = "check the result before sending it again"
 _DETAIL = "outcome"
 _SAID = "the write was handed over, and it is unknown whether it was applied: "
@@ -375,10 +377,10 @@ async def counted(stream: AsyncGenerator[ExportPart, None], request: ExportReque
     async with aclosing(stream):
         async for part in stream:
             if fault := _fault(part, request.form):
-                raise DriverFaultError(f"after row {rows:,}: {fault}", hint=_HINT)
+                raise DriverFaultError(f"after row {rows:,}: {fault}", hint=AUTHOR_HINT)
             if part.rows and part.checkpoint is not None and part.checkpoint == checkpoint:
                 text = "the driver's checkpoint did not advance, so resuming there would repeat rows"
-                raise DriverFaultError(f"after row {rows:,}: {text}", hint=_HINT)
+                raise DriverFaultError(f"after row {rows:,}: {text}", hint=AUTHOR_HINT)
             checkpoint, rows = part.checkpoint, rows + part.rows
             yield part
 

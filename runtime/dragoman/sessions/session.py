@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import time
-from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
 from dragoman.settings import Limit
-from dragoman.spellings import spell_id
 from dragoman_api import events
-from dragoman_api.changes import Delete, Drop, Insert, InsertBatch, Outcome, OutcomeStatus, PlanRequest, object_of
+from dragoman_api.changes import Drop, Insert, InsertBatch, OutcomeStatus, PlanRequest, object_of
 from dragoman_api.columns import ObjectList, ObjectsRequest
 from dragoman_api.connections import Health
 from dragoman_api.console import CompletionRequest, ConsoleText
@@ -23,6 +21,7 @@ from dragoman_worker.oversized_results import MAX_ANSWERS
 
 from .driver_calls import DriverCalls
 from .object_lists import list_level
+from .plans import check_plan, completed, event_of, total_of
 from .rows import Rows
 from .selections import DEFAULT, RowSelection, check_changes, check_filters, check_names, check_sort, whole_now
 
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from dragoman.connections.curl_commands import CurlCommands
-    from dragoman_api.changes import Change, HttpRequest, NewObject, Plan
+    from dragoman_api.changes import Change, HttpRequest, NewObject, Outcome, Plan
     from dragoman_api.columns import Description
     from dragoman_api.connections import Server
     from dragoman_api.console import Answer, Completion, ConsoleRequest
@@ -234,6 +233,9 @@ class Session:
                 requests before they are sent; such a plan can be applied once, and only by this session.
             new: An object to create, without changes. `execute` sends the request of the plan; a plan without one means
                 that the driver creates no objects.
+
+        Raises:
+            DriverFaultError: The driver planned something other than these changes, each once and in their order.
         """
         check_changes(changes)
         planned: list[Change] | InsertBatch = list(changes)
@@ -250,6 +252,7 @@ class Session:
             await self._calls.know(name)
         request = PlanRequest(changes=planned, undo=undo, bulk=batch is not None, last=last, new=new, outline=outline)
         plan = await self._calls.run(DriverSpec.plan_change, request, object=first, changes=batch or changes)
+        check_plan(plan, request, plugin=self.plugin)
         number = plan.number if outline else 0
         return msgspec.structs.replace(plan, changes=planned, bulk=batch is not None, number=number)
 
@@ -364,60 +367,3 @@ class Session:
             fields: dict[str, Any] = {"connection": self.name, "reason": health.reason, "code": health.code}
             self._emit(events.ConnectionHealthChanged(state=state, **fields))
         return health
-
-
-def event_of(outcome: Outcome, change: Change | None, *, connection: str) -> Event:
-    """Return the event that reports the outcome of a change."""
-    name = object_of(change) if change else ""
-    fields: dict[str, Any] = {"connection": connection, "object": name}
-    row = spell_id(outcome.id) if outcome.id else ""
-    if outcome.status is not OutcomeStatus.APPLIED:
-        return events.RowSkipped(**fields, id=row, status=outcome.status, reason=outcome.reason)
-    match change:
-        case Drop():
-            return events.ObjectDropped(**fields)
-        case Insert():
-            return events.RowInserted(**fields, id=row)
-        case Delete():
-            return events.RowDeleted(**fields, id=row)
-    return events.RowUpdated(**fields, id=row)
-
-
-def total_of(outcomes: Sequence[Outcome], *, object: str, connection: str) -> Event:  # noqa: A002 - the event's field
-    """Return the event that reports how many changes of one call were applied."""
-    applied = sum(outcome.rows for outcome in outcomes if outcome.status is OutcomeStatus.APPLIED)
-    return events.RowsWritten(connection=connection, object=object, rows=applied)
-
-
-def completed(outcomes: Sequence[Outcome], *, changes: int | None, bulk: bool) -> list[Outcome]:
-    """Return the outcomes of a plan in the order of its changes, with one for each of which the driver told nothing.
-
-    Args:
-        outcomes: Refusals, and what the driver told. Outcomes that are joined stand for several rows only if they may,
-            and if no other one is about any of these.
-        changes: The number of changes; None if they are not known.
-        bulk: The changes are rows of a load.
-    """
-    by_change = {outcome.change: outcome for outcome in outcomes}
-    numbers = sorted(by_change)
-    if changes is None:
-        return [by_change[number] for number in numbers]
-    in_order: list[Outcome] = []
-    following = 0
-    for change, after in zip_longest(numbers, numbers[1:], fillvalue=changes):
-        if not 0 <= change < changes:
-            continue
-        outcome = by_change[change]
-        may_be_joined = bulk and outcome.status is OutcomeStatus.APPLIED and outcome.id is None and outcome.key is None
-        if outcome.rows > 1 and not (may_be_joined and change + outcome.rows <= min(after, changes)):
-            outcome = msgspec.structs.replace(outcome, rows=1)
-        in_order += map(untold, range(following, change))
-        in_order.append(outcome)
-        following = change + outcome.rows
-    return [*in_order, *map(untold, range(following, changes))]
-
-
-def untold(change: int) -> Outcome:
-    """Return the outcome of a change that the driver did not report."""
-    reason = "the driver reported no outcome for it"
-    return Outcome(change=change, status=OutcomeStatus.UNKNOWN, reason=reason)
