@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from servers.elasticsearch.lines import Line, Module
     from servers.jdks import Jdk
 
-_HERE = Path(__file__).parent
+_FAMILIES = Path(__file__).parent.parent
 _CLASSPATH = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:build-classpath"
 
 
 def build_folder(line: Line) -> Path:
     """Name the folder for this version; its name changes with everything it is made from."""
     digest = hashlib.sha256(repr(line).encode())
-    for file in [_pom(line), *_java_files(_all_sources(line)), Path(__file__)]:
+    for file in [_pom(line), *_java_files(_all_sources(line), line), Path(__file__)]:
         digest.update(file.read_bytes())
-    return cache() / "elasticsearch" / f"{line.version}-{digest.hexdigest()[:12]}"
+    return cache() / line.product / f"{line.version}-{digest.hexdigest()[:12]}"
 
 
 def build(line: Line, jdk: Jdk) -> bool:
@@ -45,7 +45,7 @@ def java_arguments(line: Line, home: Path) -> list[str]:
 
 
 def _assemble(folder: Path, line: Line, jdk: Jdk) -> None:
-    narrate(f"fetching and compiling Elasticsearch {line.version} …")
+    narrate(f"fetching and compiling {line.product} {line.version} …")
     jars = _resolve(line)
     moved = {_jar(artifact, jars) for module in line.modules for artifact in module.artifacts}
     (folder / "classpath").write_text(os.pathsep.join(str(jar) for jar in jars if jar not in moved))
@@ -58,8 +58,8 @@ def _resolve(line: Line) -> list[Path]:
     """Let Maven download the jars, checksums checked, into a repository inside the cache."""
     maven = shutil.which("mvn")
     if not maven:
-        raise EngineError(f"elasticsearch {line.version}", "Maven is not on the path", remedy="install `mvn`")
-    listing = cache() / "maven" / f"{line.version}.classpath"
+        raise EngineError(f"{line.product} {line.version}", "Maven is not on the path", remedy="install `mvn`")
+    listing = cache() / "maven" / f"{line.product}-{line.version}.classpath"
     listing.parent.mkdir(parents=True, exist_ok=True)
     command = [maven, "--batch-mode", "--quiet", "--strict-checksums", "--file", str(_pom(line)), _CLASSPATH]
     command += [
@@ -74,7 +74,7 @@ def _resolve(line: Line) -> list[Path]:
 def _compile(sources: Sequence[str], into: Path, *, jars: Iterable[Path], line: Line, jdk: Jdk) -> None:
     into.mkdir(parents=True)
     command = [jdk.tool("javac"), "-nowarn", "-proc:none", "--release", str(line.java), "-d", str(into)]
-    command += ["-cp", os.pathsep.join(map(str, jars)), *map(str, _java_files(sources))]
+    command += ["-cp", os.pathsep.join(map(str, jars)), *map(str, _java_files(sources, line))]
     _run(command, line=line, remedy=f"another JDK than {jdk.home}, through JAVA_HOME")
 
 
@@ -101,7 +101,7 @@ def _run(command: Sequence[str], *, line: Line, remedy: str) -> None:
     if done.returncode:
         tail = "\n".join(done.stdout.splitlines()[-15:])
         problem = f"`{Path(command[0]).name}` ended with {done.returncode}"
-        raise EngineError(f"elasticsearch {line.version}", problem, tail=tail, remedy=remedy)
+        raise EngineError(f"{line.product} {line.version}", problem, tail=tail, remedy=remedy)
 
 
 def _jar(artifact: str, jars: Iterable[Path]) -> Path:
@@ -109,11 +109,12 @@ def _jar(artifact: str, jars: Iterable[Path]) -> Path:
 
 
 def _pom(line: Line) -> Path:
-    return _HERE / "poms" / f"{line.version}.xml"
+    return _FAMILIES / line.product / "poms" / f"{line.version}.xml"
 
 
-def _java_files(sources: Iterable[str]) -> list[Path]:
-    return [file for source in sources for file in sorted((_HERE / "java" / source).rglob("*.java"))]
+def _java_files(sources: Iterable[str], line: Line) -> list[Path]:
+    folder = _FAMILIES / line.product / "java"
+    return [file for source in sources for file in sorted((folder / source).rglob("*.java"))]
 
 
 def _all_sources(line: Line) -> list[str]:

@@ -26,7 +26,7 @@ _COMMON_JAVA = 17
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ElasticsearchEngine(Engine):
-    """One line of Elasticsearch with one kind of protection."""
+    """One line of Elasticsearch, or of OpenSearch, with one kind of protection."""
 
     line: lines.Line
     security: Security
@@ -67,10 +67,11 @@ class ElasticsearchEngine(Engine):
         return jdk
 
 
-def _engine(line: lines.Line, security: Security, proves: str, *, suffix: str = "") -> ElasticsearchEngine:
+def engine_of(line: lines.Line, security: Security, proves: str, *, suffix: str = "") -> ElasticsearchEngine:
+    """Describe an engine; its name is that of its product, its version and the suffix."""
     return ElasticsearchEngine(
-        id=f"elasticsearch-{line.version}{suffix}",
-        type="elasticsearch",
+        id=f"{line.product}-{line.version}{suffix}",
+        type=line.product,
         version=line.version,
         proves=proves,
         line=line,
@@ -79,12 +80,12 @@ def _engine(line: lines.Line, security: Security, proves: str, *, suffix: str = 
 
 
 ENGINES = [
-    _engine(lines.V7_17, Security.NONE, "the 7.x line"),
-    _engine(lines.V8_7, Security.NONE, "an older 8.x"),
-    _engine(lines.V8_19, Security.TLS, "the newest 8.x: real 401 and 403, API keys, TLS"),
-    _engine(lines.V8_19, Security.HTTP, "the same security over plain HTTP", suffix="-http-security"),
-    _engine(lines.V8_19, Security.NONE, "the newest 8.x, open", suffix="-plain"),
-    _engine(lines.V7_10, Security.TLS, "an early 7.x: 401 and 403 without product header, first PIT, TLS"),
-    _engine(lines.V7_10, Security.NONE, "an early 7.x, open: paging where there is no _shard_doc", suffix="-plain"),
-    _engine(lines.V9_5, Security.NONE, "9.x, which is an extension of ours"),
+    engine_of(lines.V7_17, Security.NONE, "the 7.x line"),
+    engine_of(lines.V8_7, Security.NONE, "an older 8.x"),
+    engine_of(lines.V8_19, Security.TLS, "the newest 8.x: real 401 and 403, API keys, TLS"),
+    engine_of(lines.V8_19, Security.HTTP, "the same security over plain HTTP", suffix="-http-security"),
+    engine_of(lines.V8_19, Security.NONE, "the newest 8.x, open", suffix="-plain"),
+    engine_of(lines.V7_10, Security.TLS, "an early 7.x: 401 and 403 without product header, first PIT, TLS"),
+    engine_of(lines.V7_10, Security.NONE, "an early 7.x, open: paging where there is no _shard_doc", suffix="-plain"),
+    engine_of(lines.V9_5, Security.NONE, "9.x, which is an extension of ours"),
 ]

@@ -30,12 +30,15 @@ class Line:
     """One version, as its jars want to be started.
 
     Attributes:
+        product: The family's folder, which holds its sources and POMs; also the type of its records, and the name of
+            the server's settings file.
         java: The lowest Java that runs it, and the one our code is compiled for.
         sources: Folders of our code that belong on the class path.
         plugins: Plugin classes of the class path (up to 8.8).
         modules: Plugins in folders (from 8.9 on).
     """
 
+    product: str = "elasticsearch"
     version: str
     java: int = 17
     sources: tuple[str, ...]

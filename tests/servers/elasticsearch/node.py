@@ -31,6 +31,13 @@ _WRONG_NAME = "127.0.0.2"
 """A second loopback address which no certificate speaks for; only Linux has it without being asked."""
 
 
+_DISTRIBUTION = {
+    "elasticsearch": ("-Des.distribution.flavor=default", "-Des.distribution.type=tar"),
+    "opensearch": ("-Dopensearch.distribution.type=tar",),
+}
+"""What the start script of the stock distribution tells the server about itself."""
+
+
 class Security(Enum):
     """How a node is protected."""
 
@@ -82,7 +89,7 @@ class Node:
             settings |= {} if cluster else {"cluster.initial_master_nodes": [own]}
         # JSON is YAML, and quotes every value the way a settings file wants it.
         text = "".join(f"{key}: {json.dumps(value)}\n" for key, value in settings.items())
-        (self._config / "elasticsearch.yml").write_text(text)
+        (self._config / f"{line.product}.yml").write_text(text)
 
     @contextmanager
     def running(self, jdk: Jdk) -> Iterator[tuple[Process, dict[str, Any]]]:
@@ -128,8 +135,7 @@ class Node:
             f"-Xmx{self._options.heap}",
             "-XX:+UseSerialGC",  # starts a third faster than the default on a small heap and two cores
             f"-Djava.io.tmpdir={scratch}",
-            "-Des.distribution.flavor=default",
-            "-Des.distribution.type=tar",
+            *_DISTRIBUTION[self._line.product],
             "-Dio.netty.noUnsafe=true",
             "-Dlog4j2.disable.jmx=true",
             *java_arguments(self._line, self._home),
@@ -147,7 +153,7 @@ class Node:
         if version != self._line.version:
             raise EngineError(self._name, f"GET / tells version {version}", tail=process.tail())
         return {
-            "type": "elasticsearch",
+            "type": self._line.product,
             "engine": self._name,
             "version": version,
             "url": self._url,

@@ -1,0 +1,37 @@
+"""The OpenSearch engines: the newest 2.x and the newest 3.x, with what is published of their modules."""
+
+from __future__ import annotations
+
+from servers.elasticsearch.catalog import engine_of
+from servers.elasticsearch.lines import Line
+from servers.elasticsearch.node import Security
+
+_CLASSES = (
+    "transport.Netty4",
+    "index.reindex.Reindex",
+    "painless.Painless",
+    "index.mapper.MapperExtras",
+    "join.ParentJoin",
+    "script.mustache.Mustache",
+)
+
+V2_19 = Line(
+    product="opensearch",
+    version="2.19.6",
+    java=11,
+    sources=("launch", "2"),
+    plugins=tuple(f"org.opensearch.{name}Plugin" for name in _CLASSES),
+)
+
+V3_9 = Line(
+    product="opensearch",
+    version="3.9.0",
+    java=21,
+    sources=("launch", "3"),
+    plugins=tuple(f"org.opensearch.{name}ModulePlugin" for name in _CLASSES),
+)
+
+ENGINES = [
+    engine_of(V2_19, Security.NONE, "the newest 2.x"),
+    engine_of(V3_9, Security.NONE, "the newest 3.x"),
+]

@@ -1,0 +1,26 @@
+package launch;
+
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.List;
+import org.opensearch.env.Environment;
+import org.opensearch.node.Node;
+import org.opensearch.plugins.Plugin;
+
+/** One node of the 2.x line; server and plugins are on the class path. Usage: launch.Main HOME PLUGINCLASS... */
+public final class Main extends Node {
+
+    private Main(Environment environment, Collection<Class<? extends Plugin>> plugins) {
+        super(environment, plugins, false);
+    }
+
+    public static void main(String[] args) throws Exception {
+        Launch.endWithParent();
+        List<Class<? extends Plugin>> plugins = new ArrayList<>();
+        for (String name : List.of(args).subList(1, args.length)) {
+            plugins.add(Class.forName(name).asSubclass(Plugin.class));
+        }
+        new Main(Launch.environment(args[0]), plugins).start();
+        Thread.currentThread().join();
+    }
+}
