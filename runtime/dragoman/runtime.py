@@ -190,7 +190,10 @@ class Runtime:
         return self._bus.subscribe()
 
     def add_sink(self, sink: Callable[[Event], None]) -> None:
-        """Call a function with every event, immediately and in order, for example to log it."""
+        """Call a function with every event, immediately and in order, for example to log it.
+
+        An error that it raises does not stop what happens: every listener receives it as `automation.failed`.
+        """
         self._bus.add_sink(sink)
 
     @property

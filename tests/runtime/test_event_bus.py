@@ -6,10 +6,12 @@ import json
 import os
 
 import anyio
+import pytest
 
 from dragoman import Runtime, runtime
 from dragoman.automations.event_bus import BUFFER, LONGEST, Bus
 from dragoman_api import hookimpl
+from dragoman_api.errors import ConfigurationError
 from dragoman_api.events import ConnectionClosed, ConnectionFailed, EventsDropped
 
 
@@ -43,6 +45,24 @@ async def test_a_sink_sees_every_event_before_emit_returns():
     bus.add_sink(seen.append)
     bus.emit(closed(1))
     assert [event.name for event in seen] == ["connection.closed"]
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), ConfigurationError("full"), KeyError("x")])
+async def test_a_sink_that_fails_keeps_no_event_from_the_others_and_is_named_to_all(error):
+    def fail(event):
+        raise error
+
+    bus, first, last = Bus(), [], []
+    bus.add_sink(first.append)
+    bus.add_sink(fail)
+    bus.add_sink(last.append)
+    with bus.subscribe() as subscription:
+        bus.emit(closed(1))
+        bus.emit(closed(2))
+    for events in (first, last, [event async for event in subscription]):
+        assert [event.name for event in events] == ["connection.closed", "automation.failed"] * 2
+        assert (events[1].automation.rpartition(".")[2], events[1].hook) == ("fail", "on_event")
+        assert str(error.args[-1]) in events[1].reason
 
 
 async def test_events_before_a_subscription_are_not_delivered():

@@ -21,6 +21,7 @@ from dragoman.changes.files import read_line
 from dragoman.imports.ledgers import AppendedFile, LoadCheckpoint, checkpoint_path, read_checkpoint
 from dragoman.imports.loads import load
 from dragoman.imports.sources import digest_of
+from dragoman.sessions.driver_calls import unknown
 from dragoman_api import Insert, Outcome, Plan, RowKey
 from dragoman_api.changes import Delete, HttpRequest, OutcomeStatus, PlannedRequest
 from dragoman_api.columns import Column, ColumnKind, Description, Note, Role
@@ -411,6 +412,56 @@ async def test_before_a_request_is_sent_the_disk_has_all_that_is_needed_after_it
     del steps[steps.index("request") + 1 :]
     names = [".import" if ".import" in step else step for step in steps if step != "folder"]
     assert names == ["f.ndjson.rejected.ndjson", ".import", "undo", "request"]
+
+
+@pytest.mark.parametrize("keyed", [True, False])
+async def test_a_disk_that_is_full_after_a_write_leaves_its_rows_in_doubt_and_the_load_goes_on(
+    tmp_path, monkeypatch, keyed
+):
+    rows = [("a", 0), ("b", 1), ("c", 13)]
+    table = Table(written_file(tmp_path / "folder", rows))
+    options: dict[str, Any] = {"id": "sku"} if keyed else {"renamed": {"sku": ""}}
+    with monkeypatch.context() as patch:
+
+        def fill_disk(plan, write):
+            def full(*_, **__):
+                raise ConfigurationError("no space left")
+
+            outcomes = write(plan)
+            patch.setattr(AppendedFile, "append", full)
+            patch.setattr("dragoman.imports.ledgers.Ledger.write", full)
+            return outcomes
+
+        table.failures = [fill_disk]
+        with pytest.raises(ConfigurationError, match="no space left") as caught:
+            await table.load(**options)
+    error = caught.value
+    assert unknown(error)
+    assert (error.details["unknown"], error.details["applied"], error.details["failed"]) == (2, 0, 0)
+    assert "load with resume=True" in str(error.hint)
+    report = await table.load(**options, resume=True)
+    assert sorted(table.rows.values()) == [0, 1]
+    counts = (report.counts["applied"], report.counts["unknown"], report.counts["refused"])
+    assert counts == ((2, 0, 1) if keyed else (0, 3, 0))
+
+
+async def test_a_checkpoint_that_cannot_be_removed_is_an_error_after_which_every_row_has_its_outcome(
+    tmp_path, monkeypatch
+):
+    table, unlink = Table(written_file(tmp_path / "folder", [("a", 0)])), Path.unlink
+
+    def stay(path, **options):
+        if path == checkpoint_path(table.file):
+            raise PermissionError(1, "Operation not permitted")
+        unlink(path, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "unlink", stay)
+        with pytest.raises(ConfigurationError, match="cannot be removed: Operation not permitted") as caught:
+            await table.load(id="sku")
+    assert (caught.value.details["applied"], caught.value.details["unknown"]) == (1, 0)
+    assert (await table.load(id="sku", resume=True)).counts["applied"] == 1
+    assert len(table.requests) == 1
 
 
 async def test_a_batch_ends_where_all_values_of_its_rows_are_many_bytes(tmp_path, monkeypatch):

@@ -11,8 +11,11 @@ import pytest
 from msgspec.structs import replace
 
 from dragoman import Delete, Drop, Filter, Insert, RawQuery, Sort, Update, undo_lines
+from dragoman.automations.event_bus import Bus
+from dragoman.sessions.driver_calls import unknown
 from dragoman.sessions.plans import completed
 from dragoman.sessions.selections import Span
+from dragoman.sessions.session import Session
 from dragoman.settings import Limit
 from dragoman_api.changes import HttpRequest, InsertBatch, NewObject, Outcome, OutcomeStatus, Plan, PlannedRequest
 from dragoman_api.columns import Column, ColumnKind, Note, TimeColumn
@@ -613,6 +616,22 @@ async def test_each_change_has_one_outcome_and_one_event_in_the_order_of_the_cha
     assert call.statements == ("", "", "")
 
 
+async def test_a_listener_that_fails_changes_no_outcome_and_no_answer():
+    def fail(event: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    bus, seen = Bus(), []
+    bus.add_sink(fail)
+    bus.add_sink(seen.append)
+    session = Session(Place().here, emit=bus.emit)
+    plan = await session.plan(Delete(KEY))
+    assert [outcome.status for outcome in await session.apply(plan)] == [APPLIED]
+    assert len(await session.console("DELETE /books/8")) == 1
+    assert [event.name for event in seen] == [
+        "row.deleted", "automation.failed", "console.executed", "automation.failed",
+    ]  # fmt: skip
+
+
 async def test_a_plan_without_requests_is_not_sent_and_one_without_changes_keeps_its_outcomes():
     place = Place()
     refused = await place.session.plan(Drop("nothing"))
@@ -647,6 +666,11 @@ async def test_a_request_may_have_many_answers_and_each_request_has_its_own():
     place.driver.answers["execute_console"] = chain(MAX_ANSWERS + 1)
     with pytest.raises(DriverFaultError, match="more than 500 answers to one request"):
         await place.session.console("GET /x")
+    for method, writes in (("GET", False), ("DELETE", True)):
+        with pytest.raises(DriverFaultError) as caught:
+            await place.session.console(f"{method} /x")
+        assert unknown(caught.value) is writes
+        assert place.named("console.executed")[-1].method == method
 
 
 async def test_a_console_request_is_told_with_its_status_and_without_secrets():

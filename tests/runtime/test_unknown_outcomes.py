@@ -6,7 +6,7 @@ import pytest
 
 import wheelhouse
 from dragoman import Insert
-from dragoman.sessions.driver_calls import reason_of, tell_unknown, unknown
+from dragoman.sessions.driver_calls import after_a_write, reason_of, tell_unknown, unknown
 from dragoman_api import hookimpl
 from dragoman_api.changes import HttpRequest
 from dragoman_api.console import ConsoleRequest
@@ -174,3 +174,13 @@ def test_what_is_turned_down_before_it_is_sent_has_no_unknown_outcome(kind, outc
         error = kind("no")
         tell_unknown(error, Call(hook="execute_console", writes=True, requests=requests))
         assert error.details.get("outcome") == outcome
+
+
+@pytest.mark.parametrize("kind", [ConfigurationError, Refused, UnsupportedOperationError, QueryError])
+def test_what_fails_after_a_write_leaves_its_outcome_unknown_whatever_it_is(kind):
+    for writes in (True, False):
+        with pytest.raises(kind) as caught, after_a_write(writes=writes), after_a_write(writes=writes):
+            raise kind("the disk is full")
+        assert unknown(caught.value) is writes
+        assert caught.value.message.count(UNKNOWN) == writes
+        assert reason_of(caught.value) == ("the disk is full" if writes else "")

@@ -551,10 +551,18 @@ def test_an_automation_that_cannot_be_read_is_a_matter_of_configuration(house, t
     assert "leaves.py:1" in refused(house, f"--use {tmp_path}/leaves.py objects shop", "script-failed", 2)
 
 
-@pytest.mark.parametrize("target", ["/nowhere/events.ndjson", "/", "/dev/full"])
+@pytest.mark.parametrize("target", ["/nowhere/events.ndjson", "/"])
 def test_events_that_cannot_be_written_name_the_file(house, target):
     told = refused(house, f"--events {target} objects shop", "configuration-invalid", 2)
     assert f"--events {target} cannot be written: " in told
+
+
+def test_a_full_disk_keeps_no_result_back_and_the_lost_events_are_an_error_in_the_end(house):
+    done = house("dragoman --events /dev/full objects shop", code=2)
+    assert "numbers" in done.out
+    first, *_, last = [line for line in done.err.splitlines() if "--events" in line]
+    assert first == "--events /dev/full lacks events: No space left on device"
+    assert last.startswith("error[configuration-invalid]: --events /dev/full cannot be written: No space left")
 
 
 # where output goes ----------------------------------------------------------------------------------------------------

@@ -353,7 +353,7 @@ class CallRefused(Event, frozen=True, kw_only=True, tag="call.refused"):
 
 
 class AutomationFailed(Event, frozen=True, kw_only=True, tag="automation.failed"):
-    """An automation raised an exception other than a veto."""
+    """An automation, or a function that listens to events, raised an exception other than a veto."""
 
     automation: str
     hook: str

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 import anyio
 from msgspec.structs import replace
 
-from dragoman_api.events import Event, EventsDropped
+from dragoman_api.events import AutomationFailed, Event, EventsDropped
 from dragoman_api.masking import Mask
+from dragoman_api.wording import failure
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
@@ -88,14 +89,25 @@ class Bus:
         self._sinks: list[Callable[[Event], None]] = []
 
     def emit(self, event: Event) -> None:
-        """Pass an event to all listeners; never waits, and never fails because of one."""
+        """Pass an event to all listeners; never waits, and never fails because of one.
+
+        What happened has happened, so an error of a sink is not the caller's: it is an event for all listeners.
+        """
         if not (self._sinks or self._subscriptions):
             return
         event = self._harmless(event)
-        for sink in self._sinks:
-            sink(event)
+        failures: list[AutomationFailed] = []
+        for sink in tuple(self._sinks):
+            try:
+                sink(event)
+            except Exception as error:  # noqa: BLE001 - a sink is code of others
+                name = getattr(sink, "__qualname__", type(sink).__qualname__)
+                failures.append(AutomationFailed(automation=name, hook="on_event", reason=failure(error)))
         for subscription in self._subscriptions:
             subscription.put(event)
+        if not isinstance(event, AutomationFailed):  # else a failure reports itself endlessly
+            for failed in failures:
+                self.emit(failed)
 
     def _harmless(self, event: Event) -> Event:
         """Leave secrets out of an event, and bound its texts."""
@@ -111,7 +123,7 @@ class Bus:
         return text if len(text) <= LONGEST else f"{text[:LONGEST]}… ({len(text) - LONGEST:,} more characters)"
 
     def add_sink(self, sink: Callable[[Event], None]) -> None:
-        """Call a function with every event, in order, before `emit` returns."""
+        """Call a function with every event, in order, before `emit` returns; if it raises, that is an event, too."""
         self._sinks.append(sink)
 
     def close(self) -> None:

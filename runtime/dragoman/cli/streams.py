@@ -82,27 +82,38 @@ def attended() -> bool:
 def write_events(target: str, stdout: BinaryIO | None, cleanup: ExitStack) -> Callable[[Event], None]:
     """Return a sink that writes each event to a file as a line of JSON.
 
+    If the file lacks events in the end, as on a full disk, the cleanup raises an error. What happens meanwhile goes on:
+    a write that was sent has its outcome, whoever can be told.
+
     Raises:
-        ConfigurationError: It cannot be written, now or later.
+        ConfigurationError: It cannot be written, now or at the cleanup.
     """
+    failures: list[OSError] = []
 
     def failed(error: OSError) -> ConfigurationError:
         hint = "choose a writable file, or - for stdout"
         return ConfigurationError(f"--events {target} cannot be written: {error.strerror}", hint=hint)
 
-    if target == "-":
-        assert stdout is not None
-        return lambda event: _write_event(stdout, event)
-    try:
-        file = cleanup.enter_context(open_to_append(Path(target)))
-    except OSError as error:
-        raise failed(error) from error
+    def check(_kind: object, error: BaseException | None, _trace: object) -> None:
+        if failures and error is None:
+            raise failures[0] if isinstance(failures[0], BrokenPipeError) else failed(failures[0])
 
-    def write(event: Event) -> None:
+    file = stdout
+    if target != "-":
         try:
-            _write_event(file, event)
+            file = cleanup.enter_context(open_to_append(Path(target)))
         except OSError as error:
             raise failed(error) from error
+    cleanup.push(check)
+
+    def write(event: Event) -> None:
+        assert file is not None
+        try:
+            _write_whole(file, f"{event.to_json()}\n".encode())
+        except OSError as error:
+            failures.append(error)
+            if len(failures) == 1 and not isinstance(error, BrokenPipeError):
+                sys.stderr.write(f"--events {target} lacks events: {error.strerror}\n")
 
     return write
 
@@ -132,10 +143,6 @@ def write_driver_log(target: str, cleanup: ExitStack) -> Callable[[str, str], ob
             failures.append(error)
 
     return write
-
-
-def _write_event(stream: BinaryIO, event: Event) -> None:
-    _write_whole(stream, f"{event.to_json()}\n".encode())
 
 
 def _write_whole(stream: BinaryIO, data: bytes) -> None:

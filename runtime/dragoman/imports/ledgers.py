@@ -254,16 +254,27 @@ class Ledger:
         """Remove the checkpoint: every row has its outcome."""
         if self._keeps:
             self.rejected.sync()
+            self._remove_checkpoint()
+
+    def _remove_checkpoint(self) -> None:
+        try:
             checkpoint_path(self._file).unlink(missing_ok=True)
+        except OSError as error:
+            raise ConfigurationError(f"{checkpoint_path(self._file)} cannot be removed: {error.strerror}") from error
 
     def give_up(self) -> bool:
-        """Keep what another run needs to resume, and return whether there is anything to resume."""
-        begun = any(self.counts.values()) or self.doubtful or self.earlier is not None
-        if begun:
-            self.write(ended=True)
-        elif self._keeps:
-            checkpoint_path(self._file).unlink(missing_ok=True)
-        return bool(begun) and self._keeps
+        """Keep what another run needs to resume, and return whether there is anything to resume.
+
+        On a full disk, the checkpoint stays that was written before the last batches: their rows are in doubt there.
+        """
+        if not self._keeps:
+            return False
+        with suppress(ConfigurationError):  # the error that ended the load is the one to tell
+            if any(self.counts.values()) or self.doubtful or self.earlier is not None:
+                self.write(ended=True)
+            else:
+                self._remove_checkpoint()
+        return checkpoint_path(self._file).exists()
 
     def close(self) -> None:
         """Release the files."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import anyio
 from anyio.to_thread import run_sync
 
-from dragoman.sessions.driver_calls import unknown
+from dragoman.sessions.driver_calls import after_a_write, unknown
 from dragoman_api.changes import OutcomeStatus
 from dragoman_api.errors import DragomanError, QueryError, UnsupportedOperationError
 from dragoman_worker.wire import PLAN_DROPPED
@@ -158,7 +158,7 @@ class Writer:
             done = {id(record) for record in records} - {id(record) for record in again}
             left = [record for record in batch.records if id(record) not in done]
         settle = partial(self._ledger.settle, batch, counts=counts, rejections=rejections, left=left)
-        with anyio.CancelScope(shield=True):  # what is known is kept
+        with anyio.CancelScope(shield=True), after_a_write():  # what is known is kept; else the rows stay in doubt
             await run_sync(settle, limiter=self._one)
         for record in sent:
             record.sent = False

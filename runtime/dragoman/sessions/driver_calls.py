@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import anyio
@@ -38,7 +38,16 @@ from dragoman_worker.hook_types import EXPORT, HOOKS
 from .selections import resolve_rows, resolve_span, show_instant
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
+    from collections.abc import (
+        AsyncGenerator,
+        AsyncIterator,
+        Awaitable,
+        Callable,
+        Coroutine,
+        Iterator,
+        Mapping,
+        Sequence,
+    )
 
     from dragoman.settings import Limit
     from dragoman_api.columns import Description
@@ -168,7 +177,8 @@ class DriverCalls:
             if not call.writes:  # of a write it is said what became of it
                 self._suggest_columns(error, call.object or "")
             raise
-        meter.take_result(result)
+        with after_a_write(writes=call.writes):
+            meter.take_result(result)
         return result
 
     def _suggest_columns(self, error: DragomanError, object_name: str) -> None:
@@ -425,10 +435,32 @@ def tell_unknown(error: DragomanError, call: Call) -> None:
     answered = len(call.requests) == 1 and isinstance(error, _ANSWERS)
     if not call.writes or answered or isinstance(error, _UNSENT) or error.details.get("sent") is False:
         return
+    _mark(error)
+
+
+def _mark(error: DragomanError) -> None:
     error.details[_DETAIL] = str(OutcomeStatus.UNKNOWN)
     error.message = f"{error.prefix}{_SAID}{error.message.removeprefix(error.prefix)}"
     error.args = (error.message,)
     error.advise(HINT)
+
+
+@contextmanager
+def after_a_write(*, writes: bool = True) -> Iterator[None]:
+    """Do in a `with` block what follows a write that was sent, before its outcome is told or recorded.
+
+    An error of the block, such as that of a full disk, says that the outcome is unknown. It does not pass for one of
+    the write, which may be carried out.
+
+    Args:
+        writes: Whether it was a write at all.
+    """
+    try:
+        yield
+    except DragomanError as error:
+        if writes and not unknown(error):
+            _mark(error)
+        raise
 
 
 def unknown(error: DragomanError) -> bool:

@@ -19,7 +19,7 @@ from dragoman_api.hookspecs import DriverSpec
 from dragoman_api.masking import Mask
 from dragoman_worker.oversized_results import MAX_ANSWERS
 
-from .driver_calls import DriverCalls
+from .driver_calls import DriverCalls, after_a_write
 from .object_lists import list_level
 from .plans import check_plan, completed, event_of, total_of
 from .rows import Rows
@@ -337,6 +337,8 @@ class Session:
                 seconds=time.perf_counter() - began,
             )
         )
+        with after_a_write(writes=request.writes):
+            _check_answers(answer)
         return answer
 
     async def console(self, text: str, *, variables: Mapping[str, str] | None = None) -> list[Answer]:
@@ -344,10 +346,7 @@ class Session:
         answers: list[Answer] = []
         for request in await self.parse(text, variables=variables):
             answer: Answer | None = await self.execute(request)
-            limit = len(answers) + MAX_ANSWERS
             while answer is not None:
-                if len(answers) == limit:
-                    raise DriverFaultError(f"more than {MAX_ANSWERS:,} answers to one request")
                 answers.append(msgspec.structs.replace(answer, next=None))
                 answer = answer.next
         return answers
@@ -367,3 +366,14 @@ class Session:
             fields: dict[str, Any] = {"connection": self.name, "reason": health.reason, "code": health.code}
             self._emit(events.ConnectionHealthChanged(state=state, **fields))
         return health
+
+
+def _check_answers(answer: Answer) -> None:
+    """Raise DriverFaultError if a request has too many answers."""
+    following: Answer | None = answer
+    for _ in range(MAX_ANSWERS):
+        if following is None:
+            return
+        following = following.next
+    if following is not None:
+        raise DriverFaultError(f"more than {MAX_ANSWERS:,} answers to one request")

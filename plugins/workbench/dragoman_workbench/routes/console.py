@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from dragoman import DragomanError
-from dragoman_api.errors import ConfigurationError, DriverFaultError
+from dragoman_api.errors import ConfigurationError
 from dragoman_workbench.background_work import nobody_waits
 from dragoman_workbench.cells import answer_page
 from dragoman_workbench.failures import failure_of
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from dragoman_workbench.open_connections import OpenConnections
     from dragoman_workbench.remembered import Remembered
 
-MAX_ANSWERS = 1_000
 FAILED_STATUS = 400
 
 
@@ -104,13 +103,9 @@ def _chosen(requests: list[ConsoleRequest], line: int | None) -> list[ConsoleReq
 
 
 def _chain(answer: Answer | None) -> Iterator[Answer]:
-    for _ in range(MAX_ANSWERS):
-        if answer is None:
-            return
+    while answer is not None:
         yield answer
         answer = answer.next
-    if answer is not None:
-        raise DriverFaultError(f"more than {MAX_ANSWERS:,} answers to one request")
 
 
 def _unsent(request: ConsoleRequest) -> UnsentRequest:
