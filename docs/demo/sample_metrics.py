@@ -21,8 +21,8 @@ async def serve() -> AsyncIterator[int]:
     """Serve the sample; yield the port, and serve until the iterator is closed."""
     if FAKES not in sys.path:
         sys.path.append(FAKES)
-    from fakes.lossy import serving
     from fakes.prometheus import FakePrometheus
+    from fakes.serving import serving
 
     async with serving(FakePrometheus(_samples(int(time.time() * 1000)))) as (_, _, port):
         yield port

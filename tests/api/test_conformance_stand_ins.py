@@ -29,10 +29,10 @@ from dragoman_api import (
 from dragoman_api.connections import Secrets
 from dragoman_api.errors import AuthenticationError, RevisionGoneError, RowNotFoundError, WindowExceededError
 from dragoman_api.kit.derived_hooks import export_from_pages
-from dragoman_api.testing import DriverConformance, Target, opened
+from dragoman_api.testing import DriverConformance, Proxy, Target, opened
 from fakes import time_series as fake_series
 from fakes.key_values import PASSWORD, USER, KeyValues
-from fakes.lossy import serving
+from fakes.serving import serving
 
 pytestmark = pytest.mark.anyio
 
@@ -53,15 +53,15 @@ class TestKeyValueStore(DriverConformance):
     @pytest.fixture(scope="class")
     async def target(self, open_driver):
         numbers = count()
-        async with serving(filled()) as (store, host, port):
-            profile = Profile(name="fake", type="keys", host=host, port=port)
+        async with serving(filled()) as (_, host, port), Proxy(f"http://{host}:{port}") as proxy:
+            profile = Profile(name="fake", type="keys", host=proxy.host, port=proxy.port)
             async with open_driver(key_value.Driver, profile) as driver:
                 yield Target(
                     driver=driver,
                     object="books/",
                     rows=len(KEYS),
-                    log=store.log,
-                    lose=store.lose,
+                    log=proxy.log,
+                    lose=proxy.lose,
                     scratch="scratch/",
                     row={"value": b"new \xff"},
                     new_id=lambda: b"scratch/\xfe new %d" % next(numbers),
@@ -87,12 +87,12 @@ async def test_a_driver_that_signs_in_does_so_once_and_again_after_a_restart():
 
 
 async def test_a_driver_that_signs_in_says_that_the_password_is_wrong():
-    async with serving(filled(auth=True)) as (store, _, port):
+    async with serving(filled(auth=True)) as (_, host, port), Proxy(f"http://{host}:{port}") as proxy:
         with pytest.raises(AuthenticationError) as caught:
-            async with opened(key_value.Driver(), profile(port, "wrong-password")):
+            async with opened(key_value.Driver(), profile(proxy.port, "wrong-password")):
                 pass
         assert "wrong-password" not in str(caught.value)
-        assert len(store.log) == 1
+        assert len(proxy.log) == 1
 
 
 @pytest.mark.parametrize("limit", [len(KEYS), len(KEYS) + 1, 7, 1])
@@ -220,15 +220,15 @@ class TestTimeSeries(DriverConformance):
     @pytest.fixture(scope="class")
     async def target(self, open_driver):
         times = count(10)
-        async with serving(series()) as (store, host, port):
-            profile = Profile(name="fake", type="series", host=host, port=port)
+        async with serving(series()) as (_, host, port), Proxy(f"http://{host}:{port}") as proxy:
+            profile = Profile(name="fake", type="series", host=proxy.host, port=proxy.port)
             async with open_driver(time_series.Driver, profile) as driver:
                 yield Target(
                     driver=driver,
                     object="metrics/cpu",
                     rows=len(POINTS),
-                    log=store.log,
-                    lose=store.lose,
+                    log=proxy.log,
+                    lose=proxy.lose,
                     scratch="metrics/scratch",
                     row={"load": 1.5, "note": 'a "new" point'},
                     new_id=lambda: [f"2026-01-01T00:00:{next(times)}.5Z", "b, c"],

@@ -30,9 +30,8 @@ from dragoman_api import (
 )
 from dragoman_api.connections import SslMode
 from dragoman_api.http import Http
-from dragoman_api.testing.target import opened
+from dragoman_api.testing import Proxy, opened
 from dragoman_registry.client.installer import unpack
-from fakes.proxy import Proxy
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
@@ -137,7 +136,7 @@ async def behind_proxy(record: dict[str, Any]) -> AsyncIterator[tuple[dict[str, 
     if record["url"].startswith("https:"):
         yield record, None
         return
-    async with Proxy(upstream=record["url"]) as proxy:
+    async with Proxy(record["url"]) as proxy:
         yield {**record, "url": proxy.url}, proxy.lose
 
 

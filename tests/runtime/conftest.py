@@ -19,7 +19,7 @@ from dragoman.runtime import Runtime
 from dragoman.sandbox.fork_server import forks_here
 from dragoman_registry.trust.keys import beside
 from dragoman_worker.hook_types import HOOKS
-from fakes.lossy import serving
+from fakes.serving import serving
 from memory_in_parts import CODE
 
 

@@ -11,8 +11,8 @@ from drivers import rigging
 from drivers.prometheus import samples
 
 from dragoman_prometheus.driver import Driver
-from fakes.lossy import serving
 from fakes.prometheus import FakePrometheus
+from fakes.serving import serving
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -63,7 +63,7 @@ async def on_fake(
         serving(fake) as (_, host, port),
         connected(profile(f"http://{host}:{port}", **more), confined=confined) as rig,
     ):
-        rig.fake, rig.lose, rig.victoria = fake, fake.lose, not version
+        rig.fake, rig.victoria = fake, not version
         yield rig
 
 

@@ -9,11 +9,10 @@ from __future__ import annotations
 import json
 from base64 import b64decode, b64encode
 from dataclasses import dataclass
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
-
-from fakes.lossy import LossyServer
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -43,7 +42,7 @@ class Stored:
         }
 
 
-class KeyValues(LossyServer):
+class KeyValues:
     """The store; every revision of it can still be read.
 
     Attributes:
@@ -52,8 +51,9 @@ class KeyValues(LossyServer):
     """
 
     def __init__(self, *, auth: bool = False) -> None:
-        super().__init__()
+        self.app = web.Application()
         self.tokens: set[str] | None = set() if auth else None
+        self._signed_in = count()
         self.revisions: list[dict[bytes, Stored]] = [{}, {}]
         self.compacted = 0
         self.leases: dict[int, int] = {}
@@ -100,7 +100,7 @@ class KeyValues(LossyServer):
     def _authenticate(self, asked: dict[str, Any]) -> dict[str, Any]:
         if self.tokens is None or asked != {"name": USER, "password": PASSWORD}:
             raise ValueError("authentication failed, invalid user ID or password")
-        token = f"etcd-token-{len(self.log)}.1234"
+        token = f"etcd-token-{next(self._signed_in)}.1234"
         self.tokens.add(token)
         return {"token": token}
 

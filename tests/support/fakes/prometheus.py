@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
-from fakes.lossy import LossyServer
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
@@ -42,7 +40,7 @@ class Series:
     samples: list[tuple[int, float | dict[str, Any]]] = field(default_factory=list)
 
 
-class FakePrometheus(LossyServer):
+class FakePrometheus:
     """A server with series.
 
     Attributes:
@@ -54,12 +52,10 @@ class FakePrometheus(LossyServer):
         now: Milliseconds since 1970, for what leaves out the present.
     """
 
-    said = "error"
-
     def __init__(
         self, samples: Iterable[tuple[dict[str, str], int, Any]] = (), *, version: str = "3.16.0", gate: str = ""
     ) -> None:
-        super().__init__()
+        self.app = web.Application()
         self.version, self.most, self.warnings = version, MOST, list[str]()
         self.instead: Callable[[str, web.Response], web.Response] = lambda _, answer: answer
         self.now: Callable[[], int] = lambda: int(time.time() * 1000)

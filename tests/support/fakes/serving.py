@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeVar
 
 import anyio
 from aiohttp import web
+from aiohttp.test_utils import TestServer
 
 from dragoman_api.changes import HttpRequest
 from fakes.certificates import Certificates
@@ -255,3 +256,19 @@ class FakeServer:
         if request.transport is not None:
             request.transport.close()
         return response
+
+
+class Routed(Protocol):
+    """A fake that is the routes of an application."""
+
+    app: web.Application
+
+
+Store = TypeVar("Store", bound=Routed)
+
+
+@asynccontextmanager
+async def serving(store: Store) -> AsyncIterator[tuple[Store, str, int]]:
+    """Serve a fake of that kind on a free port, and yield it with host and port."""
+    async with TestServer(store.app) as server:
+        yield store, str(server.host), server.port or 0

@@ -1,4 +1,4 @@
-"""The conformance kit: the conformance tests, and a driver that passes them."""
+"""The conformance kit: the conformance tests, a driver that passes them, and a proxy that loses answers."""
 
 from __future__ import annotations
 
@@ -9,18 +9,30 @@ if TYPE_CHECKING:
     from .conformance.suite import DriverConformance, deviates
     from .memory_driver import MemoryDriver
     from .memory_server import MemoryServer
+    from .proxy import Proxy, RecordedRequest
     from .target import Target, opened
 
 _HOME = {
     "DriverConformance": "conformance.suite",
     "MemoryDriver": "memory_driver",
     "MemoryServer": "memory_server",
+    "Proxy": "proxy",
+    "RecordedRequest": "proxy",
     "Target": "target",
     "deviates": "conformance.suite",
     "opened": "target",
 }
 
-__all__ = ["DriverConformance", "MemoryDriver", "MemoryServer", "Target", "deviates", "opened"]
+__all__ = [
+    "DriverConformance",
+    "MemoryDriver",
+    "MemoryServer",
+    "Proxy",
+    "RecordedRequest",
+    "Target",
+    "deviates",
+    "opened",
+]
 
 
 def __getattr__(name: str) -> object:

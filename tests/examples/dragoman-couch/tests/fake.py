@@ -6,16 +6,17 @@ import argparse
 import hashlib
 import json
 import re
-from contextlib import asynccontextmanager, contextmanager
+import uuid
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from dragoman_api import HttpRequest
+from dragoman_api.testing import Proxy
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator
+    from collections.abc import AsyncIterator, Callable
 
 RANKS = (type(None), bool, (int, float), str, list, dict)  # how CouchDB orders values of different types
 TYPES = {"null": type(None), "boolean": bool, "number": (int, float), "string": str, "array": list, "object": dict}
@@ -77,17 +78,14 @@ def matches(document: dict[str, Any], selector: dict[str, Any]) -> bool:
 
 
 class Fake:
-    """The databases, and a log of what the server was sent: the conformance tests look into it."""
+    """The databases."""
 
     def __init__(self) -> None:
-        self.log: list[HttpRequest] = []
-        self.lost: tuple[HttpRequest, int] | None = None
-        self.begin = 0
         self.databases: dict[str, dict[str, dict[str, Any]]] = {"books": {}, "scratch": {}, "_users": {}}
         for key, book in BOOKS.items():
             self._write("books", key, book)
         self._write("scratch", "first", {"title": "First", "price": 1, "stock": 1})  # what its columns are learnt from
-        self.app = web.Application(middlewares=[self._note])
+        self.app = web.Application()
         self.app.router.add_get("/", self._welcome)
         self.app.router.add_get("/_all_dbs", self._all_dbs)
         self.app.router.add_post("/_dbs_info", self._dbs_info)
@@ -97,25 +95,6 @@ class Fake:
         self.app.router.add_get("/{db}/{id}", self._get)
         self.app.router.add_put("/{db}/{id}", self._put)
         self.app.router.add_delete("/{db}/{id}", self._delete)
-
-    @web.middleware
-    async def _note(self, request: web.Request, handler) -> web.StreamResponse:
-        self.log.append(HttpRequest(request.method, request.raw_path, await request.text() or None))
-        done = await handler(request)
-        if self.lost is None or self.lost[0] not in self.log[self.begin :]:
-            return done
-        if self.lost[1] == 0:
-            request.transport.abort()
-        return answer({"error": "gateway"}, self.lost[1] or 502)
-
-    @contextmanager
-    def lose(self, request: HttpRequest, status: int) -> Iterator[None]:
-        """Lose the answers from one request on: a gateway answers with a status, or the connection ends if it is 0."""
-        self.lost, self.begin = (request, status), len(self.log)
-        try:
-            yield
-        finally:
-            self.lost = None
 
     def _write(self, name: str, key: str, values: dict[str, Any]) -> web.Response:
         documents = self.databases[name]
@@ -158,7 +137,7 @@ class Fake:
 
     async def _insert(self, request: web.Request) -> web.Response:
         self._database(request)
-        return self._write(request.match_info["db"], f"made-{len(self.log)}", await request.json())
+        return self._write(request.match_info["db"], uuid.uuid4().hex, await request.json())
 
     async def _put(self, request: web.Request) -> web.Response:
         self._database(request)
@@ -189,11 +168,11 @@ def answer(document: Any, status: int = 200) -> web.Response:
 
 
 @asynccontextmanager
-async def serving() -> AsyncIterator[tuple[Fake, str, int]]:
-    """Serve a fake on a free port; gives it with host and port."""
+async def serving() -> AsyncIterator[tuple[Fake, Proxy]]:
+    """Serve a fake; gives it with a proxy before it, which records requests and loses answers."""
     fake = Fake()
-    async with TestServer(fake.app) as server:
-        yield fake, server.host, server.port
+    async with TestServer(fake.app) as server, Proxy(f"http://{server.host}:{server.port}") as proxy:
+        yield fake, proxy
 
 
 if __name__ == "__main__":

@@ -18,8 +18,8 @@ def anyio_backend():
 
 async def carried_out(open_driver, *changes):
     """Plan and apply changes, and return the statuses by change, the requests and the documents."""
-    async with serving() as (fake, host, port):
-        profile = Profile(name="fake", type="couchdb", host=host, port=port)
+    async with serving() as (fake, proxy):
+        profile = Profile(name="fake", type="couchdb", host=proxy.host, port=proxy.port)
         async with open_driver(Driver, profile) as driver:
             plan = await driver.plan_change(PlanRequest(changes=list(changes)))
             outcomes = [*plan.refusals, *await driver.apply_change(plan)]

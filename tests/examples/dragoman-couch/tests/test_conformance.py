@@ -26,10 +26,10 @@ MORE = {
 class TestOnFake(DriverConformance):
     @pytest.fixture(scope="class")
     async def target(self, open_driver):
-        async with serving() as (fake, host, port):
-            profile = Profile(name="fake", type="couchdb", host=host, port=port)
+        async with serving() as (_, proxy):
+            profile = Profile(name="fake", type="couchdb", host=proxy.host, port=proxy.port)
             async with open_driver(Driver, profile) as driver:
-                yield Target(driver=driver, object="books", rows=len(BOOKS), log=fake.log, lose=fake.lose, **MORE)
+                yield Target(driver=driver, object="books", rows=len(BOOKS), log=proxy.log, lose=proxy.lose, **MORE)
 
 
 @pytest.mark.live("couchdb")
