@@ -21,6 +21,9 @@ A fork server has `FORK_SERVER` and a number of its own in place of the broker's
 
 FORK_SERVER = "fork-server"
 
+LARGE_READ = 256 * 2**10
+"""The bytes that asyncio asks a socket for, however few come."""
+
 
 def main() -> None:
     """Run a driver's process, or a fork server and each process that it forks, to its end."""
@@ -44,6 +47,7 @@ def main() -> None:
     host_imports = channel.receive(control, limit=channel.FROM_HOST)
     if host_imports is None:
         os._exit(0)
+    keep_memory_of_reads()
     install_finder(json.loads(host_imports), bootstrap=sys.argv[4])
     sys.dont_write_bytecode = False  # from here on, imported code is as trusted as the host itself
     from .late_imports import late_imports
@@ -66,6 +70,15 @@ def main() -> None:
     gc.set_threshold(20_000, 20, 20)  # a page or a batch has thousands of values that are in no cycle
     gc.enable()
     service.run(control, brokers[0])
+
+
+def keep_memory_of_reads() -> None:
+    """Let glibc keep the memory of each read, instead of mapping it anew and returning it to the kernel.
+
+    It maps what is longer than a threshold, which rises to the length of whatever is freed. A read never raises it: its
+    memory is cut to what came before it is freed.
+    """
+    bytes(LARGE_READ + 2**12)
 
 
 class HostImportFinder:

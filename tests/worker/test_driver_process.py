@@ -5,10 +5,12 @@ from __future__ import annotations
 import errno
 import json
 import os
+import platform
 import ssl
 import sysconfig
 from decimal import Decimal
 from pathlib import Path
+from textwrap import dedent
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -351,6 +353,26 @@ async def test_a_driver_that_cannot_be_loaded_says_why(workshop: Workshop, sourc
         async with workshop.worker(source):
             pass
     assert reason in caught.value.message
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="it is about glibc's malloc")
+async def test_a_read_takes_no_new_memory_from_the_kernel(workshop: Workshop) -> None:
+    code = """
+        class Driver:
+            @hookimpl
+            async def count_rows(self, request):
+                import os
+                from resource import RUSAGE_SELF, getrusage
+                reading, writing = os.pipe()
+                before = getrusage(RUSAGE_SELF).ru_minflt
+                for _ in range(1_000):
+                    os.write(writing, b"x")
+                    os.read(reading, 256 * 2**10)
+                return getrusage(RUSAGE_SELF).ru_minflt - before
+    """
+    async with workshop.worker(dedent(code)) as worker:
+        faults = await worker.call("count_rows", CountRequest(object="o"))
+    assert faults < 100, "each takes a page or more"
 
 
 async def test_a_crash_is_reported_with_its_status_and_last_lines(workshop: Workshop) -> None:
