@@ -397,7 +397,7 @@ async def test_a_tls_handshake_that_hangs_is_left_and_nothing_was_sent(wording: 
     with socket.create_server(("127.0.0.1", 0)) as mute:
         async with Http(profile(mute.getsockname()[1], ssl_mode=SslMode.REQUIRED)) as client:
             with pytest.raises(ConnectionFailedError) as caught:
-                await client.request("GET", "/")
+                await client.request("GET", "/", timeout=1)
             wording(caught.value.message)
     assert caught.value.details == {"sent": False}
 

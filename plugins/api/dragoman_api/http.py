@@ -140,7 +140,7 @@ class Http:
             connector=self._connector,
             headers=self._headers,
             cookie_jar=aiohttp.DummyCookieJar(),
-            timeout=_timeouts(None),
+            timeout=_timeouts(None, _CONNECT),
             middlewares=(send_once,),
             max_line_size=HEADER,
             max_field_size=HEADER,
@@ -463,7 +463,7 @@ class Http:
         if address is None:
             address = self._addresses[node.origin] = NodeAddress(node, self._headers, self._session)
         request = (method.upper(), self._prefix + path, data)
-        return sent_whole(self._connector, address, request, headers, _timeouts(connect))
+        return sent_whole(self._connector, address, request, headers, _timeouts(connect, _CONNECT))
 
     def _open(
         self,
@@ -478,7 +478,7 @@ class Http:
             raise RuntimeError("the client is not open: use 'async with'")
         url = URL(node.origin + path, encoded=True)
         payload = io.BytesIO(data) if data is not None and len(data) >= _BIG else data
-        limits = _timeouts(connect)
+        limits = _timeouts(connect, _CONNECT)
         return self._session.request(
             method, url, data=payload, headers=headers, allow_redirects=False, timeout=limits, ssl=node.tls or True
         )
@@ -504,8 +504,8 @@ def _token_endpoint(profile: Profile) -> Profile | None:
 
 
 @lru_cache(maxsize=4)
-def _timeouts(connect: float | None) -> aiohttp.ClientTimeout:
-    return aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT if connect is None else min(_CONNECT, connect))
+def _timeouts(connect: float | None, longest: float) -> aiohttp.ClientTimeout:
+    return aiohttp.ClientTimeout(total=None, sock_connect=longest if connect is None else min(longest, connect))
 
 
 _REJECTED = {
