@@ -11,6 +11,7 @@ from hashlib import sha256
 from inspect import iscoroutinefunction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import anyio
 import pytest
@@ -22,6 +23,7 @@ from dragoman.imports.ledgers import AppendedFile, LoadCheckpoint, checkpoint_pa
 from dragoman.imports.loads import load
 from dragoman.imports.sources import digest_of
 from dragoman.sessions.driver_calls import unknown
+from dragoman.spellings import spell_id
 from dragoman_api import Insert, Outcome, Plan, RowKey
 from dragoman_api.changes import Delete, HttpRequest, OutcomeStatus, PlannedRequest
 from dragoman_api.columns import Column, ColumnKind, Description, Note, Role
@@ -38,7 +40,7 @@ from dragoman_worker.service import KeptPlans
 from in_process import Here
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from dragoman.imports.loads import LoadReport
     from dragoman.sessions.session import Session
@@ -71,16 +73,19 @@ class Table:
         self.plans = KeptPlans()  # as in a driver's process
         self.forgets: Callable[[], bool] = lambda: False
 
+    columns: Sequence[Column] = tuple(COLUMNS)
+    key: tuple[str, ...] = ()
+
     @hookimpl
     async def describe_object(self, name):
-        return Description(object=name, columns=COLUMNS)
+        return Description(object=name, columns=[*self.columns])
 
     @hookimpl
     async def plan_change(self, request):
         if len(request.changes) > self.largest:
             raise QueryError("too many", code="plan-too-large")
         self.lasts.append(request.last)
-        ids = [change.id for change in request.changes if change.id is not None]
+        ids = [self.row_of(change) for change in request.changes if self.row_of(change) is not None]
         assert len(ids) == len({*ids})  # of two rows with one id, the first has its outcome before the second is sent
         numbers = [_number(change) for change in request.changes]
         refusals = [
@@ -96,11 +101,18 @@ class Table:
         plan = Plan(planned=[planned] if sent else [], refusals=refusals, undo=undo, notes=notes)
         return self.plans.outline(request, plan)
 
+    def row_of(self, change: Insert) -> str | None:
+        """Return what the server takes for the row of an insert."""
+        row = change.with_key(*self.key).id if self.key else change.id
+        if row is not None and self.columns[0].type == "uuid":
+            return str(UUID(str(row).strip()))
+        return None if row is None else spell_id(row)
+
     def _undo(self, change: Insert) -> Insert | Delete:
-        guard, stored = {"n": _number(change)}, self.rows.get(str(change.id))
-        if stored is None:
-            return Delete(RowKey("t", str(change.id), guard=guard))
-        return Insert("t", {"n": stored}, change.id, replace=True, guard=guard)
+        guard, row = {"n": _number(change)}, self.row_of(change) or ""
+        if (stored := self.rows.get(row)) is None:
+            return Delete(RowKey("t", row, guard=guard))
+        return Insert("t", {"n": stored}, row, replace=True, guard=guard)
 
     @hookimpl
     async def apply_change(self, plan):
@@ -128,7 +140,7 @@ class Table:
         for at in plan.planned[0].changes:
             change = plan.changes[at]
             assert isinstance(change, Insert)
-            key, number = change.id or f"made-{len(self.rows)}", _number(change)
+            key, number = self.row_of(change) or f"made-{len(self.rows)}", _number(change)
             holds = self.rows.get(key) == number
             if key in self.rows and not change.replace:
                 outcomes.append(Outcome(change=at, status=OutcomeStatus.CONFLICT, reason="it exists", holds=holds))
@@ -464,6 +476,122 @@ async def test_a_checkpoint_that_cannot_be_removed_is_an_error_after_which_every
     assert len(table.requests) == 1
 
 
+async def slow(plan, write):
+    await anyio.sleep(0.05)
+    return write(plan)
+
+
+class Uuids(Table):
+    columns = (replace(COLUMNS[0], type="uuid"), *COLUMNS[1:])
+
+
+class Points(Table):
+    columns = (
+        Column(name="at", type="long", kind=ColumnKind.INTEGER, role=Role.KEY, path=("at",)),
+        Column(name="host", type="keyword", kind=ColumnKind.TEXT, role=Role.KEY, path=("host",)),
+        COLUMNS[1],
+    )
+    key = ("at", "host")
+
+
+SPELLINGS = [
+    "8f14e45f-ceea-467a-9575-9c7a7a1a2b3c", "8F14E45F-CEEA-467A-9575-9C7A7A1A2B3C", "8f14e45fceea467a95759c7a7a1a2b3c",
+    "{8f14e45f-ceea-467a-9575-9c7a7a1a2b3c}", "urn:uuid:8f14e45f-ceea-467a-9575-9c7a7a1a2b3c",
+    " 8f14e45f-ceea-467a-9575-9c7a7a1a2b3c", "8f14-e45fceea-467a95759c7a-7a1a2b-3c",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("batch", [1, 9])
+@pytest.mark.parametrize("on_conflict", ["overwrite", "fail"])
+async def test_all_spellings_of_one_uuid_are_one_key(tmp_path, batch, on_conflict):
+    table = Uuids(written_file(tmp_path / "folder", [(text, at) for at, text in enumerate(SPELLINGS)]))
+    table.failures = [slow]
+    report = await table.load(id="sku", batch=batch, on_conflict=on_conflict)
+    assert table.requests == [[at] for at in range(len(SPELLINGS))]
+    assert table.rows == {SPELLINGS[0]: len(SPELLINGS) - 1 if on_conflict == "overwrite" else 0}
+    assert [row["id"] for row in table.rejected()] == (SPELLINGS[1:] if on_conflict == "fail" else [])
+    assert report.complete
+
+
+async def test_only_an_object_whose_key_is_a_uuid_has_several_spellings_of_one_id(tmp_path):
+    table = Table(written_file(tmp_path / "folder", [(text, at) for at, text in enumerate(SPELLINGS)]))
+    await table.load(id="sku")
+    assert len(table.rows) == len(SPELLINGS)
+    assert len(table.requests) == 1
+
+
+async def test_a_resumed_load_knows_the_undo_of_a_uuid_in_any_spelling(tmp_path):
+    table, undo = Uuids(written_file(tmp_path / "folder", [(SPELLINGS[1], 0)])), tmp_path / "folder/undo"
+    table.failures = [lose(written=True)]
+    with pytest.raises(ConnectionFailedError):
+        await table.load(id="sku", undo=undo, on_conflict="overwrite")
+    await table.load(id="sku", undo=undo, on_conflict="overwrite", resume=True)
+    assert take_back(table, undo) == ({}, 0)
+
+
+POINTS = [("eu", 0, 1), ("us", 1, 1), ("eu", 2, 2), ("eu", 3, 1), ("us", 4, 2), ("eu", 5, 1)]
+
+
+@pytest.mark.parametrize("order", ["host,n,at", "at,host,n", "n,at,host"])
+@pytest.mark.parametrize("batch", [1, 9])
+async def test_rows_with_one_key_of_several_columns_keep_their_order_whatever_the_order_of_columns(
+    tmp_path, order, batch
+):
+    (tmp_path / "folder").mkdir()
+    rows = [dict(zip(("host", "n", "at"), row, strict=True)) for row in POINTS]
+    lines = [order, *(",".join(str(row[name]) for name in order.split(",")) for row in rows)]
+    (file := tmp_path / "folder/f.csv").write_text("\n".join(lines) + "\n")
+    table = Points(file)
+    table.failures = [slow, slow, lose(written=True)]
+    with pytest.raises(ConnectionFailedError):
+        await table.load(batch=batch, on_conflict="overwrite")
+    report = await table.load(batch=batch, on_conflict="overwrite", resume=True)
+    assert table.rows == {'["1", "eu"]': 5, '["1", "us"]': 1, '["2", "eu"]': 2, '["2", "us"]': 4}
+    assert (report.counts["applied"], report.counts["unknown"], table.rejected()) == (6, 0, [])
+
+
+async def test_no_one_column_is_the_id_where_the_key_has_several(tmp_path):
+    file = written_file(tmp_path / "folder", [("a", 0)])
+    with pytest.raises(ConfigurationError, match="identified by at, host, so no one column can be its id"):
+        await Points(file).load(id="sku")
+
+
+@pytest.mark.parametrize(
+    ("renamed", "names"),
+    [
+        ({"a": "n", "b": "n"}, "'a' and 'b'"), ({"a": "n", "b": "m"}, "'a' and 'n'"), ({"a": "id", "b": "m"}, ""),
+        ({"a": "id", "b": "id"}, "'a' and 'b'"), ({"a": "", "b": "sku"}, ""), ({"a": "n", "b": "", "n": ""}, ""),
+    ],
+)  # fmt: skip
+async def test_two_columns_of_a_table_never_become_one(tmp_path, renamed, names):
+    (tmp_path / "folder").mkdir()
+    (file := tmp_path / "folder/f.csv").write_text("a,b,n\n1,2,3\n")
+    table = Table(file)
+    if not names or names == "'a' and 'n'":
+        renamed = {"n": "n"} | renamed
+    if not names:
+        assert (await table.load(renamed=renamed)).counts["applied"] == 1
+        return
+    with pytest.raises(ConfigurationError, match=rf"the columns {names} of the file would both become") as caught:
+        await table.load(renamed=renamed)
+    assert (caught.value.code, table.requests) == ("columns-collide", [])
+
+
+async def test_the_id_of_a_file_that_another_column_replaces_is_named(tmp_path):
+    (tmp_path / "folder").mkdir()
+    (file := tmp_path / "folder/f.csv").write_text("id,sku,n\n1,a,3\n")
+    report = await Table(file).load(id="sku")
+    assert [(note.column, note.reason) for note in report.notes if note.column] == [
+        ("id", "--id takes the id of each row from 'sku', so it is left out")
+    ]
+    (rows := tmp_path / "folder/f.rows").write_text('{"_id":"1","_source":{"sku":"a","n":3}}\n')
+    table = Table(rows)
+    table.columns = [replace(COLUMNS[0], path=("_id",)), *COLUMNS[1:]]
+    report = await table.load(id="sku", format="rows")
+    assert [note.column for note in report.notes if note.column] == ["id"]
+    assert table.rows == {"a": 3}
+
+
 async def test_a_batch_ends_where_all_values_of_its_rows_are_many_bytes(tmp_path, monkeypatch):
     monkeypatch.setattr("dragoman.imports.batches.BATCH_BYTES", 5_000)
     (file := tmp_path / "a.csv").write_text("n,sku\n" + "".join(f"{at},{'x' * 2_000}\n" for at in range(7)))
@@ -476,7 +604,7 @@ async def test_a_batch_ends_where_all_values_of_its_rows_are_many_bytes(tmp_path
     ("options", "reason"),
     [
         ({"id": ""}, "it has no column '', which --id names"),
-        ({"renamed": {"n": "sku"}}, "--map gives two of its columns one name"),
+        ({"renamed": {"n": "sku"}}, "--map gives its columns 'sku' and 'n' one name, 'sku'"),
     ],
 )
 async def test_a_document_without_the_column_of_its_id_or_with_two_of_one_name_is_refused(tmp_path, options, reason):

@@ -12,7 +12,7 @@ from dragoman_api.changes import Drop, Insert, InsertBatch, OutcomeStatus
 from dragoman_api.errors import DragomanError
 from dragoman_api.grid import RowId
 
-from .inserts import UnplacedError
+from .inserts import UnplacedError, usual_uuid
 from .records import Record, RecordKey
 
 if TYPE_CHECKING:
@@ -106,7 +106,14 @@ class BatchReader:
     """Divides a file into batches, without the rows that an earlier run settled."""
 
     def __init__(
-        self, records: Iterator[Record], *, maker: Maker, rows: int, source: ImportSource | None, place: tuple[int, str]
+        self,
+        records: Iterator[Record],
+        *,
+        maker: Maker,
+        rows: int,
+        source: ImportSource | None,
+        place: tuple[int, str],
+        uuids: bool = False,
     ) -> None:
         """Prepare to read.
 
@@ -116,9 +123,10 @@ class BatchReader:
             rows: The maximum number of rows of a batch.
             source: The source of the records, which knows the current place; None if `place` stays the same.
             place: The number of bytes of the whole file and their SHA-256 digest, if it is not read in order.
+            uuids: The ids are uuids, so several spellings of one are the same id.
         """
         self._records, self._maker, self._rows = records, maker, rows
-        self._source, self._place = source, place
+        self._source, self._place, self._uuids = source, place, uuids
         self._already_read, self._doubt, self._waiting = 0, Places([]), Places([])
         self._broken: DragomanError | None = None
         self._ahead: Record | None = None
@@ -136,7 +144,7 @@ class BatchReader:
         """
         batch, size, passed = Batch(), 0, 0
         records, keys, rejections = batch.records, batch.keys, batch.rejections
-        already_read, row_limit = self._already_read, self._rows
+        already_read, row_limit, uuids = self._already_read, self._rows, self._uuids
         try:
             if not self._begun:
                 self._begun = True
@@ -151,8 +159,13 @@ class BatchReader:
                         self._ahead = next(self._records, None)
                         continue
                 if (rejection := self._fill(record)) is None:
-                    if record.id is not None:
-                        key = record.id, record.tenant or record.routing
+                    if uuids and (row_id := record.id) is not None:
+                        if len(row_id) != 36 or row_id[8:24:5] != "----":
+                            record.address = usual_uuid(row_id)
+                        elif not row_id.islower():  # which says nothing of digits alone
+                            record.address = row_id.lower()
+                    if (row := record.address or record.id) is not None:
+                        key = row, record.tenant or record.routing
                         if key in keys:  # the first of the two is written first
                             break
                         keys.add(key)
@@ -183,7 +196,7 @@ class BatchReader:
         except (ValueError, RecursionError) as error:
             code = "refused" if isinstance(error, UnplacedError) else "unreadable"
             return Rejection(record, code, str(error))
-        return Rejection(record, "unknown", _IN_DOUBT) if record.doubt and record.id is None else None
+        return Rejection(record, "unknown", _IN_DOUBT) if record.doubt and record.key is None else None
 
 
 def _size(record: Record) -> int:

@@ -13,12 +13,20 @@ from msgspec import Raw
 
 from dragoman.exports.csv_lines import unescaped
 from dragoman.exports.formats import lists_not_all, unknown_column
-from dragoman.spellings import SCALAR_SIGNS, Quoted, did_you_mean, near_names, scalars_of, spelling_of, value_of
+from dragoman.spellings import (
+    SCALAR_SIGNS,
+    Quoted,
+    did_you_mean,
+    near_names,
+    scalars_of,
+    spelling_of,
+    value_of,
+)
 from dragoman_api.columns import Written
 from dragoman_api.errors import ConfigurationError
 from dragoman_api.json_text import decode, encode
 
-from .inserts import Members, UnplacedError, read_id
+from .inserts import Members, UnplacedError, address_of, id_elsewhere, read_id
 from .places import Gathered, MemberPlace, MemberPlaces, move_parts
 from .records import RECORD_BYTES, Record, split_lines
 
@@ -235,7 +243,7 @@ class FieldInserts:
     """Rows of a table, whose values get the types of the object's columns; an empty field is left out.
 
     Attributes:
-        left_out: The columns of the file that no change can write, each with the reason.
+        left_out: The columns of the file that are not written, each with the reason.
     """
 
     def __init__(
@@ -250,7 +258,7 @@ class FieldInserts:
             spelled: The spelling of fields that are texts; None if they are values.
 
         Raises:
-            ConfigurationError: A column of the file does not exist.
+            ConfigurationError: A column of the file does not exist, or two of them would become the same one.
         """
         self._wishes = wishes
         columns = {column.name: column for column in description.columns}
@@ -258,7 +266,7 @@ class FieldInserts:
             plain = [name if name in wishes.renamed or _exists(name, columns) else unescaped(name) for name in names]
             spelled = FieldForm(spelled.exact, spelled.escaped or plain != [*names])
             names = plain
-        key = {column.name for column in columns.values() if column.is_key}
+        key = {column.name: column.type == "uuid" for column in columns.values() if column.is_key}
         self._places = MemberPlaces(description)
         self._parted = self._parted_columns(names)
         parts = {old for _, renames in self._parted for old in renames}
@@ -270,19 +278,30 @@ class FieldInserts:
         self._named: list[tuple[int, str]] = []
         self._placed: list[tuple[int, MemberPlace]] = []
         parted = {at for at, _ in self._parted}
+        sources: dict[object, str] = {}
+        for renames in (renames for _, renames in self._parted):
+            for old, new in renames.items():
+                self._claim(new, old, sources)
         for at, name in enumerate(names):
             target = wishes.renamed.get(name, name)
-            if not target or at in parted or (target in key and wishes.id is not None):
+            if not target or at in parted:
+                continue
+            if target in key and wishes.id is not None:
+                if name != wishes.id:
+                    self.left_out[name] = id_elsewhere(wishes.id)
                 continue
             place = None if target in columns else self._places.find(target)
             if place is not None and place.part:
+                self._claim(target, name, sources)
                 self._placed.append((at, place))
                 continue
             if not _exists(target, columns) and name != wishes.id:
                 raise _unknown(target, description)
             if target in columns and columns[target].written is Written.NEVER:
-                self.left_out[name] = columns[target].reasons.get("edit") or _KEPT
+                reason = columns[target].reasons.get("edit") or _KEPT
+                self.left_out[name] = f"no change can write it, so it is left out: {reason}"
             elif _exists(target, columns):
+                self._claim(target, name, sources)
                 self._named.append((at, target))
         self._names = names
         self._fields = None if spelled is None else _Fields(self._named, columns, spelled)
@@ -290,7 +309,15 @@ class FieldInserts:
         self._pick = _picker([at for at, _ in self._named])
         self._id = None if wishes.id is None else names.index(wishes.id)
         self._read_id = unescaped if spelled is not None and spelled.escaped else _unchanged
-        self._key = [] if wishes.id is not None else [name for _, name in self._named if name in key]
+        self._key = [] if wishes.id is not None else [name for name in key if name in self._targets]
+        self._composite = {name: key[name] for name in self._key} if len(key) > 1 else {}
+
+    def _claim(self, target: str, source: str, sources: dict[object, str]) -> None:
+        """Note which column of the file a column gets its values from. Raises ConfigurationError if there are two."""
+        if target and (other := sources.setdefault(self._places.find(target) or target, source)) != source:
+            text = f"the columns {other!r} and {source!r} of the file would both become {target!r}"
+            hint = f"--map {other}= or --map {source}= leaves one of them out"
+            raise ConfigurationError(text, hint=hint, code="columns-collide")
 
     def _parted_columns(self, names: Sequence[str]) -> list[tuple[int, dict[str, str]]]:
         """Return the columns whose values are objects of which `--map` takes parts, and the parts' new names."""
@@ -318,7 +345,9 @@ class FieldInserts:
         if self._placed or self._parted:
             values |= self._moved(data)
         id_ = None if self._id is None else read_id(self._read_id(data[self._id]), str(wishes.id))
-        if len(self._key) == 1 and self._key[0] in values:
+        if self._composite:
+            record.address = address_of(values, self._composite)
+        elif self._key and self._key[0] in values:
             id_ = read_id(values.pop(self._key[0]), self._key[0])
         has_id = id_ is not None or (bool(self._key) and self._key[0] in values)
         record.values, record.id, record.tenant, record.replace = values, id_, wishes.tenant, wishes.replace and has_id

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Raw
 
+from dragoman.spellings import spell_id
+from dragoman_api.errors import ConfigurationError
 from dragoman_api.json_text import decode_once
+from dragoman_api.kit import operands
 
 if TYPE_CHECKING:
     from dragoman_api.columns import Description
@@ -50,6 +53,47 @@ class Wishes(msgspec.Struct, frozen=True, kw_only=True):
     renamed: Mapping[str, str] = msgspec.field(default_factory=dict)
     replace: bool = False
     tenant: str | None = None
+
+
+def usual_uuid(text: str) -> str:
+    """Return the usual spelling of a uuid; a text that is none stays, since the driver refuses it.
+
+    >>> usual_uuid("{8F14E45F-CEEA-467A-9575-9C7A7A1A2B3C}")
+    '8f14e45f-ceea-467a-9575-9c7a7a1a2b3c'
+    """
+    try:
+        return operands.uuid(text)
+    except ValueError:
+        return text
+
+
+def address_of(values: Mapping[str, Any], key: Mapping[str, bool]) -> str | None:
+    """Return the spelled parts of a key of several columns, as drivers make them (`Insert.with_key`); None without one.
+
+    Args:
+        values: The values of a row.
+        key: The columns of the key, and whether the parts of each are uuids.
+    """
+    parts: list[Any] = []
+    for name, is_uuid in key.items():
+        if (value := values.get(name)) is None:
+            return None
+        part = value if isinstance(value, int | bytes) else str(value)
+        parts.append(usual_uuid(part) if is_uuid and isinstance(part, str) else part)
+    return spell_id(parts)
+
+
+def id_elsewhere(column: str) -> str:
+    """Return why the id that the file has is not used, where a column is wished to be the id."""
+    return f"--id takes the id of each row from {column!r}, so it is left out"
+
+
+def check_id(wishes: Wishes, description: Description) -> None:
+    """Raise ConfigurationError if one column is wished to be the id of rows whose key has several columns."""
+    keys = [column.name for column in description.columns if column.is_key]
+    if wishes.id is not None and len(keys) > 1:
+        text = f"a row of {wishes.object!r} is identified by {', '.join(keys)}, so no one column can be its id"
+        raise ConfigurationError(text, hint="leave out --id; --map OLD=NEW gives columns of the file these names")
 
 
 def read_id(value: object, column: str) -> str:
@@ -122,10 +166,11 @@ def check_object(data: bytes) -> str:
 
 
 def _renamed(members: Members, names: Mapping[str, str]) -> Members:
-    new_members = {names.get(name, name): value for name, value in members.items() if names.get(name, name)}
-    if len(new_members) < sum(1 for name in members if names.get(name, name)):
-        raise ValueError("--map gives two of its columns one name")
-    return new_members
+    sources: dict[str, str] = {}
+    for old in members:
+        if (new := names.get(old, old)) and (other := sources.setdefault(new, old)) != old:
+            raise ValueError(f"--map gives its columns {other!r} and {old!r} one name, {new!r}")
+    return {new: members[old] for new, old in sources.items()}
 
 
 def _at(members: Members, name: str) -> Raw | None:

@@ -20,7 +20,7 @@ from dragoman_api.errors import ConfigurationError, DragomanError, ObjectNotFoun
 from dragoman_api.kit.page_columns import columns_left_out
 
 from .batches import BatchReader, no_counts
-from .inserts import DocumentInserts, Wishes
+from .inserts import DocumentInserts, Wishes, check_id
 from .ledgers import Ledger, checkpoint_path, rejected_path
 from .records import read_array, read_pairs, read_values
 from .sources import ImportSource, choose, digest_of, read_manifest
@@ -252,6 +252,7 @@ class Load:
         """Prepare to read the rows, and continue an earlier run that was interrupted."""
         options, chosen = self._options, self.report.format
         keeps = not (self._stdin is not None or options.dry_run)
+        check_id(self._wishes, description)
         ledger = Ledger(self._file, keeps=keeps, undo=options.undo, stream=self._stdin)
         if self._names:
             maker: Maker = self._fields(self._wishes, description, self._names)
@@ -268,8 +269,9 @@ class Load:
             self._resources.callback(ledger.close)
             ledger.open(self._identity(chosen), resume=options.resume)
         self._batches = BatchReader(
-            self._records, maker=maker, rows=options.batch, source=self._source, place=self._place
-        )
+            self._records, maker=maker, rows=options.batch, source=self._source, place=self._place,
+            uuids=[column.type for column in description.columns if column.is_key] == ["uuid"],
+        )  # fmt: skip
         if (earlier := ledger.earlier) is not None:
             self._batches.go_on(earlier.read, doubt=earlier.doubt, waiting=earlier.waiting)
 
@@ -312,8 +314,7 @@ class Load:
                 )
                 raise ConfigurationError(text, hint=f"--delimiter {shlex.quote(sign)}", code=error.code) from error
             raise
-        reasons = {name: f"no change can write it, so it is left out: {why}" for name, why in fields.left_out.items()}
-        self.report.notes += columns_left_out(reasons)
+        self.report.notes += columns_left_out(fields.left_out)
         return fields
 
     def _identity(self, chosen: str) -> dict[str, Any]:

@@ -18,9 +18,9 @@ from msgspec import UNSET, Raw, UnsetType
 from dragoman.spellings import value_of
 from dragoman_api.cells import Json
 from dragoman_api.columns import Written
-from dragoman_api.kit.page_columns import MEMBERS, OTHERS, LeftOut
+from dragoman_api.kit.page_columns import MEMBERS, OTHERS, LeftOut, columns_left_out
 
-from .inserts import DocumentInserts, Members, UnplacedError, check_object, object_of, read_id
+from .inserts import DocumentInserts, Members, UnplacedError, check_object, id_elsewhere, object_of, read_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -283,6 +283,7 @@ class RowInserts:
             copied: The caller named the object that the rows come from, so no note repeats it.
         """
         self._wishes = wishes
+        self._unused_id: dict[str, str] = {}
         self._documents = DocumentInserts(wishes, description)
         inner = Counter(column.path[0] for column in description.columns if len(column.path) > 1)
         keys = [column.path for column in description.columns if column.is_key and column.path]
@@ -306,7 +307,8 @@ class RowInserts:
     @property
     def notes(self) -> list[Note]:
         """Notes on what was left out of the rows so far."""
-        return [note for note in self._settler.left_out.notes() if not (self._copied and note.code == OTHERS)]
+        ids = columns_left_out(self._unused_id)
+        return ids + [note for note in self._settler.left_out.notes() if not (self._copied and note.code == OTHERS)]
 
     def fill(self, record: Record) -> None:
         """Put into a record what it writes. Raises ValueError if it holds no row."""
@@ -386,6 +388,8 @@ class RowInserts:
             members, data, values, renamed = self._settler.settle(members, data)
         key = _only(members, self._places.key[0], "_id")
         record.id = None if key is None else read_id(key, self._places.key[0])
+        if record.id is not None and self._wishes.id is not None:
+            self._unused_id = {self._places.key[1] or "_id": id_elsewhere(self._wishes.id)}
         record.routing = _word(_only(members, "_routing", "routing"))
         record.tenant = self._wishes.tenant or _word(members.get("tenant"))
         record.values = values

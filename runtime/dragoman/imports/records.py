@@ -34,6 +34,8 @@ class Record(msgspec.Struct, gc=False):
         fault: The reason why the row cannot be read; empty if it can.
         plain: No field is `Quoted`, and none begins like JSON that is an array, an object or a text.
         document, values, id, tenant, routing, replace: The `Insert` that writes the row.
+        address: What identifies the row, if that is not `id` as it stands: the usual spelling of a uuid, or the parts
+            of a key of several columns, which are among the values.
         doubt: An earlier attempt of this load may have written the row.
         sent: The row is being sent.
         noted: The change that takes the row back is on disk.
@@ -49,6 +51,7 @@ class Record(msgspec.Struct, gc=False):
     tenant: str | None = None
     routing: str | None = None
     replace: bool = False
+    address: str | None = None
     doubt: bool = False
     sent: bool = False
     noted: bool = False
@@ -60,12 +63,13 @@ class Record(msgspec.Struct, gc=False):
 
     @property
     def key(self) -> RecordKey | None:
-        """The row's id, with its tenant or routing; None if the server makes the id."""
-        return None if self.id is None else (self.id, self.tenant or self.routing)
+        """What identifies the row at the server; None if the server makes the id."""
+        row = self.address or self.id
+        return None if row is None else (row, self.tenant or self.routing)
 
 
 RecordKey = tuple[str, str | None]
-"""The id of a row, with its tenant or routing."""
+"""The id of a row, or the spelled parts of its key, with its tenant or routing."""
 
 
 def too_long(size: int) -> str:

@@ -175,7 +175,7 @@ class Writer:
             if outcome.holds and status in (OutcomeStatus.UNKNOWN, OutcomeStatus.CONFLICT):
                 status, reason = (OutcomeStatus.APPLIED, "") if record.doubt else (OutcomeStatus.CONFLICT, _SAME)
             repeated = status is OutcomeStatus.FAILED and (outcome.busy or (lost and not last))
-            if status is OutcomeStatus.UNKNOWN and record.id is not None and not last:
+            if status is OutcomeStatus.UNKNOWN and record.key is not None and not last:
                 record.doubt = repeated = True
             if repeated:
                 again.append(record)
