@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import logging
 import socket
@@ -438,6 +439,49 @@ async def test_a_read_is_sent_again_once_when_a_kept_connection_was_closed(metho
     assert response.status == 200
     assert [request.connection for request in server.requests] == [1, 1, 2]
     assert server.requests[1].body == server.requests[2].body
+
+
+async def test_a_read_goes_past_all_connections_that_its_server_closed():
+    """A server that restarts closes every kept connection, and each of them would fail one more attempt."""
+
+    def reply(request: Request) -> Reply:
+        first = request.target == "/first" or request.connection > 8
+        return http() if first else Reply(b"", "close")
+
+    async with serving(reply) as server, Http(profile(server.port)) as client:
+        async with anyio.create_task_group() as group:
+            for _ in range(8):
+                group.start_soon(client.request, "GET", "/first")
+        kept = server.connections
+        assert (await client.request("GET", "/again")).status == 200
+    assert kept > 2
+    assert [request.target for request in server.requests].count("/again") == 2
+
+
+@pytest.mark.parametrize("size", [900_000, 2**21])
+async def test_a_connection_whose_body_was_not_read_is_not_used_again(size):
+    """Its server would take the rest of the body for the next request, or the next request for the rest of the body."""
+    heads = []
+
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        heads.append(await reader.readuntil(b"\r\n\r\n"))
+        writer.write(http(status=413 if b"/large" in heads[-1] else 200).data)
+        await writer.drain()
+        await ended.wait()
+        writer.close()
+
+    ended = asyncio.Event()
+    listener = socket.create_server(("127.0.0.1", 0))
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)  # else the kernel takes the whole body
+    server = await asyncio.start_server(refuse, sock=listener, limit=2**16)
+    async with server, Http(profile(listener.getsockname()[1])) as client:
+        try:
+            with anyio.fail_after(5):
+                assert (await client.request("PUT", "/large", body=b"x" * size)).status == 413
+                assert (await client.request("PUT", "/small", body=b"{}")).status == 200
+        finally:
+            ended.set()
+    assert [head.split(b" ")[1] for head in heads] == [b"/large", b"/small"]
 
 
 async def test_a_document_that_reads_is_posted_again_once():

@@ -62,6 +62,14 @@ class Connector(aiohttp.TCPConnector):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self._used_protocols = WeakSet[object]()
+        self._distrusted_protocols = WeakSet[object]()
+
+    def distrust_kept(self) -> None:
+        """Use no connection that was in use until now for another request.
+
+        A server that closed one of them may have closed them all.
+        """
+        self._distrusted_protocols.update(self._used_protocols)
 
     async def connect(
         self,
@@ -81,7 +89,8 @@ class Connector(aiohttp.TCPConnector):
                 if protocol.transport is not None and _is_readable(protocol.transport):
                     for _ in range(2):  # the loop looks for what has arrived in one turn, and reads it in the next
                         await anyio.lowlevel.checkpoint()
-                if protocol.is_connected() and not protocol.should_close:
+                usable = protocol.is_connected() and not protocol.should_close
+                if usable and protocol not in self._distrusted_protocols:
                     return connection
             except BaseException:
                 connection.close()

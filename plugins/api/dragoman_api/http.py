@@ -69,6 +69,7 @@ _HANG_UP = 1  # seconds for the end of all connections
 _CONNECTIONS = 32  # more than the slices of an export; aiohttp's own limit of 100 would only burden the server
 _QUOTED = 2**14  # bytes of an answer that an error examines
 _BIG = 2**20  # above this aiohttp wants a body as a file, so that sending does not block the loop
+_UNREAD = 2**14  # above this a server may answer with an error before it has read the body
 
 
 class Http:
@@ -289,6 +290,7 @@ class Http:
         )
         try:
             self._check_end(answering_node, answer, method, path)
+            self._check_body(answer, data)
             self._answered = True
             async with aclosing(self._chunks(answering_node, answer, method, path, timeout, limit)) as chunks:
                 yield Stream(answer.status, answer.headers, chunks)
@@ -317,12 +319,13 @@ class Http:
                 yield chunk
 
     async def _resent(self, send: Callable[[], Awaitable[T]], read: bool) -> T:  # noqa: FBT001
-        """Send a request, and a read once more if its kept connection turns out to be closed."""
+        """Send a request, and a read once more, on a new connection, if its kept one turns out to be closed."""
         try:
             return await send()
         except Disconnected:
             if not (self._answered and read):
                 raise
+            self._connector.distrust_kept()
             return await send()
 
     @contextmanager
@@ -440,6 +443,7 @@ class Http:
     ) -> Response:
         async with self._sent(node, method, path, data, headers, connect) as answer:
             self._check_end(node, answer, method, path)
+            self._check_body(answer, data)
             body = await read_body(answer, min(limit or BODY_LIMIT, BODY_LIMIT))
             self._answered = True
         if answer.status == 400 and node.tls is None and any(text in body for text in _connection_errors.HTTPS_PORT):
@@ -488,6 +492,14 @@ class Http:
             reason = f"the answer to {method} {path} does not state its length, so it may be truncated"
             hint = "configure the server, or the proxy before it, to send Content-Length or chunks"
             raise _connection_errors.failure(node.profile, reason, hint=hint, sent=True)
+
+    def _check_body(self, answer: IncomingAnswer | aiohttp.ClientResponse, data: bytes | None) -> None:
+        """Give up a connection whose server may not have read the whole body: it would read it as the next request.
+
+        The socket's buffer may still hold the rest, and nothing tells whether the server takes it.
+        """
+        if data is not None and len(data) > _UNREAD and not 200 <= answer.status < 300:
+            self._connector.distrust_kept()
 
 
 def _tokens_from(client: Http, profile: Profile, *, hide: Callable[[str], None]) -> Tokens:
