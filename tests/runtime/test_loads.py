@@ -577,6 +577,20 @@ async def test_two_columns_of_a_table_never_become_one(tmp_path, renamed, names)
     assert (caught.value.code, table.requests) == ("columns-collide", [])
 
 
+@pytest.mark.parametrize("member", ["_routing", "routing"])
+async def test_a_row_with_an_empty_routing_is_refused(tmp_path, member):
+    (tmp_path / "folder").mkdir()
+    owners = enumerate(("", None, "x"))
+    lines = [json.dumps({"_id": str(at), member: text, "_source": {"n": at}}) + "\n" for at, text in owners]
+    (file := tmp_path / "folder/f.rows").write_text("".join(lines))
+    table = Table(file)
+    table.columns = [replace(COLUMNS[0], path=("_id",)), *COLUMNS[1:]]
+    await table.load(format="rows", on_conflict="overwrite")
+    assert table.rows == {"1": 1, "2": 2}
+    assert [(row["row"], row["code"]) for row in table.rejected()] == [(1, "refused")]
+    assert "its routing is an empty text" in table.rejected()[0]["reason"]
+
+
 async def test_the_id_of_a_file_that_another_column_replaces_is_named(tmp_path):
     (tmp_path / "folder").mkdir()
     (file := tmp_path / "folder/f.csv").write_text("id,sku,n\n1,a,3\n")

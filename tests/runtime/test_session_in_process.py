@@ -12,9 +12,11 @@ from msgspec.structs import replace
 
 from dragoman import Delete, Drop, Filter, Insert, RawQuery, Sort, Update, undo_lines
 from dragoman.automations.event_bus import Bus
+from dragoman.changes.files import read_line
+from dragoman.imports.loads import load
 from dragoman.sessions.driver_calls import unknown
 from dragoman.sessions.plans import completed
-from dragoman.sessions.selections import Span
+from dragoman.sessions.selections import RowSelection, Span
 from dragoman.sessions.session import Session
 from dragoman.settings import Limit
 from dragoman_api.changes import HttpRequest, InsertBatch, NewObject, Outcome, OutcomeStatus, Plan, PlannedRequest
@@ -344,6 +346,31 @@ async def test_what_the_manifest_does_not_announce_is_refused_before_the_driver_
     with pytest.raises(ConfigurationError, match="match is 'some'; it can be all or any"):
         await place.session.rows("books", filters=[Filter("stock", "=", 1)], match="some").count()
     assert not {"fetch_page", "count_rows", "fetch_cell", "export_rows", "plan_change"} & {*place.asked.hooks()}
+
+
+async def test_an_empty_tenant_or_routing_is_refused_and_never_taken_for_none(tmp_path: Any):
+    place = Place(*ALL)
+    session, key = place.session, RowKey("books", "7", "")
+    batches = [InsertBatch("books", documents=["{}"], **{name: [""]}) for name in ("tenants", "routings")]
+    for refused, word in (
+        (lambda: session.rows("books", tenant="").page(), "tenant"),
+        (lambda: session.select(RowSelection(object="books", tenant="")).count(), "tenant"),
+        (lambda: session.rows("books").cell(key, "title"), "routing"),
+        (lambda: session.plan(Insert("books", {}, tenant="")), "tenant"),
+        (lambda: session.plan(Insert("books", {}, routing="")), "routing"),
+        (lambda: session.plan(Update(key, {"stock": 1})), "routing"),
+        (lambda: session.plan(Delete(key)), "routing"),
+        (lambda: session.plan(batch=batches[0]), "tenant"),
+        (lambda: session.plan(batch=batches[1]), "routing"),
+        (lambda: load(session, "books", file=tmp_path / "x.ndjson", tenant=""), "tenant"),
+    ):
+        with pytest.raises(ConfigurationError, match=f"the {word} is an empty text") as caught:
+            await refused()
+        assert (caught.value.code, "leave" in str(caught.value.hint)) == (f"{word}-empty", True)
+    assert place.driver.requests == []
+    for member in ("routing", "tenant"):
+        with pytest.raises(ValueError, match="empty"):
+            read_line(b'{"op":"insert","object":"books","set":{"stock":1},"%b":""}' % member.encode())
 
 
 async def test_counts_cells_and_rows_carry_the_tenant_and_revision_that_were_asked_for():

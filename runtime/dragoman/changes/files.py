@@ -99,6 +99,8 @@ def read_line(data: bytes) -> RowChange:
 
 
 def _change(line: LINES) -> RowChange:
+    if "" in (line.routing, getattr(line, "tenant", None)):
+        raise ValueError("an empty `routing` or `tenant` names none; leave it out")
     key = RowKey(line.object, "" if line.id is None else id_of(line.id), line.routing, line.guard)
     if isinstance(line, DeleteLine):
         return Delete(key)

@@ -331,10 +331,14 @@ async def similar(
     column: str | None, routing: str | None, limit: int, format: str,
 ) -> None:  # fmt: skip
     """Show the rows nearest to a row, a vector or a text, with their distances."""
-    if routing and id is None:
+    if routing is not None and id is None:
         raise click.UsageError("--routing finds the row of an ID: name one, or omit it")
     rows = choice.rows(session)
-    key = None if id is None else RowKey(rows.selection.object, read_id(id), routing or choice.texts.tenant)
+    key = (
+        None
+        if id is None
+        else RowKey(rows.selection.object, read_id(id), choice.texts.tenant if routing is None else routing)
+    )
     numbers = None if vector is None else _read_vector(vector)
     row_page = await rows.similar(key, vector=numbers, text=text, column=column, limit=limit)
     shape = options.format_or(format)

@@ -14,6 +14,7 @@ import anyio
 import msgspec
 from anyio.to_thread import run_sync
 
+from dragoman.sessions.selections import check_owner
 from dragoman_api.changes import NewObject
 from dragoman_api.columns import Note
 from dragoman_api.errors import ConfigurationError, DragomanError, ObjectNotFoundError
@@ -402,6 +403,7 @@ class Load:
 
 
 def _check(options: LoadOptions) -> None:
+    check_owner(tenant=options.tenant)
     if options.on_conflict not in ON_CONFLICT:
         raise ConfigurationError(f"on_conflict is {options.on_conflict!r}; it can be {', '.join(ON_CONFLICT)}")
     if not 1 <= options.batch <= MAX_BATCH:

@@ -390,8 +390,8 @@ class RowInserts:
         record.id = None if key is None else read_id(key, self._places.key[0])
         if record.id is not None and self._wishes.id is not None:
             self._unused_id = {self._places.key[1] or "_id": id_elsewhere(self._wishes.id)}
-        record.routing = _word(_only(members, "_routing", "routing"))
-        record.tenant = self._wishes.tenant or _word(members.get("tenant"))
+        record.routing = _word(_only(members, "_routing", "routing"), name="routing")
+        record.tenant = self._wishes.tenant or _word(members.get("tenant"), name="tenant")
         record.values = values
         if self._document or "_source" in members:
             self._documents.fill_in(record, data, renamed=renamed)
@@ -437,5 +437,10 @@ def _only(members: Members, name: str, alias: str) -> Raw | None:
     return other if value is None else value
 
 
-def _word(value: Raw | None) -> str | None:
-    return None if value is None or value == Raw(b"null") else _text.decode(bytes(value))
+def _word(value: Raw | None, *, name: str) -> str | None:
+    """Return the text of a member that names an owner of a row. Raises UnplacedError if it is empty."""
+    if value is None or value == Raw(b"null"):
+        return None
+    if not (text := _text.decode(bytes(value))):
+        raise UnplacedError(f"its {name} is an empty text, which a server takes for none; leave it out")
+    return text

@@ -35,7 +35,7 @@ from dragoman_api.summaries import SummaryRequest
 from dragoman_api.wording import quoted
 from dragoman_worker.hook_types import EXPORT, HOOKS
 
-from .selections import resolve_rows, resolve_span, show_instant
+from .selections import check_owner, resolve_rows, resolve_span, show_instant
 
 if TYPE_CHECKING:
     from collections.abc import (
@@ -329,8 +329,10 @@ class DriverCalls:
         """Check that the driver takes a tenant and a revision, if there are any.
 
         Raises:
+            ConfigurationError: The name of the tenant is empty.
             UnsupportedOperationError: The driver has no tenants, or no revisions.
         """
+        check_owner(tenant=tenant)
         plugin = self.driver.generation.plugin
         if tenant is not None and "tenants" not in self.capabilities:
             raise UnsupportedOperationError(f"the driver {plugin} has no tenants; {tenant!r} cannot be used")

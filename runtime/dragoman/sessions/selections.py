@@ -141,6 +141,15 @@ def check_names(names: Any, *, name: str) -> None:
 def check_key(key: Any) -> None:
     """Raise ConfigurationError unless the argument is the key of a row; the id of the row alone is not."""
     _check((key,), (RowKey,), expected="the key of a row", hint=_KEY)
+    check_owner(routing=key.routing)
+
+
+def check_owner(*, tenant: str | None = None, routing: str | None = None) -> None:
+    """Raise ConfigurationError if a tenant or a routing is an empty text, which servers take for none."""
+    for word, value in (("tenant", tenant), ("routing", routing)):
+        if value == "":
+            hint = f"name one; or leave {word} out, where rows have none"
+            raise ConfigurationError(f"the {word} is an empty text, which names none", hint=hint, code=f"{word}-empty")
 
 
 def check_changes(changes: Sequence[Any]) -> None:
@@ -149,6 +158,8 @@ def check_changes(changes: Sequence[Any]) -> None:
     for change in changes:
         if isinstance(change, Update | Delete):
             check_key(change.key)
+        elif isinstance(change, Insert):
+            check_owner(tenant=change.tenant, routing=change.routing)
 
 
 def _check(arguments: Sequence[Any], kinds: tuple[type, ...], *, expected: str, hint: str) -> None:

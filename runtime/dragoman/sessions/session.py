@@ -23,7 +23,16 @@ from .driver_calls import DriverCalls, after_a_write
 from .object_lists import list_level
 from .plans import check_plan, completed, event_of, total_of
 from .rows import Rows
-from .selections import DEFAULT, RowSelection, check_changes, check_filters, check_names, check_sort, whole_now
+from .selections import (
+    DEFAULT,
+    RowSelection,
+    check_changes,
+    check_filters,
+    check_names,
+    check_owner,
+    check_sort,
+    whole_now,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -183,7 +192,7 @@ class Session:
             The rows, an immutable value.
 
         Raises:
-            ConfigurationError: An argument has the wrong kind, or a value that is not allowed.
+            ConfigurationError: An argument has the wrong kind, or a value that is not allowed, such as an empty tenant.
             UnsupportedOperationError: The driver has no tenants, or no revisions.
         """
         check_filters(filters)
@@ -235,6 +244,7 @@ class Session:
                 that the driver creates no objects.
 
         Raises:
+            ConfigurationError: A tenant or a routing is an empty text.
             DriverFaultError: The driver planned something other than these changes, each once and in their order.
         """
         check_changes(changes)
@@ -244,6 +254,8 @@ class Session:
         first = object_of(changes[0]) if changes else new.name if new else None
         outline = False
         if batch is not None:
+            if "" in batch.routings:
+                check_owner(routing="")
             planned, tenants, names, first = batch, {*batch.tenants}, {batch.object}, batch.object
             outline = not (whole or (await self._driver.hooks()).decides("apply_change"))
         for tenant in tenants:
