@@ -363,3 +363,29 @@ async def test_a_call_waits_for_the_question_of_another_for_moments_only(monkeyp
                 await anyio.sleep(0.01)
         await slow.let_go()
     assert slow.results == ["with 1"] * 2
+
+
+async def test_a_call_that_is_cancelled_before_its_question_leaves_none_to_wait_for(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dragoman_api.kit.views.PATIENCE", 60.0)
+    await server.views.read("books")
+
+    with anyio.CancelScope() as scope:
+
+        async def cancelled(view: Known) -> None:
+            scope.cancel()
+            await anyio.lowlevel.checkpoint()
+
+        await server.views.use("books", cancelled)
+    assert (scope.cancelled_caught, server.checks) == (True, 0)
+    with anyio.fail_after(5):
+        assert await server.views.use("books", work) == "with 1"
+
+
+async def test_calls_that_begin_together_put_two_questions(server: Server) -> None:
+    await server.views.read("books")
+    async with anyio.create_task_group() as tasks:
+        for _ in range(20):
+            tasks.start_soon(server.views.use, "books", work)
+    assert server.checks == 2

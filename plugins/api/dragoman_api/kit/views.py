@@ -45,7 +45,7 @@ class KnownObject(Protocol):
 V = TypeVar("V", bound=KnownObject)
 T = TypeVar("T")
 PATIENCE = 1.0
-"""Maximum seconds for which a call waits for the question of another call about one view."""
+"""Maximum seconds for which a call waits for the questions of other calls about one view."""
 
 _NAMED = 5  # columns of one kind in a reason
 
@@ -67,7 +67,7 @@ class Views(Generic[V]):
         """
         self._read, self._revision = read, revision
         self._views: dict[str, V] = {}
-        self._rounds: dict[str, _Round[V]] = {}
+        self._questions: dict[str, _Questions[V]] = {}
 
     def known(self, name: str) -> V:
         """Return a view as it was last read.
@@ -92,7 +92,7 @@ class Views(Generic[V]):
         return {name: view for (name, view), holds in zip(read.items(), hold, strict=True) if holds}
 
     async def use(self, name: str, work: Callable[[V], Awaitable[T]], *, given: CompiledFilter | None = None) -> T:
-        """Run work that depends on a view, and check the view meanwhile.
+        """Run work that depends on a view, and check the view meanwhile; after it, if another call asks already.
 
         Args:
             name: The object.
@@ -105,27 +105,35 @@ class Views(Generic[V]):
         """
         view = self._views.get(name) or await self.read(name)
         _check_filter(view, name, given)
-        failures: list[Exception] = []
-        changed = False
+        questions = self._questions_on(name, view)
+        since, own = questions.put, None if questions.under_way else questions.begin()
+        holds, results, failures = True, list[T](), list[Exception]()
 
         async def check() -> None:
-            nonlocal changed
+            nonlocal holds
             try:
-                changed = not await self._holds(name, view)
+                holds = await (self._shared(questions, since) if own is None else self._answered(questions, own))
             except Exception as error:  # noqa: BLE001 - raised below, outside of the group
                 failures.append(error)
 
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(check)
+        async def do() -> None:
             try:
-                result = await work(view)
+                results.append(await work(view))
             except Exception as error:  # noqa: BLE001 - the reason may be that the object changed
                 failures.insert(0, error)
-        if changed:
+
+        if own is None:  # most likely, other calls ask meanwhile
+            await do()
+            await check()
+        else:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(check)  # even if the call is cancelled, it begins, and ends the question
+                await do()
+        if not holds:
             raise _changed(name, view, await self.read(name))
         if failures:
             raise failures[0]
-        return result
+        return results[0]
 
     async def check(self, name: str, given: CompiledFilter | None = None) -> V:
         """Return a view as the server has it now, for work in parts.
@@ -140,44 +148,74 @@ class Views(Generic[V]):
         return view
 
     async def _holds(self, name: str, view: V) -> bool:
-        """Ask whether a view holds; calls that wait for one answer share the next one.
+        questions = self._questions_on(name, view)
+        return await self._shared(questions, questions.put)
 
-        The question is put after the call began: an answer under way may be older than a change that the caller saw.
-        A call waits for the question of another one for `PATIENCE` only, and shares no failure with it.
+    def _questions_on(self, name: str, view: V) -> _Questions[V]:
+        questions = self._questions.get(name)
+        if questions is None or questions.view is not view:
+            questions = self._questions[name] = _Questions(view)
+        return questions
+
+    async def _shared(self, questions: _Questions[V], since: int) -> bool:
+        """Return whether a view holds, by a question after the one numbered `since`, of this call or of another one.
+
+        A call waits for the questions of others for `PATIENCE` only, and shares no failure with them.
         """
-        if (current := self._rounds.get(name)) is None or current.view is not view:
-            current = self._rounds[name] = _Round(view)
-        begun = current.begun
-        with anyio.move_on_after(PATIENCE) as waiting:
-            await current.lock.acquire()
-        if waiting.cancelled_caught:
-            return await self._revision(view) == view.revision
+        if questions.under_way is not None and questions.answered <= since:
+            with anyio.move_on_after(PATIENCE):
+                while questions.answered <= since and questions.under_way is not None:
+                    await questions.under_way.ended.wait()
+        if questions.answered > since:
+            return questions.answer == questions.view.revision
+        return await self._answered(questions, questions.begin())
+
+    async def _answered(self, questions: _Questions[V], question: _Question) -> bool:
         try:
-            if current.answered <= begun:
-                current.begun += 1
-                number = current.begun
-                current.answer = await self._revision(view)
-                current.answered = number
-            return current.answer == view.revision
+            answer = await self._revision(questions.view)
+            if question.number > questions.answered:
+                questions.answered, questions.answer = question.number, answer
+            return answer == questions.view.revision
         finally:
-            current.lock.release()
+            questions.end(question)
 
 
-class _Round(Generic[V]):
-    """The questions about one view, of which one is under way at a time.
+class _Question(msgspec.Struct, frozen=True):
+    number: int
+    ended: anyio.Event
+
+
+class _Questions(Generic[V]):
+    """The questions about one view.
+
+    A call needs the answer to a question that was put after the call began: an answer under way may be older than a
+    change that the caller saw.
 
     Attributes:
         view: The view.
-        begun: The number of the last question that was put.
+        put: How many were put.
+        under_way: The last one that was put, until it ended.
         answered: The number of the last one that was answered.
         answer: The revision.
     """
 
     def __init__(self, view: V) -> None:
         self.view = view
-        self.lock = anyio.Lock(fast_acquire=True)
-        self.begun = self.answered = 0
+        self.under_way: _Question | None = None
+        self.put = self.answered = 0
         self.answer = ""
+
+    def begin(self) -> _Question:
+        """Put a question."""
+        self.put += 1
+        self.under_way = _Question(self.put, anyio.Event())
+        return self.under_way
+
+    def end(self, question: _Question) -> None:
+        """Wake those that wait for a question, answered or not."""
+        question.ended.set()
+        if self.under_way is question:
+            self.under_way = None
 
 
 def _check_filter(view: KnownObject, name: str, compiled_filter: CompiledFilter | None) -> None:
