@@ -47,12 +47,16 @@ _PLACES = {
 KINDS: dict[str, dict[str, object]] = {
     "tables": {
         "objects": "tables",
+        "sample": "planets",
+        "rows": 8,
         "summary": "pages through, counts and exports their rows",
         "hooks": ["connect", "list_objects", "describe_object", "fetch_page", "count_rows", "export_rows"],
         "capabilities": ["browse", "export"],
     },
     "documents": {
         "objects": "collections",
+        "sample": "planets",
+        "rows": 8,
         "summary": "filters, sorts, edits and exports their documents, and has a console",
         "hooks": [
             "connect", "ping", "list_objects", "describe_object", "compile_filter", "fetch_page", "fetch_cell",
@@ -61,8 +65,25 @@ KINDS: dict[str, dict[str, object]] = {
         ],
         "capabilities": ["browse", "sort", "filter", "edit", "drop", "console", "export"],
     },
+    "timeseries": {
+        "objects": "metrics",
+        "sample": "load",
+        "rows": 24,
+        "summary": "reads ranges of time from their samples, filters, sorts and exports them, and has a console",
+        "hooks": [
+            "connect", "ping", "list_objects", "describe_object", "compile_filter", "fetch_page", "fetch_cell",
+            "count_rows", "summarize_column", "export_rows", "parse_console", "execute_console",
+        ],
+        "capabilities": ["browse", "sort", "filter", "time-range", "console", "export"],
+    },
 }  # fmt: skip
-"""What a new driver is for: tables that are only read, or a store of documents behind REST."""
+KINDS["keyvalue"] = KINDS["documents"] | {
+    "objects": "buckets",
+    "sample": "settings",
+    "rows": 9,
+    "summary": "filters, sorts, edits and exports their keys and values, and has a console",
+}
+"""What a new driver is for: tables that are only read, or a store of documents, keys or samples behind REST."""
 
 
 def scaffold(

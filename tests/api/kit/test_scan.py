@@ -28,11 +28,12 @@ from dragoman_api import (
 )
 from dragoman_api import Operator as Op
 from dragoman_api.cells import MISSING, Json
-from dragoman_api.columns import ColumnKind
+from dragoman_api.columns import ColumnKind, Role, TimeColumn
 from dragoman_api.errors import ObjectChangedError, ObjectNotFoundError
+from dragoman_api.filters import TimeRange
 from dragoman_api.json_text import encode
 from dragoman_api.kit.row_tests import TextOrder, ValueKind, operators_of, row_test, sort_key
-from dragoman_api.kit.scan import ScannedRow, ScannedRows, sampled_columns
+from dragoman_api.kit.scan import ScannedRow, ScannedRows, sampled_columns, scanned_column
 from dragoman_api.testing import DriverConformance, Target
 
 # the model: every operator on a value, said in another way ------------------------------------------------------------
@@ -207,6 +208,33 @@ async def test_a_page_without_a_total_reads_no_further_than_its_last_row():
     page = await driver.fetch_page(PageRequest(object="rows", offset=5, limit=10, total=False))
     assert ([key.id for key in page.keys], page.total) == ([f"r{number:02}" for number in range(5, 15)], None)
     assert driver.read == 15
+
+
+async def test_a_scan_that_looks_up_times_gets_the_range_of_each_read_and_may_yield_more():
+    """A server that knows the time of a row only roughly yields rows beside the range; no read shows them."""
+
+    class Timed(Listed):
+        ranges: list[TimeRange | None] = []  # noqa: RUF012 - of this test
+
+        @hookimpl
+        async def describe_object(self, name):
+            columns = [scanned_column("id", ColumnKind.TEXT, role=Role.KEY), scanned_column("at", ColumnKind.TIMESTAMP)]
+            return Description(object=name, columns=columns, time=TimeColumn(column="at"))
+
+        async def scan_within(self, name, revision, time):
+            self.ranges.append(time)
+            for hour in (9, 10, 11):
+                yield ScannedRow(RowKey(name, f"r{hour}"), {"id": f"r{hour}", "at": f"2026-01-01T{hour:02}:00:00Z"})
+
+    driver = Timed()
+    time = TimeRange(column="at", since="2026-01-01T10:00:00Z", until="2026-01-01T11:00:00Z")
+    page = await driver.fetch_page(PageRequest(object="rows", time=time))
+    assert [key.id for key in page.keys] == ["r10"]
+    assert await driver.count_rows(CountRequest(object="rows", time=time)) == 1
+    parts = [part async for part in driver.export_rows(ExportRequest(object="rows", time=time))]
+    assert sum(part.rows for part in parts) == 1
+    assert await driver.count_rows(CountRequest(object="rows")) == 3
+    assert driver.ranges == [time, time, time, None]
 
 
 @pytest.mark.parametrize("limit", [1, 7, 40])

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from dragoman_api.cells import Cell
     from dragoman_api.columns import Description
     from dragoman_api.exports import ExportRequest
+    from dragoman_api.filters import TimeRange
     from dragoman_api.grid import CellRequest, CountRequest, PageRequest, Sort
     from dragoman_api.summaries import ColumnSummary, SummaryRequest
 
@@ -128,6 +129,10 @@ class ScannedRows:
     def scan(self, name: str, revision: str) -> AsyncIterator[ScannedRow]:
         """Yield the rows of an object, in one order, at one revision; an empty one is the present."""
         raise NotImplementedError
+
+    def scan_within(self, name: str, revision: str, time: TimeRange | None) -> AsyncIterator[ScannedRow]:
+        """Yield the rows that `scan` yields, at least those of a range of time; for a server that looks up times."""
+        return self.scan(name, revision)
 
     async def scan_revision(self, name: str) -> str:
         """Return the present revision of an object, which `scan` reads again; empty if the server keeps none."""
@@ -247,9 +252,11 @@ class ScannedRows:
             raise ValueError(reason or (not_evaluated(row.op, kind) if kind else _WHOLE))
         return row_test(row, kind, self.text_order)
 
-    async def _scanned(self, name: str, revision: str) -> AsyncGenerator[ScannedRow, None]:
+    async def _scanned(
+        self, name: str, revision: str, time: TimeRange | None = None
+    ) -> AsyncGenerator[ScannedRow, None]:
         number = 0
-        async with aclosing(cast("AsyncGenerator[ScannedRow, None]", self.scan(name, revision))) as rows:
+        async with aclosing(cast("AsyncGenerator[ScannedRow, None]", self.scan_within(name, revision, time))) as rows:
             async for row in rows:
                 number += 1
                 if self.scan_most is not None and number > self.scan_most:
@@ -277,7 +284,7 @@ class ScannedRows:
                 reason = f"the columns of '{request.object}' changed since the filter was compiled: {error}"
                 raise ObjectChangedError(reason, hint="compile the filter again") from None
             join = all if where.match == "all" else any
-        async with aclosing(self._scanned(request.object, revision)) as rows:
+        async with aclosing(self._scanned(request.object, revision, time)) as rows:
             async for row in rows:
                 if time is not None and not within(time, cast("Cell", row.values.get(time.column))):
                     continue
