@@ -30,10 +30,19 @@ from dragoman_api import (
     Update,
 )
 from dragoman_api.changes import Change
-from dragoman_api.grid import text_id
+from dragoman_api.grid import RowId, text_id
 from dragoman_api.json_text import decode, encode
 from dragoman_api.kit import operands
-from dragoman_api.kit.row_changes import NotSentError, Outcomes, PlanDraft, before_writing, fold, status_of, typed
+from dragoman_api.kit.row_changes import (
+    NotSentError,
+    Outcomes,
+    PlanDraft,
+    after_writing,
+    before_writing,
+    fold,
+    status_of,
+    typed,
+)
 
 from .records import (
     DOCUMENT,
@@ -283,14 +292,40 @@ async def _send_one(planned: PlannedRequest, outcomes: Outcomes, stored: Any, se
             reason = "not sent: another record of the same request changed"
             outcomes.tell(rows[key], Outcome(change=0, status=OutcomeStatus.FAILED, id=key, reason=reason, busy=True))
         return None
-    judged = _judged(await send(planned.request), error)
-    proven = judged.status is OutcomeStatus.APPLIED and verb != "delete"
-    after = await stored(path, left) if proven else {}
-    sent = _sent(planned.request) if verb == "add" else {}
-    for key in left:
-        outcome = _proven(key, after.get(key), sent.get(key)) if proven else replace(judged, id=key)
-        outcomes.tell(rows[key], outcome)
+    sent = _sent(planned.request) if verb != "delete" else {}
+    numbers = [*chain.from_iterable(rows[key] for key in left)]
+    with outcomes.sending(numbers):
+        judged = _judged(await send(planned.request), error)
+        if judged.status is OutcomeStatus.APPLIED and verb != "delete":
+            with after_writing():
+                after = await stored(path, left)
+            for key in left:
+                outcomes.tell(rows[key], _proven(key, after.get(key), sent[key] if verb == "add" else None))
+            return None
+        for key in left:
+            outcomes.tell(rows[key], replace(judged, id=key))
+
+    async def holding(keys: list[RowId]) -> list[RowId]:
+        now = await stored(path, [*map(text_id, keys)])
+        return [key for key in keys if _holds(before.get(text_id(key)), sent.get(text_id(key)), now.get(text_id(key)))]
+
+    await outcomes.look([(key, rows[key]) for key in left], holding)
     return None
+
+
+def _holds(before: StoredRecord | None, sent: StoredRecord | None, now: StoredRecord | None) -> bool:
+    """Return whether a record is as a request leaves it, which deletes it if it sends none, and else merges (C35)."""
+    if sent is None or now is None:
+        return sent is now
+    metadata = {**(before.metadata if before else {}), **sent.metadata}
+    merged = StoredRecord(
+        sent.id,
+        sent.document if sent.document is not None or before is None else before.document,
+        sent.uri if sent.uri is not None or before is None else before.uri,
+        {name: value for name, value in metadata.items() if value is not None},
+        sent.embedding if sent.embedding is not None or before is None else before.embedding,
+    )
+    return merged.guard == now.guard
 
 
 def _judged(response: Any, error: Any) -> Outcome:
@@ -299,13 +334,14 @@ def _judged(response: Any, error: Any) -> Outcome:
 
 
 def _sent(request: HttpRequest) -> dict[str, StoredRecord]:
-    """Return the records of an add by their ids."""
+    """Return the parts of records that a request writes, by their ids."""
     body = decode(request.body or "", _Body)
     none = [None] * len(body.ids)
     columns = (body.documents or none, body.uris or none, body.metadatas or none, body.embeddings or none)
     rows = zip(body.ids, *columns, strict=True)
     return {
-        key: StoredRecord(key, text, uri, metadata or {}, encode(vector)) for key, text, uri, metadata, vector in rows
+        key: StoredRecord(key, text, uri, metadata or {}, None if vector is None else encode(vector))
+        for key, text, uri, metadata, vector in rows
     }
 
 

@@ -11,7 +11,7 @@ from dragoman_api.cells import CutText, Json
 from dragoman_api.changes import Plan, PlannedRequest
 from dragoman_api.columns import Role, Written
 from dragoman_api.errors import ConnectionFailedError
-from dragoman_api.kit.row_changes import NotSentError
+from dragoman_api.kit.row_changes import NotSentError, Outcomes, after_writing
 from dragoman_api.kit.writing import digest_guard, send_after_a_look, stored_value, writable
 
 KINDS = ColumnKind
@@ -125,6 +125,51 @@ async def test_a_look_that_fails_sends_nothing_and_says_so():
     with pytest.raises(ConnectionFailedError) as caught:
         await send_after_a_look(plan_of(Delete(RowKey("o", "a")), OLD), look=server.look, send=server.send)
     assert (caught.value.details["sent"], server.sent) == (False, [])
+
+
+@pytest.mark.parametrize(
+    ("change", "guard", "rows", "status"),
+    [
+        (Insert("o", {}, id="new"), {}, {"a": "old", "new": "new"}, "applied"),
+        (Insert("o", {}, id="new"), {}, {"a": "old", "new": "other"}, "unknown"),
+        (Insert("o", {}, id="new"), {}, {"a": "old"}, "unknown"),
+        (Insert("o", {}), {}, {"a": "new"}, "unknown"),
+        (Update(RowKey("o", "a"), {}), OLD, {"a": "new"}, "applied"),
+        (Update(RowKey("o", "a"), {}), OLD, {"a": "old"}, "unknown"),
+        (Update(RowKey("o", "a"), {}), OLD, {}, "unknown"),
+        (Delete(RowKey("o", "a")), OLD, {}, "applied"),
+        (Delete(RowKey("o", "a")), OLD, {"a": "old"}, "unknown"),
+        (Update(RowKey("o", "a"), {}), OLD, None, "unknown"),
+        (Drop("o"), {}, {}, "unknown"),
+    ],
+)
+@pytest.mark.parametrize("raises", [True, False])
+async def test_a_write_whose_answer_is_lost_is_looked_for(change, guard, rows, status, raises):
+    server = Rows(a="old")
+
+    async def send(planned, sent):
+        server.rows, server.broken = rows or {}, rows is None
+        if raises:
+            raise ConnectionFailedError("the connection ended", details={"sent": True})
+        return Outcome(change=0, status=OutcomeStatus.UNKNOWN, reason="the connection ended")
+
+    def written(planned, sent):
+        return None if isinstance(sent, Delete) else NEW
+
+    plan = plan_of(change, guard)
+    [told] = await send_after_a_look(plan, look=server.look, send=send, written=written)
+    assert (told.status, told.change) == (status, 0)
+    assert ("the connection ended" in told.reason) is (status == "unknown")
+    server = Rows(a="old")
+    [told] = await send_after_a_look(plan, look=server.look, send=send)
+    assert told.status == "unknown"
+
+
+def test_a_look_after_a_write_that_fails_does_not_say_that_the_write_was_not_sent():
+    outcomes = Outcomes()
+    with outcomes.sending([0]), after_writing():
+        raise ConnectionFailedError("nothing listens", details={"sent": False})
+    assert outcomes.of(0).status is OutcomeStatus.UNKNOWN
 
 
 def test_a_digest_is_of_all_that_a_row_holds_and_not_of_the_order_of_its_members():

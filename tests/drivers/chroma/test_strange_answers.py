@@ -10,9 +10,11 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 from drivers.chroma.rig import profile
+from msgspec.structs import replace
 
 from dragoman_api import (
     AuthenticationError,
+    Delete,
     DragomanError,
     ExportRequest,
     Insert,
@@ -20,6 +22,8 @@ from dragoman_api import (
     PageRequest,
     PlanRequest,
     QueryError,
+    RowKey,
+    Update,
 )
 from dragoman_api.connections import AuthScheme, Secrets
 from dragoman_api.errors import ServerNotSupportedError
@@ -219,6 +223,59 @@ async def test_an_add_is_not_believed_by_its_status(after: dict[str, Any], outco
         values = {"document": "x", "n": 1, "embedding": [1, 2]}
         plan = await driver.plan_change(PlanRequest(changes=[Insert("books", values, id="a")]))
         assert [told.status for told in await driver.apply_change(plan)] == [outcome]
+
+
+NOTHING: dict[str, Any] = {name: [] for name in RECORDS}
+AFTER = {
+    "add": (Insert("books", {"document": "x", "n": 1, "embedding": [1, 2]}, id="a"), NOTHING, RECORDS),
+    "upsert": (
+        Insert("books", {"document": "x", "m": 2, "embedding": [1, 2]}, id="a", replace=True),
+        RECORDS, {**RECORDS, "metadatas": [{"m": 2}]},
+    ),
+    "update": (Update(RowKey("books", "a"), {"m": 2}), RECORDS, {**RECORDS, "metadatas": [{"n": 1, "m": 2}]}),
+    "delete": (Delete(RowKey("books", "a")), RECORDS, NOTHING),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("how", ["cut", 502, "unread"])
+@pytest.mark.parametrize("end", ["written", "unwritten", "changed", "unreachable"])
+@pytest.mark.parametrize("verb", AFTER)
+async def test_a_write_whose_answer_is_lost_is_looked_for(verb: str, end: str, how: str | int) -> None:
+    """C34, C35: what the record holds proves that the write was made; nothing else proves anything."""
+    change, before, after = AFTER[verb]
+    other = {**RECORDS, "documents": ["another"]}
+    stored: list[Any] = [before]
+    writes: list[str] = []
+
+    def changed(request: web.Request) -> web.Response | None:
+        last = request.path.rpartition("/")[2]
+        if last == "get" and stored[0] is None:
+            return web.Response(status=503)
+        if last == "get":
+            return web.json_response(stored[0])
+        if last != verb:
+            return None
+        writes.append(verb)
+        stored[0] = {"written": after, "unwritten": before, "changed": other, "unreachable": None}[end]
+        if how == "cut":
+            assert request.transport is not None
+            request.transport.abort()
+        return web.Response(status=how) if isinstance(how, int) else web.json_response({})
+
+    async with connected(changed) as driver:
+        await driver.describe_object("books")
+        plan = await driver.plan_change(PlanRequest(changes=[change]))
+        plan = replace(plan, changes=[change])
+        [outcome] = await driver.apply_change(plan)
+    assert writes == [verb]
+    assert outcome.change == 0
+    if how == "unread":  # the usual answer, which says nothing of a record
+        assert outcome.status is not OutcomeStatus.FAILED
+        if end == "unreachable" and verb != "delete":
+            assert outcome.status is OutcomeStatus.UNKNOWN
+        return
+    assert outcome.status is (OutcomeStatus.APPLIED if end == "written" else OutcomeStatus.UNKNOWN)
+    assert outcome.reason
 
 
 async def test_the_token_goes_in_chromas_own_header() -> None:

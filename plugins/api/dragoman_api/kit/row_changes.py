@@ -42,7 +42,7 @@ from dragoman_api.wording import failure
 from .exchanges import MISREAD, unsure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping
+    from collections.abc import Awaitable, Callable, Container, Hashable, Iterable, Iterator, Mapping
 
     from dragoman_api.changes import HttpRequest
 
@@ -50,6 +50,7 @@ T = TypeVar("T")
 _JUDGED = (ObjectNotFoundError, RowNotFoundError, QueryError, AccessDeniedError)
 _UNDONE = "a later change of the set deletes the row again"
 _DONE = (200, 201, 204)
+_SEEN = "no answer said so, but the row holds the change"
 _UNTOLD = "the driver says nothing of it"
 _APPLIED = Outcome(change=0, status=OutcomeStatus.APPLIED)
 
@@ -360,6 +361,16 @@ def before_writing() -> Iterator[None]:
         raise
 
 
+@contextmanager
+def after_writing() -> Iterator[None]:
+    """Mark errors of what is sent after a write, such as a look at its rows: the write itself was sent."""
+    try:
+        yield
+    except DragomanError as error:
+        error.details["sent"] = True
+        raise
+
+
 class Outcomes:
     """The outcomes of a plan while it is sent.
 
@@ -424,6 +435,33 @@ class Outcomes:
             ConnectionFailedError: Nothing was sent, and nothing has an outcome yet: the whole plan can be sent again.
         """
         return Sending(self, changes, row)
+
+    async def look(
+        self,
+        rows: Iterable[tuple[RowId, Sequence[int]]],
+        holding: Callable[[list[RowId]], Awaitable[Container[RowId]]],
+    ) -> None:
+        """Look at the rows whose outcome is unknown: a row that holds what was to be written has it applied.
+
+        Any other row stays unknown: a request whose answer was lost may still be carried out. So does one that cannot
+        be read.
+
+        Args:
+            rows: The ids of the rows of a request, each with its changes.
+            holding: Reads rows, and returns the ids of those that are as the request leaves them.
+        """
+        unclear = [(key, numbers) for key, numbers in rows if self.unknown(numbers[0])]
+        try:
+            written_rows = await holding([key for key, _ in unclear]) if unclear else ()
+        except (DragomanError, *MISREAD):
+            return
+        for key, numbers in unclear:
+            if key in written_rows:
+                self.tell(numbers, Outcome(change=0, status=OutcomeStatus.APPLIED, id=key, reason=_SEEN))
+
+    def unknown(self, change: int) -> bool:
+        """Return whether it was told of a change that its outcome is unknown."""
+        return change in self._by_change and self._by_change[change].status is OutcomeStatus.UNKNOWN
 
     def of_plan(self, plan: Plan) -> list[Outcome]:
         """Return one outcome for each planned change, unknown where none was told."""

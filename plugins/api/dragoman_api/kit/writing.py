@@ -8,6 +8,7 @@ carries the note of `unguarded_note`. `WholeRows` makes both hooks of that, for 
 from __future__ import annotations
 
 from decimal import Decimal
+from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ from dragoman_api.cells import Json, as_bytes, is_cut
 from dragoman_api.changes import Delete, Drop, Insert, Outcome, OutcomeStatus, Plan, PlanRequest, Update
 from dragoman_api.columns import ColumnKind, Note, Written
 from dragoman_api.errors import UnsupportedOperationError
-from dragoman_api.grid import RowKey, text_id
+from dragoman_api.grid import RowId, RowKey, text_id
 from dragoman_api.hookspecs import hookimpl
 from dragoman_api.json_text import decode, encode, exact_number
 from dragoman_api.wording import failure
@@ -178,6 +179,7 @@ async def send_after_a_look(
     *,
     look: Look,
     send: Callable[[PlannedRequest, Change], Awaitable[Outcome]],
+    written: Callable[[PlannedRequest, Change], Mapping[str, int | str] | None] | None = None,
 ) -> list[Outcome]:
     """Send the requests of a plan, each only if its row is still as the plan expects it; for `apply_change`.
 
@@ -189,6 +191,8 @@ async def send_after_a_look(
         look: Returns the guard of a row as it is now, such as `digest_guard` of it; None if there is no such row.
         send: Sends one request, which carries out a change, and says what became of it; `Outcome.change` does not
             matter.
+        written: Returns the guard of a row as a request leaves it; None for a deletion. A row whose outcome is unknown
+            is then read again: if it is so, the change is applied. Without, it stays unknown.
 
     Returns:
         One outcome for each planned change.
@@ -204,7 +208,21 @@ async def send_after_a_look(
             else:
                 outcome = await send(planned, change)
             outcomes.tell(planned.changes, outcome)
+        if written is not None and (key := _key_of(change)) is not None:
+            holding = partial(_holding, key, written(planned, change), look)
+            await outcomes.look([(key.id, planned.changes)], holding)
     return outcomes.of_plan(plan)
+
+
+def _key_of(change: Change) -> RowKey | None:
+    """Return the key of a change's row without its guard; None if it has none."""
+    if isinstance(change, Insert):
+        return None if change.id is None else RowKey(change.object, change.id, change.tenant or change.routing)
+    return None if isinstance(change, Drop) else replace(change.key, guard={})
+
+
+async def _holding(key: RowKey, expected: Mapping[str, int | str] | None, look: Look, ids: list[RowId]) -> list[RowId]:
+    return ids if await look(key) == expected else []
 
 
 async def _conflict(
@@ -213,12 +231,9 @@ async def _conflict(
     look: Look,
 ) -> str:
     """Return why a row is not as a change expects it; empty if it is."""
-    if isinstance(change, Insert):
-        if change.id is None:
-            return ""
-        key, expected = RowKey(change.object, change.id, change.tenant or change.routing), change.guard
-    else:
-        key, expected = replace(change.key, guard={}), change.key.guard
+    key, expected = _key_of(change), change.guard if isinstance(change, Insert) else change.key.guard
+    if key is None:
+        return ""
     expected, now = expected or planned.guard, await look(key)
     if isinstance(change, Insert) and not change.replace:
         return "" if now is None else "a row with this id exists; 'replace' would overwrite it"
@@ -314,7 +329,14 @@ class WholeRows:
     async def apply_change(self, plan: Plan) -> list[Outcome]:
         """Send what was planned, each request only if its row is still as it was."""
         keyed = [self._keyed(change) if isinstance(change, Insert) else change for change in plan.changes]
-        return await send_after_a_look(replace(plan, changes=keyed), look=self._look, send=self._send)
+        return await send_after_a_look(
+            replace(plan, changes=keyed), look=self._look, send=self._send, written=self._written
+        )
+
+    @staticmethod
+    def _written(planned: PlannedRequest, change: Change) -> dict[str, int | str] | None:
+        """Return the guard of the row as a request leaves it, if its body is the document; else one of no row."""
+        return None if isinstance(change, Delete) else digest_guard(decode(planned.request.body or "null", _json))
 
     async def _look(self, key: RowKey) -> dict[str, int | str] | None:
         stored = await self.stored(key)
