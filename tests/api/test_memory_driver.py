@@ -5,12 +5,14 @@ from __future__ import annotations
 import pytest
 
 from dragoman_api import ExportRequest, Filter, FilterRequest, QueryError
+from dragoman_api.cells import Json
 from dragoman_api.columns import ColumnKind
 from dragoman_api.connections import Profile
 from dragoman_api.exports import SplitRequest
 from dragoman_api.testing import DriverConformance, MemoryDriver, Target
 from dragoman_api.testing.memory_server import MemoryServer
 
+TAGS = Json('["a",1,0.1234567890123456789]')
 PROFILE = Profile(name="m", type="memory", host="127.0.0.1", port=1)
 
 
@@ -24,7 +26,13 @@ async def memory_target(driver: MemoryDriver) -> Target:
         log=driver.server.log,
         lose=driver.server.lose,
         scratch="scratch",
-        row={"title": "New", "price": 2**63 + 5, "stock": 1, "available": True, "tags": ["a", 1]},
+        row={
+            "title": "New",
+            "price": 2**63 + 5,
+            "stock": 1,
+            "available": True,
+            "tags": Json('["a",1,0.1234567890123456789]'),
+        },
         change={"price": 3.5},
         tells_missing=True,
         reads=["GET /books", "GET /books/1"],

@@ -50,15 +50,16 @@ from dragoman_api.kit.page_columns import check_bounds, choose, unknown_sort
 from dragoman_api.kit.summaries import summarize_cells
 from dragoman_api.kit.views import ReadOnce
 from dragoman_api.replies import seconds_asked
-from dragoman_api.summaries import ColumnSummary, Figure, SummaryRequest
 
 from . import answers, selectors
 from .answers import instant_text
 from .rows import SampleRows
-from .selectors import TIME, VALUE, Query, View, quote
+from .selectors import TIME, Query, View, quote
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
+
+    from dragoman_api.summaries import ColumnSummary, SummaryRequest
 
 T = TypeVar("T")
 
@@ -217,12 +218,7 @@ class Driver:
         rows = await self._select(request)
         [column] = choose([request.column], rows.view.columns, object=request.object)
         cells = [line[0] for line in rows.cells(await rows.all("a summary"), [column])]
-        if column.name != VALUE or all(isinstance(cell, float) for cell in cells):
-            return summarize_cells(request, column, cells)
-        summary = summarize_cells(request, column, [cell if isinstance(cell, float) else None for cell in cells])
-        reason = "NaN, infinite values and histograms count as no value"
-        figures = (Figure.MISSING, Figure.VALUES, Figure.DISTINCT, Figure.MINIMUM, Figure.MAXIMUM, Figure.BUCKETS)
-        return msgspec.structs.replace(summary, approximate=dict.fromkeys(figures, reason), notes=rows.notes)
+        return msgspec.structs.replace(summarize_cells(request, column, cells), notes=rows.notes)
 
     # exports
 

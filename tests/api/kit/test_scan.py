@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from dragoman_api import (
+    CellRequest,
     CountRequest,
     Description,
     ExportRequest,
@@ -29,11 +30,12 @@ from dragoman_api import (
 from dragoman_api import Operator as Op
 from dragoman_api.cells import MISSING, Json
 from dragoman_api.columns import ColumnKind, Role, TimeColumn
-from dragoman_api.errors import ObjectChangedError, ObjectNotFoundError
+from dragoman_api.errors import ObjectChangedError, ObjectNotFoundError, RowNotFoundError
 from dragoman_api.filters import TimeRange
 from dragoman_api.json_text import encode
 from dragoman_api.kit.row_tests import TextOrder, ValueKind, operators_of, row_test, sort_key
 from dragoman_api.kit.scan import ScannedRow, ScannedRows, sampled_columns, scanned_column
+from dragoman_api.summaries import SummaryRequest
 from dragoman_api.testing import DriverConformance, Target
 
 # the model: every operator on a value, said in another way ------------------------------------------------------------
@@ -201,6 +203,25 @@ class TestScan(DriverConformance):
         ]  # fmt: skip
         manifest = {"hooks": hooks, "capabilities": capabilities}
         return Target(driver=Listed(), object="rows", rows=len(ROWS), tells_missing=True, manifest=manifest)
+
+
+async def test_a_cell_is_of_one_row_and_of_a_column_that_there_is():
+    driver = Listed()
+    assert await driver.fetch_cell(CellRequest(key=RowKey("rows", "r03"), column="text")) == "T"
+    with pytest.raises(QueryError, match="nope"):
+        await driver.fetch_cell(CellRequest(key=RowKey("rows", "r03"), column="nope"))
+    with pytest.raises(RowNotFoundError):
+        await driver.fetch_cell(CellRequest(key=RowKey("rows", "r03", routing="elsewhere"), column="text"))
+
+
+async def test_a_stray_value_ends_no_summary():
+    class Mixed(Listed):
+        async def scan(self, name, revision):
+            for value in (1, "1", [1], None, 3):
+                yield ScannedRow(RowKey(name, "a"), {"n": value})
+
+    summary = await Mixed().summarize_column(SummaryRequest(object="rows", column="n"))
+    assert (summary.rows, summary.missing, summary.distinct, summary.maximum) == (5, 1, 4, 3)
 
 
 async def test_a_page_without_a_total_reads_no_further_than_its_last_row():

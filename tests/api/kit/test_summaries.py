@@ -6,9 +6,10 @@ from decimal import Decimal
 
 import pytest
 
+from dragoman_api.cells import Json
 from dragoman_api.columns import Column, ColumnKind
 from dragoman_api.kit.summaries import summarize_cells
-from dragoman_api.summaries import Bucket, SummaryRequest, ValueCount
+from dragoman_api.summaries import Bucket, Figure, SummaryRequest, ValueCount
 
 
 def summarized(kind, cells, **more):
@@ -63,3 +64,33 @@ def test_days_and_instants_are_spread_over_the_calendar(kind):
     assert [(each.lower[:10], each.upper[:10], each.rows) for each in found.buckets] == [
         ("2025-12-01", "2026-01-01", 1), ("2026-01-01", "2026-02-01", 2), ("2026-02-01", "2026-03-01", 1),
     ]  # fmt: skip
+
+
+STRAYS = [
+    (ColumnKind.INTEGER, [2, "3", True], 2, 2),
+    (ColumnKind.FLOAT, [float("nan"), 1.5, float("-inf"), "NaN"], 1.5, 1.5),
+    (ColumnKind.TEXT, ["b", 5, Json('{"a":1}'), "a", b"c"], "a", "b"),
+    (ColumnKind.TIMESTAMP, ["2026-01-02T00:00:00Z", "soon", 7], "2026-01-02T00:00:00Z", "2026-01-02T00:00:00Z"),
+    (ColumnKind.DATE, ["2026-01-02", "2026-13-01"], "2026-01-02", "2026-01-02"),
+    (ColumnKind.BINARY, [b"b", "a"], b"b", b"b"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "cells", "minimum", "maximum"), STRAYS)
+def test_a_value_of_another_kind_counts_as_a_value_and_has_no_place_in_an_order(kind, cells, minimum, maximum):
+    summary = summarized(kind, [*cells, None])
+    assert (summary.rows, summary.missing, summary.distinct) == (len(cells) + 1, 1, len(cells))
+    assert (summary.minimum, summary.maximum) == (minimum, maximum)
+    assert {*summary.approximate} == {Figure.MINIMUM, Figure.MAXIMUM, Figure.BUCKETS}
+    assert sum(bucket.rows for bucket in summary.buckets) in (0, 1)
+
+
+def test_values_that_python_takes_for_equal_are_counted_apart():
+    summary = summarized(ColumnKind.INTEGER, [1, True, 1, 0, False])
+    assert [(value.value, value.rows) for value in summary.values] == [(1, 2), (True, 1), (0, 1), (False, 1)]
+    assert [type(value.value) for value in summary.values] == [int, bool, int, bool]
+
+
+def test_instants_are_ordered_by_their_time_and_not_by_their_text():
+    cells = ["2026-01-01T01:00:00+02:00", "2026-01-01T00:00:00Z"]
+    assert summarized(ColumnKind.TIMESTAMP, cells).maximum == cells[1]

@@ -187,9 +187,11 @@ class ScannedRows:
     @hookimpl
     async def fetch_cell(self, request: CellRequest) -> Cell:
         """Look for one row; override it if the server finds a row by its key."""
+        columns = await self._columns(request.key.object)
+        choose([request.column], columns, object=request.key.object)
         async with aclosing(self._scanned(request.key.object, request.revision)) as rows:
             async for row in rows:
-                if row.key.id == request.key.id:
+                if (row.key.id, row.key.routing) == (request.key.id, request.key.routing):
                     return cell_of(row.values.get(request.column, MISSING))
         raise RowNotFoundError(f"{request.key.object} has no row {request.key.id!r}")
 
@@ -209,8 +211,8 @@ class ScannedRows:
         if not column.sortable or column.repeated:
             raise UnsupportedOperationError(f"{column.name!r} cannot be summarized: {_WHOLE}")
         async with self._matching(request, request.revision, columns) as rows:
-            cells = [row.values.get(column.name) async for row in rows]
-        return summarize_cells(request, column, cast("list[Cell]", cells))
+            cells = [cell_of(row.values.get(column.name)) async for row in rows]
+        return summarize_cells(request, column, cells)
 
     @hookimpl
     async def export_rows(self, request: ExportRequest) -> AsyncIterator[ExportPart]:

@@ -11,11 +11,17 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from itertools import count, product
+from math import isfinite
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from dragoman_api.cells import MISSING
 from dragoman_api.columns import ColumnKind
-from dragoman_api.summaries import Bucket, ColumnSummary, ValueCount
+from dragoman_api.summaries import Bucket, ColumnSummary, Figure, ValueCount
+
+from .row_tests import comparable, value_kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -28,30 +34,53 @@ if TYPE_CHECKING:
 def summarize_cells(request: SummaryRequest, column: Column, cells: Iterable[Cell]) -> ColumnSummary:
     """Summarize the cells of a column: one scalar, None or `MISSING` for each row that the filter selects.
 
-    Equal counts come in the order of the cells. Instants and days are ISO 8601 texts; those without an offset are taken
-    as UTC.
+    Equal counts come in the order of the cells. Instants without an offset are taken as UTC. A value of another kind
+    than the column, such as a text among numbers, counts as a value; extremes and histogram leave it out and say so.
 
     Args:
         request: How many values and buckets.
         column: The column.
-        cells: Its cells, neither arrays nor objects.
+        cells: Its cells, arrays and objects as `Json`.
     """
     values: list[Any] = []
     rows = 0
     for rows, cell in enumerate(cells, 1):  # noqa: B007 - the last number is the number of rows
         if cell is not None and cell is not MISSING:
             values.append(cell)
-    counts = Counter(values)
-    return ColumnSummary(
+    counts = Counter((*map(_identity, values),))
+    places = [(place, value) for value in values if (place := _place(value, column.kind)) is not None]
+    summary = ColumnSummary(
         column=column,
         rows=rows,
         missing=rows - len(values),
-        values=[ValueCount(value, number) for value, number in counts.most_common(request.values)],
+        values=[ValueCount(value, number) for (_, value), number in counts.most_common(request.values)],
         distinct=len(counts),
-        minimum=min(values, default=None),
-        maximum=max(values, default=None),
-        buckets=_buckets(column.kind, values, limit=request.buckets) if values else [],
+        minimum=min(places, key=itemgetter(0))[1] if places else None,
+        maximum=max(places, key=itemgetter(0))[1] if places else None,
+        buckets=_buckets(column.kind, [value for _, value in places], limit=request.buckets) if places else [],
     )
+    if strays := len(values) - len(places):
+        reason = f"leaves out {strays:,} values that are no finite values of the column's kind"
+        return replace(summary, approximate=dict.fromkeys(_ORDERED, reason))
+    return summary
+
+
+_ORDERED = (Figure.MINIMUM, Figure.MAXIMUM, Figure.BUCKETS)
+_TIMES = (ColumnKind.TIMESTAMP, ColumnKind.DATE)
+
+
+def _identity(value: Any) -> tuple[type, Any]:
+    """Return what tells a value from others that Python takes for equal: true from 1, a JSON text from a text."""
+    return value.__class__ if isinstance(value, (bool, str)) else object, value
+
+
+def _place(value: Any, kind: ColumnKind) -> Any:
+    """Return what orders a value among those of its column; None if nothing does."""
+    if kind in _TIMES:
+        moment = _moment(value)
+        return None if moment is None else (moment, value)  # the text for digits that no datetime has
+    place = None if (compared := value_kind(kind)) is None else comparable(value, compared)
+    return None if isinstance(place, float) and not isfinite(place) else place
 
 
 def buckets_of(bounds: Sequence[Value], rows: Sequence[int]) -> list[Bucket]:
@@ -64,8 +93,8 @@ def buckets_of(bounds: Sequence[Value], rows: Sequence[int]) -> list[Bucket]:
 
 
 def _buckets(kind: ColumnKind, values: Sequence[Any], *, limit: int) -> list[Bucket]:
-    if kind in (ColumnKind.TIMESTAMP, ColumnKind.DATE):
-        values = [_milliseconds(value) for value in values]
+    if kind in _TIMES:
+        values = [(moment - EPOCH) // timedelta(milliseconds=1) for value in values if (moment := _moment(value))]
         places = instant_bounds(min(values), max(values), most=limit)
         texts: list[Value] = [instant_text(place) for place in places]
         return buckets_of(texts, _spread(places, values))
@@ -81,9 +110,13 @@ def _spread(bounds: Sequence[Any], values: Iterable[Any]) -> list[int]:
     return [counts[at] for at in range(len(bounds) - 1)]
 
 
-def _milliseconds(text: str) -> int:
-    at = datetime.fromisoformat(text)
-    return ((at if at.tzinfo else at.replace(tzinfo=UTC)) - EPOCH) // timedelta(milliseconds=1)
+def _moment(value: object) -> datetime | None:
+    """Return the instant of a text; None if it has none."""
+    try:
+        at = datetime.fromisoformat(value if isinstance(value, str) else "")
+    except ValueError:
+        return None
+    return at if at.tzinfo else at.replace(tzinfo=UTC)
 
 
 if TYPE_CHECKING:

@@ -45,7 +45,7 @@ from dragoman_api.kit.summaries import summarize_cells
 from dragoman_api.kit.writing import writable
 from dragoman_api.wording import as_typed
 
-from .memory_server import OPERATORS, WHOLE, MemoryServer, as_json, cell, column_of, ordered, satisfies, typed
+from .memory_server import OPERATORS, WHOLE, MemoryServer, cell, column_of, ordered, satisfies, typed
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -242,7 +242,7 @@ class MemoryDriver:
         if status == 410:
             raise RevisionGoneError(f"the server no longer has revision {request.revision}")
         value = {_KEY: row["id"], **row["row"]}.get(request.column, MISSING)
-        return Json(as_json(value)) if isinstance(value, list | dict) else value
+        return Json(encode(value)) if isinstance(value, list | dict) else value
 
     @hookimpl
     async def count_rows(self, request: CountRequest) -> int:
@@ -364,7 +364,7 @@ class MemoryDriver:
         """Show a list as a table and anything else as JSON."""
         status, answer = self._send(request.request)
         if not isinstance(answer, list):
-            return Answer(kind=AnswerKind.JSON, status=status, request=request.request, text=as_json(answer))
+            return Answer(kind=AnswerKind.JSON, status=status, request=request.request, text=encode(answer))
         names = list(dict.fromkeys(name for record in answer for name in record))
         page = Page(
             columns=[Column(name=name, type="mixed") for name in names],
@@ -422,7 +422,7 @@ class MemoryDriver:
                 {_KEY: record["id"], "row": row} if request.form is ExportForm.ROWS else row
                 for record, row in zip(part, stored, strict=True)
             ]
-            data = "".join(f"{as_json(line)}\n" for line in lines).encode()
+            data = "".join(f"{encode(line)}\n" for line in lines).encode()
             checkpoint = cursors.seal(query, at + len(part)) if request.share is None else None
             yield ExportPart(data=data, rows=len(part), total=len(rows), checkpoint=checkpoint)
 

@@ -18,6 +18,7 @@ from dragoman_api.columns import LISTS, VALUELESS, Column, ColumnKind, Role
 from dragoman_api.columns import Operator as Op
 from dragoman_api.errors import ConnectionFailedError, FilterNotSupportedError
 from dragoman_api.filters import Filter, RawQuery
+from dragoman_api.json_text import decode, encode, exact_number
 from dragoman_api.kit import operands
 from dragoman_api.kit.filter_rows import holds
 from dragoman_api.wording import quoted
@@ -105,13 +106,10 @@ def ordered(rows: list[dict[str, Any]], sort: Sort) -> list[dict[str, Any]]:
 
 def cell(value: Any) -> Cell:
     """Return a stored value as a cell."""
-    return cut(as_json(value)) if isinstance(value, list | dict) else value
+    return cut(encode(value)) if isinstance(value, list | dict) else value
 
 
-def as_json(value: object) -> str:
-    """Write JSON."""
-    return msgspec.json.encode(value).decode()
-
+_row: msgspec.json.Decoder[dict[str, object]] = msgspec.json.Decoder(float_hook=exact_number)
 
 BOOKS: dict[str, dict[str, object]] = {
     str(number): {
@@ -236,6 +234,6 @@ class MemoryServer:
         return {"id": key, "seq": self._seq.get((name, key), 1), "row": self.objects[name][key]}
 
     def _write(self, name: str, key: str, body: str | None) -> tuple[int, Any]:
-        self.objects[name][key] = msgspec.json.decode(body or "{}")
+        self.objects[name][key] = decode(body or "{}", _row)
         self._seq[name, key] = self._seq.get((name, key), 1) + 1
         return 200, self._row(name, key)

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pluggy
 import pytest
+from msgspec.json import Decoder
 
 from dragoman_api.changes import HttpRequest, Insert, Values
 from dragoman_api.errors import WindowExceededError
 from dragoman_api.filters import CompiledFilter, Filter, FilterRequest
 from dragoman_api.grid import CountRequest, PageRequest, Row, RowKey
 from dragoman_api.hookspecs import PROJECT, DriverSpec
+from dragoman_api.json_text import decode, exact_number
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
     from dragoman_api.connections import Profile
     from dragoman_api.grid import Page
     from dragoman_api.replies import Response
+
+_exact = Decoder(float_hook=exact_number)
 
 SAMPLE = 200
 """Number of rows from which the conformance tests take values for its filters."""
@@ -150,6 +155,23 @@ def hooks_of(driver: object) -> frozenset[str]:
     return frozenset(
         name for name in dir(driver) if name in specs and hasattr(getattr(driver, name), f"{PROJECT}_impl")
     )
+
+
+def decoded(text: bytes | str) -> Any:
+    """Return the value of a JSON text, with every digit of its numbers."""
+    return decode(text, _exact)
+
+
+def with_digits(value: Any) -> Any:
+    """Return a value of decoded JSON that equals another exactly if both have the same digits; true is not 1."""
+    match value:
+        case dict():
+            return {name: with_digits(member) for name, member in value.items()}
+        case list():
+            return [with_digits(element) for element in value]
+        case int() | float() | Decimal() if not isinstance(value, bool):
+            return Decimal(str(value))
+    return isinstance(value, bool), value
 
 
 def identity(key: RowKey) -> tuple[str, object, str | None]:

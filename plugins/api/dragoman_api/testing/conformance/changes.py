@@ -17,6 +17,7 @@ from dragoman_api.errors import DragomanError
 from dragoman_api.grid import CellRequest, CountRequest
 from dragoman_api.json_text import encode
 from dragoman_api.testing.conformance.filters import USUAL
+from dragoman_api.testing.target import decoded, with_digits
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -441,7 +442,7 @@ def _spellings(column: Column, value: object) -> list[Any]:
         return [value, base64, Json(encode(base64))]
     if isinstance(value, list | dict | Json):
         text = value if isinstance(value, Json) else encode(value)
-        return [value, Json(text), str(text), msgspec.json.decode(text.encode())]
+        return [value, Json(text), str(text), decoded(text)]
     json = Json(encode(value))
     if isinstance(value, bool):
         return [value, json, str(json)]
@@ -455,11 +456,8 @@ def _stored_alike(row: Row, spelled: Values, expected: Values) -> None:
         cell: Any = row[name]
         value: Any = expected[name]
         if isinstance(cell, Json):
-            cell, value = (
-                msgspec.json.decode(spelled_as.encode()) if isinstance(spelled_as, str) else spelled_as
-                for spelled_as in (cell, value)
-            )
-        assert (isinstance(cell, bool | str | bytes), cell) == (isinstance(value, bool | str | bytes), value), (
+            cell, value = (decoded(text) if isinstance(text, str) else text for text in (cell, value))
+        assert with_digits(cell) == with_digits(value), (
             f"{name}: {spelling!r} ({type(spelling).__name__}) is stored as {row[name]!r}, not as {expected[name]!r}"
         )
 
