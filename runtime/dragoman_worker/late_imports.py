@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ssl
 import sys
+import threading
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.machinery import ModuleSpec
@@ -74,17 +75,23 @@ def late_certificates() -> Iterator[None]:
         del ssl.SSLContext.set_default_verify_paths
 
 
-_imports: list[None] = []
-"""One for each import of trusted modules that goes on."""
+class _Imports(threading.local):
+    """The number of imports of trusted modules that go on in this thread."""
+
+    count = 0
+
+
+_imports = _Imports()
+_taking = threading.Lock()  # never held while a module is imported, whose own lock another thread may hold
 
 
 @contextmanager
 def _importing() -> Iterator[None]:
-    _imports.append(None)
+    _imports.count += 1
     try:
         yield
     finally:
-        _imports.pop()
+        _imports.count -= 1
 
 
 class _LateModule(ModuleType):
@@ -98,16 +105,25 @@ class _LateModule(ModuleType):
         self.__spec__ = ModuleSpec(name, None)  # for those who only ask whether there is such a module
 
     def __getattr__(self, name: str) -> Any:
-        if _imports and name.startswith("__"):  # what the import system looks for
+        if _imports.count and name.startswith("__"):  # what the import system looks for
             raise AttributeError(name)
-        return _LateName(self.__name__, name) if _imports else getattr(_load(self.__name__), name)
+        return _LateName(self.__name__, name) if _imports.count else getattr(_load(self.__name__), name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if _imports.count or name.startswith("__"):  # what the import system sets
+            super().__setattr__(name, value)
+        else:
+            setattr(_load(self.__name__), name, value)
+
+    def __delattr__(self, name: str) -> None:
+        delattr(_load(self.__name__), name)
 
 
 class _LateName:
     """Stands for what a module has taken from a late one: its use imports that module, and puts the real thing here."""
 
     def __init__(self, module: str, name: str, *parameters: Any) -> None:
-        self._place, self._parameters = (module, name), parameters
+        self.__dict__.update(_place=(module, name), _parameters=parameters)
 
     def _real(self) -> Any:
         module, name = self._place
@@ -124,6 +140,12 @@ class _LateName:
         if name.startswith("__typing_") or name in ("__parameters__", "_place"):  # what annotations and copies look for
             raise AttributeError(name)
         return getattr(self._real(), name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self._real(), name, value)
+
+    def __delattr__(self, name: str) -> None:
+        delattr(self._real(), name)
 
     def __mro_entries__(self, _bases: tuple[Any, ...]) -> tuple[Any, ...]:
         return (self._real(),)
@@ -147,11 +169,18 @@ class _LateName:
 
 
 def _load(name: str) -> ModuleType:
-    if not isinstance(sys.modules.get(name), _LateModule):
-        return import_module(name)
-    del sys.modules[name]
-    with _importing():
-        module = import_module(name)  # which also sets it in its package
+    late = sys.modules.get(name)
+    if not isinstance(late, _LateModule):
+        return import_module(name)  # which waits for another thread that imports it
+    with _taking:
+        if sys.modules.get(name) is late:
+            del sys.modules[name]
+    try:
+        with _importing():
+            module = import_module(name)  # which also sets it in its package
+    except BaseException:
+        sys.modules.setdefault(name, late)  # the next use imports it again
+        raise
     for taker in list(sys.modules.values()):
         for key, value in _late_names(taker):
             if value._place[0] == name and not value._parameters:  # noqa: SLF001

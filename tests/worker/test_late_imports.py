@@ -132,6 +132,94 @@ def test_what_a_driver_takes_from_a_package_is_the_real_thing(code: str) -> None
     subprocess.run([sys.executable, "-c", START + code], check=True)
 
 
+BESIDE = """
+import threading
+from dragoman_worker import late_imports as late
+names, entered, go_on = {}, threading.Event(), threading.Event()
+
+def slow(name, real=late.import_module):
+    if name == "aiohttp.multipart":
+        entered.set()
+        assert go_on.wait(10)
+    return real(name)
+
+late.import_module = slow
+first = threading.Thread(target=lambda: names.update(a=aiohttp.MultipartWriter))
+first.start()
+assert entered.wait(10)
+policy = sys.modules["email.policy"]
+assert type(policy.HTTP).__name__ == "EmailPolicy", type(policy.HTTP)
+second = threading.Thread(target=lambda: names.update(b=aiohttp.MultipartWriter))
+second.start()
+go_on.set()
+first.join(), second.join()
+assert names["a"] is names["b"] is sys.modules["aiohttp.multipart"].MultipartWriter, names
+"""
+AT_ONCE = """
+import threading, time
+from dragoman_worker import late_imports as late
+
+def slow(value, kinds, real=isinstance):
+    answer = real(value, kinds)
+    if kinds is late._LateModule:
+        time.sleep(0.05)
+    return answer
+
+late.isinstance = slow
+failures, names, tracing = [], [], sys.modules["aiohttp.tracing"]
+
+def touch():
+    try: names.append(tracing.TraceConfig)
+    except BaseException as error: failures.append(error)
+
+threads = [threading.Thread(target=touch) for _ in range(8)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+assert not failures, failures
+assert len({*names}) == 1 and names[0] is sys.modules["aiohttp.tracing"].TraceConfig
+"""
+SET = """
+from aiohttp import client
+tracing, name = sys.modules["aiohttp.tracing"], client.ClientWSTimeout
+tracing.TraceConfig = "mine"
+assert sys.modules["aiohttp.tracing"].TraceConfig == tracing.TraceConfig == "mine"
+assert type(sys.modules["aiohttp.tracing"]).__name__ == "module"
+del tracing.TraceConfig
+assert not hasattr(sys.modules["aiohttp.tracing"], "TraceConfig")
+name.mine = 7
+assert sys.modules["aiohttp.client_ws"].ClientWSTimeout.mine == 7
+del name.mine
+assert not hasattr(sys.modules["aiohttp.client_ws"].ClientWSTimeout, "mine")
+"""
+FAILS = """
+from aiohttp import client
+from dragoman_worker import late_imports as late
+name, fails, real = vars(client)["ClientWSTimeout"], [True], late.import_module
+
+def failing(module):
+    if fails and module == "aiohttp.client_ws":
+        raise ImportError("out of descriptors")
+    return real(module)
+
+late.import_module = failing
+for _ in range(2):
+    try: name.__doc__ and name()
+    except ImportError as error: assert "descriptors" in str(error)
+    else: assert False
+    assert "aiohttp.client_ws" not in loaded()
+    assert type(sys.modules["aiohttp.client_ws"]).__name__ == "_LateModule"
+fails.clear()
+assert type(name()).__name__ == "ClientWSTimeout"
+assert "aiohttp.client_ws" in loaded()
+assert vars(client)["ClientWSTimeout"] is sys.modules["aiohttp.client_ws"].ClientWSTimeout
+"""
+
+
+@pytest.mark.parametrize("code", [BESIDE, AT_ONCE, SET, FAILS], ids=["beside", "at-once", "set", "fails"])
+def test_a_late_module_is_whole_for_every_thread_and_after_a_failed_import(code: str) -> None:
+    subprocess.run([sys.executable, "-c", START + code], check=True)
+
+
 def test_a_late_module_of_a_package_that_was_not_imported_is_imported_as_any_other() -> None:
     code = (
         "from dragoman_worker.late_imports import late_modules\nwith late_modules(): import json\n"
