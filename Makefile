@@ -11,6 +11,7 @@ BROWSER := $(VENV)/.browser
 BUNDLE := runtime/dragoman/bundled/pins.json
 
 DRIVERS := $(dir $(patsubst %/,%,$(dir $(wildcard plugins/*/*/driver.json))))
+LIBRARIES := plugins/querydsl
 
 # Bytecode is kept: pytest rewrites every test module where it is not, in each process and run.
 unexport PYTHONDONTWRITEBYTECODE
@@ -60,7 +61,7 @@ $(BROWSER): tests/workbench/browser/requirements.txt | $(DEMO)
 	@$(call install,tests/workbench/browser/requirements.txt)
 	@touch $@
 
-$(BUNDLE): plugins/bundle.py $(shell find $(DRIVERS) -name '*.py' -o -name '*.json' -o -name '*.toml' -o -name '*.md' 2>/dev/null) | $(DEMO)
+$(BUNDLE): plugins/bundle.py $(shell find $(DRIVERS) $(LIBRARIES) -name '*.py' -o -name '*.json' -o -name '*.toml' -o -name '*.md' 2>/dev/null) | $(DEMO)
 	@$(call patiently,building the drivers,$(BIN)/python plugins/bundle.py runtime/dragoman/bundled)
 
 setup: $(TOOLS) $(BUNDLE) ## the environment of the tests, the driver wheels and the bundled registry

@@ -14,6 +14,7 @@ import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 
+from dragoman.authoring.libraries import library_folders, record_libraries
 from dragoman_registry.names import plain_name
 from dragoman_registry.publisher import publish
 from dragoman_registry.trust.keys import Keys
@@ -33,8 +34,8 @@ def bundle(folder: Path, keys: Path | None = None) -> list[str]:
     with tempfile.TemporaryDirectory() as temporary:
         held = keys or Path(temporary) / "keys"
         registry, now = held / "registry", datetime.now(UTC) if keys else STAMP
-        wheels = [wheel(PLUGINS / name, Path(temporary)) for name in DRIVERS]
-        releases = publish.build(wheels, to=registry, keys=held, now=now)
+        wheels = {path for name in DRIVERS for path in driver_wheels(PLUGINS / name, Path(temporary))}
+        releases = publish.build(sorted(wheels), to=registry, keys=held, now=now)
         if keys:
             publish.sign(registry, keys=keys)
         draft = Path(shutil.copytree(registry, Path(temporary) / "draft"))
@@ -47,12 +48,17 @@ def bundle(folder: Path, keys: Path | None = None) -> list[str]:
     return [f"{release.project} {release.version}" for release in releases]
 
 
-def wheel(project: Path, folder: Path) -> Path:
-    """Build the wheel of a project into a folder."""
+def driver_wheels(project: Path, folder: Path) -> list[Path]:
+    """Build the wheel of a driver into a folder, and those of its libraries; the driver's comes first."""
     from hatchling.builders.wheel import WheelBuilder
 
-    [path] = WheelBuilder(str(project)).build(directory=str(folder), versions=["standard"])
-    return Path(path)
+    libraries = library_folders(project)
+    driver, *wheels = (
+        Path(*WheelBuilder(str(tree)).build(directory=str(folder), versions=["standard"]))
+        for tree in [project, *libraries]
+    )
+    record_libraries(driver, wheels)
+    return [driver, *wheels]
 
 
 def pin(folder: Path, *, label: str, root: str) -> None:

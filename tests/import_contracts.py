@@ -1,6 +1,7 @@
 """Check the import contracts of pyproject.toml, and those of each driver's own: `python -m tests.import_contracts`.
 
-Where a contract says `<drivers>`, the packages of all drivers take its place.
+Where a contract says `<drivers>`, the packages of all drivers take its place, and those of their libraries that of
+`<libraries>`.
 """
 
 from __future__ import annotations
@@ -12,16 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 import tomlkit
 from importlinter.cli import lint_imports
-from tests.support.bundled_drivers import PACKAGES, PLUGINS
+from tests.support.bundled_drivers import DRIVERS, LIBRARIES, PACKAGES, PLUGINS
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-DRIVERS = "<drivers>"
+PLACES = {"<drivers>": DRIVERS, "<libraries>": LIBRARIES}
 
 
 def expanded(value: Any) -> Any:
-    """Return a part of the settings in which each driver is named.
+    """Return a part of the settings in which each driver and each library is named.
 
     >>> expanded(["dragoman_api | <drivers>"])[0].split(" | ")[:2]
     ['dragoman_api', 'dragoman_chroma']
@@ -32,12 +33,13 @@ def expanded(value: Any) -> Any:
         return value
     items: list[Any] = []
     for item in value:
-        if not isinstance(item, str) or DRIVERS not in item:
+        place = next((place for place in PLACES if isinstance(item, str) and place in item), None)
+        if place is None:
             items.append(expanded(item))
         elif " | " in item:
-            items.append(item.replace(DRIVERS, " | ".join(PACKAGES)))
+            items.append(item.replace(place, " | ".join(PLACES[place])))
         else:
-            items += [item.replace(DRIVERS, package) for package in PACKAGES]
+            items += [item.replace(place, package) for package in PLACES[place]]
     return items
 
 

@@ -282,6 +282,7 @@ ALONE = {
     "dragoman.imports.copies": "a load from another connection, which the package offers",
     "dragoman.imports.creations": "beside loads, which is long",
     "dragoman_api.testing.conformance.similar": "beside grid, which is long",
+    "dragoman_elasticsearch.driver": "the class that the manifest names",
     "dragoman_worker.access_recorder": "runs in a process of its own",
     "dragoman_worker.lockdown.confine": "runs before anything else is imported",
     "dragoman_worker.lockdown.selftest": "runs before anything else is imported",
@@ -363,8 +364,8 @@ def test_every_driver_asks_for_one_range_of_the_api():
     for path in (ROOT / "plugins").glob("*/pyproject.toml"):
         project = tomllib.loads(path.read_text(encoding="utf-8"))["project"]
         if project["name"] not in ("dragoman-api", "dragoman-dask", "dragoman-workbench"):
-            assert project["dependencies"] == [f"dragoman-api~={major}.0"]
-            [manifest] = path.parent.glob("*/driver.json")
+            assert project["dependencies"][0] == f"dragoman-api~={major}.0"
+        for manifest in path.parent.glob("*/driver.json"):
             assert json.loads(manifest.read_text(encoding="utf-8"))["host_api"] == f"~={major}.0"
 
 

@@ -23,7 +23,7 @@ def test_a_file_belongs_to_a_module_of_its_package_or_to_none(file, module):
 
 
 def test_the_tests_of_a_module_are_those_of_the_table_without_whole_stories():
-    tests = files_that_hold("dragoman_elasticsearch.grid.clauses")
+    tests = files_that_hold("dragoman_querydsl.grid.clauses")
     assert "tests/drivers/elasticsearch/grid/test_filters.py" in tests
     assert not [test for test in tests if "system" in test or "architecture" in test]
 

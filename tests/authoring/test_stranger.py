@@ -11,7 +11,8 @@ from msgspec.structs import replace
 
 import wheelhouse
 from dragoman.authoring.check import check
-from dragoman.authoring.wheel_build import built, finished, read_project
+from dragoman.authoring.libraries import read_project
+from dragoman.authoring.wheel_build import built, finished
 from dragoman.sandbox import launch as launches
 from dragoman_api.errors import ConfigurationError, SandboxError
 

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 ROOT = Path(__file__).parents[2]
-sys.path[:0] = [str(ROOT / "plugins" / name) for name in ("api", "elasticsearch", "weaviate")]
+sys.path[:0] = [str(ROOT / "plugins" / name) for name in ("api", "querydsl", "elasticsearch", "weaviate")]
 
 from dragoman_api.console import Completion, CompletionRequest
-from dragoman_elasticsearch.columns import mapping
-from dragoman_elasticsearch.console import text as elasticsearch
+from dragoman_querydsl.columns import mapping
+from dragoman_querydsl.console import text as elasticsearch
 from dragoman_weaviate.console import text as weaviate
 
 if TYPE_CHECKING:

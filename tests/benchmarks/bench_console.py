@@ -7,19 +7,22 @@ from __future__ import annotations
 
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 ROOT = Path(__file__).parents[2]
-sys.path[:0] = [str(ROOT / "plugins" / name) for name in ("api", "elasticsearch", "weaviate")]
+sys.path[:0] = [str(ROOT / "plugins" / name) for name in ("api", "querydsl", "elasticsearch", "weaviate")]
 
 from dragoman_api.kit.console_text import rest_requests
-from dragoman_elasticsearch.console.text import parse as elasticsearch
+from dragoman_elasticsearch.connect import dialect_of
+from dragoman_querydsl.console.text import parse as querydsl
 from dragoman_weaviate.console.text import parse as weaviate
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+elasticsearch = partial(querydsl, dialect=dialect_of())
 WANTED = 20.0  # MB per second of `_bulk` lines
 ROW = (
     '{"name":"Book %d","url":"http://example.org/books/%d","price":12.50,"stock":%d,"tags":["a","b"],'

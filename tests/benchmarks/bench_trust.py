@@ -37,7 +37,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         team = folder / "team"
-        publish.build([wheelhouse.project_wheel("plugins/elasticsearch")], to=team)
+        publish.build(wheelhouse.project_wheels("plugins/elasticsearch"), to=team)
         refresh(team, folder)
         first_page(team, folder)
         publishing(folder / "large")

@@ -154,12 +154,14 @@ async def connected(rig: type[Rig], driver: Any, given: Profile) -> AsyncIterato
 async def confined(rig: type[Rig], driver: type, given: Profile) -> AsyncIterator[Any]:
     """Connect a driver in its sandbox, from its wheel; what it sends cannot be seen there."""
     with TemporaryDirectory() as temporary:
-        tree = Path(temporary) / "tree"
         plugin = driver.__module__.split(".")[0].removeprefix("dragoman_")
-        unpack(wheelhouse.project_wheel(f"plugins/{plugin}"), tree)
+        trees = []
+        for wheel in wheelhouse.project_wheels(f"plugins/{plugin}"):
+            trees.append(Path(temporary) / wheel.stem)
+            unpack(wheel, trees[-1])
         launch = Launch(
             driver=f"{driver.__module__}:{driver.__qualname__}",
-            trees=(tree,),
+            trees=tuple(trees),
             approved=tuple(given.endpoints),
             profile=given,
         )

@@ -8,10 +8,11 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from tests.support.bundled_drivers import PACKAGES
+
 ROOT = Path(__file__).parents[2]
 CORPUS = Path(__file__).parent / "corpus"
 
-_drivers = (path.parents[1] for path in ROOT.glob("plugins/*/*/driver.json"))
-for _folder in (*_drivers, ROOT / "tests", ROOT / "tests/support"):
+for _folder in (*PACKAGES.values(), ROOT / "tests", ROOT / "tests/support"):
     if str(_folder) not in sys.path:
         sys.path.insert(0, str(_folder))

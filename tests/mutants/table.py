@@ -6,12 +6,15 @@ import re
 from functools import cache
 from pathlib import Path
 
+from tests.support.bundled_drivers import PACKAGES
+
 ROOT = Path(__file__).parents[2]
 INSTALLED = ("runtime", "registry", "plugins/api", "plugins/dask", "plugins/workbench")
-"""Folders of the packages that the environment has; pytest itself adds the drivers' folders."""
-SOURCES = (*INSTALLED, *(path.parents[1].relative_to(ROOT).as_posix() for path in ROOT.glob("plugins/*/*/driver.json")))
+"""Folders of the packages that the environment has; pytest itself adds those of drivers and of their libraries."""
+SOURCES = (*INSTALLED, *(folder.relative_to(ROOT).as_posix() for folder in PACKAGES.values()))
 
-_ELASTICSEARCH = {
+_ELASTICSEARCH = {"connect": "test_connect.py test_strange_answers.py test_error_answers.py"}
+_QUERYDSL = {
     "columns.dates": "writing/test_dates.py grid/test_filters.py grid/test_exactness.py",
     "columns.exactness": "grid test_conformance.py test_unions.py",
     "columns.field_types": "grid test_objects.py test_unions.py writing/test_changes.py writing/test_mixed_changes.py",
@@ -20,6 +23,7 @@ _ELASTICSEARCH = {
     "connect": "test_connect.py test_strange_answers.py test_error_answers.py",
     "console.aggregations": "console/test_aggregations.py",
     "console.answers": "console",
+    "dialect": "test_connect.py test_vectors_apart.py console grid/test_pages.py exporting",
     "driver": "grid exporting writing test_changed_objects.py test_strange_answers.py test_connect.py",
     "protocol": "test_connect.py test_strange_answers.py test_error_answers.py console writing",
     "exporting.export": "exporting",
@@ -276,6 +280,7 @@ def holding() -> dict[str, tuple[str, ...]]:
     return _widened(
         {
             **_under("dragoman_elasticsearch", "drivers/elasticsearch/", _ELASTICSEARCH, *STRUCTURE),
+            **_under("dragoman_querydsl", "drivers/elasticsearch/", _QUERYDSL, *STRUCTURE),
             **_under("dragoman_weaviate", "drivers/weaviate/", _WEAVIATE, *STRUCTURE),
             **_under("dragoman_api", "api/", _API, *STORIES, *STRUCTURE),
             **_under("dragoman_api.kit", "api/kit/", _KIT, *STORIES, *STRUCTURE),

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 FAST = (
-    "dragoman_elasticsearch.protocol",
+    "dragoman_querydsl.protocol",
     "dragoman_registry.client.lockfile",
     "dragoman_weaviate.console.text",
     "dragoman_weaviate.protocol",

@@ -29,7 +29,7 @@ from dragoman_api.errors import (
 )
 from dragoman_api.hookspecs import hookimpl
 from dragoman_api.testing.memory_driver import MemoryDriver
-from dragoman_elasticsearch.writing import plan as planning
+from dragoman_querydsl.writing import plan as planning
 from in_process import Here
 
 PROPERTIES = {"price": {"type": "double"}, "items": {"type": "nested", "properties": {"qty": {"type": "integer"}}}}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 
 import pytest
 from hypothesis import given
@@ -13,9 +14,11 @@ from dragoman.console.variables import fill
 from dragoman_api.changes import HttpRequest
 from dragoman_api.console import Answer, AnswerKind, ConsoleRequest
 from dragoman_api.errors import ConfigurationError, ConsoleSyntaxError
-from dragoman_elasticsearch.console.text import parse as elasticsearch
+from dragoman_elasticsearch.connect import dialect_of
+from dragoman_querydsl.console.text import parse as querydsl
 from dragoman_weaviate.console.text import parse as weaviate
 
+elasticsearch = partial(querydsl, dialect=dialect_of())
 VALUES = {"a": "x", "quote": 'say "so"\nnow', "n": "5", "o": '{"k":"v"}'}
 
 

@@ -86,7 +86,7 @@ def _sample() -> Path:
                           permissions=["net:connection", "net:host=files.example.org,b.example.org", "memory=512MiB"]),
     ]  # fmt: skip
     paths = [driver.write(wheels) for driver in made]
-    paths += [wheelhouse.project_wheel(f"plugins/{name}") for name in ("elasticsearch", "weaviate")]
+    paths += [path for name in ("elasticsearch", "weaviate") for path in wheelhouse.project_wheels(f"plugins/{name}")]
     beside = {"report.json": json.dumps(REPORT).encode(), "CHANGELOG.md": CHANGELOG.encode()}
     publish.build(paths, to=root, now=wheelhouse.NOW, beside={made[2].file: beside})
     publish.mark(root, project="meili", version="1.1.0", status="yanked", reason="loses the order of facets")

@@ -13,6 +13,7 @@ import hashlib
 import io
 import json
 import os
+import runpy
 import shutil
 import zipfile
 from collections import Counter
@@ -315,11 +316,8 @@ class TrustedPath:
 
 
 @cache
-def project_wheel(folder: str) -> Path:
-    """Build a wheel of this repository (`plugins/elasticsearch`), once per run."""
-    from hatchling.builders.wheel import WheelBuilder
-
+def project_wheels(folder: str) -> tuple[Path, ...]:
+    """Build a driver of this repository (`plugins/elasticsearch`), once per run: its wheel, then its libraries'."""
     target = mkdtemp(prefix="dragoman-wheels-")
     atexit.register(shutil.rmtree, target, ignore_errors=True)
-    [path] = WheelBuilder(str(ROOT / folder)).build(directory=target, versions=["standard"])
-    return Path(path)
+    return tuple(runpy.run_path(str(ROOT / "plugins/bundle.py"))["driver_wheels"](ROOT / folder, Path(target)))

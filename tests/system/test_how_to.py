@@ -367,12 +367,13 @@ def filter_and_page(world: World) -> None:
 
 def keep_drivers(world: World) -> None:
     """Install an older version first: there is then one to update and one to go back to."""
-    older = world.folder.parent / "older"
-    shutil.copytree(ROOT / "plugins/elasticsearch", older, ignore=shutil.ignore_patterns("__pycache__"))
+    older = world.folder.parent / "older/elasticsearch"
+    for name in ("elasticsearch", "querydsl"):
+        shutil.copytree(ROOT / "plugins" / name, older.with_name(name), ignore=shutil.ignore_patterns("__pycache__"))
     about = (older / "pyproject.toml").read_text()
     assert about.count('version = "1.0.0"') == 1
     (older / "pyproject.toml").write_text(about.replace('version = "1.0.0"', 'version = "0.9.0"'))
-    wheels = [wheelhouse.project_wheel("plugins/elasticsearch"), wheelhouse.project_wheel(str(older))]
+    wheels = [*wheelhouse.project_wheels("plugins/elasticsearch"), wheelhouse.project_wheels(str(older))[0]]
     world.machine("registry", "build", *wheels, "--to", world.folder.parent / "team")
     world.machine("registry", "add", world.folder.parent / "team")
     world.machine("dragoman plugins install elasticsearch --version 0.9.0 --yes")

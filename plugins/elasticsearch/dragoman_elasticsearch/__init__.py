@@ -1,1 +1,1 @@
-"""The Elasticsearch driver of dragoman: index grid and query DSL console."""
+"""The Elasticsearch driver of dragoman: its servers, and what each of them has."""

@@ -1,37 +1,48 @@
-"""Which server answers, whether this driver supports it, and what its version can do."""
+"""Which server answers, whether this driver supports it, and what its version has."""
 
 from __future__ import annotations
 
-import re
+from functools import partial
 from typing import TYPE_CHECKING
 
-from dragoman_api import AuthenticationError, Health, Profile, Server, replies
-from dragoman_api.connections import AuthScheme, SslMode
-from dragoman_api.errors import ConfigurationError, ServerNotSupportedError
-from dragoman_api.json_text import decode
+from dragoman_api import AuthenticationError, Profile, Server, replies
+from dragoman_api.connections import AuthScheme
+from dragoman_api.errors import ConfigurationError
 from dragoman_api.kit.exchanges import Exchange, ask, get
-from dragoman_api.remedies import Remedy, RemedyKind
-
-from . import protocol
-from .protocol import NAMES_PRODUCT, Features
+from dragoman_querydsl import connect, protocol
+from dragoman_querydsl.dialect import Dialect, PointInTime
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Any
-
     from dragoman_api.replies import Reply
+    from dragoman_querydsl.connect import Release
 
 TAGLINE = "You Know, for Search"
-_VERSION = re.compile(r"(\d{1,9})\.(\d{1,9})(?:\.(\d{1,9}))?", re.ASCII)
 OLDEST, NEWEST = 7, 9
 """Major versions that were tried."""
 
-_SUPPORTED = "Elasticsearch 7.x, 8.x and 9.x"
+NAMES_PRODUCT = (7, 14, 0)
+"""The first version that names the product in a header of its answers."""
+
+POINTS = PointInTime("_pit", "id")
+_refusal = partial(connect.refusal, supported="Elasticsearch 7.x, 8.x and 9.x")
 
 
-def secured(profile: Profile) -> bool:
-    """Return whether the server has users: then it may hide indices from this one."""
-    return profile.auth_scheme is not AuthScheme.NONE or bool(profile.client_certificate)
+def dialect_of(release: Release = (OLDEST, 0, 0), *, oss: bool = False, hidden: bool = False) -> Dialect:
+    """Return what a version has; by default what all have.
+
+    Args:
+        release: The version.
+        oss: A build without the features of the default distribution.
+        hidden: The credentials may not see the version; `release` is the oldest that it can be.
+    """
+    return Dialect(
+        points=POINTS,
+        point_in_time=release >= (7, 12, 0) and not oss,
+        case_insensitive=release >= (7, 10, 0),
+        resolves_names=release >= (7, 9, 0),
+        finds_ignored=release >= (7, 11, 0),
+        leaves_out_vectors=None if hidden and release >= NAMES_PRODUCT else release >= (9, 2, 0),
+    )
 
 
 def check_key(profile: Profile) -> None:
@@ -48,7 +59,7 @@ def check_key(profile: Profile) -> None:
         )
 
 
-def identify(profile: Profile) -> Exchange[tuple[Server, Features]]:
+def identify(profile: Profile) -> Exchange[tuple[Server, Dialect]]:
     """Check that a supported product and version answers to the credentials (E3).
 
     Raises:
@@ -61,68 +72,48 @@ def identify(profile: Profile) -> Exchange[tuple[Server, Features]]:
         raise error
     if reply.status == 403:
         return (yield from _limited())
-    version, number, flavor = _product(reply)
-    if version[0] > NEWEST and profile.options.get("untested_versions") is not True:
-        remedy = Remedy(RemedyKind.EDIT_FIELD, {"field": "untested_versions", "value": True})
-        raise _refusal(f"Elasticsearch {number}", hint="turn on Untested Versions to try it anyway", remedies=[remedy])
-    notes = _version_notes(version, flavor)
-    return Server("Elasticsearch", number, notes), Features(version, oss=flavor == "oss")
+    release, number, flavor = product(reply)
+    if release[0] > NEWEST and profile.options.get("untested_versions") is not True:
+        raise connect.try_untested(f"Elasticsearch {number}", supported="Elasticsearch 7.x, 8.x and 9.x")
+    return Server("Elasticsearch", number, _version_notes(release, flavor)), dialect_of(release, oss=flavor == "oss")
 
 
-def _product(reply: Reply) -> tuple[tuple[int, int, int], str, str]:
+def product(reply: Reply) -> tuple[Release, str, str]:
     """Return the version, its text and the flavour of the build, by the answer to `GET /`.
 
     Raises:
+        DragomanError: It is an error.
         ServerNotSupportedError: Another product answered.
     """
-    info = _read_info(protocol.check(reply))
-    version = info.get("version")
-    version = version if isinstance(version, dict) else {}
-    number, flavor = str(version.get("number") or ""), str(version.get("build_flavor") or "")
+    identity = connect.read_identity(reply)
+    if identity is None:
+        raise _refusal("something that answers no JSON")
+    number = identity.number
     # Check this first: a server that calls itself OpenSearch may send Elastic's header too.
-    if product := str(version.get("distribution") or ""):
-        raise _refusal(f"{product} {number}")
-    match = _VERSION.match(number)
-    if match is None:
+    if identity.distribution:
+        raise _refusal(f"{identity.distribution} {number}")
+    if identity.release is None:
         raise _refusal("a server without a version")
-    release = (int(match[1]), int(match[2]), int(match[3] or 0))
-    genuine = _header(reply) if release >= NAMES_PRODUCT else info.get("tagline") == TAGLINE
+    genuine = _header(reply) if identity.release >= NAMES_PRODUCT else identity.tagline == TAGLINE
     if not genuine:
         raise _refusal(f"a server that calls itself {number} and is not Elasticsearch")
-    return release, number, flavor
-
-
-def _read_info(body: bytes) -> dict[str, Any]:
-    try:
-        info = decode(body, object)
-    except ValueError:
-        info = None
-    if isinstance(info, dict):
-        return info
-    raise _refusal("something that answers no JSON")
+    return identity.release, number, identity.flavor
 
 
 def _header(reply: Reply) -> bool:
     return reply.headers.get("X-Elastic-Product") == "Elasticsearch"
 
 
-def _refusal(
-    subject: str, *, hint: str = "check Host and Port of the connection", remedies: Iterable[Remedy] = ()
-) -> ServerNotSupportedError:
-    text = f"{subject} answered; this driver works with {_SUPPORTED}"
-    return ServerNotSupportedError(text, hint=hint, remedies=remedies)
-
-
-def _version_notes(version: tuple[int, int, int], flavor: str) -> list[str]:
-    number = ".".join(map(str, version))
-    if version[0] < OLDEST:
+def _version_notes(release: Release, flavor: str) -> list[str]:
+    number = ".".join(map(str, release))
+    if release[0] < OLDEST:
         raise _refusal(f"Elasticsearch {number}")
-    if version[0] > NEWEST:
+    if release[0] > NEWEST:
         return [f"Elasticsearch {number} is newer than this driver and untested"]
     return [f"{flavor} build: untested"] if flavor == "serverless" else []
 
 
-def _limited() -> Exchange[tuple[Server, Features]]:
+def _limited() -> Exchange[tuple[Server, Dialect]]:
     # A key without the cluster privilege `monitor` may still read; any valid credential gets 200 here.
     reply = yield from ask(get("/_security/_authenticate"))
     if reply.status == 401:
@@ -130,38 +121,12 @@ def _limited() -> Exchange[tuple[Server, Features]]:
     if reply.status != 200:
         raise _refusal(f"a server that says 403 to GET / and {reply.status} to GET /_security/_authenticate")
     # 401 and 403 never carry the product header; every other answer does from 7.14 on.
-    features = Features(NAMES_PRODUCT if _header(reply) else Features().version, hidden=True)
+    release = NAMES_PRODUCT if _header(reply) else (OLDEST, 0, 0)
     note = "the credentials lack the cluster privilege monitor: version unknown, the features of "
-    return Server("Elasticsearch", "", [f"{note}{'.'.join(map(str, features.version[:2]))} are used"]), features
+    notes = [f"{note}{'.'.join(map(str, release[:2]))} are used"]
+    return Server("Elasticsearch", "", notes), dialect_of(release, hidden=True)
 
 
 def credentials_rejected(error: AuthenticationError, profile: Profile) -> AuthenticationError:
     """Build the error for rejected credentials; it suggests HTTPS, which 8.x serves by default (E39)."""
-    if error.details.get("sent") is False:  # the token endpoint rejected the client; the server was not asked
-        return error
-    credential_names = {AuthScheme.NONE: "Auth Method None", AuthScheme.BASIC: "the user name or the password"}
-    credential_names[AuthScheme.BEARER] = "the token"
-    credential_names[AuthScheme.CLIENT_CREDENTIALS] = "the token of the token endpoint"
-    message = (
-        f"{credential_names.get(profile.auth_scheme, 'the API key')} was rejected by {profile.where} (401): "
-        f"{error.message.removeprefix(error.prefix)}"
-    )
-    hint, remedies = "check Auth Method and credentials", [Remedy(RemedyKind.EDIT_FIELD, {"field": "auth_method"})]
-    if not profile.ssl_mode.https:
-        hint = f"{hint}; 8.x serves HTTPS, and '{profile.name}' uses plain HTTP"
-        https: dict[str, str | int | bool] = {"field": "ssl_mode", "value": str(SslMode.VERIFY_IDENTITY)}
-        remedies.append(Remedy(RemedyKind.EDIT_FIELD, https))
-    return AuthenticationError(message, hint=hint, remedies=remedies, details=error.details)
-
-
-def ping() -> Exchange[Health]:
-    """Check the connection with a request that needs its credentials; 403 counts as alive.
-
-    Raises:
-        AuthenticationError: 401.
-        ServerNotSupportedError: Another product answered, such as a proxy with a page of its own.
-    """
-    reply = yield from ask(get("/"))
-    if reply.status != 403:
-        _product(reply)
-    return Health(ok=True)
+    return connect.credentials_rejected(error, profile, https="8.x serves HTTPS")

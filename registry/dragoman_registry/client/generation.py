@@ -145,8 +145,9 @@ class Links:
         """
         for generation in self.list():
             if name in (generation.plugin, *(kind.name for kind in generation.manifest.types)):
-                if not os.path.isdir(generation.trees[0]):  # noqa: PTH112 - Path.is_dir raises for impossible names
-                    message = f"{generation.plugin} is linked to {generation.trees[0]}, which is not there"
+                # Path.is_dir raises for impossible names.
+                if gone := [tree for tree in generation.trees if not os.path.isdir(tree)]:  # noqa: PTH112
+                    message = f"{generation.plugin} is linked to {gone[0]}, which is not there"
                     hint = f"dragoman driver unlink {generation.plugin}"
                     raise RegistryError(message, code="link-broken", hint=hint)
                 return generation

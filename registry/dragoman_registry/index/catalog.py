@@ -10,7 +10,7 @@ import msgspec
 from dragoman_registry.names import Digest, PluginId, ProjectName, ReleaseVersion
 from dragoman_registry.validation import Unreadable, decode
 from dragoman_registry.wheels.manifest import DatabaseType
-from dragoman_registry.wheels.wheel_file import WheelFile
+from dragoman_registry.wheels.wheel_file import WheelFile, project_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,6 +45,15 @@ class Release:
     quarantined: str | None = None
     deprecated: str | None = None
     replaced_by: str = ""
+
+    @property
+    def size(self) -> int:
+        """The bytes of an installation: one wheel of each project, for the platform whose wheel is the largest."""
+        largest: dict[str, int] = {}
+        for wheel in (*self.wheels, *self.dependencies):
+            project = project_of(wheel.file)
+            largest[project] = max(wheel.size, largest.get(project, 0))
+        return sum(largest.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

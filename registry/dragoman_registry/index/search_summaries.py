@@ -128,7 +128,7 @@ def _candidate(release: Release) -> Candidate:
         host_api=release.host_api,
         pythons=tuple(sorted({wheel.requires_python for wheel in release.wheels})),
         platforms=tuple(tuple(sorted(tags)) for tags in variants.values() if _ANY not in tags),
-        size=release.wheels[0].size,
+        size=release.size,
         permissions=release.permissions,
     )
 

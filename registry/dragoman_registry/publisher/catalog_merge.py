@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from dragoman_registry.index.catalog import Catalog, Project, Release
 from dragoman_registry.validation import Fault
-from dragoman_registry.wheels.host_environment import provided
+from dragoman_registry.wheels.host_environment import provided_projects
 from dragoman_registry.wheels.packaging_parsers import parse_version, project_name
 from dragoman_registry.wheels.wheel_file import WheelFile, project_of
 
@@ -112,9 +112,7 @@ def _conflicts(
     same = [r for r in project.releases if (r.project, r.version) == _key(file)] if project else []
     if same and same[0].manifest_sha256 != hashlib.sha256(report.manifest_data).hexdigest():
         yield Fault("manifest", "It differs from the manifest of the version's other wheels.", file)
-    available_projects = set(provided().values()) | {
-        project_of(dependency.file) for dependency in manifest.dependencies
-    }
+    available_projects = provided_projects() | {project_of(entry.file) for entry in manifest.dependencies}
     for dependency in manifest.dependencies:
         wheel = libraries.get(dependency.file)
         if wheel is None:

@@ -7,6 +7,8 @@ from functools import cache
 
 from .packaging_parsers import parse_requirement, project_name
 
+API = "dragoman-api"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Host:
@@ -29,7 +31,7 @@ class Host:
         from packaging.tags import sys_tags
 
         tags = tuple(str(tag) for tag in sys_tags())
-        return cls(api=version("dragoman-api"), python=platform.python_version().rstrip("+"), tags=tags)
+        return cls(api=version(API), python=platform.python_version().rstrip("+"), tags=tags)
 
 
 @cache
@@ -41,7 +43,7 @@ def provided() -> dict[str, str]:
     from importlib.metadata import PackageNotFoundError, distribution
 
     owners = dict.fromkeys(("dragoman", "dragoman_api", "dragoman_registry", "dragoman_worker"), "dragoman")
-    todo, seen = ["dragoman-api"], set[str]()
+    todo, seen = [API], set[str]()
     while todo:
         project = todo.pop()
         if project in seen:
@@ -61,3 +63,8 @@ def provided() -> dict[str, str]:
             if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
                 todo.append(project_name(requirement.name))
     return owners
+
+
+def provided_projects() -> set[str]:
+    """List the projects that the host provides to every driver, and to the libraries of every driver."""
+    return {*provided().values()} - {"dragoman"} | {API}

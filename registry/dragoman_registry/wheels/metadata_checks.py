@@ -15,7 +15,7 @@ from packaging.requirements import Requirement  # readers of the report resolve 
 from dragoman_registry.validation import Fault, Unreadable
 
 from .archive import Archive, NotAWheel, folded
-from .host_environment import provided
+from .host_environment import API, provided, provided_projects
 from .manifest import MAX_MANIFEST, Manifest
 from .manifest_checks import check_manifest
 from .packaging_parsers import (
@@ -70,7 +70,6 @@ class WheelReport:
         self.faults.append(Fault(code, reason))
 
 
-API = "dragoman-api"
 GROUP = "dragoman.drivers"
 _WRITTEN = frozenset(map(folded, (
     "INSTALLER", "REQUESTED", "direct_url.json", "provenance_url.json", "uv_cache.json", "RECORD.jws", "RECORD.p7s",
@@ -251,9 +250,7 @@ def _promises(report: WheelReport, manifest: Manifest, name: str) -> None:
     if not required or not _equal(specifier, manifest.host_api):
         says = f"{API}{specifier}" if required else "nothing"
         report.add("host-api", f"The manifest says {manifest.host_api}, but the wheel requires {says}.")
-    available_projects = (
-        set(provided().values()) - {"dragoman"} | {API} | {project_of(d.file) for d in manifest.dependencies}
-    )
+    available_projects = provided_projects() | {project_of(entry.file) for entry in manifest.dependencies}
     for requirement in report.requires:
         line = f"Requires-Dist: {str(requirement)[:200]}"
         if requirement.url:

@@ -233,12 +233,22 @@ def link(path: Path, *, store: Store, wheels: Path | None = None, policy: Policy
 
 
 def _import_folders(build: Built, manifest: Manifest, store: Store) -> tuple[Path, ...]:
-    """List the folders to import from; unpack dependencies into the store, as for an installed driver."""
-    project, package = build.project.resolve(), manifest.entry.partition(":")[0].partition(".")[0]
-    root = project / "src" if (project / "src" / package).is_dir() else project
-    digests = []
+    """List the folders to import from; unpack dependencies into the store, as for an installed driver.
+
+    Libraries of the author's own are imported from their working trees, too.
+    """
+    folders = [_import_folder(build.project, manifest.entry.partition(":")[0].partition(".")[0])]
     for number, wheel in enumerate(build.fitting[1:]):
+        if wheel in build.libraries:
+            folders.append(_import_folder(build.libraries[wheel], "."))
+            continue
         with store.trees.staging() as staging:
             unpack(wheel, staging / f"tree-{number}")
-            digests.append(store.trees.keep(staging / f"tree-{number}"))
-    return (root, *map(store.trees.path, digests))
+            folders.append(store.trees.path(store.trees.keep(staging / f"tree-{number}")))
+    return tuple(folders)
+
+
+def _import_folder(project: Path, package: str) -> Path:
+    """Return where a package of a working tree is imported from."""
+    project = project.resolve()
+    return project / "src" if (project / "src" / package).is_dir() else project

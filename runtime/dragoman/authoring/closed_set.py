@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 import shlex
 import subprocess
 import sys
@@ -17,8 +15,7 @@ from packaging.tags import compatible_tags, cpython_tags, mac_platforms
 from dragoman_api.errors import ConfigurationError
 from dragoman_registry.files import write
 from dragoman_registry.wheels.archive_checks import inspect
-from dragoman_registry.wheels.host_environment import provided
-from dragoman_registry.wheels.metadata_checks import API
+from dragoman_registry.wheels.host_environment import provided_projects
 from dragoman_registry.wheels.packaging_parsers import (
     Unreadable,
     parse_range,
@@ -27,6 +24,7 @@ from dragoman_registry.wheels.packaging_parsers import (
     project_name,
 )
 
+from .libraries import list_dependencies
 from .wheel_build import digest_of
 
 if TYPE_CHECKING:
@@ -46,7 +44,12 @@ SYSTEMS = {
 
 
 def close_set(
-    requirements: Sequence[Requirement], folder: Path, *, python: str = "", fetch: bool = False
+    requirements: Sequence[Requirement],
+    folder: Path,
+    *,
+    libraries: Sequence[Path] = (),
+    python: str = "",
+    fetch: bool = False,
 ) -> tuple[list[Path], list[str]]:
     """Choose the wheels of a closed set for every platform. Blocks.
 
@@ -56,17 +59,23 @@ def close_set(
     Args:
         requirements: The driver's requirements.
         folder: The folder of the wheels.
+        libraries: The wheels of the author's own libraries, which are part of the set.
         python: The range of Python versions that the driver supports.
         fetch: Let pip download missing wheels into the folder.
 
     Returns:
-        The wheels, and a note for each system that lacks one.
+        The wheels in the folder, and a note for each system that lacks one.
 
     Raises:
         ConfigurationError: A requirement has no wheel at all, or contradicts another.
     """
-    host, todo = host_projects(), list(requirements)
-    chosen: dict[str, tuple[Version, list[Path]]] = {}
+    host, todo = provided_projects(), list(requirements)
+    own: dict[str, tuple[Version, list[Path]]] = {}
+    for library in libraries:
+        parsed = parse_wheel_name(library.name)
+        own[parsed.project] = parse_version(parsed.version), [library]
+        todo += inspect(library, driver=False, native=True).requires
+    chosen = dict(own)
     while todo:
         requirement = todo.pop(0)
         name = project_name(requirement.name)
@@ -92,19 +101,16 @@ def close_set(
         ]
     notes = []
     for project, (version, _) in chosen.items():
-        if fetch:
+        if fetch and project not in own:
             for system, pythons in _uncovered(_files(project, version, folder), python).items():
                 for minor in pythons:
                     _download(folder, f"{project}=={version}", system=system, python=minor)
-        for system, pythons in _uncovered(_files(project, version, folder), python).items():
+        files = own[project][1] if project in own else _files(project, version, folder)
+        for system, pythons in _uncovered(files, python).items():
             where = f"{system} with Python {', '.join(pythons)}"
             notes.append(f"{project} {version} has no wheel for {where}: the driver cannot be installed there")
-    return sorted({file for name, (version, _) in chosen.items() for file in _files(name, version, folder)}), notes
-
-
-def host_projects() -> set[str]:
-    """List the projects that the host provides to every driver."""
-    return {*provided().values()} - {"dragoman"} | {API}
+    listed = {name: version for name, (version, _) in chosen.items() if name not in own}
+    return sorted({file for name, version in listed.items() for file in _files(name, version, folder)}), notes
 
 
 def _unmet(requirement: Requirement, reason: str, hint: str) -> ConfigurationError:
@@ -159,10 +165,5 @@ def _download(folder: Path, requirement: str, *, system: str = "", python: str =
 
 def write_dependencies(manifest: Path, wheels: Sequence[Path]) -> None:
     """Write wheels with their hashes into a `driver.json`, and keep the layout of the rest."""
-    entries = [{"file": wheel.name, "sha256": digest_of(wheel)} for wheel in wheels]
-    lines = ",\n".join(f"    {json.dumps(entry)}" for entry in entries)
-    text, listed = manifest.read_text(encoding="utf-8"), f'"dependencies": [\n{lines}\n  ]'
-    text, replacements = re.subn(r'"dependencies"\s*:\s*\[[^\]]*\]', lambda _: listed, text)
-    if not replacements:
-        text = f"{text.rstrip().removesuffix('}').rstrip()},\n  {listed}\n}}\n"
-    write(manifest, text.encode())
+    entries = [(wheel.name, digest_of(wheel)) for wheel in wheels]
+    write(manifest, list_dependencies(manifest.read_text(encoding="utf-8"), entries).encode())

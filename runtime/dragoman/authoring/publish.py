@@ -19,14 +19,18 @@ from dragoman_registry.publisher import publish as registry
 from dragoman_registry.trust.keys import beside, own_key
 from dragoman_registry.trust.tuf_repository import exists
 from dragoman_registry.validation import Unreadable, decode
+from dragoman_registry.wheels.host_environment import provided_projects
 from dragoman_registry.wheels.packaging_parsers import project_name
 
 from .check import check
-from .closed_set import close_set, host_projects, write_dependencies
+from .closed_set import close_set, write_dependencies
 from .conformance_run import REPORT, Conformance, run_conformance, shortfall
+from .libraries import library_folders
 from .wheel_build import Built, built, digest_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from dragoman.sandbox.levels import Policy
 
 _NO_COPY = shutil.ignore_patterns(".git", ".venv", "dist", "__pycache__")
@@ -94,31 +98,34 @@ def publish(
         if dry_run:
             copy = stack.enter_context(scratch_folder()) / "tree"
             path = shutil.copytree(path, copy, ignore=_no_copy, symlinks=True)
-        build, notes = _closed(stack, path, wheels)
+        build, notes = _closed(stack, path, wheels, library_folders(folder))
         build.faults[:] = anyio.run(partial(check, build, policy=policy)).faults
         build.check_sound()
         tested = _tested(build, policy, folder)
         return _publish(build, tested, notes, to=to, dry_run=dry_run, sign=sign or _own(to, own))
 
 
-def _closed(stack: ExitStack, path: Path, wheels: Path | None) -> tuple[Built, list[str]]:
+def _closed(stack: ExitStack, path: Path, wheels: Path | None, libraries: Sequence[Path]) -> tuple[Built, list[str]]:
     """Build, and build again if the requirements resolve to a closed set other than the manifest's."""
     folder = wheels or path / "wheels"
-    build = stack.enter_context(built(path, wheels=folder))
+    build = stack.enter_context(built(path, wheels=folder, libraries=libraries))
     manifest = build.report.manifest
-    host = host_projects()
+    host = provided_projects()
     needed = [requirement for requirement in build.report.requires if project_name(requirement.name) not in host]
     if manifest is None or not (needed or manifest.dependencies):
         return build, []
-    chosen, notes = close_set(needed, folder, python=build.report.requires_python, fetch=wheels is None)
-    listed = {(dependency.file, dependency.sha256) for dependency in manifest.dependencies}
+    chosen, notes = close_set(
+        needed, folder, libraries=[*build.libraries], python=build.report.requires_python, fetch=wheels is None
+    )
+    own = {library.name for library in build.libraries}
+    listed = {(entry.file, entry.sha256) for entry in manifest.dependencies if entry.file not in own}
     if listed != {(file.name, digest_of(file)) for file in chosen}:
-        manifest_files = [file for file in path.rglob("driver.json") if _holds(file, build.report.manifest_data)]
+        manifest_files = [file for file in path.rglob("driver.json") if _holds(file, build.source)]
         if not manifest_files:
             text = f"the closed set cannot be recorded: no driver.json in {path} is the wheel's"
             raise ConfigurationError(text, hint="make the build copy driver.json unchanged from the folder")
         write_dependencies(manifest_files[0], chosen)
-        build = stack.enter_context(built(path, wheels=folder))
+        build = stack.enter_context(built(path, wheels=folder, libraries=libraries))
     return build, notes
 
 

@@ -8,29 +8,32 @@ import os
 import shlex
 import subprocess
 import sys
+from collections.abc import Mapping
 from contextlib import contextmanager
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from dragoman.folders import scratch_folder
-from dragoman.settings import MAX_TOML, parse_toml
 from dragoman_api.errors import ConfigurationError
 from dragoman_registry.client.installer import unpack
-from dragoman_registry.files import open_plain, read_plain
+from dragoman_registry.files import open_plain
 from dragoman_registry.validation import Fault, rejected
 from dragoman_registry.wheels.archive_checks import MAX_WHEEL, inspect
 from dragoman_registry.wheels.host_environment import Host
 from dragoman_registry.wheels.metadata_checks import WheelReport
 from dragoman_registry.wheels.packaging_parsers import rank_wheel
 
+from .libraries import library_folders, read_project, record_libraries
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 
 BUILD_SECONDS = 120
+NO_LIBRARIES: Mapping[Path, Path] = {}
 MAX_STRAYS = 20
 """Maximum number of links out of a project to report."""
 _BESIDE = {".git", ".nox", ".tox", ".venv", "dist", "venv", "wheels"}
@@ -60,6 +63,8 @@ class Built(msgspec.Struct, frozen=True, kw_only=True):
         trees: The folders of these wheels, unpacked; empty if there are faults.
         faults: The faults of the build, the wheel checks and the dependencies.
         dependencies: The wheels that the manifest names and that are available.
+        libraries: The working tree of each wheel that was built from a library of the author's own.
+        source: The manifest of the working tree, which names no such library.
         own: The wheel was built here, from a tree whose code has already run unconfined.
     """
 
@@ -70,6 +75,8 @@ class Built(msgspec.Struct, frozen=True, kw_only=True):
     trees: tuple[Path, ...]
     faults: list[Fault]
     dependencies: tuple[Path, ...] = ()
+    libraries: Mapping[Path, Path] = msgspec.field(default_factory=dict)
+    source: bytes = b""
     own: bool = True
 
     @property
@@ -81,22 +88,6 @@ class Built(msgspec.Struct, frozen=True, kw_only=True):
         """Raise WheelRejectedError with all faults, if there are any."""
         if self.faults:
             raise rejected(self.wheel.name, self.faults, hint="dragoman driver check")
-
-
-def read_project(path: Path) -> dict[str, Any]:
-    """Read the `pyproject.toml` of a working tree.
-
-    Raises:
-        ConfigurationError: The file is missing or cannot be read; the message names the line.
-    """
-    file = path / "pyproject.toml"
-    try:
-        return parse_toml(read_plain(file, limit=4 * MAX_TOML).decode())
-    except FileNotFoundError as error:
-        hint = "dragoman driver new NAME --type TYPE --port PORT"
-        raise ConfigurationError(f"{path} is not a driver's folder: it has no pyproject.toml", hint=hint) from error
-    except (OSError, ValueError, RecursionError) as error:
-        raise ConfigurationError(f"{file} cannot be read: {error}", hint="correct that line") from error
 
 
 class _BuildSystem(msgspec.Struct, rename="kebab"):
@@ -159,27 +150,44 @@ def digest_of(wheel: Path) -> str:
 
 
 @contextmanager
-def built(path: Path, *, wheels: Path | None = None) -> Iterator[Built]:
-    """Build the wheel of a working tree twice, check it, and unpack it if it is sound. Blocks.
+def built(path: Path, *, wheels: Path | None = None, libraries: Sequence[Path] | None = None) -> Iterator[Built]:
+    """Build the wheels of a working tree and of its libraries twice, check them, and unpack them if sound. Blocks.
 
-    The tree's build backend runs outside the sandbox, with the user's rights.
+    The build backends of the trees run outside the sandbox, with the user's rights.
 
     Args:
         path: The working tree.
         wheels: The folder of its dependencies' wheels; None for its own folder ``wheels``.
+        libraries: The working trees of its libraries; None for those that its `pyproject.toml` names.
 
     Raises:
         ConfigurationError: There is no project, or its backend builds no wheel.
         WheelRejectedError: A link in the tree, or a path of its `pyproject.toml`, leads out of it.
     """
-    if strays := list(islice(_strays(path), MAX_STRAYS)):  # before a backend reads their targets
+    libraries = library_folders(path) if libraries is None else libraries
+    strays = list(islice(chain.from_iterable(map(_strays, [path, *libraries])), MAX_STRAYS))
+    if strays:  # before a backend reads their targets
         hint = "copy what it leads to into the project, or remove the link"
         raise rejected(f"{path} cannot be built", strays, hint=hint)
     with scratch_folder() as folder:
-        first, second = _run_backend(path, folder)
-        same = digest_of(first) == digest_of(second)
-        faults = [] if same else [Fault("not-reproducible", "Two builds gave different bytes.")]
-        yield _judged(first, faults, project=path, wheels=wheels or path / "wheels", folder=folder)
+        own, faults = {}, list[Fault]()
+        for number, library in enumerate(libraries):
+            library_wheel, library_faults = _twice(library, folder / f"library-{number}")
+            own[library_wheel] = library
+            faults += [dataclasses.replace(fault, where=library_wheel.name) for fault in library_faults]
+        wheel, wheel_faults = _twice(path, folder / "driver")
+        source = inspect(wheel, driver=True).manifest_data
+        record_libraries(wheel, list(own))
+        faults += wheel_faults
+        judged = _judged(wheel, faults, project=path, wheels=wheels or path / "wheels", folder=folder, libraries=own)
+        yield msgspec.structs.replace(judged, source=source)
+
+
+def _twice(path: Path, folder: Path) -> tuple[Path, list[Fault]]:
+    folder.mkdir()
+    first, second = _run_backend(path, folder)
+    same = digest_of(first) == digest_of(second)
+    return first, [] if same else [Fault("not-reproducible", "Two builds gave different bytes.")]
 
 
 @contextmanager
@@ -200,9 +208,17 @@ def finished(wheel: Path, *, wheels: Path | None = None) -> Iterator[Built]:
         yield msgspec.structs.replace(judged, own=False)
 
 
-def _judged(wheel: Path, faults: list[Fault], *, project: Path, wheels: Path, folder: Path) -> Built:
+def _judged(
+    wheel: Path,
+    faults: list[Fault],
+    *,
+    project: Path,
+    wheels: Path,
+    folder: Path,
+    libraries: Mapping[Path, Path] = NO_LIBRARIES,
+) -> Built:
     report = inspect(wheel, driver=True, host=Host.here())
-    dependencies, dependency_faults = _dependencies(report, wheels)
+    dependencies, dependency_faults = _dependencies(report, wheels, libraries)
     faults = [*report.faults, *faults, *dependency_faults]
     fitting = _fitting([wheel, *dependencies]) if report.name else ()
     return Built(
@@ -213,6 +229,7 @@ def _judged(wheel: Path, faults: list[Fault], *, project: Path, wheels: Path, fo
         trees=() if faults else tuple(_unpacked(fitting, folder / "trees")),
         faults=faults,
         dependencies=tuple(dependencies),
+        libraries=libraries,
     )
 
 
@@ -244,11 +261,12 @@ def _run_backend(path: Path, folder: Path) -> list[Path]:
     return wheels
 
 
-def _dependencies(report: WheelReport, folder: Path) -> tuple[list[Path], list[Fault]]:
+def _dependencies(report: WheelReport, folder: Path, libraries: Iterable[Path]) -> tuple[list[Path], list[Fault]]:
     """Find the wheels that a manifest names by hash."""
     wheels, faults, manifest = [], list[Fault](), report.manifest
+    own = {library.name: library for library in libraries}
     for dependency in manifest.dependencies if manifest else ():
-        wheel = folder / dependency.file
+        wheel = own.get(dependency.file, folder / dependency.file)
         if not wheel.is_file():
             faults.append(Fault("dependency-missing", f"{dependency.file} is not in {folder}; publishing fetches it."))
             continue

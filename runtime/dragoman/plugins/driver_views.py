@@ -30,7 +30,7 @@ class DriverListing(msgspec.Struct, frozen=True, kw_only=True):
         reaches: The hosts and resources it can reach, in plain words.
         summary: One sentence.
         registry: Its registry.
-        size: Bytes of its wheel, 0 if unknown.
+        size: Bytes of its wheels, 0 if unknown.
         capabilities: The operations it supports.
         excluded_surfaces: Surfaces where it is not available (P6).
     """
@@ -121,7 +121,7 @@ def versions_of(releases: Iterable[Release], *, installed: str | None) -> tuple[
                 state=state,
                 reason=reason,
                 uploaded=release.wheels[0].uploaded,
-                size=sum(wheel.size for wheel in release.wheels),
+                size=release.size,
                 host_api=release.host_api,
                 installed=release.version == installed,
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -12,6 +13,7 @@ from drivers import rigging
 
 from dragoman_api.connections import AuthScheme, Secrets
 from dragoman_elasticsearch.driver import Driver
+from dragoman_querydsl.console import text
 from fakes.elasticsearch import FakeElasticsearch
 
 if TYPE_CHECKING:
@@ -20,6 +22,9 @@ if TYPE_CHECKING:
     from dragoman_api import (
         Profile,
     )
+
+parse = partial(text.parse, dialect=Driver.dialect)
+may_write = Driver.dialect.may_write
 
 OLD = pytest.param("7.10.2", marks=pytest.mark.slow)
 VERSIONS = ("8.19.21", pytest.param("7.17.29", marks=pytest.mark.slow), OLD)

@@ -12,7 +12,7 @@ from drivers.elasticsearch.rig import OnFake, OnServer, Rig, connected, profile
 from dragoman_api import CellRequest, CountRequest, ExportRequest, Filter, PageRequest, PlanRequest, Sort, Update
 from dragoman_api.connections import AuthScheme, Secrets
 from dragoman_api.errors import FilterNotSupportedError, ObjectChangedError, ObjectNotFoundError, QueryError
-from dragoman_elasticsearch import driver
+from dragoman_querydsl import driver
 
 KEYWORD = {"t": {"type": "keyword"}}
 TEXT = {"t": {"type": "text", "fields": {"keyword": {"type": "keyword"}}}}

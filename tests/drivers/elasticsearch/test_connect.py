@@ -24,14 +24,19 @@ from dragoman_api.connections import AuthScheme, Secrets, SslMode
 from dragoman_api.errors import AccessDeniedError, ConfigurationError, ServerNotSupportedError
 from dragoman_api.kit.exchanges import post
 from dragoman_api.remedies import Remedy
-from dragoman_elasticsearch import connect, protocol
-from dragoman_elasticsearch.protocol import Features, learn, whole_documents
+from dragoman_elasticsearch import connect
+from dragoman_elasticsearch.connect import dialect_of
+from dragoman_querydsl import protocol
+from dragoman_querydsl.connect import ping
+from dragoman_querydsl.dialect import learn
+from dragoman_querydsl.protocol import whole_documents
 from fakes.certificates import Certificates, make_certificates
 from fakes.elasticsearch import ApiKey, FakeElasticsearch, User
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from dragoman_querydsl.dialect import Dialect
     from wording import Wording
 
 HEADER = {"X-Elastic-Product": "Elasticsearch"}
@@ -41,7 +46,7 @@ def about(number: str = "8.19.21", *, tagline: str = connect.TAGLINE, **version:
     return {"name": "n1", "version": {"number": number, "build_flavor": "default", **version}, "tagline": tagline}
 
 
-def identified(*answers: Any, **options: Any) -> tuple[Server, protocol.Features]:
+def identified(*answers: Any, **options: Any) -> tuple[Server, Dialect]:
     given = Profile(name="shop", type="elasticsearch", host="h", port=9200, options=options)
     return Answers(*answers).run(connect.identify(given))
 
@@ -130,8 +135,8 @@ def test_serverless_is_taken_with_a_warning() -> None:
 )
 def test_features_follow_the_version(number: str, flavor: str, *, case: bool, pit: bool) -> None:
     headers = HEADER if number.startswith("8") else {}
-    _, features = identified(reply(about(number, build_flavor=flavor), headers=headers))
-    assert (features.case_insensitive, features.point_in_time) == (case, pit)
+    _, dialect = identified(reply(about(number, build_flavor=flavor), headers=headers))
+    assert (dialect.case_insensitive, dialect.point_in_time) == (case, pit)
 
 
 async def test_E3_the_fork_is_refused_over_http() -> None:
@@ -146,14 +151,13 @@ async def test_E3_the_fork_is_refused_over_http() -> None:
 
 def test_credentials_without_monitor_connect_with_what_the_header_tells() -> None:
     answers = Answers(reply({}, 403), reply({"username": "x"}, headers=HEADER))
-    found, features = answers.run(connect.identify(Profile(name="shop", type="elasticsearch", host="h", port=9200)))
+    found, dialect = answers.run(connect.identify(Profile(name="shop", type="elasticsearch", host="h", port=9200)))
     assert [each.path for each in answers.asked] == ["/", "/_security/_authenticate"], "any credentials may ask this"
-    assert features.point_in_time
-    assert features.hidden
+    assert dialect.point_in_time
+    assert dialect.asks_for_vectors, "which has to be tried"
     assert "monitor" in found.notes[0]
-    _, features = identified(reply({}, 403), reply({"username": "x"}))
-    assert not features.point_in_time, "without the header it may be any 7.x"
-    assert features.hidden
+    _, dialect = identified(reply({}, 403), reply({"username": "x"}))
+    assert dialect == dialect_of(), "without the header it may be any 7.x"
 
 
 REFUSED = '{"error":{"reason":"request [/a/_search] contains unrecognized parameter: [_source_exclude_vectors]"}}'
@@ -171,12 +175,12 @@ def test_a_hidden_version_shows_by_the_parameters_that_are_taken(
     status: int, body: str, whole: bool, shown: bool | None
 ) -> None:
     request = whole_documents(post("/a/_search")) if whole else post("/a/_search")
-    hidden = Features((7, 14, 0), hidden=True)
+    hidden = dialect_of((7, 14, 0), hidden=True)
     assert hidden.asks_for_vectors
     after = learn(hidden, request, reply(body, status))
     assert after == msgspec.structs.replace(hidden, leaves_out_vectors=shown)
     assert after.asks_for_vectors == (shown is not False)
-    for certain in (Features((9, 2, 0)), Features((8, 0, 0)), Features(hidden=True)):
+    for certain in (dialect_of((9, 2, 0)), dialect_of((8, 0, 0)), dialect_of(hidden=True)):
         assert learn(certain, request, reply(body, status)) is certain
     if shown is not None:
         assert learn(after, request, reply(REFUSED if shown else "{}", 400 if shown else 200)) is after
@@ -199,7 +203,10 @@ def test_only_a_200_says_that_credentials_without_monitor_are_good(second: int) 
     [(401, AuthenticationError), (404, QueryError), (500, QueryError), (502, ConnectionFailedError)],
 )
 def test_only_a_403_asks_again_who_the_credentials_are(status: int, kind: type[Exception]) -> None:
-    for exchange in (connect.identify(Profile(name="shop", type="elasticsearch", host="h", port=9200)), connect.ping()):
+    for exchange in (
+        connect.identify(Profile(name="shop", type="elasticsearch", host="h", port=9200)),
+        ping(connect.product),
+    ):
         script = Answers(reply("", status))
         with pytest.raises(kind):
             script.run(exchange)  # type: ignore[arg-type]
@@ -303,12 +310,12 @@ async def test_E39_a_key_that_is_revoked_later_fails_the_next_ping_and_the_next_
 )
 def test_a_ping_takes_no_answer_of_another_server(answer: Any) -> None:
     with pytest.raises(ServerNotSupportedError):
-        Answers(answer).run(connect.ping())
+        Answers(answer).run(ping(connect.product))
 
 
 @pytest.mark.parametrize("answer", [reply(about("8.19.21"), headers=HEADER), reply("", status=403)])
 def test_a_ping_takes_the_server_and_its_refusal_to_tell_of_itself(answer: Any) -> None:
-    assert Answers(answer).run(connect.ping()).ok
+    assert Answers(answer).run(ping(connect.product)).ok
 
 
 async def test_403_is_a_permission_error_without_the_prefix() -> None:
@@ -566,7 +573,7 @@ def test_the_text_of_a_query_error_comes_from_the_shard() -> None:
     body = {"error": {"root_cause": root, "type": "search_phase_execution_exception", "reason": "all shards failed",
                       "failed_shards": [shard]}}  # fmt: skip
     message = protocol.exception(protocol.read(reply(body, 400))).message
-    expected = "Elasticsearch error: query_shard_exception: Failed to parse query [k:(]: Cannot parse 'k:('"
+    expected = "server error: query_shard_exception: Failed to parse query [k:(]: Cannot parse 'k:('"
     assert message == expected
 
 
@@ -594,4 +601,4 @@ def test_too_many_scrolls_say_what_to_do_on_every_version() -> None:
 
 
 def test_requests_are_what_they_say() -> None:
-    assert next(connect.ping()) == (HttpRequest("GET", "/"),)
+    assert next(ping(connect.product)) == (HttpRequest("GET", "/"),)

@@ -29,9 +29,11 @@ from dragoman_api.errors import (
 )
 from dragoman_api.kit.exchanges import carry_out
 from dragoman_api.remedies import Remedy
-from dragoman_elasticsearch import connect, objects, protocol
-from dragoman_elasticsearch.objects import IndexSettings
-from dragoman_elasticsearch.protocol import Features, segment, target
+from dragoman_elasticsearch import connect
+from dragoman_elasticsearch.connect import dialect_of
+from dragoman_querydsl import objects, protocol
+from dragoman_querydsl.objects import IndexSettings
+from dragoman_querydsl.protocol import segment, target
 from fakes.elasticsearch import ApiKey, FakeElasticsearch, User
 
 if TYPE_CHECKING:
@@ -176,13 +178,14 @@ def test_a_success_of_another_form_is_an_error():
 @pytest.mark.parametrize(
     ("feature", "last_without", "first_with"),
     [("case_insensitive", (7, 9, 99), (7, 10, 0)), ("point_in_time", (7, 11, 99), (7, 12, 0)),
-     ("fields", (7, 11, 99), (7, 12, 0)), ("asks_for_vectors", (9, 1, 99), (9, 2, 0))],
+     ("resolves_names", (7, 8, 99), (7, 9, 0)), ("finds_ignored", (7, 10, 99), (7, 11, 0)),
+     ("asks_for_vectors", (9, 1, 99), (9, 2, 0))],
 )  # fmt: skip
 def test_a_feature_begins_with_a_release(feature: str, last_without: Any, first_with: Any) -> None:
-    assert getattr(Features(last_without), feature) is False
-    assert getattr(Features(first_with), feature) is True
-    assert getattr(Features(), feature) is False
-    assert Features(first_with, oss=True).point_in_time is False
+    assert getattr(dialect_of(last_without), feature) is False
+    assert getattr(dialect_of(first_with), feature) is True
+    assert getattr(dialect_of(), feature) is False
+    assert dialect_of(first_with, oss=True).point_in_time is False
 
 
 @pytest.mark.parametrize(
@@ -276,8 +279,8 @@ def test_credentials_that_may_not_even_say_who_they_are_are_rejected():
     given = Profile(name="shop", type="elasticsearch", host="h", port=1)
     with pytest.raises(AuthenticationError):
         Answers(reply("", 403), reply("", 401)).run(connect.identify(given))
-    found, features = Answers(reply("", 403), reply({}, 200)).run(connect.identify(given))
-    assert (found.product, found.version, features.version) == ("Elasticsearch", "", (7, 0, 0))
+    found, dialect = Answers(reply("", 403), reply({}, 200)).run(connect.identify(given))
+    assert (found.product, found.version, dialect) == ("Elasticsearch", "", dialect_of())
 
 
 # objects --------------------------------------------------------------------------------------------------------------
@@ -320,9 +323,6 @@ def test_E15_only_the_indices_of_a_part_are_counted_and_those_with_the_text() ->
     assert [(each.name, each.rows, each.size) for each in part(limit=1, counts=False)] == [("books", None, 1)]
 
 
-RESOLVES = Features((8, 19, 0))
-
-
 def resolved(*names: str, closed: tuple[str, ...] = ()) -> Any:
     open_entries = [{"name": name, "attributes": ["open"]} for name in names]
     closed_entries = [{"name": name, "attributes": ["closed"]} for name in closed]
@@ -332,16 +332,16 @@ def resolved(*names: str, closed: tuple[str, ...] = ()) -> Any:
 def test_E15_names_come_first_and_then_only_a_part_is_counted_and_measured_together() -> None:
     sizes = reply([{"index": "a", "status": "open", "store.size": "5"}])
     script = Answers(resolved(".h", *"abcde"), sizes, reply({"responses": [total(7), total(8)]}))
-    part = script.run(objects.list_objects(ObjectsRequest(limit=2), RESOLVES))
+    part = script.run(objects.list_objects(ObjectsRequest(limit=2), resolves_names=True))
     assert [(entry.name, entry.rows, entry.size) for entry in part] == [("a", 7, 5), ("b", 8, None)]
     assert (part.total, part.notes) == (5, [])
     assert [[request.path.partition("?")[0] for request in together] for together in script.together] == [
         ["/_resolve/index/*"], ["/_cat/indices/a,b", "/_msearch"],
     ]  # fmt: skip
     names_only = Answers(resolved("b", "a"))
-    part = names_only.run(objects.list_objects(ObjectsRequest(counts=False), RESOLVES))
+    part = names_only.run(objects.list_objects(ObjectsRequest(counts=False), resolves_names=True))
     assert [(entry.name, entry.rows, entry.size) for entry in part] == [("a", None, None), ("b", None, None)]
-    assert Answers(resolved("b", ".h", "a")).run(objects.names(RESOLVES)) == ["a", "b"]
+    assert Answers(resolved("b", ".h", "a")).run(objects.names(resolves_names=True)) == ["a", "b"]
 
 
 @pytest.mark.parametrize(("length", "paths"), [(20, 1), (100, 4), (200, 0)])
@@ -349,7 +349,7 @@ def test_names_of_a_part_fill_paths_that_a_server_takes_and_many_are_measured_wi
     names = [f"i{number:0{length - 1}}" for number in range(250)]
     sizes = [reply([{"index": name, "store.size": "1"} for name in names])] * max(1, paths)
     script = Answers(resolved(*names), *sizes, reply({"responses": [total(0)] * 100}))
-    part = script.run(objects.list_objects(ObjectsRequest(limit=100), RESOLVES))
+    part = script.run(objects.list_objects(ObjectsRequest(limit=100), resolves_names=True))
     assert {entry.size for entry in part} == {1}
     asked = [request.path for request in script.asked if request.path.startswith("/_cat")]
     assert all(len(path) < 3_200 for path in asked)
@@ -362,7 +362,7 @@ def test_indices_that_may_be_seen_and_those_that_may_be_read_are_listed_for_a_us
     readable = reply({"indices": ["b", "c", ".h"], "fields": {}})
     counts = reply({"responses": [total(1), total(2), total(3)]})
     script = Answers(resolved("a", "b"), readable, reply("", 403), counts)
-    listed = script.run(objects.list_objects(ObjectsRequest(), RESOLVES, secured=True))
+    listed = script.run(objects.list_objects(ObjectsRequest(), resolves_names=True, secured=True))
     assert [(entry.name, entry.rows, entry.size) for entry in listed] == [
         ("a", 1, None),
         ("b", 2, None),
@@ -378,7 +378,7 @@ def test_indices_that_may_be_seen_and_those_that_may_be_read_are_listed_for_a_us
 def test_indices_are_listed_where_their_sizes_cannot_be_read_and_the_list_says_so(status: int, code: str) -> None:
     refusal = reply({"error": {"type": "security_exception", "reason": "no"}, "status": status}, status)
     script = Answers(resolved("a"), refusal, reply({"responses": [total(7)]}))
-    listed = script.run(objects.list_objects(ObjectsRequest(), RESOLVES))
+    listed = script.run(objects.list_objects(ObjectsRequest(), resolves_names=True))
     assert [(entry.name, entry.rows, entry.size) for entry in listed] == [("a", 7, None)]
     assert [note.code for note in listed.notes] == [code]
 
@@ -387,7 +387,7 @@ def test_indices_are_listed_where_their_sizes_cannot_be_read_and_the_list_says_s
 def test_a_server_that_resolves_no_name_is_asked_for_the_indices_with_their_sizes(refusal: Any) -> None:
     listed = reply([{"index": "a", "store.size": "5"}])
     script = Answers(refusal, listed, reply({"responses": [total(7)]}))
-    [entry] = script.run(objects.list_objects(ObjectsRequest(), RESOLVES))
+    [entry] = script.run(objects.list_objects(ObjectsRequest(), resolves_names=True))
     assert (entry.name, entry.rows, entry.size) == ("a", 7, 5)
 
 
@@ -431,7 +431,7 @@ async def test_a_request_without_an_answer_leaves_the_rest_of_a_list(
             "/_cat": reply(measured), "/_msearch": reply({"responses": [total(1), total(2)]}),
         },
     )  # fmt: skip
-    outcome = await carry_out(objects.list_objects(ObjectsRequest(), RESOLVES, secured=True), server.send)
+    outcome = await carry_out(objects.list_objects(ObjectsRequest(), resolves_names=True, secured=True), server.send)
     assert [(entry.size, entry.rows) for entry in outcome] == list(zip(sizes, rows, strict=True))
     assert [note.code for note in outcome.notes] == codes
 
@@ -440,7 +440,7 @@ async def test_a_request_without_an_answer_leaves_the_rest_of_a_list(
 async def test_names_without_an_answer_are_asked_for_no_longer_than_they_must(secured: bool, asked: int) -> None:
     server = Unanswered("/", {})
     with pytest.raises(ConnectionFailedError):
-        await carry_out(objects.list_objects(ObjectsRequest(), RESOLVES, secured=secured), server.send)
+        await carry_out(objects.list_objects(ObjectsRequest(), resolves_names=True, secured=secured), server.send)
     assert server.paths.count(objects._RESOLVE) == asked
 
 
@@ -451,7 +451,7 @@ async def test_who_may_read_nothing_misses_nothing() -> None:
         "/_cat": reply([{"index": "a", "store.size": "1"}]), "/_msearch": reply({"responses": [total(1)]}),
     }  # fmt: skip
     server = Unanswered("nothing", answers)
-    outcome = await carry_out(objects.list_objects(ObjectsRequest(), RESOLVES, secured=True), server.send)
+    outcome = await carry_out(objects.list_objects(ObjectsRequest(), resolves_names=True, secured=True), server.send)
     assert [note.code for note in outcome.notes] == []
 
 
@@ -460,8 +460,8 @@ def test_a_closed_index_is_not_counted_and_the_list_says_so() -> None:
     script = Answers(listed, reply({"responses": [total(1), total(2)]}))
     measured = reply([{"index": "a", "store.size": "1"}])
     names_first = Answers(resolved("a", "c", closed=("b",)), measured, reply({"responses": [total(1), total(2)]}))
-    for answers, features in ((script, Features()), (names_first, RESOLVES)):
-        outcome = answers.run(objects.list_objects(ObjectsRequest(), features))
+    for answers, resolves_names in ((script, False), (names_first, True)):
+        outcome = answers.run(objects.list_objects(ObjectsRequest(), resolves_names=resolves_names))
         assert [(each.name, each.rows) for each in outcome] == [("a", 1), ("b", None), ("c", 2)]
         assert [note.code for note in outcome.notes] == ["rows-unknown"]
         assert outcome.notes[0].reason == "1 object ('b') closed: no number of rows"

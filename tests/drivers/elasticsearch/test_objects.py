@@ -25,13 +25,13 @@ from dragoman_api.errors import ObjectNotFoundError, QueryError
 from dragoman_api.kit.exchanges import send_all
 from dragoman_api.remedies import RemedyKind
 from dragoman_api.testing.target import hooks_of
-from dragoman_elasticsearch import objects
-from dragoman_elasticsearch.columns import grid_columns as view_module
-from dragoman_elasticsearch.columns import mapping
-from dragoman_elasticsearch.columns.field_types import Family, Field, Gap, family_of
+from dragoman_querydsl import objects
+from dragoman_querydsl.columns import grid_columns as view_module
+from dragoman_querydsl.columns import mapping
+from dragoman_querydsl.columns.field_types import Family, Field, Gap, family_of
 
 if TYPE_CHECKING:
-    from dragoman_elasticsearch.columns.grid_columns import View
+    from dragoman_querydsl.columns.grid_columns import View
     from wording import Wording
 
 TEXT = {"type": "text", "fields": {"keyword": {"type": "keyword", "ignore_above": 256}}}

@@ -203,7 +203,7 @@ class RequestRules:
         assert await es.ids(both, Filter("n", "=", 1.5)) == []
 
     async def test_a_context_that_is_lost_or_spoilt_is_told_or_renewed(self, es: Rig) -> None:
-        if not es.driver._exchanges.features.point_in_time:
+        if not es.driver._exchanges.dialect.point_in_time:
             pytest.skip("scrolls only")
         name = await es.index({"n": {"type": "long"}}, [{"n": at} for at in range(20)])
         await es.page(name, offset=9_995, limit=10)

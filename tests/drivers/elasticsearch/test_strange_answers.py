@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
-from drivers.elasticsearch.rig import on_fake, profile
+from drivers.elasticsearch.rig import on_fake, parse, profile
 from drivers.replies import Answers, reply
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,18 +17,19 @@ from hypothesis import strategies as st
 from dragoman_api import Delete, DragomanError, Drop, Insert, PageRequest, Plan, PlanRequest, QueryError, RowKey, Update
 from dragoman_api.grid import MAX_ROWS
 from dragoman_api.json_text import widened
-from dragoman_elasticsearch import connect, objects, protocol, search
-from dragoman_elasticsearch.columns.mapping import FieldCaps, IndexMapping, read
-from dragoman_elasticsearch.console import answers
-from dragoman_elasticsearch.console.text import parse
-from dragoman_elasticsearch.exporting import export
-from dragoman_elasticsearch.grid import deep_pages, pages
-from dragoman_elasticsearch.search import MATCH_ALL, uncommented
-from dragoman_elasticsearch.writing import requests
-from dragoman_elasticsearch.writing.apply import Sender
-from dragoman_elasticsearch.writing.plan import plan_changes
-from dragoman_elasticsearch.writing.planned_rows import read_rows
-from dragoman_elasticsearch.writing.requests import planned_requests
+from dragoman_elasticsearch import connect
+from dragoman_elasticsearch.connect import POINTS, dialect_of
+from dragoman_querydsl import objects, protocol, search
+from dragoman_querydsl.columns.mapping import FieldCaps, IndexMapping, read
+from dragoman_querydsl.console import answers
+from dragoman_querydsl.exporting import export
+from dragoman_querydsl.grid import deep_pages, pages
+from dragoman_querydsl.search import MATCH_ALL, uncommented
+from dragoman_querydsl.writing import requests
+from dragoman_querydsl.writing.apply import Sender
+from dragoman_querydsl.writing.plan import plan_changes
+from dragoman_querydsl.writing.planned_rows import read_rows
+from dragoman_querydsl.writing.requests import planned_requests
 
 if TYPE_CHECKING:
     from dragoman_api import Outcome
@@ -240,7 +241,7 @@ def hit(*sort: Any, **more: Any) -> dict[str, Any]:
 
 def grid(offset: int = 0, limit: int = 2) -> pages.PageQuery:
     request = PageRequest(object="books", offset=offset, limit=limit)
-    return pages.page_query(request, VIEW, protocol.Features((8, 0, 0)), window=10_000, preference="p")
+    return pages.page_query(request, VIEW, dialect_of((8, 0, 0)), window=10_000, preference="p")
 
 
 @pytest.mark.parametrize(
@@ -293,7 +294,7 @@ def test_a_sequence_number_that_is_none_is_refused(wording: Wording, number: int
 
 
 def test_a_walk_that_does_not_move_ends(wording: Wording) -> None:
-    walk = deep_pages.PointInTimePager("books", MATCH_ALL, [], 2, "p", pit="x", total=20_000)
+    walk = deep_pages.PointInTimePager("books", MATCH_ALL, [], 2, "p", pit="x", total=20_000, points=POINTS)
     same = found(hit(1, 1), hit(1, 1))
     with pytest.raises(QueryError) as caught:
         Answers(same, same).run(walk.fetch(6, 2, {}))

@@ -10,12 +10,12 @@ from drivers.replies import Answers, reply
 
 from dragoman_api import Operator as Op
 from dragoman_api.errors import DragomanError
-from dragoman_elasticsearch import objects
+from dragoman_querydsl import objects
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from dragoman_elasticsearch.columns.grid_columns import View
+    from dragoman_querydsl.columns.grid_columns import View
 
 SCRIPT = {"type": "long", "script": {"source": "emit(1)"}}
 DATE = {"type": "date"}

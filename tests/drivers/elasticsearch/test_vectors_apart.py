@@ -17,8 +17,8 @@ from drivers.elasticsearch.test_objects import view
 from dragoman_api import CellRequest, Delete, ExportRequest, Insert, PlanRequest, RowKey, Update
 from dragoman_api.connections import AuthScheme, Secrets
 from dragoman_api.exports import ExportForm
-from dragoman_elasticsearch import protocol
-from dragoman_elasticsearch.columns import mapping
+from dragoman_elasticsearch.connect import dialect_of
+from dragoman_querydsl.columns import mapping
 from fakes.elasticsearch import FakeElasticsearch
 from fakes.elasticsearch.security import ApiKey
 
@@ -155,7 +155,7 @@ async def reader_of(es: Rig, name: str, privileges: list[str], *, security: bool
             hidden = ("/_mapping", "/_settings") if privileges == ["read"] else ()
             reader.driver._exchanges.http = _LesserHttp(reader.driver._exchanges.http, hidden)
             version = (7, 14, 0) if es.version >= (7, 14) else (7, 0, 0)
-            reader.driver._exchanges.features = protocol.Features(version, hidden=True)
+            reader.driver._exchanges.dialect = dialect_of(version, hidden=True)
         yield reader
     if es.fake is not None:
         es.fake.faults[:] = [fault for fault in es.fake.faults if "_source_exclude_vectors" not in fault.reason]

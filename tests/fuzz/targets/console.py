@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import TYPE_CHECKING
 
 from hypothesis import strategies as st
@@ -10,7 +11,8 @@ from hypothesis import strategies as st
 from dragoman.console import expectations, variables
 from dragoman_api import Answer, AnswerKind, HttpRequest
 from dragoman_api.errors import ConfigurationError, ConsoleSyntaxError
-from dragoman_elasticsearch.console import text as elasticsearch
+from dragoman_elasticsearch.connect import dialect_of
+from dragoman_querydsl.console import text as querydsl
 from dragoman_weaviate.console import text as weaviate
 
 from ..grammar import RAW, SECTION, json_of, pasted, split
@@ -23,6 +25,9 @@ if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
     from dragoman_api import ConsoleRequest
+
+
+_elasticsearch = partial(querydsl.parse, dialect=dialect_of())
 
 
 def _parser(parse: Callable[[str], list[ConsoleRequest]]) -> Callable[[Path], Callable[[bytes], object]]:
@@ -91,7 +96,7 @@ def _variables(_: Path) -> Callable[[bytes], object]:
 
 def _look_for(value: str) -> None:
     """See that a value in a string is that string's, whatever it holds: it begins no member and no request."""
-    [request] = elasticsearch.parse(variables.fill('POST /a\n{"k": "${x}"}\n', {"x": value}))
+    [request] = _elasticsearch(variables.fill('POST /a\n{"k": "${x}"}\n', {"x": value}))
     if json.loads(request.request.body or "") != {"k": value}:
         raise Broken(f"value: it is not where it was put, but {request.request.body!r}")
 
@@ -101,7 +106,7 @@ def _expectations(_: Path) -> Callable[[bytes], object]:
 
     def run(data: bytes) -> None:
         source, body = (part.decode(errors="replace") for part in split(data, 2))
-        requests = elasticsearch.parse("GET /\n")
+        requests = _elasticsearch("GET /\n")
         for found in expectations.read(f"GET /\n{source}\n", requests):
             for verdict in expectations.judge(
                 Answer(kind=AnswerKind.JSON, status=200, request=request, text=body), found
@@ -129,8 +134,8 @@ _ANSWER = {
 
 _MEANT = (ConfigurationError, ConsoleSyntaxError)
 TARGETS = (
-    Target(name="console-elasticsearch", parses="dragoman_elasticsearch.console.text:parse",
-    make=_parser(elasticsearch.parse),
+    Target(name="console-elasticsearch", parses="dragoman_querydsl.console.text:parse",
+    make=_parser(_elasticsearch),
            grammar=lambda: st.one_of(pasted(_TEXT, glue=("\n", "\n", " ", "")), _requests()), allowed=_MEANT),
     Target(name="console-weaviate", parses="dragoman_weaviate.console.text:parse", make=_parser(weaviate.parse),
            grammar=lambda: pasted(_GRAPHQL, glue=("\n", "\n", " ", "")), allowed=_MEANT),

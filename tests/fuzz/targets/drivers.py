@@ -28,12 +28,13 @@ from dragoman_api.changes import Delete, Insert, Update
 from dragoman_api.errors import DragomanError
 from dragoman_api.exports import ExportForm
 from dragoman_api.kit import cursors, exchanges
-from dragoman_elasticsearch import connect, objects, protocol, search
-from dragoman_elasticsearch.columns import mapping
-from dragoman_elasticsearch.console import answers as es_answers
-from dragoman_elasticsearch.exporting import export as es_exports
-from dragoman_elasticsearch.grid import deep_pages, pages
-from dragoman_elasticsearch.writing.apply import Sender
+from dragoman_elasticsearch import connect
+from dragoman_querydsl import objects, search
+from dragoman_querydsl.columns import mapping
+from dragoman_querydsl.console import answers as es_answers
+from dragoman_querydsl.exporting import export as es_exports
+from dragoman_querydsl.grid import deep_pages, pages
+from dragoman_querydsl.writing.apply import Sender
 from dragoman_weaviate import connect as wv_connect
 from dragoman_weaviate import graphql
 from dragoman_weaviate import objects as wv_objects
@@ -55,7 +56,7 @@ if TYPE_CHECKING:
 
     from hypothesis.strategies import DrawFn
 
-    from dragoman_elasticsearch.columns.grid_columns import View as EsView
+    from dragoman_querydsl.columns.grid_columns import View as EsView
 
     Exchange = exchanges.Exchange[Any]
 
@@ -207,9 +208,9 @@ def _es_page(**more: Any) -> Callable[[], Exchange]:
 
     def page() -> Exchange:
         request = PageRequest(object="books", sort=[Sort("price")], **more)
-        features = protocol.Features((8, 0, 0))
-        grid = pages.page_query(request, view, features, window=1_000, preference="p")
-        return grid.deep_page(grid.pager(features)) if grid.deep else grid.shallow_page()
+        dialect = connect.dialect_of((8, 0, 0))
+        grid = pages.page_query(request, view, dialect, window=1_000, preference="p")
+        return grid.deep_page(grid.pager(dialect)) if grid.deep else grid.shallow_page()
 
     return page
 
@@ -217,8 +218,8 @@ def _es_page(**more: Any) -> Callable[[], Exchange]:
 def _es_described() -> Exchange:
     view = yield from objects.view("books")
     view.find("flat.a.b")
-    request, features = PageRequest(object="books"), protocol.Features((8, 0, 0))
-    grid = pages.page_query(request, view, features, window=1_000, preference="p")
+    request, dialect = PageRequest(object="books"), connect.dialect_of((8, 0, 0))
+    grid = pages.page_query(request, view, dialect, window=1_000, preference="p")
     page = yield from grid.shallow_page()
     return [view.describe(), page] and page
 
@@ -246,7 +247,7 @@ def _es_export(
 ) -> Callable[[], Exchange]:
     def exported() -> Exchange:
         request = ExportRequest(object="books", form=form, checkpoint=checkpoint, keep_alive=60)
-        export = es_exports.ExportReader(request, search.MATCH_ALL, scrolls=scrolls)
+        export = es_exports.ExportReader(request, search.MATCH_ALL, points=None if scrolls else connect.POINTS)
         yield from export.open()
         for each in export.slices[:3]:
             page = yield from each.page()
@@ -274,7 +275,9 @@ def _es_operations() -> dict[str, Callable[[], Exchange]]:
         "runtime-cell": lambda: pages.fetch_cell(CellRequest(key=key, column="r"), view),
         "window": lambda: pages.window_setting("books"),
         "count": lambda: search.count("books", search.MATCH_ALL),
-        "walk": lambda: deep_pages.PointInTimePager("books", search.MATCH_ALL, [], 10, "p").fetch(30, 10, {}),
+        "walk": lambda: deep_pages.PointInTimePager(
+            "books", search.MATCH_ALL, [], 10, "p", points=connect.POINTS
+        ).fetch(30, 10, {}),
         "scroll": lambda: deep_pages.ScrollPager("books", search.MATCH_ALL, [], 10, "p").fetch(30, 10, {}),
         "console": lambda: es_answers.execute(_asked("GET", "/books/_search")),
         "console-several": lambda: es_answers.execute(_asked("POST", "/_msearch", "{}\n{}\n")),
@@ -466,14 +469,14 @@ ELASTICSEARCH, WEAVIATE = (_es_operations, _ES), (_wv_operations, _WV)
 
 _ANSWERS = Bounds(seconds=0.3, mb_per_kb=1)
 TARGETS = (
-    Target(name="answers-elasticsearch", parses="dragoman_elasticsearch",
+    Target(name="answers-elasticsearch", parses="dragoman_elasticsearch, dragoman_querydsl",
     make=lambda folder: _driver(_es_operations())(folder),
            grammar=lambda: _replies(_ES, (_ERROR, {"error": "x"}, {})), allowed=(DragomanError,), bounds=_ANSWERS),
     Target(name="answers-weaviate", parses="dragoman_weaviate", make=lambda folder: _driver(_wv_operations())(folder),
            grammar=lambda: st.one_of(_replies(_WV, (_WV_ERROR, _REFUSED, "x")), _named()),
            allowed=(DragomanError,), bounds=_ANSWERS),
     Target(name="checkpoints-cursors", make=_checkpoints,
-           parses="dragoman_elasticsearch.exporting, dragoman_weaviate.exporting, dragoman_weaviate.grid.pages",
+           parses="dragoman_querydsl.exporting, dragoman_weaviate.exporting, dragoman_weaviate.grid.pages",
            grammar=lambda: st.one_of(json_of(_CHECKPOINT), json_of(_LANES),
            hostile_text().map(lambda each: each.encode(errors="replace")))),
 )  # fmt: skip

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
 
-from dragoman.authoring.wheel_build import read_project
+from dragoman.authoring.libraries import read_project
 from dragoman.changes.files import ChangeFile, read_line, write_line
 from dragoman.changes.undo import UndoFile, _at
 from dragoman.connections.form_values import check_values
@@ -271,7 +271,7 @@ TARGETS = (
            grammar=_toml, allowed=_MEANT, bounds=Bounds(seconds_per_kb=0.03)),
     Target(name="config-toml", parses="dragoman.settings:read_settings", make=_settings, grammar=_toml, allowed=_MEANT,
            bounds=Bounds(seconds_per_kb=0.03)),
-    Target(name="pyproject-toml", parses="dragoman.authoring.wheel_build:read_project", make=_project, grammar=_toml,
+    Target(name="pyproject-toml", parses="dragoman.authoring.libraries:read_project", make=_project, grammar=_toml,
     allowed=_MEANT,
            bounds=Bounds(seconds_per_kb=0.03)),
     Target(name="change-file", parses="dragoman.changes.files:ChangeFile", make=_changes, grammar=_lines,

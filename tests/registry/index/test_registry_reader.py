@@ -177,7 +177,7 @@ def test_P2_the_form_is_known_before_anything_is_downloaded(root: Path):
 
 
 def test_P4_the_list_to_browse_has_the_elasticsearch_driver_with_its_label(tmp_path: Path):
-    root = wheelhouse.registry(tmp_path / "r", [wheelhouse.project_wheel("plugins/elasticsearch")])
+    root = wheelhouse.registry(tmp_path / "r", wheelhouse.project_wheels("plugins/elasticsearch"))
     [project] = Registry("r", str(root), trust=wheelhouse.TrustedPath()).catalog().projects
     assert (project.plugin, project.label, project.types[0].name) == (
         "elasticsearch", "Elasticsearch Driver", "elasticsearch",

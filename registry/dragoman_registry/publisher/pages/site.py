@@ -212,7 +212,7 @@ def _facts(
         ("Works with", [f"dragoman-api {release.host_api}"]),
         ("Published", [release.wheels[0].uploaded[:10]]),
         ("Signed by", [publisher]),
-        ("Size", [size(release.wheels[0].size)]),
+        ("Size", [size(release.size)]),
         ("Not available on", [", ".join(project.excluded_surfaces)]),
     ]
     if manifest is not None:
@@ -221,8 +221,7 @@ def _facts(
 
 
 def _version_facts(release: Release) -> list[str]:
-    total = size(sum(wheel.size for wheel in release.wheels))
-    return [release.wheels[0].uploaded[:10], f"dragoman-api {release.host_api}", total]
+    return [release.wheels[0].uploaded[:10], f"dragoman-api {release.host_api}", size(release.size)]
 
 
 def _results(documents: Documents) -> list[tuple[str, list[str]]]:

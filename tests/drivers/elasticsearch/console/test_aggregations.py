@@ -14,7 +14,7 @@ from drivers.replies import Answers, reply
 from dragoman_api import AnswerKind, ConsoleRequest, ConsoleText, HttpRequest
 from dragoman_api.cells import MISSING
 from dragoman_api.grid import MAX_ROWS
-from dragoman_elasticsearch.console import answers
+from dragoman_querydsl.console import answers
 
 if TYPE_CHECKING:
     from dragoman_api import Answer

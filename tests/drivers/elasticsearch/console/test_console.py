@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from drivers.elasticsearch.rig import OnFake, OnServer, Rig, on_fake
+from drivers.elasticsearch.rig import OnFake, OnServer, Rig, may_write, on_fake, parse
 from drivers.replies import Answers, Canned, reply
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from dragoman_api import Answer, AnswerKind, ConsoleRequest, HttpRequest
 from dragoman_api.cells import MISSING
 from dragoman_api.errors import ConsoleSyntaxError
-from dragoman_elasticsearch.console import answers
-from dragoman_elasticsearch.console.text import NDJSON, parse
-from dragoman_elasticsearch.protocol import may_write
+from dragoman_querydsl.console import answers
+from dragoman_querydsl.console.text import NDJSON
 
 # texts to requests
 
@@ -308,7 +307,7 @@ REASON = {"type": "mapper_parsing_exception", "reason": "no long", "caused_by": 
         ({"errors": False, "failures": [], "_shards": {"total": 1, "failed": 0}}, ""),
         ({"failures": [{"reason": REASON, "shard": 1}]}, "failures: 1; the first: no long: for 'a'"),
         ({"failures": [{"type": "a", "reason": "plain"}]}, "failures: 1; the first: plain"),
-        ({"error": REASON}, "Elasticsearch error: mapper_parsing_exception: no long: for 'a'"),
+        ({"error": REASON}, "server error: mapper_parsing_exception: no long: for 'a'"),
         (
             {
                 "error": REASON,
@@ -319,7 +318,7 @@ REASON = {"type": "mapper_parsing_exception", "reason": "no long", "caused_by": 
                 "failures": ["odd"],
             },
             (
-                "Elasticsearch error: mapper_parsing_exception: no long: for 'a'; 2 of 2 items failed; the first: "
+                "server error: mapper_parsing_exception: no long: for 'a'; 2 of 2 items failed; the first: "
                 "no long: for 'a'; the request timed out on the server: the answer is partial; 2 of 2 shards failed; "
                 "failures: 1; the first: odd"
             ),
@@ -400,7 +399,7 @@ def test_E38_several_searches_are_several_grids() -> None:
     assert json.loads(first.text)["responses"][2]["error"], "the whole answer stays viewable"
     assert "aggregations" in second.text
     assert "no long: for 'a'" in third.failed
-    assert first.failed.startswith("1 of 3 searches failed; the first: Elasticsearch error: mapper_parsing_exception:")
+    assert first.failed.startswith("1 of 3 searches failed; the first: server error: mapper_parsing_exception:")
 
 
 def test_several_searches_whose_first_is_no_grid_are_one_text() -> None:
@@ -557,8 +556,8 @@ async def test_E26_the_file_of_the_guide_holds() -> None:
 def test_E43_the_grid_never_asks_for_sql() -> None:
     from pathlib import Path
 
-    import dragoman_elasticsearch
+    import dragoman_querydsl
 
-    folder = Path(dragoman_elasticsearch.__file__).parent
+    folder = Path(dragoman_querydsl.__file__).parent
     users = {path.name for path in folder.rglob("*.py") if "_sql" in path.read_text()}
     assert users == {"protocol.py", "text.py"}  # of the console: which requests read, and which paths there are

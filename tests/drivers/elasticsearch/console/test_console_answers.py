@@ -6,15 +6,14 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from drivers.elasticsearch.rig import OnFake, OnServer, Rig
+from drivers.elasticsearch.rig import OnFake, OnServer, Rig, may_write, parse
 from drivers.replies import Answers, reply
 
 from dragoman_api.columns import MAX_COLUMNS
 from dragoman_api.errors import ConsoleSyntaxError
 from dragoman_api.grid import MAX_ROWS
-from dragoman_elasticsearch.console import answers
-from dragoman_elasticsearch.console.text import parse
-from dragoman_elasticsearch.protocol import may_write, moves_on, segments
+from dragoman_querydsl.console import answers
+from dragoman_querydsl.protocol import moves_on, segments
 
 if TYPE_CHECKING:
     from dragoman_api import Answer

@@ -20,10 +20,11 @@ from dragoman_api import ExportPart, ExportRequest, Filter, QueryError
 from dragoman_api.errors import ConnectionFailedError, ObjectNotFoundError
 from dragoman_api.exports import ExportForm, SplitRequest
 from dragoman_api.kit import cursors
-from dragoman_elasticsearch import driver
-from dragoman_elasticsearch.exporting import export
-from dragoman_elasticsearch.exporting.export import ExportReader
-from dragoman_elasticsearch.search import MATCH_ALL
+from dragoman_elasticsearch.connect import POINTS
+from dragoman_querydsl import driver
+from dragoman_querydsl.exporting import export
+from dragoman_querydsl.exporting.export import ExportReader
+from dragoman_querydsl.search import MATCH_ALL
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -70,7 +71,7 @@ def renewed(es: Rig) -> list[dict[str, Any]]:
 def test_a_checkpoint_that_cannot_be_read_is_refused(wording: Wording, checkpoint: str) -> None:
     request = ExportRequest(object="a", form=ExportForm.ROWS, checkpoint=checkpoint)
     with pytest.raises(QueryError) as caught:
-        next(ExportReader(request, MATCH_ALL, scrolls=False).open())
+        next(ExportReader(request, MATCH_ALL, points=POINTS).open())
     assert caught.value.code == "export-not-resumable"
     wording(caught.value.hint)
 

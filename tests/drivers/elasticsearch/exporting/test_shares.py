@@ -14,8 +14,8 @@ from msgspec.structs import replace
 from dragoman_api import ExportRequest, Filter, FilterRequest, QueryError, TimeRange
 from dragoman_api.errors import ObjectChangedError
 from dragoman_api.exports import ExportForm, SnapshotHold, SplitRequest
-from dragoman_elasticsearch import driver
 from dragoman_elasticsearch.driver import Driver
+from dragoman_querydsl import driver
 
 if TYPE_CHECKING:
     from dragoman_api.exports import ExportSplit

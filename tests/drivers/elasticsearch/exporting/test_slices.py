@@ -12,8 +12,9 @@ from drivers.replies import Answers, Canned, reply
 from dragoman_api import ConnectionFailedError, DragomanError, ExportRequest, QueryError
 from dragoman_api.exports import ExportForm, SnapshotHold
 from dragoman_api.kit import cursors, exchanges
-from dragoman_elasticsearch.exporting import shares
-from dragoman_elasticsearch.exporting.export import DOCUMENTS, ExportQuery, ExportReader, Slice, SlicePage
+from dragoman_elasticsearch.connect import POINTS
+from dragoman_querydsl.exporting import shares
+from dragoman_querydsl.exporting.export import DOCUMENTS, ExportQuery, ExportReader, Slice, SlicePage
 
 if TYPE_CHECKING:
     from wording import Wording
@@ -163,7 +164,7 @@ def test_pages_grow_to_the_room_there_is() -> None:
 
 @pytest.mark.parametrize(("lost", "ok"), [(0, True), (1, False)])
 def test_an_export_counts_what_came(wording: Wording, lost: int, ok: bool) -> None:
-    export = ExportReader(ExportRequest(object="x"), QUERY, scrolls=False)
+    export = ExportReader(ExportRequest(object="x"), QUERY, points=POINTS)
     count = {"hits": {"total": {"value": 20, "relation": "eq"}, "hits": []}, "_shards": {"total": 1}}
     Answers(reply({"id": "p"}), reply(count)).run(export.open())
     (one,) = export.slices
@@ -184,14 +185,14 @@ def test_an_export_counts_what_came(wording: Wording, lost: int, ok: bool) -> No
 def test_slices_are_a_multiple_of_the_shards_as_far_as_the_rows_are_worth_it(
     shards: int, rows: int, scrolls: bool, slices: int
 ) -> None:
-    export = ExportReader(ExportRequest(object="x"), QUERY, scrolls=scrolls)
+    export = ExportReader(ExportRequest(object="x"), QUERY, points=None if scrolls else POINTS)
     count = {"hits": {"total": {"value": rows, "relation": "eq"}, "hits": []}, "_shards": {"total": shards}}
     Answers(*[reply({"id": "p"})] * (not scrolls), reply(count)).run(export.open())
     assert len(export.slices) == slices
 
 
 def test_where_documents_are_large_the_first_pages_are_small() -> None:
-    export = ExportReader(ExportRequest(object="x"), QUERY, scrolls=False)
+    export = ExportReader(ExportRequest(object="x"), QUERY, points=POINTS)
     row = {"_index": "x", "_id": "1", "_source": {"t": "x" * 2**19}}
     count = {"hits": {"total": {"value": 20_000, "relation": "eq"}, "hits": [row]}, "_shards": {"total": 1}}
     Answers(reply({"id": "p"}), reply(count)).run(export.open())
@@ -221,7 +222,7 @@ def test_the_bookmark_of_a_page_is_its_last_row() -> None:
 
 
 def test_an_export_of_nothing_ends_without_a_part() -> None:
-    export = ExportReader(ExportRequest(object="x"), QUERY, scrolls=True)
+    export = ExportReader(ExportRequest(object="x"), QUERY, points=None)
     count = {"hits": {"total": {"value": 0, "relation": "eq"}, "hits": []}, "_shards": {"total": 1}}
     Answers(reply(count)).run(export.open())
     assert export._total == 0
@@ -229,7 +230,7 @@ def test_an_export_of_nothing_ends_without_a_part() -> None:
 
 @pytest.mark.parametrize("more", [{"_shards": {"total": 2, "failed": 1}}, {"timed_out": True}])
 def test_rows_that_were_counted_in_part_begin_no_export(more: dict[str, Any]) -> None:
-    export = ExportReader(ExportRequest(object="x"), QUERY, scrolls=False)
+    export = ExportReader(ExportRequest(object="x"), QUERY, points=POINTS)
     count = {"hits": {"total": {"value": 20, "relation": "eq"}, "hits": []}, "_shards": {"total": 2}} | more
     asking = Answers(reply({"id": "p"}), reply(count))
     with pytest.raises(QueryError, match="incomplete"):
@@ -252,7 +253,7 @@ def counted(total: int, shards: int = 1) -> Canned:
 @pytest.mark.parametrize("lost", [0, 1])
 def test_rows_of_several_scrolls_are_counted_together_and_all_of_them_are_freed(lost: int) -> None:
     """Each counts its own rows; the newest name of each goes into its next request and into the last one."""
-    export = ExportReader(ExportRequest(object="x"), QUERY, scrolls=True)
+    export = ExportReader(ExportRequest(object="x"), QUERY, points=None)
     Answers(counted(10_000, shards=2)).run(export.open())
     first, second = export.slices
     got, body = page(first, reply(rows(0, 1, total=3, _scroll_id="a1")))
@@ -280,7 +281,7 @@ def resumed(total: int = 10, **more: Any) -> tuple[ExportReader, Answers]:
     request = ExportRequest(object="x", keep_alive=300)
     position = {"pit": "p0", "total": 10, "rows": 7, "marks": [True, [5, 6], False]}
     checkpoint = cursors.seal(cursors.query_of(request), position)
-    export = ExportReader(msgspec.structs.replace(request, checkpoint=checkpoint), QUERY, scrolls=False)
+    export = ExportReader(msgspec.structs.replace(request, checkpoint=checkpoint), QUERY, points=POINTS)
     script = Answers(counted(total))
     script.run(export.open())
     return export, script
@@ -329,7 +330,7 @@ def test_an_export_goes_on_only_with_as_many_rows_as_it_counted(total: int) -> N
 )
 def test_a_context_is_held_as_long_as_was_asked_for_and_long_enough_for_a_page(keep_alive: int, hold: str) -> None:
     request = ExportRequest(object="x", keep_alive=keep_alive)
-    export = ExportReader(request, QUERY, scrolls=False)
+    export = ExportReader(request, QUERY, points=POINTS)
     script = Answers(reply({"id": "p"}), counted(2))
     script.run(export.open())
     assert script.asked[0].path == f"/x/_pit?keep_alive={hold}"
@@ -362,7 +363,7 @@ def test_each_row_leaves_with_its_own_address_and_one_without_a_document_ends_th
     for last, whole in ((hits_[1], True), ({**hits_[1], "_source": None} | {"_id": "1"}, False)):
         if not whole:
             del last["_source"]
-        export = ExportReader(ExportRequest(object="x", form=form), QUERY, scrolls=False)
+        export = ExportReader(ExportRequest(object="x", form=form), QUERY, points=POINTS)
         Answers(reply({"id": "p"}), counted(2)).run(export.open())
         got = Answers(reply({"hits": {"hits": [hits_[0], last]}}, 200)).run(export.slices[0].page())
         if whole:
@@ -402,7 +403,7 @@ LOST = failure("search_context_missing_exception", 404)
 def test_only_a_context_that_the_server_does_not_know_is_said_to_be_gone(
     seconds: int, answer: Canned, told: bool | None
 ) -> None:
-    exchange = shares.hold(SnapshotHold(snapshot="p", seconds=seconds))
+    exchange = shares.hold(SnapshotHold(snapshot="p", seconds=seconds), POINTS)
     script = Answers(answer)
     if told is None:
         with pytest.raises(DragomanError):

@@ -27,12 +27,12 @@ from dragoman_api import Operator as Op
 from dragoman_api.errors import RowNotFoundError
 from dragoman_api.kit.exchanges import post
 from dragoman_api.wording import quoted
-from dragoman_elasticsearch import search
-from dragoman_elasticsearch.grid import pages
-from dragoman_elasticsearch.grid.filters import compile_filter
-from dragoman_elasticsearch.protocol import Features
+from dragoman_elasticsearch.connect import dialect_of
+from dragoman_querydsl import search
+from dragoman_querydsl.grid import pages
+from dragoman_querydsl.grid.filters import compile_filter
 
-MODERN = Features((8, 19, 0))
+MODERN = dialect_of((8, 19, 0))
 ROWS = [{"_index": "a", "_id": str(at), "_seq_no": at, "_primary_term": 1, "_source": {"n": at}} for at in range(3)]
 SEEN = view({"properties": {"n": {"type": "long"}, "k": {"type": "keyword"}}})
 

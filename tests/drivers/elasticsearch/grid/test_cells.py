@@ -18,10 +18,10 @@ from dragoman_api import CellRequest, CutJson, Json, RowKey, Sort
 from dragoman_api.cells import CELL_CUT, MISSING
 from dragoman_api.errors import ObjectNotFoundError, QueryError, RowNotFoundError
 from dragoman_api.json_text import exact_number, narrowed, widened
-from dragoman_elasticsearch.columns.mapping import SPECIAL
-from dragoman_elasticsearch.grid import pages
-from dragoman_elasticsearch.grid.cells import CellReader, _follow, _numbers, _ways, parse
-from dragoman_elasticsearch.search import READ, DecodedHit, mended, search
+from dragoman_querydsl.columns.mapping import SPECIAL
+from dragoman_querydsl.grid import pages
+from dragoman_querydsl.grid.cells import CellReader, _follow, _numbers, _ways, parse
+from dragoman_querydsl.search import READ, DecodedHit, mended, search
 
 if TYPE_CHECKING:
     from dragoman_api import Cell

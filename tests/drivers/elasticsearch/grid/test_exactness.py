@@ -18,15 +18,15 @@ from drivers.elasticsearch.test_objects import read, view
 
 from dragoman_api import CountRequest, Filter, FilterNotSupportedError, FilterRequest, PageRequest, Sort
 from dragoman_api import Operator as Op
-from dragoman_elasticsearch.columns import dates, exactness, field_types
-from dragoman_elasticsearch.grid import filters
-from dragoman_elasticsearch.grid.filters import compile_filter
-from dragoman_elasticsearch.protocol import Features
+from dragoman_elasticsearch.connect import dialect_of
+from dragoman_querydsl.columns import dates, exactness, field_types
+from dragoman_querydsl.grid import filters
+from dragoman_querydsl.grid.filters import compile_filter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from dragoman_elasticsearch.columns.grid_columns import View
+    from dragoman_querydsl.columns.grid_columns import View
 
 MANY = bool(os.environ.get("MANY_EXAMPLES"))
 """Whether every filter row is counted, too, and not only the first of each operator and mapping."""
@@ -697,7 +697,7 @@ class TestLookOnServer(OnServer, LookRules):
 
 def told(found: View, row: Filter, version: tuple[int, int, int] = (8, 19, 21)) -> list[str]:
     request = FilterRequest(object="x", rows=[row])
-    return compile_filter(request, found, Features(version)).rows[0].approximations
+    return compile_filter(request, found, dialect_of(version)).rows[0].approximations
 
 
 @pytest.mark.parametrize(

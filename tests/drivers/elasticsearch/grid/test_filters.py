@@ -22,10 +22,11 @@ from dragoman_api import (
 )
 from dragoman_api.errors import DragomanError
 from dragoman_api.remedies import Remedy
-from dragoman_elasticsearch.grid.filters import compile_filter
-from dragoman_elasticsearch.protocol import Features
+from dragoman_elasticsearch.connect import dialect_of
+from dragoman_querydsl.grid.filters import compile_filter
 
 if TYPE_CHECKING:
+    from dragoman_querydsl.dialect import Dialect
     from wording import Wording
 
 PROPERTIES: dict[str, Any] = {
@@ -54,23 +55,23 @@ PROPERTIES: dict[str, Any] = {
     },
     "m": {"type": "nested", "properties": {"a": {"type": "keyword"}}},
 }
-MODERN, OLD = Features((8, 19, 21)), Features((7, 9, 0))
+MODERN, OLD = dialect_of((8, 19, 21)), dialect_of((7, 9, 0))
 DAY = "2024-01-05T00:00:00Z/2024-01-06T00:00:00Z"
 """A period, as the host writes it in place of `today`."""
 NOW = "2024-01-05T10:00:00.5Z"
 
 
-def compiled(*rows: Filter | RawQuery, match: str = "all", features: Features = MODERN) -> CompiledFilter:
+def compiled(*rows: Filter | RawQuery, match: str = "all", dialect: Dialect = MODERN) -> CompiledFilter:
     request = FilterRequest(object="x", rows=list(rows), match=match)
-    return compile_filter(request, view({"properties": PROPERTIES}), features)
+    return compile_filter(request, view({"properties": PROPERTIES}), dialect)
 
 
-def query(*rows: Filter | RawQuery, match: str = "all", features: Features = MODERN) -> dict[str, Any]:
-    return json.loads(compiled(*rows, match=match, features=features).body)["query"]  # type: ignore[no-any-return]
+def query(*rows: Filter | RawQuery, match: str = "all", dialect: Dialect = MODERN) -> dict[str, Any]:
+    return json.loads(compiled(*rows, match=match, dialect=dialect).body)["query"]  # type: ignore[no-any-return]
 
 
-def explained(*rows: Filter | RawQuery, match: str = "all", features: Features = MODERN) -> list[Explanation]:
-    return compiled(*rows, match=match, features=features).rows
+def explained(*rows: Filter | RawQuery, match: str = "all", dialect: Dialect = MODERN) -> list[Explanation]:
+    return compiled(*rows, match=match, dialect=dialect).rows
 
 
 def _name(given: object) -> str:
@@ -676,8 +677,8 @@ def test_a_row_is_explained_in_the_servers_words_with_what_is_not_exact(
 
 def test_letter_case_below_7_10_is_compared_and_that_is_said(wording: Wording) -> None:
     row = Filter("k", "contains", "x")
-    assert query(row, features=OLD) == {"wildcard": {"k": {"value": "*x*"}}}
-    wording(*explained(row, features=OLD)[0].approximations)
+    assert query(row, dialect=OLD) == {"wildcard": {"k": {"value": "*x*"}}}
+    wording(*explained(row, dialect=OLD)[0].approximations)
 
 
 # on servers
@@ -883,7 +884,7 @@ class TestFiltersOnServer(FilterRules, OnServer):
 @pytest.mark.fake_only(reason="no engine here refuses or delays one request only")
 @pytest.mark.parametrize("how", ["cut", "hang"])
 async def test_a_reason_that_is_not_to_be_had_does_not_fail_the_page(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dragoman_elasticsearch.driver._WHY_SECONDS", 0.2)
+    monkeypatch.setattr("dragoman_querydsl.driver._WHY_SECONDS", 0.2)
     async with on_fake("8.19.21") as es:
         assert es.fake is not None
         name = await es.index({"i": {"type": "long"}}, [{"i": 1}])

@@ -22,19 +22,19 @@ from dragoman_api import CountRequest, Filter, FilterRequest, Page, PageRequest,
 from dragoman_api.errors import ConnectionFailedError, WindowExceededError
 from dragoman_api.grid import PreviewRequest
 from dragoman_api.remedies import Remedy
-from dragoman_elasticsearch.columns import exactness
-from dragoman_elasticsearch.grid import deep_pages, pages
-from dragoman_elasticsearch.grid.deep_pages import reverse
-from dragoman_elasticsearch.grid.filters import compile_filter
-from dragoman_elasticsearch.grid.pages import compile_sort
-from dragoman_elasticsearch.protocol import Features
+from dragoman_elasticsearch.connect import POINTS, dialect_of
+from dragoman_querydsl.columns import exactness
+from dragoman_querydsl.grid import deep_pages, pages
+from dragoman_querydsl.grid.deep_pages import reverse
+from dragoman_querydsl.grid.filters import compile_filter
+from dragoman_querydsl.grid.pages import compile_sort
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from wording import Wording
 
-MODERN = Features((8, 19, 0))
+MODERN = dialect_of((8, 19, 0))
 TEXT = {"type": "text", "fields": {"keyword": {"type": "keyword"}}}
 KEYWORD = {"type": "keyword"}
 
@@ -178,7 +178,7 @@ def test_a_sort_says_that_rows_do_not_tell_what_is_not_indexed(
     nested = {"type": "nested", "properties": {"k": short, "i": number, "plain": {"type": "long"}}}
     text = {"type": "text", "fields": {"keyword": short}}
     found = view(mapped(k=short, t=text, i=number, n=nested))
-    compiled, notes = compile_sort([Sort(column)], found, Features(version))
+    compiled, notes = compile_sort([Sort(column)], found, dialect_of(version))
     assert len(compiled) == 1
     assert [(note.code, note.column) for note in notes] == [("sort-approximate", column)] * said
     assert all("not indexed" in note.reason for note in notes)
@@ -452,7 +452,7 @@ def test_a_walk_asks_with_the_newest_name_of_its_context_and_frees_that(
     """The server may give another with every answer, and forgets the one before."""
     request = PageRequest(object="x", offset=20, limit=size, sort=[Sort("n")], columns=["_id"])
     query = pages.page_query(request, view(mapped(n={"type": "long"})), MODERN, window=10, preference="p")
-    walk, total = query.pager(Features(version)), {"value": 400 if size == 5 else 40, "relation": "eq"}
+    walk, total = query.pager(dialect_of(version)), {"value": 400 if size == 5 else 40, "relation": "eq"}
 
     def answer(name: str, first: int, size: int = 10) -> Any:
         rows = [{"_index": "a", "_id": str(at), "sort": [at, at]} for at in range(first, first + size)]
@@ -808,7 +808,7 @@ class DeepRules:
 
     async def test_E41_a_fresh_connection_jumps_to_the_end_from_the_end(self, big: Deep) -> None:
         """The last page is reached from the end, not by reading everything before it."""
-        if not big.es.driver._exchanges.features.point_in_time:
+        if not big.es.driver._exchanges.dialect.point_in_time:
             pytest.skip("scrolls go forward only")
         mark = len(big.es.log)
         page = await big.page(big.many - 10, 100, sort=[Sort("n")])
@@ -823,10 +823,10 @@ class DeepRules:
         back = await big.page(big.window - 5, 10, sort=[Sort("n")])
         assert len({key.id for key in [*back.keys, *there.keys]}) == 20
         asked = [each for each in big.es.log[mark:] if "search" in each.path]
-        assert len(asked) == (1 if big.es.driver._exchanges.features.point_in_time else 0)
+        assert len(asked) == (1 if big.es.driver._exchanges.dialect.point_in_time else 0)
 
     async def test_rows_that_are_passed_over_bring_neither_document_nor_id(self, big: Deep) -> None:
-        if not big.es.driver._exchanges.features.point_in_time:
+        if not big.es.driver._exchanges.dialect.point_in_time:
             pytest.skip("a scroll shows what it passes over")
         mark = len(big.es.log)
         page = await big.page(big.many // 2, big.window // 2 + 5, sort=[Sort("n")], columns=["n"])
@@ -841,7 +841,7 @@ class DeepRules:
         raw, columns = RawQuery("n:>=0 OR t:word"), ["_id", "_score"]
         shallow = await big.page(big.window - size, size, raw, columns=columns)
         deep = await big.page(big.window - half, size, raw, columns=columns)
-        if big.es.driver._exchanges.features.point_in_time:  # a scroll computes the same scores and does not show them
+        if big.es.driver._exchanges.dialect.point_in_time:  # a scroll computes the same scores and does not show them
             assert [row["_score"] for row in deep.rows] == sorted((row["_score"] for row in deep.rows), reverse=True)
         assert [key.id for key in deep.keys][:half] == [key.id for key in shallow.keys][half:]
 
@@ -872,7 +872,7 @@ class DeepRules:
         assert again.keys == before.keys
         assert {key.id for key in after.keys}.isdisjoint(key.id for key in before.keys)
         said = {note.code for page in (after, again) for note in page.notes}
-        assert "snapshot-renewed" in said or not es.driver._exchanges.features.point_in_time
+        assert "snapshot-renewed" in said or not es.driver._exchanges.dialect.point_in_time
 
     async def test_an_object_may_be_described_several_times_at_once(
         self, big: Deep, monkeypatch: pytest.MonkeyPatch
@@ -944,7 +944,9 @@ class TestDeepOnServer(DeepRules):
 
 def test_a_search_after_of_another_length_is_never_sent(wording: Wording) -> None:
     """The server takes it, and silently loses the ties."""
-    walk = deep_pages.PointInTimePager("x", Raw(b"{}"), [{"n": {"order": "asc"}}], 10_000, "p", pit="1", total=50)
+    walk = deep_pages.PointInTimePager(
+        "x", Raw(b"{}"), [{"n": {"order": "asc"}}], 10_000, "p", pit="1", total=50, points=POINTS
+    )
     with pytest.raises(QueryError) as caught:
         next(walk._ask(walk._sorted(walk.keys), 10, (Raw(b"1"),), {}))
     wording(caught.value.message)
@@ -956,7 +958,7 @@ def test_a_page_that_the_server_repeats_is_refused(size: int) -> None:
     rows = [{"_index": "x", "_id": str(at), "sort": [at, at]} for at in range(size)]
     answers, mark = Answers(reply({"hits": {"hits": rows}})), (Raw(b"%d" % (size - 1)),) * 2
     walk = deep_pages.PointInTimePager(
-        "x", Raw(b"{}"), [{"n": {"order": "asc"}}], 10, "p", pit="1", total=40, _bookmarks={size: mark}
+        "x", Raw(b"{}"), [{"n": {"order": "asc"}}], 10, "p", pit="1", total=40, _bookmarks={size: mark}, points=POINTS
     )
     with pytest.raises(QueryError, match="the server repeated rows"):
         answers.run(walk.fetch(size, size, {}))
@@ -965,7 +967,9 @@ def test_a_page_that_the_server_repeats_is_refused(size: int) -> None:
 def test_each_document_of_a_walk_that_was_rewritten_has_its_note() -> None:
     hit = '{{"_index":"x","_id":"{0}","_source":{{{1}}},"sort":[{0},{0}]}}'
     rows = [hit.format(at, comment) for at, comment in enumerate(("/* c */", "", "/* c */"))]
-    walk = deep_pages.PointInTimePager("x", Raw(b"{}"), [{"n": {"order": "asc"}}], 10, "p", pit="1", total=3)
+    walk = deep_pages.PointInTimePager(
+        "x", Raw(b"{}"), [{"n": {"order": "asc"}}], 10, "p", pit="1", total=3, points=POINTS
+    )
     Answers(reply(f'{{"hits":{{"hits":[{",".join(rows)}]}}}}')).run(walk.fetch(0, 3, {}))
     assert {*walk.odd} == {("x", "0"), ("x", "2")}
 
@@ -979,7 +983,7 @@ def test_bookmarks_of_an_expired_context_are_void() -> None:
     answers = Answers(gone, reply({"id": "new"}), reply({"hits": {"total": {"value": 40}, "hits": []}}), *pages)
     mark = (Raw(b"7"), Raw(b"7"))
     walk = deep_pages.PointInTimePager(
-        "x", Raw(b"{}"), [{"n": {"order": "asc"}}], 10, "p", pit="old", total=40, _bookmarks={10: mark}
+        "x", Raw(b"{}"), [{"n": {"order": "asc"}}], 10, "p", pit="old", total=40, _bookmarks={10: mark}, points=POINTS
     )
     assert len(answers.run(walk.fetch(10, 10, {}))) == 10
     bodies = [json.loads(each.body or "{}") for each in answers.asked]
@@ -991,7 +995,7 @@ def test_bookmarks_of_an_expired_context_are_void() -> None:
 
 def test_every_walk_ends_in_the_tiebreaker() -> None:
     for sort in ([], [{"n": {"order": "asc"}}]):
-        walk = deep_pages.PointInTimePager("x", Raw(b"{}"), sort, 10_000, "p", pit="1")
+        walk = deep_pages.PointInTimePager("x", Raw(b"{}"), sort, 10_000, "p", pit="1", points=POINTS)
         assert walk._sorted(walk.keys)[-1] == {"_shard_doc": {"order": "asc"}}
 
 
@@ -1003,7 +1007,7 @@ async def test_a_walk_goes_on_after_the_network_failed(version: str) -> None:
         big = await Deep.of(es, 1_000)
         whole = (await big.page(1_000, 40, sort=[Sort("n")])).keys
         await es.driver.close()
-        point = es.driver._exchanges.features.point_in_time
+        point = es.driver._exchanges.dialect.point_in_time
         es.fake.misbehave("cut", on="/_search" if point else "/_search/scroll", after=2 if point else 0, times=1)
         with pytest.raises(ConnectionFailedError):
             await big.page(1_000, 20, sort=[Sort("n")])

@@ -16,13 +16,13 @@ from msgspec import Raw
 
 from dragoman_api import CountRequest, Filter, QueryError, UnsupportedOperationError
 from dragoman_api.summaries import Bucket, ColumnSummary, Figure, SummaryRequest, ValueCount
-from dragoman_elasticsearch.columns.field_types import Family, Field
-from dragoman_elasticsearch.grid import summaries
-from dragoman_elasticsearch.protocol import Features
+from dragoman_elasticsearch.connect import dialect_of
+from dragoman_querydsl.columns.field_types import Family, Field
+from dragoman_querydsl.grid import summaries
 
 if TYPE_CHECKING:
     from dragoman_api import Cell
-    from dragoman_elasticsearch.columns.grid_columns import View
+    from dragoman_querydsl.columns.grid_columns import View
 
 TEXT = {"type": "text", "fields": {"keyword": {"type": "keyword"}}}
 WHOLE = {"type": "long", "coerce": False}
@@ -325,7 +325,7 @@ def asked(
     """Summarize a column by canned answers, without a histogram; also return the bodies that were sent."""
     request = SummaryRequest(**{"object": "x", "column": column, "buckets": 0} | more)
     script = Answers(*map(reply, answers))
-    exchange = summaries.summarize(request, found, Features((8, 19, 21)), query=Raw(b"{}"), preference="p")
+    exchange = summaries.summarize(request, found, dialect_of((8, 19, 21)), query=Raw(b"{}"), preference="p")
     summary = script.run(exchange)
     return summary, [json.loads(each.body or "") for each in script.asked]
 
@@ -475,7 +475,7 @@ def test_zero_has_no_sign_where_a_bucket_begins() -> None:
         found = view({"properties": {"n": {"type": kind, "coerce": False} if kind == "long" else {"type": kind}}})
         answer = figures(4, low={"value": -4}, high={"value": 4}, values=terms())
         request = SummaryRequest(object="x", column="n", buckets=2)
-        exchange = summaries.summarize(request, found, Features((8, 19, 21)), query=Raw(b"{}"), preference="p")
+        exchange = summaries.summarize(request, found, dialect_of((8, 19, 21)), query=Raw(b"{}"), preference="p")
         next(exchange)
         [sent] = exchange.send([reply(answer)])
         assert f'"gte":{low}' in (sent.body or "")

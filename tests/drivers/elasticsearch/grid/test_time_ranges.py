@@ -24,8 +24,8 @@ from dragoman_api import (
 from dragoman_api.exports import ExportForm
 from dragoman_api.kit.filter_rows import within
 from dragoman_api.summaries import SummaryRequest
-from dragoman_elasticsearch.columns import mapping
-from dragoman_elasticsearch.grid import filters
+from dragoman_querydsl.columns import mapping
+from dragoman_querydsl.grid import filters
 
 DATE, NANOS = {"type": "date"}, {"type": "date_nanos"}
 INSTANTS = [

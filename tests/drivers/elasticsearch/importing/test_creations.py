@@ -21,7 +21,7 @@ from dragoman_api.errors import (
     Refused,
     UnsupportedOperationError,
 )
-from dragoman_elasticsearch.writing.plan import plan_index
+from dragoman_querydsl.writing.plan import plan_index
 
 if TYPE_CHECKING:
     from pathlib import Path

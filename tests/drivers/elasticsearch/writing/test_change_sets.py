@@ -27,9 +27,9 @@ from dragoman_api import (
     Update,
 )
 from dragoman_api.kit import exchanges
-from dragoman_elasticsearch.writing import requests
-from dragoman_elasticsearch.writing.apply import Sender
-from dragoman_elasticsearch.writing.requests import planned_requests
+from dragoman_querydsl.writing import requests
+from dragoman_querydsl.writing.apply import Sender
+from dragoman_querydsl.writing.requests import planned_requests
 
 if TYPE_CHECKING:
     from dragoman_api.changes import Change

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from drivers.elasticsearch.grid.test_filters import PROPERTIES as FILTERED
-from drivers.elasticsearch.rig import OnFake, OnServer, Rig, on_fake
+from drivers.elasticsearch.rig import OnFake, OnServer, Rig, may_write, on_fake
 from drivers.elasticsearch.test_objects import view
 from drivers.replies import Answers
 from hypothesis import given
@@ -28,10 +28,9 @@ from dragoman_api import (
     RowKey,
     Update,
 )
-from dragoman_elasticsearch import protocol
-from dragoman_elasticsearch.columns.field_types import Family, Field
-from dragoman_elasticsearch.writing import edited_values
-from dragoman_elasticsearch.writing.plan import plan_changes
+from dragoman_querydsl.columns.field_types import Family, Field
+from dragoman_querydsl.writing import edited_values
+from dragoman_querydsl.writing.plan import plan_changes
 
 if TYPE_CHECKING:
     from dragoman_api.changes import Change
@@ -473,7 +472,7 @@ class ChangeRules:
         [outcome] = await es.apply(Update(RowKey(books, "0"), {"items.qty": 5}))
         assert outcome.status is SKIPPED
         assert outcome.reason == "items.qty is a nested leaf; edit 'items'"
-        assert not [each for each in es.log[before:] if protocol.may_write(each.method, each.path)]
+        assert not [each for each in es.log[before:] if may_write(each.method, each.path)]
         assert (await self.stored(es, books))["items"] == [{"sku": "s", "qty": 1}]
 
     @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ from drivers.elasticsearch.rig import OnFake, OnServer
 from drivers.elasticsearch.test_objects import read
 
 from dragoman_api import Filter, Insert, Json, OutcomeStatus
-from dragoman_elasticsearch.columns.dates import check, respelled
-from dragoman_elasticsearch.grid import clauses
-from dragoman_elasticsearch.writing.edited_values import edited
+from dragoman_querydsl.columns.dates import check, respelled
+from dragoman_querydsl.grid import clauses
+from dragoman_querydsl.writing.edited_values import edited
 
 if TYPE_CHECKING:
     from drivers.elasticsearch.rig import Rig

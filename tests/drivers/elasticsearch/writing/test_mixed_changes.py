@@ -29,13 +29,13 @@ from dragoman_api import (
 )
 from dragoman_api.changes import InsertBatch
 from dragoman_api.json_text import MAX_DIGITS
-from dragoman_elasticsearch.columns.mapping import FieldCaps, IndexMapping, read
-from dragoman_elasticsearch.writing import plan, planned_rows, requests
-from dragoman_elasticsearch.writing.apply import Sender
-from dragoman_elasticsearch.writing.edited_values import respelled
-from dragoman_elasticsearch.writing.plan import described, plan_changes
-from dragoman_elasticsearch.writing.planned_rows import digest, read_rows, same
-from dragoman_elasticsearch.writing.requests import RowWrite, planned_requests
+from dragoman_querydsl.columns.mapping import FieldCaps, IndexMapping, read
+from dragoman_querydsl.writing import plan, planned_rows, requests
+from dragoman_querydsl.writing.apply import Sender
+from dragoman_querydsl.writing.edited_values import respelled
+from dragoman_querydsl.writing.plan import described, plan_changes
+from dragoman_querydsl.writing.planned_rows import digest, read_rows, same
+from dragoman_querydsl.writing.requests import RowWrite, planned_requests
 
 if TYPE_CHECKING:
     from dragoman_api.changes import Change

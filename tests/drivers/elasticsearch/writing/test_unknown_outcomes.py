@@ -11,8 +11,8 @@ from drivers.elasticsearch.writing.test_change_sets import BLOCKED, BUSY, DONE, 
 from drivers.replies import Answers, reply
 
 from dragoman_api import Delete, Drop, Insert, OutcomeStatus, PlanRequest, QueryError, RowKey, Update
-from dragoman_elasticsearch import protocol
-from dragoman_elasticsearch.writing.apply import Sender
+from dragoman_querydsl import protocol
+from dragoman_querydsl.writing.apply import Sender
 from fakes.elasticsearch import FakeElasticsearch
 from fakes.proxy import Proxy
 

@@ -1,4 +1,4 @@
-"""Shards that a sort by date leaves out, as real servers do (measured: `dragoman_elasticsearch.grid.pages`)."""
+"""Shards that a sort by date leaves out, as real servers do (measured: `dragoman_querydsl.grid.pages`)."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ import msgspec
 from dragoman_api import Operator as Op
 from dragoman_api.columns import EMPTINESS, NULLS, ORDER, PATTERNS
 from dragoman_api.kit.operands import period
-from dragoman_elasticsearch.protocol import Features
+from dragoman_querydsl.dialect import Dialect
 
 from . import dates
 from .field_types import BOUNDS, EQUAL, PRECISION, Family, Field, Gap, Look, has_decimals, is_empty, is_long
@@ -62,7 +62,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     op: Op
     values: tuple[Any, ...]
     field: Field
-    features: Features
+    dialect: Dialect
     look: Look = msgspec.field(default_factory=Look)
 
     @property
@@ -112,7 +112,7 @@ def _length(value: object) -> int:
 
 def _too_long(condition: Asked, limits: tuple[Any, ...]) -> bool:
     if condition.nulls:
-        return not (condition.field.keyword or ignored(condition.field, condition.features))
+        return not (condition.field.keyword or ignored(condition.field, condition.dialect))
     if condition.op is Op.EMPTY:
         return False
     return condition.op not in EQUAL or any(_length(value) > min(limits) for value in condition.values)
@@ -120,7 +120,7 @@ def _too_long(condition: Asked, limits: tuple[Any, ...]) -> bool:
 
 def _malformed(condition: Asked, _details: tuple[Any, ...]) -> bool:
     if condition.nulls:
-        return not ignored(condition.field, condition.features)
+        return not ignored(condition.field, condition.dialect)
     # A text that is not a number is unequal and unordered, but a number that is too large has an order.
     ordered = condition.op in ORDER or any(dates.period_of(str(value)) for value in condition.values)
     return ordered and condition.field.family in (Family.NUMBER, Family.DATE)
@@ -392,15 +392,15 @@ def _reports(field: Field) -> bool:
     return not field.nested and "runtime" not in gaps and field.family not in (Family.FLATTENED, Family.KEYED)
 
 
-def ignored(field: Field, features: Features) -> bool:
+def ignored(field: Field, dialect: Dialect) -> bool:
     """Return whether the server reports in `_ignored` which rows have values that are not indexed.
 
-    It does not for long strings before 7.11.
+    Some servers do not for long strings.
     """
     gap_names = {gap.name for gap in field.gaps}
     if field.keyword or not _reports(field):  # of a sub-field it does, but not whether the field has a value
         return False
-    return "ignore_malformed" in gap_names or ("ignore_above" in gap_names and features.version >= (7, 11, 0))
+    return "ignore_malformed" in gap_names or ("ignore_above" in gap_names and dialect.finds_ignored)
 
 
 class Differences(msgspec.Struct):
@@ -435,7 +435,7 @@ def _seen(cause: Cause, gap: Gap, condition: Asked) -> tuple[str, str]:
         return "", ""  # an operand is rounded otherwise than the values (measured from 7.10.2 to 9.5.3)
     if cause.shown_by is not None and gap.details != (PRECISION["double"],):
         return _seen_value(cause.shown_by, gap, condition)
-    if cause.reported and _reports(condition.field) and condition.features.version >= (7, 11, 0):
+    if cause.reported and _reports(condition.field) and condition.dialect.finds_ignored:
         return _seen_ignored(condition)
     return "", ""
 
@@ -465,7 +465,7 @@ def _seen_ignored(condition: Asked) -> tuple[str, str]:
     return "", "; no row has one" if sample.complete else ""
 
 
-def sort_approximations(field: Field, features: Features) -> list[str]:
+def sort_approximations(field: Field, dialect: Dialect) -> list[str]:
     """Return how the order of a sort differs from the order of the stored values; the digits of numbers aside.
 
     Values that are not indexed sort as if absent. Rows say which have them (`_ignored`), so that the page does; where
@@ -473,7 +473,7 @@ def sort_approximations(field: Field, features: Features) -> list[str]:
     """
     if field.computed:
         return []
-    silent = {"ignore_above"} if features.version < (7, 11, 0) else set()
+    silent = set() if dialect.finds_ignored else {"ignore_above"}
     silent |= {"ignore_above", "ignore_malformed"} if field.nested else set()
     return [_explain(gap) for gap in field.gaps if _CAUSES[gap.name].sorts or gap.name in silent]
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from typing import Annotated, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 
 import msgspec
 from msgspec import Raw
@@ -21,6 +21,9 @@ from dragoman_api.replies import PROXY_HINT
 
 from . import protocol
 from .protocol import moves_on, raw, target, whole_documents
+
+if TYPE_CHECKING:
+    from .dialect import PointInTime
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 """A count or a sequence number; anything else in an answer is invalid."""
@@ -275,26 +278,13 @@ def count(name: str, query: Raw) -> Exchange[int]:
     return answer.count
 
 
-class _Opened(msgspec.Struct, frozen=True):
-    id: str
+_opened = Decoder(dict[str, Raw])
 
 
-def open_context(name: str, *, keep_alive: str, preference: str = "") -> Exchange[str]:
-    """Open a point in time and return its id; ids grow with the shards, so they go into bodies only.
-
-    Args:
-        name: The object's name.
-        keep_alive: How long the server keeps the unused context; each request renews it.
-        preference: The name for the choice of shards.
-    """
-    parameter = f"&preference={preference}" if preference else ""
-    reply = yield from ask(HttpRequest("POST", f"/{target(name)}/_pit?keep_alive={keep_alive}{parameter}"))
-    return protocol.decode(reply, _Opened).id
-
-
-def close_context(pit: str) -> HttpRequest:
-    """Free a point in time."""
-    return HttpRequest("DELETE", "/_pit", encode({"id": pit}))
+def open_context(points: PointInTime, name: str, *, keep_alive: str, preference: str = "") -> Exchange[str]:
+    """Open a point in time and return its id, see `PointInTime.open`."""
+    reply = yield from ask(points.open(name, keep_alive=keep_alive, preference=preference))
+    return protocol.parsed(bytes(protocol.decode(reply, _opened).get(points.key, b"null")), str)
 
 
 def close_scroll(scroll: str) -> HttpRequest:

@@ -16,10 +16,10 @@ from dragoman_api.grid import MAX_ROWS
 from dragoman_api.json_text import decode, indented, widened
 from dragoman_api.kit.console_answers import MAX_TABLES, chained, rows_page, text_answer
 from dragoman_api.kit.exchanges import Exchange, ask
-from dragoman_elasticsearch import protocol
-from dragoman_elasticsearch.console import aggregations
-from dragoman_elasticsearch.grid.cells import parse, show
-from dragoman_elasticsearch.search import Shards, Total, uncommented
+from dragoman_querydsl import protocol
+from dragoman_querydsl.console import aggregations
+from dragoman_querydsl.grid.cells import parse, show
+from dragoman_querydsl.search import Shards, Total, uncommented
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

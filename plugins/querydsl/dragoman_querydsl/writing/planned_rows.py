@@ -20,9 +20,9 @@ from dragoman_api.grid import text_id
 from dragoman_api.json_text import MAX_DIGITS, encode
 from dragoman_api.kit.exchanges import post
 from dragoman_api.kit.row_changes import NotSentError
-from dragoman_elasticsearch import protocol
-from dragoman_elasticsearch.protocol import target, whole_documents
-from dragoman_elasticsearch.search import StoredHit, documents
+from dragoman_querydsl import protocol
+from dragoman_querydsl.protocol import target, whole_documents
+from dragoman_querydsl.search import StoredHit, documents
 
 from . import edited_values
 from .requests import RowWrite
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from dragoman_api.changes import Change
     from dragoman_api.kit.exchanges import Exchange
     from dragoman_api.kit.row_changes import PlanDraft
-    from dragoman_elasticsearch.columns.grid_columns import View
+    from dragoman_querydsl.columns.grid_columns import View
 
 
 def digest(document: bytes) -> str:

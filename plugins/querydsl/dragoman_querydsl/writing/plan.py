@@ -31,10 +31,10 @@ from dragoman_api.errors import ObjectNotFoundError
 from dragoman_api.grid import text_id
 from dragoman_api.json_text import decode, encode
 from dragoman_api.kit.row_changes import NotSentError, PlanDraft, row_of, typed
-from dragoman_elasticsearch import objects
-from dragoman_elasticsearch.columns.grid_columns import View
-from dragoman_elasticsearch.protocol import segment
-from dragoman_elasticsearch.search import StoredHit
+from dragoman_querydsl import objects
+from dragoman_querydsl.columns.grid_columns import View
+from dragoman_querydsl.protocol import segment
+from dragoman_querydsl.search import StoredHit
 
 from . import edited_values, planned_rows
 from .planned_rows import PlannedRow, RowId, read_rows, same
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from dragoman_api import RowKey
     from dragoman_api.changes import Change, NewObject
     from dragoman_api.kit.exchanges import Exchange
-    from dragoman_elasticsearch.columns.field_types import Field
+    from dragoman_querydsl.columns.field_types import Field
 
 PLAN_BYTES = 24 * 2**20
 """Bytes of documents in one plan at most, before-images included; a driver's answer has 64 MiB."""

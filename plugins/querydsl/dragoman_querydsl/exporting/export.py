@@ -17,14 +17,13 @@ from dragoman_api.json_text import encode
 from dragoman_api.kit import cursors
 from dragoman_api.kit.exchanges import Exchange, Patience, ask, post
 from dragoman_api.kit.line_parts import rows_that_fit
-from dragoman_elasticsearch import protocol
-from dragoman_elasticsearch.protocol import target
-from dragoman_elasticsearch.search import (
+from dragoman_querydsl import protocol
+from dragoman_querydsl.protocol import target
+from dragoman_querydsl.search import (
     VERBATIM,
     Hit,
     Reading,
     SearchAnswer,
-    close_context,
     mended,
     open_context,
     search,
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from dragoman_api import DragomanError, ExportRequest
+    from dragoman_querydsl.dialect import PointInTime
 
 _SLICES, _MOST_SLICES = 4, 16  # the least if there are rows enough, and the most
 _SCROLLS = 8  # a scroll holds a context per slice and shard; the server allows 500
@@ -292,20 +292,24 @@ class ExportReader:
         slices: Its slices, read in parallel; known once it is open.
     """
 
-    def __init__(self, request: ExportRequest, query: Raw, *, scrolls: bool) -> None:
+    def __init__(self, request: ExportRequest, query: Raw, *, points: PointInTime | None) -> None:
         """Prepare.
 
         Args:
             request: What to export.
             query: Its filter.
-            scrolls: Use scrolls: the server's points in time lose rows, or it has none.
+            points: How points in time are opened and freed; None to scroll.
         """
         decoder = DOCUMENTS if request.form is ExportForm.DOCUMENTS else ROWS
         self._source = ExportQuery(request.object, query, decoder, f"{max(request.keep_alive, _HOLD)}s")
-        self._request, self._scrolls = request, scrolls
+        self._request, self._points = request, points
         self._marks: list[Bookmark | bool] = []
         self._rows = self._total = 0
         self.slices: list[Slice] = []
+
+    @property
+    def _scrolls(self) -> bool:
+        return self._points is None
 
     @property
     def pit(self) -> str:
@@ -332,8 +336,8 @@ class ExportReader:
         if self._request.checkpoint is not None:
             yield from self._resume(self._request.checkpoint)
         else:
-            if not self._scrolls:
-                source.pit = yield from open_context(source.name, keep_alive=source.hold)
+            if self._points is not None:
+                source.pit = yield from open_context(self._points, source.name, keep_alive=source.hold)
             shards, self._total = yield from self._count()
             self._marks = [False] * slice_count(self._total, shards, scrolls=self._scrolls)
         source.room = min(_PAGE, _ROOM // max(len(self._marks), 1))
@@ -371,7 +375,8 @@ class ExportReader:
         if scrolls:
             return HttpRequest("DELETE", "/_search/scroll", encode({"scroll_id": scrolls}))
         waiting = self._request.keep_alive and (self._rows and not self.finished)
-        return close_context(self._source.pit) if self._source.pit and not waiting else None
+        pit = self._source.pit
+        return self._points.close(pit) if self._points is not None and pit and not waiting else None
 
     def _count(self, share: Mapping[str, object] = NO_SHARE) -> Exchange[tuple[int, int]]:
         source = self._source

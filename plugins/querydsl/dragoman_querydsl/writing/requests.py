@@ -12,7 +12,7 @@ from dragoman_api import HttpRequest, PlannedRequest
 from dragoman_api.changes import Change, Insert, InsertBatch
 from dragoman_api.json_text import encode
 from dragoman_api.kit.row_changes import NotSentError
-from dragoman_elasticsearch.protocol import NDJSON, segment, target
+from dragoman_querydsl.protocol import NDJSON, segment, target
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -13,16 +13,16 @@ from dragoman_api import Operator as Op
 from dragoman_api.columns import EMPTINESS, NULLS, ORDER, PATTERNS, PLACES
 from dragoman_api.kit import operands
 from dragoman_api.kit.operands import Period, period
-from dragoman_elasticsearch.columns import dates, exactness
-from dragoman_elasticsearch.columns.field_types import BOUNDS, DATE_FORMAT, Family, Field
+from dragoman_querydsl.columns import dates, exactness
+from dragoman_querydsl.columns.field_types import BOUNDS, DATE_FORMAT, Family, Field
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-    from dragoman_elasticsearch.columns.exactness import Differences
-    from dragoman_elasticsearch.columns.field_types import Look
-    from dragoman_elasticsearch.protocol import Features
+    from dragoman_querydsl.columns.exactness import Differences
+    from dragoman_querydsl.columns.field_types import Look
+    from dragoman_querydsl.dialect import Dialect
 
 Scalar = bool | int | float | str | Decimal
 MAX_TERMS = 65_536
@@ -174,14 +174,14 @@ _WILDCARD = {Op.CONTAINS: "*{}*", Op.NOT_CONTAINS: "*{}*", Op.STARTS: "{}*", Op.
 
 
 def clause(
-    row: Filter, field: Field, features: Features, remarks: Differences, *, look: Look, now: str | None = None
+    row: Filter, field: Field, dialect: Dialect, remarks: Differences, *, look: Look, now: str | None = None
 ) -> Clause:
     """Translate one row without its negation.
 
     Args:
         row: A row whose operator the field takes.
         field: The column.
-        features: What the server's version takes.
+        dialect: What the server's version takes.
         remarks: Receives a sentence for whatever is not exact.
         look: The look at stored rows, if there was one.
         now: The instant that date maths count from; None for the server's clock.
@@ -193,24 +193,24 @@ def clause(
     if field.family is Family.DATE:
         values = tuple(dates.anchored(str(value), now) for value in values)
     differences = exactness.differences(
-        exactness.Asked(op=row.op, values=values, field=field, features=features, look=look)
+        exactness.Asked(op=row.op, values=values, field=field, dialect=dialect, look=look)
     )
     remarks.unlikely += differences.unlikely
     notes = remarks.approximations
     notes += differences.approximations
     if row.op in NULLS:
-        return exists(field, features)
+        return exists(field, dialect)
     if row.op is Op.EMPTY:
         return {"term": {field.whole: ""}}
     if row.op is Op.NOT_EMPTY:
-        return {"bool": {"filter": [exists(field, features)], "must_not": [{"term": {field.whole: ""}}]}}
+        return {"bool": {"filter": [exists(field, dialect)], "must_not": [{"term": {field.whole: ""}}]}}
     if row.op in PLACES:
         return _place(row, field)
     if row.op in PATTERNS:
-        return _pattern(str(values[0]), row, field, features, notes)
+        return _pattern(str(values[0]), row, field, dialect, notes)
     if row.op in ORDER:
         return _range(values, row, field, notes)
-    return _equal(values, row, field, features, notes)
+    return _equal(values, row, field, dialect, notes)
 
 
 def _values(row: Filter, field: Field) -> tuple[Scalar, ...]:
@@ -241,15 +241,15 @@ def _place(row: Filter, field: Field) -> Clause:
     return {"geo_bounding_box": {field.field: box, **rest}}
 
 
-def exists(field: Field, features: Features) -> Clause:
+def exists(field: Field, dialect: Dialect) -> Clause:
     """Return the clause for rows that have a value, without the nested arrays around it."""
     clause: Clause = {"exists": {"field": field.field}}  # never the sub-field: it misses strings over ignore_above
-    if not exactness.ignored(field, features):
+    if not exactness.ignored(field, dialect):
         return clause
     return _any([clause, {"term": {"_ignored": field.field}}])
 
 
-def _equal(values: tuple[Scalar, ...], row: Filter, field: Field, features: Features, notes: list[str]) -> Clause:
+def _equal(values: tuple[Scalar, ...], row: Filter, field: Field, dialect: Dialect, notes: list[str]) -> Clause:
     if field.family is Family.TEXT and not field.keyword:
         return _any([{"match_phrase": {field.field: value}} for value in values])
     if field.family is Family.INDEX and any(character in str(value) for value in values for character in "*?\\"):
@@ -259,7 +259,7 @@ def _equal(values: tuple[Scalar, ...], row: Filter, field: Field, features: Feat
     if row.case is False and field.family in (Family.ID, Family.VERSION):
         notes.append("letter case is compared")
     if row.case is False and (field.keyword or field.family in (Family.KEYWORD, Family.KEYED, Family.FLATTENED)):
-        return _any([{"term": {field.whole: _folding(str(value), features, notes)}} for value in values])
+        return _any([{"term": {field.whole: _folding(str(value), dialect, notes)}} for value in values])
     if any(period_in(field, value) or is_foreign(field, value) for value in values):
         return _any([_date(field, value) for value in values])
     if len(values) > MAX_TERMS:
@@ -293,10 +293,10 @@ def _any(clauses: list[Clause]) -> Clause:
     return clauses[0] if len(clauses) == 1 else {"bool": {"should": clauses, "minimum_should_match": 1}}
 
 
-def _folding(text: str, features: Features, notes: list[str]) -> Clause:
+def _folding(text: str, dialect: Dialect, notes: list[str]) -> Clause:
     if not text:  # 7.17 and 8.7 find no empty string with `case_insensitive`
         return {"value": text}
-    if not features.case_insensitive:
+    if not dialect.case_insensitive:
         notes.append("letter case is compared: this version of the server cannot ignore it")
         return {"value": text}
     if not text.isascii():
@@ -304,7 +304,7 @@ def _folding(text: str, features: Features, notes: list[str]) -> Clause:
     return {"value": text, "case_insensitive": True}
 
 
-def _pattern(text: str, row: Filter, field: Field, features: Features, notes: list[str]) -> Clause:
+def _pattern(text: str, row: Filter, field: Field, dialect: Dialect, notes: list[str]) -> Clause:
     if field.family is Family.TEXT and not field.keyword:
         return {"match_phrase": {field.field: text}}
     if field.family is Family.INDEX:
@@ -314,7 +314,7 @@ def _pattern(text: str, row: Filter, field: Field, features: Features, notes: li
     value = _WILDCARD[row.op].format(escape(text))
     if row.case is True:
         return {"wildcard": {field.whole: {"value": value}}}
-    return {"wildcard": {field.whole: _folding(value, features, notes)}}
+    return {"wildcard": {field.whole: _folding(value, dialect, notes)}}
 
 
 def _warn_format(field: Field, notes: list[str], value: Scalar) -> None:

@@ -28,10 +28,10 @@ from dragoman_api.kit.filter_rows import compile_rows
 from dragoman_api.kit.page_columns import UNKNOWN
 from dragoman_api.remedies import Argument, Remedy, RemedyKind
 from dragoman_api.wording import as_typed
-from dragoman_elasticsearch.columns.exactness import Differences
-from dragoman_elasticsearch.columns.field_types import BOUNDS, NEGATED, Family, Field, Look, Sample, StoredValues
-from dragoman_elasticsearch.protocol import target
-from dragoman_elasticsearch.search import READ, search
+from dragoman_querydsl.columns.exactness import Differences
+from dragoman_querydsl.columns.field_types import BOUNDS, NEGATED, Family, Field, Look, Sample, StoredValues
+from dragoman_querydsl.protocol import target
+from dragoman_querydsl.search import READ, search
 
 from .clauses import Clause, clause
 
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 
     from dragoman_api import TimeRange
     from dragoman_api.kit.exchanges import Exchange
-    from dragoman_elasticsearch.columns.grid_columns import View
-    from dragoman_elasticsearch.protocol import Features
+    from dragoman_querydsl.columns.grid_columns import View
+    from dragoman_querydsl.dialect import Dialect
 
 
 class FilterBody(msgspec.Struct, frozen=True):
@@ -79,13 +79,13 @@ class _Row(msgspec.Struct):
         return f"{nested}{'not ' if self.negated else ''}{kind}{place}"
 
 
-def compile_filter(request: FilterRequest, view: View, features: Features, look: Look | None = None) -> CompiledFilter:
+def compile_filter(request: FilterRequest, view: View, dialect: Dialect, look: Look | None = None) -> CompiledFilter:
     """Translate filter rows, or refuse those that cannot run; the result never matches more than they say.
 
     Args:
         request: At least one filter row.
         view: The object's columns.
-        features: What the server's version takes.
+        dialect: What the server's version takes.
         look: The look at stored rows; it receives whether one would tell more.
 
     Raises:
@@ -95,7 +95,7 @@ def compile_filter(request: FilterRequest, view: View, features: Features, look:
     def compile_row(number: int, row: Filter | RawQuery) -> _Row:
         if isinstance(row, RawQuery):
             return _raw(number, row, view)
-        return _row(number, row, view, features, look=look or Look(), now=request.now)
+        return _row(number, row, view, dialect, look=look or Look(), now=request.now)
 
     rows = compile_rows(request, compile_row, hint=partial(_remedy, view=view, object=request.object))
     clauses = _joined(rows, request.match)
@@ -143,7 +143,7 @@ def _raw(number: int, row: RawQuery, view: View) -> _Row:
     return _Row(number, {"query_string": {"query": row.text, "lenient": True}}, remarks=Differences(notes))
 
 
-def _row(number: int, row: Filter, view: View, features: Features, *, look: Look, now: str | None) -> _Row:
+def _row(number: int, row: Filter, view: View, dialect: Dialect, *, look: Look, now: str | None) -> _Row:
     field = view.find(row.column)
     if field is None:
         raise ValueError(UNKNOWN)
@@ -153,7 +153,7 @@ def _row(number: int, row: Filter, view: View, features: Features, *, look: Look
     if row.group is not None and not field.nested:
         raise ValueError("it is not a leaf of a nested array, so the row cannot belong to an element group")
     compiled_row = _Row(number, {}, row.op in NEGATED, field, row.group)
-    compiled_row.clause = clause(row, field, features, compiled_row.remarks, look=look, now=now)
+    compiled_row.clause = clause(row, field, dialect, compiled_row.remarks, look=look, now=now)
     if field.within:
         compiled_row.clause = {"bool": {"filter": [compiled_row.clause, {"terms": {"_index": list(field.within)}}]}}
     if row.op in (Op.NE, Op.NOT_IN, Op.NOT_CONTAINS):

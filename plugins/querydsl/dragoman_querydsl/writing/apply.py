@@ -25,8 +25,8 @@ from dragoman_api.changes import InsertBatch
 from dragoman_api.errors import RowNotFoundError
 from dragoman_api.kit.exchanges import Exchange, ask
 from dragoman_api.kit.row_changes import Outcomes, before_writing
-from dragoman_elasticsearch import objects, protocol
-from dragoman_elasticsearch.search import Count
+from dragoman_querydsl import objects, protocol
+from dragoman_querydsl.search import Count
 
 from . import requests
 from .planned_rows import digest, loaded, read_rows
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
     from dragoman_api.replies import Reply
-    from dragoman_elasticsearch.search import StoredHit
+    from dragoman_querydsl.search import StoredHit
 
 _SEQ_NO = re.compile(r"required seqNo \[(-?\d+)\].*current document has seqNo \[(\d+)\]")
 _GONE = "the row was deleted since it was read"

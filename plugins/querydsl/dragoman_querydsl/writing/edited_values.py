@@ -15,14 +15,14 @@ from msgspec import Raw
 
 from dragoman_api import Json
 from dragoman_api.json_text import decode, encode
-from dragoman_elasticsearch.columns import dates
-from dragoman_elasticsearch.columns.field_types import Family
-from dragoman_elasticsearch.grid import clauses
+from dragoman_querydsl.columns import dates
+from dragoman_querydsl.columns.field_types import Family
+from dragoman_querydsl.grid import clauses
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from dragoman_elasticsearch.columns.field_types import Field
+    from dragoman_querydsl.columns.field_types import Field
 
 Tree = dict[str, Any]
 

@@ -15,12 +15,13 @@ from dragoman_api.errors import QueryError
 from dragoman_api.kit.exchanges import Exchange, ask, post
 from dragoman_api.kit.summaries import buckets_of, instant_bounds, instant_text, number_bounds
 from dragoman_api.summaries import ColumnSummary, Figure, SummaryRequest, ValueCount
-from dragoman_elasticsearch import protocol
-from dragoman_elasticsearch.columns import exactness
-from dragoman_elasticsearch.columns.field_types import BOUNDS, Family, Field
-from dragoman_elasticsearch.columns.grid_columns import View, column
-from dragoman_elasticsearch.protocol import Features, target
-from dragoman_elasticsearch.search import Count, Hit, SearchAnswer
+from dragoman_querydsl import protocol
+from dragoman_querydsl.columns import exactness
+from dragoman_querydsl.columns.field_types import BOUNDS, Family, Field
+from dragoman_querydsl.columns.grid_columns import View, column
+from dragoman_querydsl.dialect import Dialect
+from dragoman_querydsl.protocol import target
+from dragoman_querydsl.search import Count, Hit, SearchAnswer
 
 from .clauses import Clause, exists, signed_zero
 from .filters import nested
@@ -117,7 +118,7 @@ class _Summing(msgspec.Struct, kw_only=True):
     request: SummaryRequest
     view: View
     field: Field
-    features: Features
+    dialect: Dialect
     query: Raw
     preference: str
     approximate: dict[Figure, str] = msgspec.field(default_factory=dict)
@@ -176,18 +177,18 @@ class _Summing(msgspec.Struct, kw_only=True):
                 inner["values"]["aggs"] = {"rows": {"reverse_nested": {}}}
             outer = {"elements": {"nested": {"path": field.nested[-1]}, "aggs": inner}}
         if field.family is not Family.INDEX:
-            has = nested(exists(field, self.features), [field])
+            has = nested(exists(field, self.dialect), [field])
             outer["missing"] = {"filter": {"bool": {"must_not": [has]}}}
         return {"size": 0, "track_total_hits": True, "query": self.query, "aggs": outer}
 
     def _extreme(self, *, descending: bool) -> Exchange[Value]:
         """Find the smallest or the greatest value by a sort, which keeps the digits that a `min` loses."""
-        keys, _ = compile_sort([Sort(self.request.column, descending=descending)], self.view, self.features)
+        keys, _ = compile_sort([Sort(self.request.column, descending=descending)], self.view, self.dialect)
         if not keys:
             reason = "the server does not order its values"
             self.absent[Figure.MAXIMUM if descending else Figure.MINIMUM] = reason
             return None
-        has = nested(exists(self.field, self.features), [self.field])
+        has = nested(exists(self.field, self.dialect), [self.field])
         query = self.query if self.field.family is Family.INDEX else {"bool": {"filter": [self.query, has]}}
         body: dict[str, Any] = {"size": 1, "query": query, "sort": keys, "_source": False, "track_total_hits": False}
         dates = self.field.family is Family.DATE
@@ -316,7 +317,7 @@ class _Summing(msgspec.Struct, kw_only=True):
 
     def _reasons(self, op: Op, values: Sequence[Any]) -> list[str]:
         exact = tuple(Decimal(repr(value)) if isinstance(value, float) else value for value in values)
-        row = exactness.Asked(op=op, values=exact, field=self.field, features=self.features)
+        row = exactness.Asked(op=op, values=exact, field=self.field, dialect=self.dialect)
         return exactness.differences(row).approximations
 
     def _add(self, figure: Figure, reasons: Iterable[str]) -> None:
@@ -326,14 +327,14 @@ class _Summing(msgspec.Struct, kw_only=True):
 
 
 def summarize(
-    request: SummaryRequest, view: View, features: Features, *, query: Raw, preference: str
+    request: SummaryRequest, view: View, dialect: Dialect, *, query: Raw, preference: str
 ) -> Exchange[ColumnSummary]:
     """Summarize a column.
 
     Args:
         request: The column, and how much is wanted.
         view: The object.
-        features: What the server's version takes.
+        dialect: What the server's version takes.
         query: The query of the filter.
         preference: Keeps pages and figures on the same copies of the shards.
 
@@ -348,7 +349,7 @@ def summarize(
     if against := _against(field):
         reason, hint = against
         raise UnsupportedOperationError(f"'{request.column}' cannot be summarized: {reason}", hint=hint)
-    summing = _Summing(request=request, view=view, field=field, features=features, query=query, preference=preference)
+    summing = _Summing(request=request, view=view, field=field, dialect=dialect, query=query, preference=preference)
     return (yield from summing.exchange())
 
 

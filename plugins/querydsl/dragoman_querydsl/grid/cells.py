@@ -15,12 +15,12 @@ from msgspec import Raw
 from dragoman_api import Cell, Json
 from dragoman_api.cells import CELL_CUT, MISSING, CellColumns, cut
 from dragoman_api.json_text import decode, exact_number, narrowed
-from dragoman_elasticsearch.columns.field_types import DATE_FORMAT, SPECIAL, Family, Field
+from dragoman_querydsl.columns.field_types import DATE_FORMAT, SPECIAL, Family, Field
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from dragoman_elasticsearch.search import DecodedHit
+    from dragoman_querydsl.search import DecodedHit
 
 _encoder = msgspec.json.Encoder()
 _floats = msgspec.json.Decoder(list[float])

@@ -16,7 +16,7 @@ from dragoman_api.columns import MAX_DIMENSIONS
 from dragoman_api.errors import ObjectNotFoundError
 from dragoman_api.kit.views import digest
 from dragoman_api.remedies import Remedy, RemedyKind
-from dragoman_elasticsearch import protocol
+from dragoman_querydsl import protocol
 
 from . import exactness
 from .field_types import DATE_FORMAT, Family, Field, family_of

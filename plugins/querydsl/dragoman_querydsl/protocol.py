@@ -57,17 +57,12 @@ _HINTS = {
     "not help",
 }
 
-NAMES_PRODUCT = (7, 14, 0)
-"""The first version that names the product in a header of its answers."""
-
-_VECTORS = "_source_exclude_vectors"
-
 NDJSON = "application/x-ndjson"
 """The content type of several JSON values, one per line."""
 
 
 class ErrorAnswer(msgspec.Struct, frozen=True):
-    """The content of an error answer, as far as it is Elasticsearch's."""
+    """The content of an error answer, as far as it is the server's own."""
 
     status: int
     type: str = ""
@@ -207,7 +202,7 @@ def exception(fault: ErrorAnswer) -> DragomanError:
         return AuthenticationError(text or "the server gives no reason", details=details)
     if window := _WINDOW.search(text):
         limits = {"window": int(window[1]), "asked": int(window[2])}
-        return WindowExceededError(f"Elasticsearch error: {text}", details=details | limits)
+        return WindowExceededError(f"server error: {text}", details=details | limits)
     if fault.type in ("index_not_found_exception", "resource_not_found_exception"):
         return ObjectNotFoundError(f"{text} (404)", remedies=[Remedy(RemedyKind.LIST_OBJECTS)], details=details)
     if fault.type == "document_missing_exception":
@@ -225,86 +220,11 @@ def exception(fault: ErrorAnswer) -> DragomanError:
         return QueryError(f"the server redirects (HTTP {fault.status})", hint=fault.hint, details=details)
     hint = next((hint for kind, hint in _HINTS.items() if kind in fault.types), "")
     message = f"{fault.type}: {text}" if fault.type and text else fault.type or text
-    return QueryError(
-        f"Elasticsearch error: {message}" if message else f"HTTP {fault.status}", hint=hint, details=details
-    )
+    return QueryError(f"server error: {message}" if message else f"HTTP {fault.status}", hint=hint, details=details)
 
 
 class DocumentsRequest(HttpRequest, frozen=True):
     """A request whose answer has to hold whole documents; some servers leave vectors out unless asked for them."""
-
-
-class Features(msgspec.Struct, frozen=True):
-    """The features of a server's version; the smallest set if the version is unknown.
-
-    Attributes:
-        version: The version.
-        oss: A build without the features of the default distribution.
-        hidden: The credentials may not see the version; `version` is the oldest that it can be.
-        leaves_out_vectors: Whether answers leave out vectors unless asked for them, as the server showed by what it
-            takes, or by the settings of an index; None if it showed nothing yet.
-    """
-
-    version: tuple[int, int, int] = (7, 0, 0)
-    oss: bool = False
-    hidden: bool = False
-    leaves_out_vectors: bool | None = None
-
-    @property
-    def case_insensitive(self) -> bool:
-        """Term-level queries take `case_insensitive`."""
-        return self.version >= (7, 10, 0)
-
-    @property
-    def resolves_names(self) -> bool:
-        """`_resolve/index` lists names without statistics."""
-        return self.version >= (7, 9, 0)
-
-    @property
-    def point_in_time(self) -> bool:
-        """Points in time with `_shard_doc`, the tiebreaker without which deep pages lose rows."""
-        return self.version >= (7, 12, 0) and not self.oss
-
-    @property
-    def fields(self) -> bool:
-        """The search API takes `fields`."""
-        return self.version >= (7, 12, 0)
-
-    @property
-    def asks_for_vectors(self) -> bool:
-        """Answers leave out vectors unless a parameter forbids it, as from 9.2 on; or that has to be tried."""
-        if self.leaves_out_vectors is not None:
-            return self.leaves_out_vectors
-        return self.version >= (9, 2, 0) or (self.hidden and self.version >= NAMES_PRODUCT)
-
-    def complete(self, request: HttpRequest) -> HttpRequest:
-        """Return a request as it has to be sent for whole documents.
-
-        From 9.2 on, answers leave out vectors (`index.mapping.exclude_source_vectors`) unless a parameter, which older
-        servers refuse, forbids it.
-        """
-        if not isinstance(request, DocumentsRequest):
-            return request
-        whole = f"{'&' if '?' in request.path else '?'}{_VECTORS}=false" if self.asks_for_vectors else ""
-        return HttpRequest(request.method, f"{request.path}{whole}", request.body, request.content_type)
-
-
-def learn(features: Features, request: HttpRequest, reply: Reply) -> Features:
-    """Return the features after the answer to a completed request: a hidden version shows by what the server takes.
-
-    A server before 9.2 refuses the parameter before it does anything else.
-    """
-    if not features.hidden or features.leaves_out_vectors is not None or not features.asks_for_vectors:
-        return features
-    if not isinstance(request, DocumentsRequest) or reply.status not in (200, 400):
-        return features
-    if reply.status == 400 and not _refuses_parameter(reply):
-        return features
-    return msgspec.structs.replace(features, leaves_out_vectors=reply.status == 200)
-
-
-def _refuses_parameter(reply: Reply) -> bool:
-    return b"unrecognized parameter" in reply.body and _VECTORS.encode() in reply.body
 
 
 def raw(text: str) -> Raw:
@@ -327,17 +247,18 @@ def target(name: str) -> str:
     return quote(name, safe=",*")
 
 
+_TARGET = "((?!_)[^/]+/|_all/)?"
 _READS = (
     r"_search(/(scroll|template))?|_msearch(/template)?|_count|_validate/query|_explain/[^/]+|_field_caps|_mget"
-    r"|_m?termvectors(/[^/]+)?|_pit|_async_search|_knn_search|_render/template(/[^/]+)?|_rank_eval|_terms_enum"
+    r"|_m?termvectors(/[^/]+)?|_async_search|_knn_search|_render/template(/[^/]+)?|_rank_eval|_terms_enum"
     r"|_sql(/translate)?|_query|_eql/search|_analyze|_search_shards"
 )
 _POST_READS = re.compile(
-    rf"((?!_)[^/]+/|_all/)?({_READS})"
+    rf"{_TARGET}({_READS})"
     r"|_security/user/(_has_privileges|[^/]+/_has_privileges)|_ingest/pipeline/([^/]+/)?_simulate"
     r"|_scripts/painless/_execute"
 )
-_HOUSEKEEPING = re.compile(r"_search/scroll(/[^/]+)?|_pit|_async_search/[^/]+")
+_HOUSEKEEPING = re.compile(r"_search/scroll(/[^/]+)?|_async_search/[^/]+")
 _ACTIONS = {"_flush", "_refresh", "_forcemerge", "_close", "_reindex", "_cache"}
 """They act on the server though some of them answer to GET."""
 
@@ -357,7 +278,7 @@ def moves_on(path: str) -> bool:
     return segments(path)[:2] == ["_search", "scroll"] or "/_search?scroll=" in path
 
 
-def may_write(method: str, path: str, body: str = "") -> bool:
+def may_write(method: str, path: str, body: str = "", *, points: str) -> bool:
     """Return whether a request may change something.
 
     `POST /index/_doc/_search` searches on 7.17 and writes the document `_search` on 8.x, so suffixes decide nothing.
@@ -368,9 +289,10 @@ def may_write(method: str, path: str, body: str = "") -> bool:
         method: In capitals.
         path: Percent-encoded, from the first slash.
         body: As text; empty if there is none.
+        points: The endpoint of points in time, by the server's dialect.
 
-    >>> may_write("POST", "/books/_search"), may_write("POST", "/books/_doc/_search"), may_write("GET", "/books/_flush")
-    (False, True, True)
+    >>> may_write("POST", "/books/_search", points="_pit"), may_write("POST", "/books/_doc/_search", points="_pit")
+    (False, True)
     """
     parts = segments(path)
     if method in ("GET", "HEAD", "OPTIONS"):
@@ -379,11 +301,8 @@ def may_write(method: str, path: str, body: str = "") -> bool:
         return True
     if method == "DELETE" and ("_all" in unquote(path) or "_all" in body or "\\" in body):
         return True
-    allowed = {"POST": _POST_READS, "DELETE": _HOUSEKEEPING}.get(method)
-    return allowed is None or allowed.fullmatch("/".join(parts)) is None
-
-
-def reads(request: HttpRequest) -> bool:
-    """Return whether a request may be sent again: it writes nothing, and moves no scroll on."""
-    scrolls = request.path.startswith("/_search/scroll")
-    return not (scrolls or may_write(request.method, request.path))
+    route = "/".join(parts)
+    if method == "DELETE":
+        return route != points and _HOUSEKEEPING.fullmatch(route) is None
+    opens = re.fullmatch(_TARGET + re.escape(points), route)
+    return method != "POST" or not (opens or _POST_READS.fullmatch(route))

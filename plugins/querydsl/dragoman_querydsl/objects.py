@@ -24,7 +24,7 @@ from dragoman_api.kit.views import digest
 
 from . import protocol
 from .columns import mapping
-from .protocol import NDJSON, Features, segment, target, whole_documents
+from .protocol import NDJSON, segment, target, whole_documents
 from .search import Hit, SearchAnswer, StoredHit, documents
 
 if TYPE_CHECKING:
@@ -42,9 +42,6 @@ CLOSED = "close"
 
 ALL_OBJECTS = ObjectsRequest()
 """The request for the names, rows and sizes of the first indices."""
-
-PLAINEST = Features()
-"""What every server can do."""
 
 _RESOLVE = "/_resolve/index/*?expand_wildcards=open,closed"
 _READABLE = "/*/_field_caps?fields=_id"
@@ -116,7 +113,7 @@ class _Counts(msgspec.Struct, frozen=True):
 
 
 def list_objects(
-    request: ObjectsRequest = ALL_OBJECTS, features: Features = PLAINEST, *, secured: bool = False
+    request: ObjectsRequest = ALL_OBJECTS, *, resolves_names: bool = False, secured: bool = False
 ) -> Exchange[ObjectList]:
     """List a part of the concrete indices, with rows and bytes; names beginning with `.` are hidden (E15).
 
@@ -124,10 +121,10 @@ def list_objects(
 
     Args:
         request: Which part.
-        features: What the server can do.
+        resolves_names: The server lists names without statistics, see `Dialect`.
         secured: The server has users, who may see some of the indices only.
     """
-    listing = yield from _indices(features, secured=secured)
+    listing = yield from _indices(resolves_names=resolves_names, secured=secured)
     indices, notes = listing.indices, listing.notes
     choice = choose(request, indices)
     rows: Mapping[str, int | None] = {}
@@ -149,12 +146,12 @@ def list_objects(
     return ObjectList(objects=objects, notes=notes, next=choice.next, total=choice.total)
 
 
-def names(features: Features = PLAINEST, *, secured: bool = False) -> Exchange[list[str]]:
+def names(*, resolves_names: bool = False, secured: bool = False) -> Exchange[list[str]]:
     """List the names of concrete indices that do not begin with `.`."""
-    return sorted((yield from _indices(features, secured=secured)).indices)
+    return sorted((yield from _indices(resolves_names=resolves_names, secured=secured)).indices)
 
 
-def _indices(features: Features, *, secured: bool) -> Exchange[_Listing]:
+def _indices(*, resolves_names: bool, secured: bool) -> Exchange[_Listing]:
     """List all indices: by their names alone, which a server knows at once, or together with their sizes.
 
     `_cat` gathers the statistics of all shards whatever it is asked for. `_resolve` names what a user may see, field
@@ -162,7 +159,7 @@ def _indices(features: Features, *, secured: bool) -> Exchange[_Listing]:
     """
     notes: list[Note] = []
     listed: list[_Listed] = []
-    if features.resolves_names:
+    if resolves_names:
         replies, reason = yield from ask_all([get(_RESOLVE), get(_READABLE)] if secured else [], at_once=_AT_ONCE)
         if not replies:  # without an answer of field capabilities, most likely: they ask every shard
             replies = [(yield from ask(get(_RESOLVE)))]

@@ -14,20 +14,21 @@ from dragoman_api import ConsoleRequest, HttpRequest
 from dragoman_api.console import Completion, SuggestionKind
 from dragoman_api.kit.console_places import METHODS, ConsolePlace, Where, find_place
 from dragoman_api.kit.console_text import ConsoleReader, RestLine, ndjson
-from dragoman_elasticsearch import protocol
-from dragoman_elasticsearch.protocol import NDJSON
+from dragoman_querydsl import protocol
+from dragoman_querydsl.protocol import NDJSON
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from dragoman_api.console import CompletionRequest
     from dragoman_api.kit.console_places import Word
-    from dragoman_elasticsearch.columns.grid_columns import View
+    from dragoman_querydsl.columns.grid_columns import View
+    from dragoman_querydsl.dialect import Dialect
 
 _MANY_ROWS = (["_bulk"], ["_msearch"])
 
 
-def parse(text: str) -> list[ConsoleRequest]:
+def parse(text: str, dialect: Dialect) -> list[ConsoleRequest]:
     """Split a console text into requests.
 
     Comments and byte order marks are removed: the server would store them with the document, and its later
@@ -43,7 +44,7 @@ def parse(text: str) -> list[ConsoleRequest]:
         if line is None:
             raise reader.error(reader.at, "expected a method and a path: GET /_search")
         request = _request(reader, line)
-        writes = protocol.may_write(request.method, request.path, request.body or "")
+        writes = dialect.may_write(request.method, request.path, request.body or "")
         requests.append(ConsoleRequest(request=request, writes=writes, line=reader.line(line.at)))
     return requests
 

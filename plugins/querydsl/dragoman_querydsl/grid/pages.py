@@ -21,13 +21,13 @@ from dragoman_api.kit.exchanges import Exchange, ask, get, post
 from dragoman_api.kit.filter_rows import body_of
 from dragoman_api.kit.page_columns import LeftOut, ShownKeys, check_bounds, choose, columns_cut, sortable
 from dragoman_api.remedies import Remedy, RemedyKind
-from dragoman_elasticsearch import protocol
-from dragoman_elasticsearch.columns import exactness
-from dragoman_elasticsearch.columns.field_types import BOUNDS, SPECIAL, Family, Field
-from dragoman_elasticsearch.columns.grid_columns import View, column
-from dragoman_elasticsearch.objects import document
-from dragoman_elasticsearch.protocol import target
-from dragoman_elasticsearch.search import MATCH_ALL, READ, DecodedHit, search
+from dragoman_querydsl import protocol
+from dragoman_querydsl.columns import exactness
+from dragoman_querydsl.columns.field_types import BOUNDS, SPECIAL, Family, Field
+from dragoman_querydsl.columns.grid_columns import View, column
+from dragoman_querydsl.objects import document
+from dragoman_querydsl.protocol import target
+from dragoman_querydsl.search import MATCH_ALL, READ, DecodedHit, search
 
 from .cells import DOCUMENT, CellReader, whole
 from .deep_pages import Pager, PointInTimePager, ScrollPager, SortKeys
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
     from dragoman_api import Cell, CellRequest, CompiledFilter, HttpRequest, RowKey
-    from dragoman_elasticsearch.protocol import Features
+    from dragoman_querydsl.dialect import Dialect
 
 
 MISSING = {"date": (-9223372036854775000, 2**63 - 1), "date_nanos": (0, 2**63 - 1)}
@@ -70,7 +70,7 @@ _DOUBLES = frozenset(("byte", "short", "integer", "half_float", "float", "double
 _FEWER_DIGITS = "some indices hold integers, some fractions: beyond 2^53, neighbours are ordered as if equal"
 
 
-def compile_sort(sorts: Sequence[Sort], view: View, features: Features) -> tuple[SortKeys, list[Note]]:
+def compile_sort(sorts: Sequence[Sort], view: View, dialect: Dialect) -> tuple[SortKeys, list[Note]]:
     """Translate sort keys; a column that does not sort is dropped with a note.
 
     Returns:
@@ -82,7 +82,7 @@ def compile_sort(sorts: Sequence[Sort], view: View, features: Features) -> tuple
     for sort, field in pairs:
         key = _key(field, descending=sort.descending)
         keys.append({field.whole: key})
-        reasons = exactness.sort_approximations(field, features)
+        reasons = exactness.sort_approximations(field, dialect)
         if key.get("numeric_type") == "double" and not _DOUBLES.issuperset(field.types):
             reasons.append(_FEWER_DIGITS)
         notes += (Note(code="sort-approximate", column=sort.column, reason=reason) for reason in reasons)
@@ -171,10 +171,12 @@ class PageQuery(msgspec.Struct, frozen=True, kw_only=True):
         names = [field.name for field in self.fields]
         return encode([self.request.object, self.view.revision, self.query, self.keys, names])
 
-    def pager(self, features: Features) -> Pager:
+    def pager(self, dialect: Dialect) -> Pager:
         """Build a pager for the result."""
-        kind = PointInTimePager if features.point_in_time else ScrollPager
-        return kind(self.view.target, self.query, self.keys, self.window, self.preference)
+        result = self.view.target, self.query, self.keys, self.window, self.preference
+        if (points := dialect.snapshots) is None:
+            return ScrollPager(*result)
+        return PointInTimePager(*result, points=points)
 
     def shallow_page(self) -> Exchange[Page]:
         """Fetch the page by offset."""
@@ -253,7 +255,7 @@ class PageQuery(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def page_query(request: PageRequest, view: View, features: Features, *, window: int, preference: str) -> PageQuery:
+def page_query(request: PageRequest, view: View, dialect: Dialect, *, window: int, preference: str) -> PageQuery:
     """Translate a page request.
 
     Raises:
@@ -263,7 +265,7 @@ def page_query(request: PageRequest, view: View, features: Features, *, window: 
     check_bounds(request)  # 7.17 answers a negative offset with an error of its own code
     if request.cursor is not None:
         cursors.refuse(request)
-    keys, notes = compile_sort(request.sort, view, features)
+    keys, notes = compile_sort(request.sort, view, dialect)
     query, raw = filter_query(request.object, request.filter)
     fields, reader = _chosen(view, None if request.columns is None else tuple(request.columns))
     return PageQuery(

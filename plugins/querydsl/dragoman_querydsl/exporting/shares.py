@@ -13,15 +13,15 @@ from dragoman_api.errors import ObjectNotFoundError, QueryError
 from dragoman_api.exports import NO_SNAPSHOT, ExportPart, ExportSplit
 from dragoman_api.kit import cursors
 from dragoman_api.kit.exchanges import Exchange, ask, post
-from dragoman_elasticsearch import protocol
-from dragoman_elasticsearch.protocol import raw
-from dragoman_elasticsearch.search import close_context
+from dragoman_querydsl import protocol
+from dragoman_querydsl.protocol import raw
 
 from .export import ExportReader, Slice
 
 if TYPE_CHECKING:
     from dragoman_api import ExportRequest, HttpRequest
     from dragoman_api.exports import SnapshotHold, SplitRequest
+    from dragoman_querydsl.dialect import PointInTime
 
     from .export import SlicePage
 
@@ -38,24 +38,24 @@ class _Share(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     query: str
 
 
-def split(request: SplitRequest, query: Raw, *, scrolls: bool) -> Exchange[ExportSplit]:
+def split(request: SplitRequest, query: Raw, *, points: PointInTime | None) -> Exchange[ExportSplit]:
     """Open a point in time, count its rows and divide them into slices; one share where exports scroll.
 
     Raises:
         QueryError: A shard failed, or the point in time spans so many shards that its id does not fit a share.
     """
     export = request.export
-    if scrolls:
+    if points is None:
         shares = [_seal(export, "", 0, 1, query)]
         return ExportSplit(shares=shares, notes=[Note(code=NO_SNAPSHOT, reason=_SCROLLED)])
-    reader = ExportReader(export, query, scrolls=False)
+    reader = ExportReader(export, query, points=points)
     try:
         yield from reader.open()
         of = max(1, min(request.shares, reader.total))
         shares = [_seal(export, reader.pit, number, of, query) for number in range(of)]
     except BaseException:
         if reader.pit:
-            yield from ask(close_context(reader.pit))
+            yield from ask(points.close(reader.pit))
         raise
     return ExportSplit(shares=shares, snapshot=reader.pit, total=reader.total)
 
@@ -69,10 +69,10 @@ def _seal(export: ExportRequest, pit: str, number: int, of: int, query: Raw) -> 
         raise QueryError(reason, hint="export fewer indices at a time, or shorten the filter") from error
 
 
-def hold(request: SnapshotHold) -> Exchange[bool]:
+def hold(request: SnapshotHold, points: PointInTime) -> Exchange[bool]:
     """Renew a point in time, or free it; return whether the server had it."""
     if not request.seconds:
-        reply = yield from ask(close_context(request.snapshot))
+        reply = yield from ask(points.close(request.snapshot))
         if reply.status == 404:
             return False
         protocol.check(reply)
@@ -90,7 +90,7 @@ def hold(request: SnapshotHold) -> Exchange[bool]:
 class ShareReader(ExportReader):
     """One share in progress: a single slice, whose point in time others free."""
 
-    def __init__(self, request: ExportRequest) -> None:
+    def __init__(self, request: ExportRequest, points: PointInTime) -> None:
         """Read the share's text.
 
         Raises:
@@ -99,7 +99,7 @@ class ShareReader(ExportReader):
         query, hint = cursors.query_of(request), "split the export again"
         text, code = request.share or "", "export-not-resumable"
         self._share = cursors.unseal(text, query, _Share, what="share", code=code, hint=hint)
-        super().__init__(request, raw(self._share.query), scrolls=not self._share.pit)
+        super().__init__(request, raw(self._share.query), points=points if self._share.pit else None)
 
     def open(self) -> Exchange[None]:
         """Count the rows of the slice; an export that scrolls is opened as a whole.

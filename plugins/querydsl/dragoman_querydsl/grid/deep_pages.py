@@ -11,13 +11,13 @@ from msgspec import Raw
 from dragoman_api import Note
 from dragoman_api.errors import QueryError
 from dragoman_api.kit.exchanges import Exchange, ask
-from dragoman_elasticsearch import protocol
-from dragoman_elasticsearch.protocol import target
-from dragoman_elasticsearch.search import (
+from dragoman_querydsl import protocol
+from dragoman_querydsl.dialect import PointInTime
+from dragoman_querydsl.protocol import target
+from dragoman_querydsl.search import (
     READ,
     DecodedHit,
     SearchAnswer,
-    close_context,
     close_scroll,
     open_context,
     search,
@@ -80,13 +80,15 @@ class _Result(msgspec.Struct):
         self.odd |= {(hit.index, hit.id): note for note in answer.notes() for hit in rows}
 
 
-class PointInTimePager(_Result):
+class PointInTimePager(_Result, kw_only=True):
     """Pages from a point in time, reached from the nearest bookmark; the tiebreaker is added to the sort keys.
 
     Attributes:
+        points: How the server opens and frees points in time.
         pit: The point in time, empty before the first page and after the last.
     """
 
+    points: PointInTime
     pit: str = ""
     _bookmarks: dict[int, _Bookmark] = msgspec.field(default_factory=dict)
 
@@ -113,10 +115,10 @@ class PointInTimePager(_Result):
 
     def close(self) -> HttpRequest | None:
         """Return the request that frees the search context, None if there is none."""
-        return close_context(self.pit) if self.pit else None
+        return self.points.close(self.pit) if self.pit else None
 
     def _open(self) -> Exchange[None]:
-        self.pit = yield from open_context(self.name, keep_alive=KEEP_ALIVE, preference=self.preference)
+        self.pit = yield from open_context(self.points, self.name, keep_alive=KEEP_ALIVE, preference=self.preference)
         answer = yield from self._ask(self._sorted(self.keys), 0, None, {"track_total_hits": True})
         self.total = answer.count or 0
 

@@ -1,0 +1,116 @@
+"""What one server has, and what it calls that: all that tells the servers and the drivers of a family apart."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from dragoman_api import HttpRequest
+from dragoman_api.json_text import encode
+
+from . import protocol
+from .protocol import DocumentsRequest, target
+
+if TYPE_CHECKING:
+    from dragoman_api.replies import Reply
+
+_VECTORS = "_source_exclude_vectors"
+
+
+class PointInTime(msgspec.Struct, frozen=True):
+    """How a server's points in time are opened and freed.
+
+    Attributes:
+        path: The endpoint, without slashes.
+        key: The member that holds the id, in the answer to opening one and in the request that frees it.
+        parameters: What the request that opens one has besides `keep_alive`, with a leading `&`.
+    """
+
+    path: str
+    key: str
+    parameters: str = ""
+
+    def open(self, name: str, *, keep_alive: str, preference: str = "") -> HttpRequest:
+        """Return the request that opens one; ids grow with the shards, so they go into bodies only.
+
+        Args:
+            name: The object's name.
+            keep_alive: How long the server keeps the unused context; each request renews it.
+            preference: The name for the choice of shards.
+        """
+        parameters = self.parameters + (f"&preference={preference}" if preference else "")
+        return HttpRequest("POST", f"/{target(name)}/{self.path}?keep_alive={keep_alive}{parameters}")
+
+    def close(self, pit: str) -> HttpRequest:
+        """Return the request that frees one."""
+        return HttpRequest("DELETE", f"/{self.path}", encode({self.key: pit}))
+
+
+class Dialect(msgspec.Struct, frozen=True, kw_only=True):
+    """What a server has, by its product and version; each driver makes it, and this code asks nothing else.
+
+    Attributes:
+        points: How points in time are opened and freed.
+        point_in_time: Points in time sort by `_shard_doc`, the tiebreaker without which deep pages lose rows; where
+            they do not, deep pages and exports scroll.
+        case_insensitive: Term-level queries take `case_insensitive`.
+        resolves_names: `_resolve/index` lists names without statistics.
+        finds_ignored: `exists` finds strings that are longer than `ignore_above`.
+        leaves_out_vectors: Whether answers leave out vectors unless a parameter forbids it, by the version, by what
+            the server takes, or by the settings of an index; None if that has to be tried.
+    """
+
+    points: PointInTime
+    point_in_time: bool = False
+    case_insensitive: bool = False
+    resolves_names: bool = False
+    finds_ignored: bool = False
+    leaves_out_vectors: bool | None = False
+
+    @property
+    def snapshots(self) -> PointInTime | None:
+        """The points in time that deep pages and exports use; None where they scroll."""
+        return self.points if self.point_in_time else None
+
+    @property
+    def asks_for_vectors(self) -> bool:
+        """Requests for whole documents carry the parameter that forbids to leave out vectors."""
+        return self.leaves_out_vectors is not False
+
+    def reads(self, request: HttpRequest) -> bool:
+        """Return whether a request may be sent again: it writes nothing, and moves no scroll on."""
+        scrolls = request.path.startswith("/_search/scroll")
+        return not (scrolls or self.may_write(request.method, request.path))
+
+    def may_write(self, method: str, path: str, body: str = "") -> bool:
+        """Return whether a request may change something, see `protocol.may_write`."""
+        return protocol.may_write(method, path, body, points=self.points.path)
+
+    def complete(self, request: HttpRequest) -> HttpRequest:
+        """Return a request as it has to be sent for whole documents.
+
+        Some servers leave out vectors unless a parameter, which others refuse, forbids it.
+        """
+        if not isinstance(request, DocumentsRequest):
+            return request
+        whole = f"{'&' if '?' in request.path else '?'}{_VECTORS}=false" if self.asks_for_vectors else ""
+        return HttpRequest(request.method, f"{request.path}{whole}", request.body, request.content_type)
+
+
+def learn(dialect: Dialect, request: HttpRequest, reply: Reply) -> Dialect:
+    """Return the dialect after the answer to a completed request, which shows what a hidden version takes.
+
+    A server that does not know the parameter refuses it before it does anything else.
+    """
+    if dialect.leaves_out_vectors is not None:
+        return dialect
+    if not isinstance(request, DocumentsRequest) or reply.status not in (200, 400):
+        return dialect
+    if reply.status == 400 and not _refuses_parameter(reply):
+        return dialect
+    return msgspec.structs.replace(dialect, leaves_out_vectors=reply.status == 200)
+
+
+def _refuses_parameter(reply: Reply) -> bool:
+    return b"unrecognized parameter" in reply.body and _VECTORS.encode() in reply.body
