@@ -144,7 +144,8 @@ class KeptPlans:
     def take(self, number: int) -> Plan:
         """Return a plan that waits, once. Raises QueryError with the detail `PLAN_DROPPED` if it does not."""
         if (plan := self._plans.pop(number, None)) is None:
-            raise QueryError("the plan is no longer there", details={"sent": False, PLAN_DROPPED: True})
+            hint = "plan the rows again: nothing of them was sent"
+            raise QueryError("the plan is no longer there", hint=hint, details={"sent": False, PLAN_DROPPED: True})
         return plan
 
 

@@ -37,6 +37,7 @@ from dragoman_api.events import ConnectionInfo
 from dragoman_api.hookspecs import hookimpl
 from dragoman_api.kit.row_changes import Outcomes
 from dragoman_worker.service import KeptPlans
+from dragoman_worker.wire import PLAN_DROPPED
 from in_process import Here
 
 if TYPE_CHECKING:
@@ -665,6 +666,19 @@ async def test_a_plan_that_its_process_took_along_is_made_again_and_travels_whol
     assert (report.counts["applied"], report.complete) == (8, True)
     assert sorted(table.rows.values()) == [*range(8)]
     assert [len(request) for request in table.requests] == [4, 4], "nothing was sent of the plans that were gone"
+
+
+async def test_a_driver_that_calls_a_plan_dropped_after_it_wrote_gets_its_rows_no_second_time(tmp_path):
+    def dropped(plan, write):
+        write(plan)
+        raise QueryError("the plan is no longer there", details={PLAN_DROPPED: True})
+
+    table = Table(written_file(tmp_path / "folder", [("a", 0), ("b", 1)]))
+    table.failures = [dropped]
+    with pytest.raises(QueryError) as caught:
+        await table.load()
+    assert unknown(caught.value)
+    assert (table.requests, sorted(table.rows.values())) == ([[0, 1]], [0, 1])
 
 
 async def test_two_writes_of_one_row_keep_their_order_whatever_else_is_under_way(tmp_path):

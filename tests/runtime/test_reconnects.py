@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sys
+from pathlib import Path
 
 import anyio
 import pytest
@@ -12,6 +15,7 @@ from aiohttp import web
 import wheelhouse
 from child_processes import children
 from dragoman import SavedConnection
+from dragoman.imports.loads import load
 from dragoman_api.changes import HttpRequest
 from dragoman_api.console import ConsoleRequest
 from dragoman_api.errors import DragomanError, DriverCrashedError
@@ -85,3 +89,52 @@ async def test_reconnects_leave_one_process_with_one_http_client(make_runtime):
         with anyio.fail_after(5):
             while server.connections() or children() - before:
                 await anyio.sleep(0.05)
+
+
+SAYS_ITS_PROCESS = """
+import os
+from dragoman_api import hookimpl
+from dragoman_api.connections import Server
+from dragoman_api.testing.memory_driver import MemoryDriver
+
+class Driver(MemoryDriver):
+    @hookimpl
+    async def connect(self, profile, http, first_object=None):
+        server = await super().connect(profile, http)
+        return Server(server.product, str(os.getpid()))
+"""
+
+
+@pytest.mark.parametrize("stage", ["plan", "apply"])
+async def test_a_load_plans_again_what_the_drivers_process_took_along_unsent(
+    make_runtime, tmp_path, monkeypatch, stage
+):
+    monkeypatch.setattr("dragoman.imports.loads.AT_ONCE", 1)
+    file = anyio.Path(tmp_path / "f.csv")
+    await file.write_text("title\n" + "".join(f"t{at}\n" for at in range(40)))
+    driver = wheelhouse.Driver("memory", code=SAYS_ITS_PROCESS, hooks=[*HOOKS])
+    async with make_runtime(driver, installed=True) as runtime, runtime.open("memory") as session:
+        call, ends = getattr(session, stage), iter([False, True, False, True])
+
+        async def after_the_end(*arguments, **options):
+            if next(ends, False):
+                os.kill(int(session.server.version), signal.SIGKILL)
+                if stage == "apply":
+                    await anyio.sleep(0.2)
+            return await call(*arguments, **options)
+
+        monkeypatch.setattr(session, stage, after_the_end)
+        report = await load(session, "scratch", file=Path(file), batch=10)
+        assert (report.counts["applied"], report.rows, report.complete) == (40, 40, True)
+        assert [event.name for event in runtime.seen].count("plugin.restarted") == 2
+
+
+async def test_a_load_ends_where_the_process_ends_with_every_plan(make_runtime, tmp_path):
+    file = anyio.Path(tmp_path / "f.csv")
+    await file.write_text("title\na\n")
+    code = SAYS_ITS_PROCESS + "    @hookimpl\n    async def plan_change(self, request): os._exit(3)\n"
+    driver = wheelhouse.Driver("memory", code=code, hooks=[*HOOKS])
+    async with make_runtime(driver, installed=True) as runtime, runtime.open("memory") as session:
+        with pytest.raises(DriverCrashedError) as caught:
+            await load(session, "scratch", file=Path(file))
+        assert (caught.value.details["applied"], caught.value.details["unknown"]) == (0, 0)

@@ -10,7 +10,7 @@ from anyio.to_thread import run_sync
 
 from dragoman.sessions.driver_calls import after_a_write, unknown
 from dragoman_api.changes import OutcomeStatus
-from dragoman_api.errors import DragomanError, QueryError, UnsupportedOperationError
+from dragoman_api.errors import DragomanError, DriverCrashedError, QueryError, UnsupportedOperationError
 from dragoman_worker.wire import PLAN_DROPPED
 
 from .batches import Rejection, batch_of, no_counts
@@ -39,6 +39,9 @@ AGAIN = (1.0, 3.0)
 
 BUSY = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
 """Pauses in seconds before rows that a busy server turned away are sent again, after the driver's own pauses."""
+
+PLANS_AGAIN = 3
+"""How often rows of a batch are planned again after the driver's process ended or dropped their plan."""
 
 _SAME = "a row with this id exists already, and holds the same"
 
@@ -99,19 +102,19 @@ class Writer:
     async def _attempt(self, batch: Batch, *, last: bool) -> bool:
         """Send the rows of a batch that have no outcome yet; return whether a busy server turned some away."""
         waiting = [batch.records]
-        busy, whole = False, not self._sends or self._ledger.undo is not None
+        busy, whole, attempts = False, not self._sends or self._ledger.undo is not None, PLANS_AGAIN
         while waiting:
-            records = waiting.pop()
-            plan = await self._plan(records, waiting, last=batch.last, whole=whole)
-            if plan is None:
-                continue
+            records, plan = waiting.pop(), None
             try:
-                busy |= await self._send(batch, records, plan, last=last)
-            except QueryError as error:
-                if not error.details.get(PLAN_DROPPED) or whole:
+                plan = await self._plan(records, waiting, last=batch.last, whole=whole)
+                if plan is not None:
+                    busy |= await self._send(batch, records, plan, last=last)
+            except (QueryError, DriverCrashedError) as error:
+                if unknown(error) or not attempts or not _is_lost(plan, error):
                     raise
-                waiting.append(records)  # the driver's process ended, for example
-                whole = True
+                attempts -= 1
+                waiting.append(records)  # nothing of them was sent
+                whole |= plan is not None
         return busy
 
     async def _plan(
@@ -201,3 +204,10 @@ class Writer:
             self._ledger.counts[outcome.status] += 1
         done = {id(record) for record in records}
         batch.records = [record for record in batch.records if id(record) not in done]
+
+
+def _is_lost(plan: Plan | None, error: DragomanError) -> bool:
+    """Return whether rows have no plan any more: the driver's process ended, or dropped the plan that it kept."""
+    return isinstance(error, DriverCrashedError) or (
+        plan is not None and plan.number > 0 and bool(error.details.get(PLAN_DROPPED))
+    )
