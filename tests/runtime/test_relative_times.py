@@ -245,6 +245,7 @@ async def test_the_zone_comes_from_the_settings(open_said):
     rows = [Filter("at", "=", "today")]
     open_said.paths.settings.parent.mkdir(parents=True, exist_ok=True)
     open_said.paths.settings.write_text('time_zone = "Asia/Kathmandu"\n')
+    ZoneInfo.clear_cache(only_keys=["Asia/Kathmandu"])
     async with Runtime(spare=False) as runtime, runtime.open("said") as session:
         page = await session.rows("cpu", filters=rows, now="2026-11-25T12:00:00Z").page()
     assert json.loads(page.cells[0][0])[0] == ["=", "2026-11-24T18:15:00Z/2026-11-25T18:15:00Z"]
