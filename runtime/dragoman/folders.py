@@ -168,9 +168,10 @@ def shared(folder: Path) -> bool:
 
 def _places(path: Path) -> Iterator[Path]:
     """Yield each folder and link on the way to a file, then the file, as the kernel resolves them."""
-    home: list[Path] = []
+    above: set[Path] = set()
     with suppress(RuntimeError):  # a user unknown to the system
-        home = [Path.home(), Path(os.path.realpath(Path.home()))]
+        home = Path.home()
+        above = {*home.parents, *Path(os.path.realpath(home)).parents}
     at, links, rest = Path("/"), 0, list(reversed(path.absolute().parts[1:]))
     while rest:
         if (part := rest.pop()) == "..":
@@ -181,7 +182,7 @@ def _places(path: Path) -> Iterator[Path]:
             links, target = links + 1, at.readlink()
             at = Path("/") if target.is_absolute() else at.parent
             rest += reversed(target.parts[target.is_absolute() :])
-        elif not any(at in folder.parents for folder in home):
+        elif at not in above:
             yield at
 
 
