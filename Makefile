@@ -30,9 +30,10 @@ set_up = [ -n "$(PYTHON)" ] || { echo "dragoman needs Python 3.11 or newer; name
   echo "setting up $(VENV) (once; $(2), more on a slow machine)"; $(call install,$(1),$(make_venv) &&)
 
 # Two that install at once spoil the environment; the three checks change nothing.
-ifneq ($(MAKECMDGOALS),types style contracts)
+ifneq ($(filter-out types style contracts,$(MAKECMDGOALS)),)
 .NOTPARALLEL:
 endif
+beside = $(MAKE) --no-print-directory -j2 $(if $(filter output-sync,$(.FEATURES)),-O)
 
 # What failed runs once more, one test after another: a machine that stops for a while fails any test that has a deadline.
 # Both runs print their failures, so a test that passes only then is seen. Status 1 alone means that tests failed.
@@ -69,8 +70,12 @@ setup: $(TOOLS) $(BUNDLE) ## the environment of the tests, the driver wheels and
 demo: $(BUNDLE) ## walk through the whole story on a sample cluster
 	@$(BIN)/python -m docs.demo
 
-test: check ## lint, types, contracts and the default tests
-	@$(call tests,-m "not slow")
+# mypy takes half a minute where it has no cache: it runs beside the tests, which leave the cores idle for a while.
+test: $(TOOLS) $(BUNDLE) ## lint, types, contracts and the default tests
+	@$(beside) style contracts
+	@answer=$(VENV)/types.txt; $(MAKE) --no-print-directory types >$$answer 2>&1 & types=$$!; \
+	  trap 'kill $$types 2>/dev/null' EXIT; trap 'exit 130' INT; trap 'exit 143' TERM; \
+	  { $(call tests,-m "not slow"); }; status=$$?; wait $$types || status=2; cat $$answer; exit $$status
 
 quick: $(TOOLS) $(BUNDLE) ## checks and tests of what you touched, in seconds: PATHS="runtime/dragoman/exports", by default what differs from HEAD
 	@$(BIN)/python -m tests.quick $(PATHS)
@@ -92,7 +97,7 @@ mutants: $(TOOLS) $(BUNDLE) ## change modules that decide, and see whether a tes
 
 # mypy takes most of the time where it has no cache: its runs are beside each other, and each prints its answer whole.
 check: $(TOOLS) $(BUNDLE) ## ruff and its format, mypy, import contracts
-	@$(MAKE) --no-print-directory -j2 $(if $(filter output-sync,$(.FEATURES)),-O) types style contracts
+	@$(beside) types style contracts
 
 .PHONY: types style contracts
 types:
