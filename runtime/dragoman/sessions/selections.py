@@ -149,7 +149,8 @@ def check_owner(*, tenant: str | None = None, routing: str | None = None) -> Non
     for word, value in (("tenant", tenant), ("routing", routing)):
         if value == "":
             hint = f"name one; or leave {word} out, where rows have none"
-            raise ConfigurationError(f"the {word} is an empty text, which names none", hint=hint, code=f"{word}-empty")
+            code = "tenant-empty" if word == "tenant" else "routing-empty"
+            raise ConfigurationError(f"the {word} is an empty text, which names none", hint=hint, code=code)
 
 
 def check_changes(changes: Sequence[Any]) -> None:
