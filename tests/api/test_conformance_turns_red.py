@@ -330,6 +330,57 @@ class ClaimsADropThatItRefuses(Broken):
         return replace(plan, planned=[]) if isinstance(request.changes[0], Drop) else plan
 
 
+def claiming(name: str) -> dict[str, Any]:
+    return MANIFEST | {"capabilities": [*MANIFEST["capabilities"], name]}
+
+
+@breaks("test_each_further_capability_is_shown_by_a_call")
+class ClaimsNonsense(MemoryDriver):
+    manifest = claiming("teleport")
+
+
+@breaks("test_each_further_capability_is_shown_by_a_call")
+class ClaimsTenantsThatItIgnores(MemoryDriver):
+    manifest = claiming("tenants")
+
+
+@breaks("test_each_further_capability_is_shown_by_a_call")
+class ClaimsATimeThatItLacks(MemoryDriver):
+    manifest = claiming("time-range")
+
+
+@breaks("test_each_further_capability_is_shown_by_a_call")
+class ClaimsRevisionsThatItIgnores(MemoryDriver):
+    manifest = claiming("revisions")
+
+    @hookimpl
+    async def fetch_page(self, request):
+        return await super().fetch_page(replace(request, revision=""))
+
+
+@breaks("test_each_further_capability_is_shown_by_a_call")
+class StatesNoRevision(MemoryDriver):
+    manifest = claiming("revisions")
+
+    @hookimpl
+    async def fetch_page(self, request):
+        return replace(await super().fetch_page(request), revision="")
+
+
+@breaks("test_each_further_capability_is_shown_by_a_call")
+class ClaimsARawFilterThatItRefuses(MemoryDriver):
+    manifest = claiming("raw-filter")
+
+    @hookimpl
+    async def compile_filter(self, request):
+        raise FilterNotSupportedError("there is no such row")
+
+
+@breaks("test_each_further_capability_is_shown_by_a_call")
+class KeepsItsRawFilterToItself(MemoryDriver):
+    manifest = MANIFEST | {"capabilities": [name for name in MANIFEST["capabilities"] if name != "raw-filter"]}
+
+
 # grid -----------------------------------------------------------------------------------------------------------------
 
 

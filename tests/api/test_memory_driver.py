@@ -35,6 +35,7 @@ async def memory_target(driver: MemoryDriver) -> Target:
         },
         change={"price": 3.5},
         tells_missing=True,
+        raw_filter="tea",
         reads=["GET /books", "GET /books/1"],
         writes=['PUT /books/1 {"title": "x"}', "DELETE /books", "POST /books {}"],
         broken=[("nonsense", 1, 1), ("GET /\n\nPUT nowhere", 3, 5)],

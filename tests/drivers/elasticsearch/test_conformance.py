@@ -75,6 +75,7 @@ async def target_of(es: Rig, rows: int = 60) -> Target:
         row={"code": "N1", "pages": 12, "price": 2.5, "in_stock": True, "author.name": "Ada"},
         change={"pages": 13, "author.name": "Grace"},
         tells_missing=True,
+        raw_filter="pages:[1 TO 5]",
         reads=[
             "GET /_cat/indices?format=json",
             f'POST /{name}/_search\n{{"size": 1}}',

@@ -131,7 +131,9 @@ class MemoryDriver:
         return [key, *(column_of(name, kind, vectors.get(name)) for name, kind in self.server.kinds.items())]
 
     def _fetch(self, name: str, revision: str = "") -> list[dict[str, Any]]:
-        status, rows = self.server.send("GET", _path(name) + (f"?revision={revision}" if revision else ""))
+        status, rows = self.server.send(
+            "GET", _path(name) + (f"?revision={quote(revision, safe='')}" if revision else "")
+        )
         if status == 404:
             raise ObjectNotFoundError(f"there is no object {name!r}")
         if status == 410:
@@ -257,7 +259,11 @@ class MemoryDriver:
             revision = revision or str(self.server.revision)
             if page.cursor is not None:
                 revision, _ = cursors.unseal(page.cursor, cursors.query_of(page), tuple[str, int])
-        return [HttpRequest("GET", _path(request.read.object) + (f"?revision={revision}" if revision else ""))]
+        return [
+            HttpRequest(
+                "GET", _path(request.read.object) + (f"?revision={quote(revision, safe='')}" if revision else "")
+            )
+        ]
 
     @hookimpl
     async def summarize_column(self, request: SummaryRequest) -> ColumnSummary:

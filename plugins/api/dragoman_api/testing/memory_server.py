@@ -190,7 +190,7 @@ class MemoryServer:
     def _answer(self, method: str, path: str, body: str | None) -> tuple[int, Any]:
         path, _, query = path.partition("?")
         if query.startswith("revision="):
-            return self._answer_of(int(query.removeprefix("revision=")), method, path)
+            return self._answer_of(unquote(query.removeprefix("revision=")), method, path)
         name, key = [unquote(part) for part in [*path.lstrip("/").split("/"), ""][:2]]
         if not name:
             return 200, [{"name": object_name, "rows": len(rows)} for object_name, rows in self.objects.items()]
@@ -219,10 +219,10 @@ class MemoryServer:
             return 200, {"id": key}
         return 200, self._row(name, key)
 
-    def _answer_of(self, revision: int, method: str, path: str) -> tuple[int, Any]:
-        if revision == self.revision:
+    def _answer_of(self, revision: str, method: str, path: str) -> tuple[int, Any]:
+        if revision == str(self.revision):
             return self._answer(method, path, None)
-        then = self._past.get(revision)
+        then = self._past.get(int(revision)) if revision.isdecimal() else None
         return (410, {"error": f"no revision {revision}"}) if then is None else then.send(method, path)
 
     def _remember(self) -> None:

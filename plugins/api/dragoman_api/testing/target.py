@@ -56,6 +56,7 @@ class Target:
         writes: Console texts of one writing request each, which are parsed only.
         broken: Console texts with a fault, and its line and column.
         values: Values to filter a column by, if those in its cells are unsuitable.
+        raw_filter: A text for the filter row "Raw" that the server takes; empty if the driver has no such row.
         tells_missing: Whether the driver tells a field that a row does not hold (`MISSING`) from a null. Then a new
             row may leave out the first column of `change`, and that column may be null.
         manifest: The contents of `driver.json`; empty if they are not compared with the driver.
@@ -75,6 +76,7 @@ class Target:
     writes: Sequence[str] = ()
     broken: Sequence[tuple[str, int, int]] = ()
     values: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    raw_filter: str = ""
     tells_missing: bool = False
     manifest: Mapping[str, Any] = field(default_factory=dict)
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 
 from dragoman_api.changes import Drop, PlanRequest
+from dragoman_api.columns import ObjectsRequest
 from dragoman_api.console import AnswerKind, ConsoleText
-from dragoman_api.errors import ConsoleSyntaxError
+from dragoman_api.errors import ConsoleSyntaxError, DragomanError
+from dragoman_api.filters import FilterRequest, RawQuery
 from dragoman_api.testing.target import hooks_of
 
 from .changes import ChangeConformance
@@ -33,6 +36,10 @@ _HOOKS = {
     "console": ("parse_console", "execute_console"),
     "export": ("export_rows",),
 }
+
+
+_FURTHER = ("sort", "tenants", "raw-filter", "revisions", "time-range")
+_LOOKED_AT = 20  # objects
 
 
 class ManifestConformance:
@@ -60,6 +67,43 @@ class ManifestConformance:
                 plan = await target.driver.plan_change(PlanRequest(changes=[change]))
                 shown -= set() if plan.planned else {name}
         assert claimed & judged == shown & judged
+
+    async def test_each_further_capability_is_shown_by_a_call(self, target: Target) -> None:
+        """A claim that no hook shows is shown by its calls.
+
+        A tenant and a revision that do not exist are refused or have no rows, a raw filter is compiled, and some object
+        has a time column. A raw filter is refused by a driver that does not claim it, and no word stands for nothing.
+        """
+        target.given("manifest")
+        target.needs("describe_object", "fetch_page")
+        claimed = {*target.manifest["capabilities"]}
+        assert claimed <= {*_HOOKS, *_FURTHER}, "a capability that does not exist"
+        described = await target.describe()
+        if "time-range" in claimed and described.time is None:
+            assert await _has_time(target), "no object has a time column"
+        for name, field in (("tenants", {"tenant": "no such tenant"}), ("revisions", {"revision": "no such one"})):
+            if name in claimed:
+                with suppress(DragomanError):
+                    assert not (await target.page(limit=1, **field)).cells, f"{name} make no difference"
+        if "revisions" in claimed:
+            assert (await target.page(limit=1)).revision, "pages state no revision"
+        if "compile_filter" in hooks_of(target.driver):
+            request = FilterRequest(object=target.object, rows=[RawQuery(target.raw_filter or "text")])
+            if "raw-filter" in claimed:
+                assert target.raw_filter, "the target names no raw filter"
+                assert await target.driver.compile_filter(request)
+            else:
+                with pytest.raises(DragomanError):
+                    await target.driver.compile_filter(request)
+
+
+async def _has_time(target: Target) -> bool:
+    listed = await target.driver.list_objects(ObjectsRequest(limit=_LOOKED_AT, counts=False))
+    for listed_object in listed.objects[:_LOOKED_AT]:
+        with suppress(DragomanError):
+            if (await target.describe(listed_object.name)).time is not None:
+                return True
+    return False
 
 
 class ConsoleConformance:
