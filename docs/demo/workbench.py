@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -18,6 +19,22 @@ from . import sample_cluster, sample_metrics, sample_vectors
 
 
 async def _main(options: argparse.Namespace) -> int:
+    status = 0
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_cancel_on_sigterm, tasks.cancel_scope)
+        status = await _serve(options)
+        tasks.cancel_scope.cancel()
+    return status
+
+
+async def _cancel_on_sigterm(scope: anyio.CancelScope) -> None:
+    """End as Ctrl-C does: without a handler, SIGTERM would leave the workbench behind."""
+    with anyio.open_signal_receiver(signal.SIGTERM) as signals:
+        async for _ in signals:
+            scope.cancel()
+
+
+async def _serve(options: argparse.Namespace) -> int:
     async with (
         aclosing(sample_cluster.serve("8.19.21", 0)) as cluster,
         aclosing(sample_vectors.serve()) as vectors,
