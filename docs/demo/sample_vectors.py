@@ -1,4 +1,4 @@
-"""The sample of Weaviate: articles, and reviews by tenant, on a fake server until interrupted."""
+"""The sample of Weaviate: articles with vectors, and reviews by tenant, on a fake server until interrupted."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 ARTICLES = 320
 TENANTS = {"berlin": 12, "lisbon": 7}
 _TYPES = {"title": "text", "section": "text", "words": "int", "score": "number", "published": "date", "free": "boolean"}
+_DIMENSIONS = 8
 _SECTIONS = ("science", "travel", "books", "cooking")
 _WORDS = ("quiet", "river", "engine", "garden", "letter", "winter", "market", "signal", "copper", "island")
 
@@ -59,7 +60,8 @@ def _article(number: int) -> dict[str, Any]:
         "published": f"2025-{chance.randrange(1, 13):02}-{chance.randrange(1, 29):02}T08:00:00Z",
         "free": chance.random() < 0.4,
     }
-    return {"class": "Article", "id": str(UUID(int=number + 1, version=4)), "properties": values}
+    vector = [round(chance.uniform(-1, 1), 4) for _ in range(_DIMENSIONS)]
+    return {"class": "Article", "id": str(UUID(int=number + 1, version=4)), "properties": values, "vector": vector}
 
 
 def _review(tenant: str, number: int) -> dict[str, Any]:

@@ -26,7 +26,16 @@ from dragoman_api.columns import Column, Note
 from dragoman_api.errors import ConfigurationError
 from dragoman_api.filters import TimeRange
 from dragoman_api.summaries import Bucket, ColumnSummary, Figure, ValueCount
-from dragoman_workbench.cells import answer_page, answer_summary, entered, key_text, read_key, shown, spelled
+from dragoman_workbench.cells import (
+    answer_page,
+    answer_similar,
+    answer_summary,
+    entered,
+    key_text,
+    read_key,
+    shown,
+    spelled,
+)
 from dragoman_workbench.messages.connections import DescriptionAsked, ObjectsAsked
 from dragoman_workbench.messages.rows import (
     Bar,
@@ -37,6 +46,7 @@ from dragoman_workbench.messages.rows import (
     PageAsked,
     RowsAsked,
     SavedQuery,
+    SimilarAsked,
     Summarized,
     SummaryAsked,
 )
@@ -550,3 +560,47 @@ async def test_a_name_is_taken_once_unless_it_is_replaced_and_what_is_removed_is
     assert "cannot name a query" in failure["message"]
     await shop_tab("queries/remove", connection="shop", name="mine")
     assert (await shop_tab("queries", connection="shop"))["queries"] == []
+
+
+NEAR = Page(
+    columns=[Column(name="id", type="text"), Column(name="_distance", type="distance")],
+    cells=[["b", 0.25], ["c", 0.5]],
+    keys=[RowKey("books", "b"), RowKey("books", "c")],
+)
+
+
+def test_distances_come_first_and_similar_rows_are_a_whole_page():
+    answer = answer_similar(NEAR, RowKey("books", "a"), seconds=0)
+    assert [column.name for column in answer.columns] == ["_distance", "id"]
+    assert [(row.id, row.cells) for row in answer.rows] == [
+        ("b", [("decimal", "0.25"), "b"]), ("c", [("decimal", "0.5"), "c"]),
+    ]  # fmt: skip
+    assert (answer.total, answer.total_exact, answer.next, answer.near) == (2, True, None, "a")
+    assert answer_page(NEAR, seconds=0).near == ""
+
+
+async def test_rows_similar_to_a_row_are_asked_for_by_its_key_and_with_the_filter():
+    asked = []
+
+    class Rows:
+        async def similar(self, key, **options):
+            asked.append((key, options))
+            return NEAR
+
+    class Session:
+        def select(self, rows):
+            asked.append(rows)
+            return Rows()
+
+    class Open:
+        async def session(self, name):
+            return Session()
+
+    rows = dragoman.RowSelection(object="books", filters=[dragoman.Filter("id", "!=", "d")])
+    key = RowKey("books", "a", routing="r")
+    request = SimilarAsked(connection="shop", rows=rows, key=key_text(key), column="vector", limit=7)
+    answer = await GridRoutes(Open()).similar(request)
+    assert asked == [rows, (key, {"column": "vector", "limit": 7})]
+    assert answer.near == "a"
+    with pytest.raises(ConfigurationError, match="this is not the key of a row"):
+        await GridRoutes(Open()).similar(SimilarAsked(connection="shop", rows=rows, key="bm90IGEga2V5"))

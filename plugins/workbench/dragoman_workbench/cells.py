@@ -140,6 +140,19 @@ def answer_page(page: Page, *, seconds: float) -> PageAnswer:
     )
 
 
+def answer_similar(page: Page, origin: RowKey, *, seconds: float) -> PageAnswer:
+    """Return the rows nearest to a row as one whole page: the distances, which come last, are its first column."""
+    answer = answer_page(page, seconds=seconds)
+    return msgspec.structs.replace(
+        answer,
+        columns=[*answer.columns[-1:], *answer.columns[:-1]],
+        rows=[msgspec.structs.replace(row, cells=[*row.cells[-1:], *row.cells[:-1]]) for row in answer.rows],
+        total=len(answer.rows),
+        total_exact=True,
+        near=spelled(origin.id),
+    )
+
+
 def _row(key: RowKey | None, cells: list[Value]) -> GridRow:
     has_id = key is not None and key.id not in ("", b"")
     return GridRow(

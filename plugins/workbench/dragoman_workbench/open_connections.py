@@ -31,7 +31,7 @@ LOOK_SECONDS = 15.0
 HOOKS = (
     "ping", "list_objects", "describe_object", "compile_filter", "fetch_page", "fetch_cell", "count_rows",
     "plan_change", "apply_change", "parse_console", "execute_console", "export_rows", "complete_console",
-    "summarize_column",
+    "summarize_column", "similar_rows",
 )  # fmt: skip
 """Hooks that views depend on."""
 _LEVELS = {"read-only": "read-only", "confirm-writes": "asks before writes", "confirm-drops": "asks before drops"}

@@ -784,6 +784,8 @@ export interface OutcomeAnswer {
  *         rows have it as their span; null for all rows.
  *     now: The instant that relative times of the filter count from; further pages, counts and exports of the same
  *         rows have it, too. Null if it has none.
+ *     near: The id, for people, of the row that these rows are similar to, in the order of their distances, which are
+ *         the first column; empty for rows that are similar to none.
  */
 export interface PageAnswer {
   readonly columns: readonly Column[];
@@ -797,6 +799,7 @@ export interface PageAnswer {
   readonly seconds: number;
   readonly time: TimeRange | null;
   readonly now: string | null;
+  readonly near: string;
 }
 
 /** One page of rows: by `cursor`, else by `offset`. */
@@ -1062,6 +1065,20 @@ export interface SetPreference {
   readonly value: string | null;
 }
 
+/**
+ * The rows nearest to a row, by a column of vectors; null for the only one. The answer is a whole page.
+ *
+ * Attributes:
+ *     key: `GridRow.key` of that row, which is not among them.
+ */
+export interface SimilarAsked {
+  readonly connection: string;
+  readonly rows: RowSelection;
+  readonly key: string;
+  readonly column?: string | null;
+  readonly limit?: number;
+}
+
 /** One key of a sort. */
 export interface Sort {
   readonly column: string;
@@ -1286,6 +1303,7 @@ export interface Routes {
   "objects": [ObjectsAsked, ObjectList];
   "describe": [DescriptionAsked, Description];
   "page": [PageAsked, PageAnswer];
+  "similar": [SimilarAsked, PageAnswer];
   "count": [RowsAsked, Counted];
   "cell": [CellAsked, CellAnswer];
   "summarize": [SummaryAsked, Summarized];

@@ -109,6 +109,7 @@ ROUTES: dict[str, tuple[type[Request], type[Struct]]] = {
     "objects": (connections.ObjectsAsked, ObjectList),
     "describe": (connections.DescriptionAsked, Description),
     "page": (rows.PageAsked, rows.PageAnswer),
+    "similar": (rows.SimilarAsked, rows.PageAnswer),
     "count": (rows.RowsAsked, rows.Counted),
     "cell": (rows.CellAsked, rows.CellAnswer),
     "summarize": (rows.SummaryAsked, rows.Summarized),  # aborting the fetch ends it

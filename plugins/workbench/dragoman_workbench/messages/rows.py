@@ -109,6 +109,18 @@ class PageAsked(RowsAsked, frozen=True, kw_only=True):
     cursor: Annotated[str, Meta(max_length=1 << 20)] | None = None
 
 
+class SimilarAsked(RowsAsked, frozen=True, kw_only=True):
+    """The rows nearest to a row, by a column of vectors; null for the only one. The answer is a whole page.
+
+    Attributes:
+        key: `GridRow.key` of that row, which is not among them.
+    """
+
+    key: Key
+    column: ColumnName | None = None
+    limit: Annotated[int, Meta(ge=1, le=1_000)] = 100
+
+
 class GridRow(RouteAnswer, frozen=True, kw_only=True):
     """One row: its cells in the order of the columns.
 
@@ -135,6 +147,8 @@ class PageAnswer(RouteAnswer, frozen=True, kw_only=True):
             rows have it as their span; null for all rows.
         now: The instant that relative times of the filter count from; further pages, counts and exports of the same
             rows have it, too. Null if it has none.
+        near: The id, for people, of the row that these rows are similar to, in the order of their distances, which are
+            the first column; empty for rows that are similar to none.
     """
 
     columns: list[Column]
@@ -148,6 +162,7 @@ class PageAnswer(RouteAnswer, frozen=True, kw_only=True):
     seconds: float
     time: TimeRange | None = None
     now: str | None = None
+    near: str = ""
 
 
 class Counted(RouteAnswer, frozen=True, kw_only=True):

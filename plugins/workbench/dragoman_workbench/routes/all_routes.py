@@ -60,7 +60,7 @@ def make_routes(
     exports = ExportRoutes(runtime, connections, stream=stream, work=work, downloads=downloads, folder=export_folder)
     front = _Front(runtime, connections, questions=questions, exports=exports, remembered=remembered)
     front.files, front.first, front.folder = files, first, str(export_folder or "")
-    reads = ("objects", "describe", "page", "count", "cell", "summarize", "explain")
+    reads = ("objects", "describe", "page", "similar", "count", "cell", "summarize", "explain")
     groups: dict[str, Any] = dict.fromkeys(reads, GridRoutes(connections)) | {
         "connections": ConnectionRoutes(runtime, connections, rules),
         "queries": QueryRoutes(connections, runtime),

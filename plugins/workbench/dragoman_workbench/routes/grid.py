@@ -11,7 +11,7 @@ from anyio.to_thread import run_sync
 
 from dragoman_api.errors import ConfigurationError
 from dragoman_api.wording import shell_line
-from dragoman_workbench.cells import answer_page, answer_summary, read_key, shown
+from dragoman_workbench.cells import answer_page, answer_similar, answer_summary, read_key, shown
 from dragoman_workbench.messages.base import Done
 from dragoman_workbench.messages.rows import CellAnswer, Counted, Explained, QueryList, SavedQuery
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         QueryNamed,
         RowsAsked,
         SaveQuery,
+        SimilarAsked,
         Summarized,
         SummaryAsked,
     )
@@ -57,6 +58,13 @@ class GridRoutes:
             limit=request.limit, offset=request.offset, total=request.total, cursor=request.cursor
         )
         return answer_page(page, seconds=time.perf_counter() - began)
+
+    async def similar(self, request: SimilarAsked) -> PageAnswer:
+        """Find the rows nearest to a row."""
+        session, key = await self._open.session(request.connection), read_key(request.key)
+        began = time.perf_counter()
+        page = await session.select(request.rows).similar(key, column=request.column, limit=request.limit)
+        return answer_similar(page, key, seconds=time.perf_counter() - began)
 
     async def count(self, request: RowsAsked) -> Counted:
         """Count rows."""

@@ -44,19 +44,20 @@ export function arranged(columns: readonly Column[], { order }: Arrangement): Co
   return result;
 }
 
-/** The columns that the grid shows, pinned ones first. */
-export function visible(columns: readonly Column[], arrangement: Arrangement): GridColumn[] {
+/** The columns that the grid shows: `first`, whatever a person arranged, and then pinned ones. */
+export function visible(columns: readonly Column[], arrangement: Arrangement, first = ""): GridColumn[] {
   const hidden = new Set(arrangement.hidden);
   const pinned = new Set(arrangement.pinned);
-  const shown = arranged(columns, arrangement).filter((column) => !hidden.has(column.name));
+  const shown = arranged(columns, arrangement).filter(({ name }) => name === first || !hidden.has(name));
   const made = shown.map((column, at) => ({
     name: column.name,
     type: column.type,
     numeric: isNumeric(column),
     sortable: column.sortable ?? false,
-    pinned: arrangement.chosen ? pinned.has(column.name) : column.role === "key" && at < 2,
+    pinned: column.name === first || (arrangement.chosen ? pinned.has(column.name) : column.role === "key" && at < 2),
     width: arrangement.widths[column.name] ?? usualWidth(column),
   }));
+  made.sort((one, other) => Number(other.name === first) - Number(one.name === first));
   return [...made.filter((column) => column.pinned), ...made.filter((column) => !column.pinned)];
 }
 

@@ -23,7 +23,7 @@ import { type Arrangement, UNTOUCHED, moved, resized, visible, withHidden, withP
 import { typed } from "../wire/cells.ts";
 import { copyArea } from "./copying.ts";
 import { takeAhead } from "./first_page.ts";
-import { type FilterRow, type Query, queryOf, spell } from "../state/query.ts";
+import { type FilterRow, type Origin, type Query, queryOf, sameRows, spell } from "../state/query.ts";
 import { RowBlocks } from "./row_blocks.ts";
 import { type Place, type Rectangle, Selection } from "./selection.ts";
 import { type GridActions, GridView } from "./view.ts";
@@ -72,6 +72,7 @@ export interface Surroundings {
   paste?: GridActions["paste"];
   compose?: GridActions["compose"];
   openPane(): void;
+  similar?: GridActions["similar"];
 }
 
 /** Why no change can name a cell; empty if one can. */
@@ -91,6 +92,10 @@ export class GridController {
   readonly filter = signal<FilterDraft | null>(null);
   /** What an address asks for whose filter waits for a person to apply it; null if none waits. */
   readonly waiting = signal<Query | null>(null);
+  /** The row that the rows shown are similar to; null for rows that are similar to none. */
+  readonly near: Signal<Origin | null>;
+  /** Its id, for people; empty until rows have come. */
+  readonly nearId = signal("");
   readonly status = signal<Status>(NOTHING);
   readonly columns = signal<readonly Column[]>([]);
   readonly arrangement = signal<Arrangement>(UNTOUCHED);
@@ -107,21 +112,22 @@ export class GridController {
   /** What the rows shown were asked for with; `query` may be ahead of it. */
   #asked: Query;
   /** What rows came for at last. */
-  #answered: Query | null = null;
+  #answered: { readonly query: Query; readonly near: Origin | null } | null = null;
   /** Their span with absolute instants: time goes on, and they stay the same. */
   #span: Span | null = null;
   /** The instant that relative times of their filter count from. */
   #now: string | null = null;
   #end: () => void;
 
-  constructor(connection: string, rows: RowSelection, surroundings: Surroundings) {
+  constructor(connection: string, rows: RowSelection, near: Origin | null, surroundings: Surroundings) {
     const { object } = rows;
     this.connection = connection;
     this.object = object;
+    this.near = signal(near);
     this.query = signal(this.#admit(rows));
     this.#asked = this.query.peek();
     this.summaries = new Summaries((column, signal) => this.summary(column, SMALL, signal));
-    this.#rows = this.#newRows((signal) => (spell(rows) === spell({ object }) ? takeAhead(connection, object, signal) : null));
+    this.#rows = this.#newRows((signal) => (!near && spell(rows) === spell({ object }) ? takeAhead(connection, object, signal) : null));
     this.view = new GridView(`Rows of ${object}`, this.#rows, this.#actions(surroundings));
     const changes = changesOf(connection);
     this.#end = effect(() => {
@@ -164,8 +170,9 @@ export class GridController {
   }
 
   /** Ask for the rows of an address; another link to the same object, say. */
-  visit(rows: RowSelection): void {
-    this.ask(this.#admit(rows));
+  visit(rows: RowSelection, near: Origin | null): void {
+    this.near.value = near;
+    this.ask(this.#admit(rows), near);
   }
 
   /** Ask for the rows of a filter that a person has seen. */
@@ -178,7 +185,7 @@ export class GridController {
   /** What is asked for at once for an address, which a stranger may have written: its filter waits if it has text in
    * the server's own syntax, or lets the driver itself read many rows. */
   #admit(rows: RowSelection): Query {
-    const query = queryOf(rows);
+    const query = { ...queryOf(rows), ...(this.near.peek() ? { sort: [] } : {}) }; // their order is that of their distances
     const { filters, match, residual } = query;
     const bold = residual !== null || filters.some(({ type }) => type === "raw");
     const waits = bold && !approved.has(this.#addressed(query));
@@ -192,8 +199,10 @@ export class GridController {
   }
 
   /** Ask for other rows, or for the same rows again; until they come, the old ones are shown as such. */
-  ask(query: Query = this.query.peek()): void {
+  ask(query: Query = this.query.peek(), near: Origin | null = this.near.peek()): void {
     this.query.value = query;
+    this.near.value = near;
+    this.nearId.value = "";
     this.status.value = NOTHING;
     this.#rows.close();
     this.#rows = this.#newRows();
@@ -204,9 +213,9 @@ export class GridController {
   }
 
   /** What the rows that were shown last were asked for with, if that is something else than now. */
-  get before(): Query | null {
-    const [answered, query] = [this.#answered, this.query.value];
-    return answered && spell(answered) !== spell(query) ? answered : null;
+  get before(): { readonly query: Query; readonly near: Origin | null } | null {
+    const [answered, query, near] = [this.#answered, this.query.value, this.near.value];
+    return answered && !sameRows(answered.query, answered.near, query, near) ? answered : null;
   }
 
   /** Fetch again what could not be fetched: the rows of another place, or all of them. */
@@ -229,8 +238,12 @@ export class GridController {
 
   #newRows(ahead = (_: AbortSignal): Promise<PageAnswer> | null => null): RowBlocks {
     [this.#asked, this.#span, this.#now] = [this.query.peek(), null, this.query.peek().now];
+    const [connection, near] = [this.connection, this.near.peek()];
     const rows: RowBlocks = new RowBlocks(
-      (order, signal) => (order.offset ? null : ahead(signal)) ?? call("page", { connection: this.connection, rows: this.shown, ...order }, signal),
+      (order, signal) =>
+        near
+          ? call("similar", { connection, rows: this.shown, ...near, limit: order.limit }, signal)
+          : ((order.offset ? null : ahead(signal)) ?? call("page", { connection, rows: this.shown, ...order }, signal)),
       {
         arrived: (page) => this.#arrived(rows, page),
         failed: (failed) => this.#failed(rows, failed),
@@ -255,7 +268,8 @@ export class GridController {
 
   #arrived(rows: RowBlocks, page: PageAnswer): void {
     if (rows !== this.#rows) return;
-    this.#answered = this.#asked;
+    this.#answered = { query: this.#asked, near: this.near.peek() };
+    this.nearId.value = page.near ?? "";
     const { notes, total, totalExact: exact, columns } = rows;
     const time = page.time ?? null;
     this.#now ??= page.now ?? null;
@@ -271,7 +285,8 @@ export class GridController {
   }
 
   #lay(): void {
-    this.view.columns(visible(this.columns.peek(), this.arrangement.peek()), this.query.peek().sort);
+    const distances = this.near.peek() ? this.columns.peek()[0]?.name : "";
+    this.view.columns(visible(this.columns.peek(), this.arrangement.peek(), distances), this.query.peek().sort);
   }
 
   #arrange(arrangement: Arrangement, keep = true): void {
@@ -296,6 +311,7 @@ export class GridController {
 
   /** Sort by a column: ascending, descending, not; with `add`, beside the other keys. */
   sort(column: string, add: boolean, descending?: boolean): void {
+    if (this.near.peek()) return toast("Similar rows come nearest first. Show all rows to sort them.");
     if (!this.column(column)?.sortable) {
       const reason = this.column(column)?.reasons?.sort;
       return toast(reason ?? `${column} cannot be sorted.`);
@@ -335,7 +351,7 @@ export class GridController {
   }
 
   #actions(outside: Surroundings): GridActions {
-    const { columnMenu, cellMenu, edit, paste, compose, openPane } = outside;
+    const { columnMenu, cellMenu, edit, paste, compose, openPane, similar } = outside;
     return {
       sort: (column, add) => this.sort(column, add),
       resize: (column, width) => this.#arrange(resized(this.arrangement.peek(), column, width)),
@@ -351,6 +367,7 @@ export class GridController {
       open: openPane,
       erase: (area) => void this.erase(area),
       copy: (area) => void copyArea(this, area, "text"),
+      similar,
       viewed: (x, [first, last], version) => {
         this.scrolled.value = x;
         const seen = this.seen.peek();

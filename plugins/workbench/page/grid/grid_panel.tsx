@@ -5,8 +5,8 @@ import { useSignalEffect } from "@preact/signals";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { changesOf } from "../state/change_list.ts";
 import { filterOf, rowForCell } from "./filter_rows.ts";
-import type { Column, OpenConnection, RowSelection, TimeColumn } from "../messages.ts";
-import { rename, write } from "../state/route.ts";
+import type { Column, GridRow, OpenConnection, RowSelection, TimeColumn } from "../messages.ts";
+import { go, rename, write } from "../state/route.ts";
 import { remedy } from "../state/store.ts";
 import { Button, Blank, ErrorBox, asFailure } from "../ui/controls.tsx";
 import { duration, whole } from "../ui/figures.ts";
@@ -18,7 +18,7 @@ import { isCut, textOf, typed } from "../wire/cells.ts";
 import { GridController, whyNoChange } from "./controller.ts";
 import { readTable } from "./clipboard.ts";
 import { copyArea } from "./copying.ts";
-import { type Query, spell } from "../state/query.ts";
+import { type Origin, type Query, sameRows } from "../state/query.ts";
 import { type Place, Selection } from "./selection.ts";
 import { NotesLine } from "./notes_line.tsx";
 import { SidePane } from "./side_pane.tsx";
@@ -40,7 +40,12 @@ export interface Panels {
   }>;
 }
 
-export function GridPanel({ open, rows, panels }: { open: OpenConnection; rows: RowSelection; panels: Panels }) {
+export function GridPanel({ open, rows, near, panels }: {
+  open: OpenConnection;
+  rows: RowSelection;
+  near: Origin | null;
+  panels: Panels;
+}) {
   const { connection } = open;
   const { object } = rows;
   const host = useRef<HTMLDivElement>(null);
@@ -54,10 +59,13 @@ export function GridPanel({ open, rows, panels }: { open: OpenConnection; rows: 
   const summarizes = open.hooks.includes("summarize_column");
   const writable = open.hooks.includes("plan_change") && open.hooks.includes("apply_change");
   const grid = useMemo(() => {
-    const made: GridController = new GridController(connection, rows, {
-      columnMenu: (column, anchor) => columnMenu(made, column, anchor, () => setFiltering(true), summarizes ? setGlanced : null),
+    const finds = open.hooks.includes("similar_rows");
+    const made: GridController = new GridController(connection, rows, near, {
+      columnMenu: (column, anchor) =>
+        columnMenu(made, column, anchor, () => setFiltering(true), summarizes && !made.near.peek() ? setGlanced : null),
       cellMenu: (place, anchor) =>
-        cellMenu(made, place, anchor, writable, () => setPane(true), () => setFiltering(true)),
+        cellMenu(made, place, anchor, writable, finds, () => setPane(true), () => setFiltering(true)),
+      similar: finds ? (place) => showSimilar(made, place) : undefined,
       edit: (place, text) => writable && (edit(made, place, text), true),
       paste: writable ? (place, text) => paste(made, place, text) : undefined,
       compose: writable ? (place) => edit(made, place, "", true) : undefined,
@@ -67,13 +75,13 @@ export function GridPanel({ open, rows, panels }: { open: OpenConnection; rows: 
     return made;
   }, [connection, object]);
   useEffect(() => {
-    if (spell(rows) !== spell(grid.waiting.peek() ?? grid.query.peek())) grid.visit(rows);
-  }, [rows]);
+    if (!sameRows(rows, near, grid.waiting.peek() ?? grid.query.peek(), grid.near.peek())) grid.visit(rows, near);
+  }, [rows, near]);
   const waits = grid.waiting.value !== null;
   useEffect(() => {
     if (waits) setFiltering(true);
   }, [waits, rows]);
-  useSignalEffect(() => rename({ view: "rows", connection, rows: grid.waiting.value ?? grid.query.value }));
+  useSignalEffect(() => rename({ view: "rows", connection, rows: grid.waiting.value ?? grid.query.value, near: grid.near.value }));
   useLayoutEffect(() => {
     host.current?.append(grid.view.element);
     return () => grid.close();
@@ -116,15 +124,23 @@ export function GridPanel({ open, rows, panels }: { open: OpenConnection; rows: 
           pressed={filtering}
           onClick={() => setFiltering(!filtering)}
         />
+        {grid.near.value && (
+          <Button
+            icon="close"
+            label={`similar to ${grid.nearId.value || "a row"}`}
+            title="Show all rows"
+            onClick={() => go({ view: "rows", connection, rows: query })}
+          />
+        )}
         <Scope open={open} time={time} range={status.time} query={query} ask={ask} />
         <Button icon="refresh" label="Refresh" bare busy={status.loading} onClick={() => ask({})} />
-        {summarizes && (
+        {summarizes && !grid.near.value && (
           <Button icon="bars" label="At a glance" bare pressed={glancing} onClick={() => setGlancing(!glancing)} />
         )}
         <Button icon="columns" label="Columns" bare onClick={(event) => allColumns(grid, event)} />
         <Button icon="pane" label="Side pane" bare pressed={pane} onClick={() => setPane(!pane)} />
         {writable && <Button icon="add" label="New row" bare onClick={() => setAdding(true)} />}
-        {open.hooks.includes("export_rows") && (
+        {open.hooks.includes("export_rows") && !grid.near.value && (
           <Button icon="export" label="Export" bare onClick={() => setExporting(true)} />
         )}
         <a class="button plain bare" href={write({ view: "structure", connection, object })} aria-label="Structure" title="Structure">
@@ -143,12 +159,12 @@ export function GridPanel({ open, rows, panels }: { open: OpenConnection; rows: 
           retry={() => grid.retry()}
           act={(wanted) => void remedy(wanted, () => grid.retry())}
         >
-          {empty && before && <Button label="Show the rows before" icon="back" tone="primary" onClick={() => grid.ask(before)} />}
+          {empty && before && <Button label="Show the rows before" icon="back" tone="primary" onClick={() => grid.ask(before.query, before.near)} />}
         </ErrorBox>
       )}
       <div class={pane ? "grid-and-pane with-pane" : "grid-and-pane"}>
         <div class="grid-column">
-          {glancing && <panels.Strip grid={grid} show={setGlanced} />}
+          {glancing && !grid.near.value && <panels.Strip grid={grid} show={setGlanced} />}
           <div class={stale ? "grid-host stale" : "grid-host"} aria-busy={stale} ref={host}>
             {empty && (
               <Blank icon="warning" title="These rows could not be read">
@@ -156,7 +172,7 @@ export function GridPanel({ open, rows, panels }: { open: OpenConnection; rows: 
               </Blank>
             )}
             {none && (
-              <Blank icon="table" title={query.filters.length ? "No row matches the filter" : "There are no rows"}>
+              <Blank icon="table" title={query.filters.length ? "No row matches the filter" : grid.near.value ? "No row is similar" : "There are no rows"}>
                 {query.filters.length > 0 && <Button label="Clear the filter" onClick={clear} />}
               </Blank>
             )}
@@ -215,7 +231,7 @@ function StatusLine({ grid, open }: { grid: GridController; open: OpenConnection
   return (
     <div class="status-line">
       <span>
-        {counted ? `${counted} rows` : total === null ? "" : `${exact ? "" : "at least "}${whole(total)} rows`}
+        {counted ? `${counted} rows` : total === null ? "" : `${grid.near.value ? "the nearest " : exact ? "" : "at least "}${whole(total)} rows`}
       </span>
       {open.hooks.includes("count_rows") && !counted && !loading && failed === null && (total === null || !exact) && (
         <Button icon="sum" label="Count exactly" tone="quiet" onClick={() => void count()} />
@@ -282,6 +298,7 @@ function cellMenu(
   place: Place,
   anchor: DOMRect,
   writable: boolean,
+  finds: boolean,
   openPane: () => void,
   filter: () => void,
 ): void {
@@ -313,6 +330,7 @@ function cellMenu(
       by(false),
       by(true),
       { label: "Show whole value", icon: "pane", run: openPane },
+      ...(finds ? similarItems(grid, found.row) : []),
       "line",
       {
         label: "Edit",
@@ -339,6 +357,41 @@ function cellMenu(
     ],
     anchor,
   );
+}
+
+/** Ask for the rows that are similar to a row; Back leads to those that are shown. */
+function goNear(grid: GridController, row: GridRow, column: string | null): void {
+  if (row.key === null) return toast("This row has no key, so no row can be compared with it.");
+  go({ view: "rows", connection: grid.connection, rows: { ...grid.query.peek(), sort: [] }, near: { key: row.key, column } });
+}
+
+/** The names of an object's vectors. */
+function vectorsOf(columns: readonly Column[]): string[] {
+  return columns
+    .filter(({ dimensions }) => dimensions !== undefined && dimensions !== null)
+    .flatMap(({ name, members }) => (members?.length ? members.map((member) => `${name}.${member}`) : [name]));
+}
+
+function similarItems(grid: GridController, row: GridRow): MenuItem[] {
+  const vectors = vectorsOf(grid.columns.peek());
+  const names = vectors.length > 1 ? vectors : [null];
+  return names.map((column) => ({
+    label: column === null ? "Similar rows" : `Similar rows by ${column}`,
+    icon: "search",
+    disabled: row.key === null || !vectors.length,
+    hint: row.key === null ? "This row has no key." : vectors.length ? undefined : "These rows have no vectors.",
+    run: () => goNear(grid, row, column),
+  }));
+}
+
+/** What the key does: rows similar by the only vectors, or a choice among several. */
+function showSimilar(grid: GridController, place: Place): void {
+  const found = grid.at(place);
+  if (!found) return toast("This row is still loading.");
+  const items = similarItems(grid, found.row);
+  if (items.length > 1) return openMenu("Similar rows", items, grid.view.where(place) ?? new DOMRect());
+  if (items[0].disabled) toast(items[0].hint ?? "");
+  else items[0].run();
 }
 
 /** Why a cell cannot be edited; empty if it can. */

@@ -33,6 +33,8 @@ export interface GridActions {
   compose?(place: Place): CellEditor | null;
   erase(area: Rectangle): void;
   copy(area: Rectangle): void;
+  /** Rows similar to a row are asked for. */
+  similar?(place: Place): void;
   /** The columns in view, and how far they are scrolled. */
   viewed?(x: number, range: readonly [number, number], version: number): void;
 }
@@ -327,6 +329,7 @@ export class GridView {
     else if (event.key === "Delete") this.#actions.erase(area);
     else if (event.key === "Escape" && !this.selection.single) this.#reselect(new Selection(active));
     else if (event.key === "ContextMenu" || (event.key === "F10" && event.shiftKey)) this.#menuAt(active);
+    else if (far && event.key === "Enter" && this.#actions.similar) this.#actions.similar(active);
     else if (event.key === "Enter" || event.key === "F2") return this.#edit(active, null);
     else if (isTyped(event)) return this.#edit(active, event.key);
     else if (this.#input?.begins(event)) void this.#edit(active, ""); // the text itself comes into the field

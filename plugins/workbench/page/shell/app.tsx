@@ -84,7 +84,7 @@ function View() {
         <WhenOpen
           key={here.connection}
           name={here.connection}
-          show={(open) => <GridPanel key={here.rows.object} open={open} rows={here.rows} panels={PANELS} />}
+          show={(open) => <GridPanel key={here.rows.object} open={open} rows={here.rows} near={here.near ?? null} panels={PANELS} />}
         />
       );
     case "structure":

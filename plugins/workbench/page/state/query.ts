@@ -2,6 +2,12 @@
 
 import type { Filter, RawQuery, RowSelection, Sort } from "../messages.ts";
 
+/** The row that the rows of a grid are similar to, and the vectors that this goes by; null for the only ones. */
+export interface Origin {
+  readonly key: string;
+  readonly column: string | null;
+}
+
 /** One row of the filter. */
 export type FilterRow = Filter | RawQuery;
 
@@ -42,6 +48,11 @@ export function readSelection(text: string): RowSelection | null {
   } catch {
     return null;
   }
+}
+
+/** Rows of two addresses are the same. */
+export function sameRows(one: RowSelection, near: Origin | null, other: RowSelection, also: Origin | null): boolean {
+  return spell(one) === spell(other) && near?.key === also?.key && (near?.column ?? null) === (also?.column ?? null);
 }
 
 /** Whether a value has the parts that the page itself reads; the host judges the rest. */

@@ -2,7 +2,7 @@
 
 import { signal } from "@preact/signals";
 import type { RowSelection } from "../messages.ts";
-import { readSelection, spell } from "./query.ts";
+import { type Origin, readSelection, spell } from "./query.ts";
 
 export type Route =
   | { readonly view: "home" | "exports" }
@@ -10,7 +10,7 @@ export type Route =
   | { readonly view: "edit"; readonly connection: string }
   | { readonly view: "drivers"; readonly driver: string }
   | { readonly view: "connection" | "console"; readonly connection: string }
-  | { readonly view: "rows"; readonly connection: string; readonly rows: RowSelection }
+  | { readonly view: "rows"; readonly connection: string; readonly rows: RowSelection; readonly near?: Origin | null }
   | { readonly view: "structure"; readonly connection: string; readonly object: string };
 
 /** The object that a view is about; empty for none. */
@@ -20,12 +20,15 @@ export function objectOf(shown: Route): string {
 
 export function read(hash: string): Route {
   const parts = hash.replace(/^#\/?/, "").split("/").map(decoded);
-  const [first, second = "", third = "", fourth = ""] = parts;
+  const [first, second = "", third = "", fourth = "", fifth = "", sixth = "", seventh = ""] = parts;
   if (first === "connection" && second) {
     if (third === "console") return { view: "console", connection: second };
     if (third === "edit") return { view: "edit", connection: second };
     if (third === "structure" && fourth) return { view: third, connection: second, object: fourth };
     const rows = third === "rows" ? readSelection(fourth) : null;
+    if (rows && fifth === "near" && sixth) {
+      return { view: "rows", connection: second, rows, near: { key: sixth, column: seventh || null } };
+    }
     if (rows) return { view: "rows", connection: second, rows };
     return { view: "connection", connection: second };
   }
@@ -38,7 +41,7 @@ export function write(to: Route): string {
   const name = "connection" in to ? `#/connection/${encodeURIComponent(to.connection)}` : "";
   switch (to.view) {
     case "rows":
-      return `${name}/rows/${encodeURIComponent(spell(to.rows))}`;
+      return `${name}/rows/${encodeURIComponent(spell(to.rows))}${nearTo(to.near)}`;
     case "structure":
       return `${name}/structure/${encodeURIComponent(to.object)}`;
     case "console":
@@ -53,6 +56,10 @@ export function write(to: Route): string {
     default:
       return to.view === "home" ? "#/" : `#/${to.view}`;
   }
+}
+
+function nearTo(near: Origin | null | undefined): string {
+  return near ? ["/near", near.key, ...(near.column ? [near.column] : [])].map((part, at) => (at ? encodeURIComponent(part) : part)).join("/") : "";
 }
 
 function decoded(part: string): string {

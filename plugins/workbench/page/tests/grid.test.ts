@@ -53,6 +53,16 @@ test("a column that is new on the server stands where the server has it", () => 
   assert.deepEqual(shown.map(({ name }) => name), ["c", "new", "b"]);
 });
 
+test("distances come first, however a person arranged the columns", () => {
+  const columns = ["_distance", "a", "b"].map((name) => column(name));
+  const arrangement = withHidden(moved(UNTOUCHED, columns, "_distance", null), "_distance", true);
+  assert.deepEqual(visible(columns, arrangement).map(({ name }) => name), ["a", "b"]);
+  const [first, ...others] = visible(columns, arrangement, "_distance");
+  assert.deepEqual([first.name, first.pinned, others.map(({ name }) => name)], ["_distance", true, ["a", "b"]]);
+  const pinned = visible(columns, { ...UNTOUCHED, chosen: true, pinned: ["b"] }, "_distance");
+  assert.deepEqual(pinned.map(({ name }) => name), ["_distance", "b", "a"]);
+});
+
 test("the columns in view are those that a scan finds", () => {
   const widths = Array.from({ length: 60 }, (_, at) => 50 + ((at * 37) % 200));
   const places = new Places(widths.map((width, at) => ({ name: `c${at}`, width, pinned: at < 2 })), 56);
@@ -110,7 +120,7 @@ function server(total: number, reach = Infinity) {
     const end = offset + rows.length;
     return {
       columns: [column("id")], rows, notes: [], total, total_exact: true, offset,
-      next: end < total ? String(end) : null, revision: "", seconds: 0.1, time: null, now: null,
+      next: end < total ? String(end) : null, revision: "", seconds: 0.1, time: null, now: null, near: "",
     };
   };
   return { orders, fetch };

@@ -43,6 +43,8 @@ test("every view has an address that leads back to it", () => {
     for (const to of [
       { view: "structure", connection: name, object: name },
       { view: "rows", connection: name, rows },
+      { view: "rows", connection: name, rows, near: { key: "k_-=", column: null } },
+      { view: "rows", connection: name, rows, near: { key: "k_-=", column: name } },
     ] as const) {
       assert.deepEqual(read(write(to)), to);
     }
