@@ -51,6 +51,7 @@ MAX_ELEMENTS = 2_000_000
 
 _JSON_KINDS = {Json, NoneType, tuple}
 _PLAIN_KINDS = {NoneType, bool, int, float, str, tuple}
+_MARKED_KINDS = {NoneType, str, tuple}
 _THAWED_KINDS = {NoneType, bool, float, str, tuple, Json, CutJson, CutText}
 _Meta = msgspec.Meta
 _Plain = None | bool | int | float | str | tuple[()]
@@ -201,22 +202,20 @@ def _converted(change: Change, convert: Callable[[object], Any]) -> Change:
 def _encode_cells(cells: Sequence[list[Cell]]) -> Slice:
     columns: list[Any]
     if isinstance(cells, CellColumns) and cells.untouched:
-        columns, json, plain = list(cells.columns), cells.json, cells.plain
+        columns, json = list(cells.columns), cells.json
     else:
-        plain = frozenset()
         columns = [*zip(*cells, strict=True)]
         json = frozenset(at for at, column in enumerate(columns) if _is_json(column))
         for at in json:
             columns[at] = [str(cell) if cell.__class__ is Json else cell for cell in columns[at]]
-    others = [at for at in range(len(columns)) if at not in json and at not in plain]
-    kinds = {at: set(map(type, columns[at])) for at in others}
+    kinds = {at: set(map(type, column)) for at, column in enumerate(columns) if at not in json}
     if all(kind <= _PLAIN_KINDS for kind in kinds.values()):
         with suppress(ValueFaultError):  # raised for integers beyond 64 bits
             rows: list[Any] = [*zip(*columns, strict=True)]
             return Raw(encode(rows or [*cells])), False, tuple(sorted(json))
-    for at, column in enumerate(columns):  # an integer of a plain one may be too long
-        if at not in json and not (kinds.get(at) or set(map(type, column))) <= _THAWED_KINDS:
-            columns[at] = [cell if cell.__class__ in _THAWED_KINDS else freeze(cell) for cell in column]
+    for at, kind in kinds.items():
+        if not kind <= _THAWED_KINDS:
+            columns[at] = [cell if cell.__class__ in _THAWED_KINDS else freeze(cell) for cell in columns[at]]
     return Raw(encode(list(zip(*columns, strict=True)))), True, tuple(sorted(json))
 
 
@@ -496,8 +495,20 @@ def _check_shape(value: object) -> None:
     widths = {len(cells.columns)} if by_column else set(map(len, cells))
     if (cells and widths != {len(page.columns)}) or (by_column and set(map(len, cells.columns)) - {len(cells)}):
         raise ValueFaultError(f"a row whose length differs from the page's {len(page.columns):,} columns")
+    if by_column:
+        _check_marks(page, cells)
     if page.keys and len(page.keys) != len(page.cells):
         raise ValueFaultError(f"{len(page.keys):,} row keys for {len(page.cells):,} rows")
+
+
+def _check_marks(page: Page, cells: CellColumns) -> None:
+    """Check that columns marked as JSON hold texts: the host ends a driver that sends anything else there."""
+    for at in cells.json:
+        if not 0 <= at < len(cells.columns):
+            raise ValueFaultError(f"column {at:,} is marked as JSON, but the page does not have it")
+        if others := set(map(type, cells.columns[at])) - _MARKED_KINDS:
+            names = ", ".join(sorted(kind.__name__ for kind in others))
+            raise ValueFaultError(f"column {page.columns[at].name!r} is marked as JSON, but holds {names}")
 
 
 def _check_summary(summary: ColumnSummary) -> None:

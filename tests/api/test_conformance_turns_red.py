@@ -15,7 +15,7 @@ import pytest
 from api.test_memory_driver import memory_target, timed_server, vector_server
 from msgspec.structs import replace
 
-from dragoman_api.cells import MISSING, CutJson, CutText, Json
+from dragoman_api.cells import MISSING, CellColumns, CutJson, CutText, Json
 from dragoman_api.changes import Delete, Drop, HttpRequest, Insert, Outcome, OutcomeStatus, PlannedRequest, Update
 from dragoman_api.columns import Object, ObjectList, Operator, TimeColumn, Written
 from dragoman_api.connections import Health
@@ -467,6 +467,29 @@ class Miscounts(MemoryDriver):
     @hookimpl
     async def count_rows(self, request):
         return await super().count_rows(request) + 1
+
+
+class MarksColumns(Broken):
+    marked: tuple[int, ...]
+
+    def page(self, request, page):
+        columns = [*zip(*page.cells, strict=True)]
+        return replace(page, cells=CellColumns(columns, len(page.cells), json=self.marked) if columns else [])
+
+
+@breaks("test_marked_columns_hold_what_their_marks_say")
+class MarksTextsAsJson(MarksColumns):
+    marked = (1,)
+
+
+@breaks("test_marked_columns_hold_what_their_marks_say")
+class MarksNumbersAsJson(MarksColumns):
+    marked = (2,)
+
+
+@breaks("test_marked_columns_hold_what_their_marks_say")
+class MarksAColumnThatIsNotThere(MarksColumns):
+    marked = (99,)
 
 
 @breaks("test_a_sort_orders_the_rows")

@@ -67,12 +67,11 @@ def by_column(rows: list[list[Cell]]) -> CellColumns:
     """Keep rows by column, and say of each column what can be said."""
     kinds = [{*map(type, column)} for column in zip(*rows, strict=True)]
     json = [at for at, kind in enumerate(kinds) if Json in kind and kind <= {Json, type(None), tuple}]
-    plain = [at for at, kind in enumerate(kinds) if kind <= {type(None), bool, int, float, str, tuple}]
     stored = [
         [str(cell) if at in json and isinstance(cell, Json) else cell for cell in column]
         for at, column in enumerate(zip(*rows, strict=True))
     ]
-    return CellColumns(stored, len(rows), json=json, plain=plain)
+    return CellColumns(stored, len(rows), json=json)
 
 
 @pytest.mark.parametrize(
@@ -102,6 +101,20 @@ def test_columns_of_another_length_do_not_leave_the_driver() -> None:
         page = Page(columns=columns(2), cells=cast("Any", CellColumns(stored, length)))
         with pytest.raises(ValueFaultError, match="row"):
             take_apart(page, call=1)
+
+
+@pytest.mark.parametrize("cell", [5, 1.5, True, b"1", 2**70, Json("[1]"), [1]])
+def test_a_column_that_is_not_of_texts_as_it_is_marked_does_not_leave_the_driver(cell: Any) -> None:
+    page = Page(columns=columns(2), cells=cast("Any", CellColumns([[1, 2], ["[1]", cell]], 2, json=[1])))
+    with pytest.raises(ValueFaultError, match=f"'{page.columns[1].name}' is marked as JSON.*{type(cell).__name__}"):
+        take_apart(page, call=1)
+
+
+@pytest.mark.parametrize("at", [2, -1])
+def test_a_mark_of_no_column_does_not_leave_the_driver(at: int) -> None:
+    page = Page(columns=columns(2), cells=cast("Any", CellColumns([["1"], ["2"]], 1, json=[at])))
+    with pytest.raises(ValueFaultError, match=f"{at} is marked as JSON"):
+        take_apart(page, call=1)
 
 
 @pytest.mark.parametrize(

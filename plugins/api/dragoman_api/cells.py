@@ -101,10 +101,9 @@ class CellColumns(_Rows):
     Attributes:
         columns: The cells of each column, all of the same length.
         json: The columns whose texts are all JSON; they are plain texts here, and `Json` in the rows.
-        plain: Columns that hold nothing but null, booleans, integers, floats, plain texts and `MISSING`.
     """
 
-    __slots__ = ("_length", "_rows", "columns", "json", "plain")
+    __slots__ = ("_length", "_rows", "columns", "json")
     __hash__ = None
 
     def __init__(
@@ -113,7 +112,6 @@ class CellColumns(_Rows):
         length: int,
         *,
         json: Iterable[int] = (),
-        plain: Iterable[int] = (),
     ) -> None:
         """Keep the columns.
 
@@ -121,10 +119,8 @@ class CellColumns(_Rows):
             columns: The cells of each column.
             length: The number of rows, which there are without columns, too.
             json: The columns whose texts are all JSON, by number.
-            plain: Columns that are known to be plain, by number; all others are looked at.
         """
-        self.columns, self._length = columns, length
-        self.json, self.plain = frozenset(json), frozenset(plain)
+        self.columns, self._length, self.json = columns, length, frozenset(json)
         self._rows: list[list[Cell]] | None = None
 
     @property
@@ -150,7 +146,7 @@ class CellColumns(_Rows):
         if not isinstance(index, slice):
             return self.rows[index]
         length = len(range(self._length)[index])
-        return CellColumns([column[index] for column in self.columns], length, json=self.json, plain=self.plain)
+        return CellColumns([column[index] for column in self.columns], length, json=self.json)
 
     def __eq__(self, other: object) -> bool:
         return self.rows == (other.rows if isinstance(other, CellColumns) else other)

@@ -352,7 +352,6 @@ def cells(items: Sequence[StoredObject], fields: Sequence[Field]) -> CellColumns
     properties = [item.properties or {} for item in items]
     columns: list[list[Any]] = []
     json: list[int] = []
-    plain: list[int] = []
     for at, field in enumerate(fields):
         structured = field.family is Family.VECTOR
         if structured or field.family is Family.ID:
@@ -364,18 +363,17 @@ def cells(items: Sequence[StoredObject], fields: Sequence[Field]) -> CellColumns
             json.append(at)
             column = [None if value is None else bytes(value).decode() for value in column]
         elif kinds <= _PLAIN:
-            plain.append(at)
+            pass
         elif kinds <= _CONTAINERS:
             json.append(at)
             # JSON on one line holds no line break.
             column = _filled(column, iter(_encoder.encode_lines(_present(column)).decode().split("\n")))
         elif kinds <= _FLOATS:
-            plain.append(at)
             column = _filled(column, _read_floats(_present(column)))
         else:
             column = [cell(value) for value in column]
         columns.append(column)
-    return CellColumns(columns, len(items), json=json, plain=plain)
+    return CellColumns(columns, len(items), json=json)
 
 
 def _read_floats(texts: Sequence[Raw]) -> Iterator[float]:

@@ -50,18 +50,17 @@ def show(rows: Sequence[Sequence[Any]]) -> list[list[Cell]]:
 def _shown(columns: Sequence[Sequence[Any]], length: int) -> CellColumns:
     cells: list[Sequence[Cell]] = []
     json: list[int] = []
-    plain: list[int] = []
     for at, column in enumerate(columns):
         kinds = set(map(type, column))
         if kinds <= _PLAIN:
-            plain.append(at)
+            pass
         elif kinds <= _CONTAINERS and (texts := _texts(column, kinds)) is not None:
             json.append(at)
             column = texts
         else:
             column = _show_column(column, kinds)
         cells.append(column)
-    return CellColumns(cells, length, json=json, plain=plain)
+    return CellColumns(cells, length, json=json)
 
 
 def _texts(column: Sequence[Any], kinds: set[type]) -> list[Any] | None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from dragoman_api.cells import ELLIPSIS, MISSING, CutBytes, CutJson, CutText, Json, is_cut
+from dragoman_api.cells import ELLIPSIS, MISSING, CellColumns, CutBytes, CutJson, CutText, Json, is_cut
 from dragoman_api.columns import ColumnKind, Operator, Written
 from dragoman_api.console import MAX_SUGGESTIONS, SUGGESTION_TEXT, Completion, CompletionRequest, SuggestionKind
 from dragoman_api.errors import (
@@ -21,6 +21,7 @@ from dragoman_api.errors import (
 )
 from dragoman_api.filters import CompiledFilter, Filter
 from dragoman_api.grid import CellRequest, CountRequest, PageRequest, PreviewRequest, Sort
+from dragoman_api.json_text import decode
 from dragoman_api.summaries import ColumnSummary, Figure, SummaryRequest
 from dragoman_api.testing.target import SAMPLE, identity
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from dragoman_api.testing.target import Target
 
 _CELLS = {type(None), bool, int, float, str, bytes, Decimal, Json, CutJson, CutText, CutBytes}
+_TEXTS = {type(None), str, type(MISSING)}
 _SCALARS = (ColumnKind.TEXT, ColumnKind.BOOLEAN)
 
 
@@ -91,6 +93,21 @@ class GridConformance:
             assert target.log is None or not [previewed for previewed in preview if previewed not in sent], (
                 preview_request
             )
+
+    async def test_marked_columns_hold_what_their_marks_say(self, target: Target) -> None:
+        """A column of `CellColumns` that is marked as JSON holds texts, and every whole `Json` holds JSON."""
+        target.needs("describe_object", "fetch_page")
+        await target.describe()
+        page = await target.page(limit=min(target.rows, SAMPLE))
+        if isinstance(page.cells, CellColumns):
+            kinds = [{*map(type, column)} for column in page.cells.columns]
+            assert page.cells.json <= {*range(len(kinds))}, "a mark of a column that is not there"
+            for at in page.cells.json:
+                assert kinds[at] <= _TEXTS, f"{page.columns[at].name} holds more than texts"
+        for row in page.cells:
+            for column, cell in zip(page.columns, row, strict=True):
+                if isinstance(cell, Json) and not is_cut(cell):
+                    _check_json(column.name, cell)
 
     async def test_pages_tile_the_rows(self, target: Target) -> None:
         """Whatever the page size, walking by offset, or else by cursor, returns every row once, in one order."""
@@ -232,6 +249,13 @@ def missing_id(id: RowId) -> RowId:  # noqa: A002 - the contract's word
     if isinstance(id, list):
         return [*id[:-1], id[-1] - 1 if isinstance(id[-1], int) else missing_id(id[-1])]  # type: ignore[list-item]
     return id + b"\xff missing" if isinstance(id, bytes) else "00000000-0000-4000-8000-000000000000"
+
+
+def _check_json(name: str, cell: Json) -> None:
+    try:
+        decode(cell, msgspec.Raw)
+    except ValueError as error:
+        pytest.fail(f"{name}: a cell marked as JSON is none: {error}")
 
 
 def _in_order(name: str, kind: ColumnKind, cells: Sequence[Cell], *, descending: bool) -> None:
