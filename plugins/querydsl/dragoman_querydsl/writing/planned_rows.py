@@ -227,14 +227,18 @@ def is_load(request: PlanRequest) -> bool:
 
 
 def check_routing(view: View, routing: str | None) -> None:
-    """Refuse a row without the routing that its index requires.
+    """Refuse a row with an empty routing, and one without the routing that its index requires.
 
     The server says so of a row with an id only; without one, and for a read, 7.17 answers "id must not be null" (500)
     and "type must not be null" (seen on 7.17.29).
 
+    With an empty routing the server writes a row as if it had none, and then looks for it elsewhere (seen on 8.19.21).
+
     Raises:
-        NotSentError: The routing is missing.
+        NotSentError: The routing is missing, or empty.
     """
+    if routing == "":
+        raise NotSentError("its routing is an empty text, which the server takes for none; leave it out")
     if view.routed and routing is None:
         raise NotSentError(f"'{view.target}' needs a routing for every row (_routing.required), and this one has none")
 

@@ -155,7 +155,7 @@ def batch_request(batch: InsertBatch, *, routed: bool, refresh: bool) -> Planned
         routed: The index requires a routing.
         refresh: Whether to wait until searches see them.
     """
-    if routed and None in (batch.routings or [None]):
+    if "" in batch.routings or (routed and None in (batch.routings or [None])):
         return None
     documents = [document for document in batch.documents if document]
     ids = [row_id for row_id in batch.ids if row_id]

@@ -492,9 +492,9 @@ def test_a_row_that_is_there_already_says_whether_it_holds_the_change() -> None:
         assert (refusal.status, refusal.holds) == ("conflict", holds)
 
 
-def test_a_row_that_needs_a_routing_is_refused_without_one_and_an_empty_one_is_one() -> None:
+def test_a_row_that_needs_a_routing_is_refused_without_one_and_an_empty_one_is_none() -> None:
     routed = msgspec.structs.replace(VIEW, routed=True)
-    for routing, sent in ((None, False), ("", True), ("r", True)):
+    for routing, sent in ((None, False), ("", False), ("r", True)):
         made = plan_of(Insert("books", {"n": 1}, "1", routing=routing), found=routed)
         assert (bool(made.planned), bool(made.refusals)) == (sent, not sent)
     broken = {"_index": "books", "_id": "1", "error": {"type": "routing_missing_exception", "reason": "x"}}
@@ -651,13 +651,16 @@ def test_each_row_of_a_load_is_written_as_it_says() -> None:
     made = script.run(plan_changes(PlanRequest(changes=[*rows], bulk=True), {"books": VIEW}))
     assert (made.requests[0].body or "").splitlines() == [
         '{"create":{"_id":"1"}}', "{}", '{"index":{"_id":"2"}}', '{"k":"ü"}', '{"create":{"routing":"r"}}', '{"n":0}',
-        '{"create":{"_id":"5","routing":""}}', "{}",
     ]  # fmt: skip
-    assert made.planned[0].rows == [[0], [1], [2], [4]]
-    assert [(each.change, each.status) for each in made.refusals] == [(3, "refused"), (5, "refused")]
+    assert made.planned[0].rows == [[0], [1], [2]]
+    assert [(each.change, each.status) for each in made.refusals] == [(at, "refused") for at in (3, 4, 5)]
+    assert "its routing is an empty text" in made.refusals[1].reason
     routed = msgspec.structs.replace(VIEW, routed=True)
     made = Answers(SETTINGS).run(plan_changes(PlanRequest(changes=[*rows], bulk=True), {"books": routed}))
-    assert [each.change for each in made.refusals] == [0, 1, 3, 5]
+    assert [each.change for each in made.refusals] == [0, 1, 3, 4, 5]
+    batch = InsertBatch("books", documents=["{}"] * 2, ids=["1", "2"], routings=["", None])
+    made = Answers(SETTINGS).run(plan_changes(PlanRequest(changes=batch, bulk=True), {"books": VIEW}))
+    assert [each.change for each in made.refusals] == [0]
 
 
 class Rules:

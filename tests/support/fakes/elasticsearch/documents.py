@@ -120,6 +120,7 @@ def store(
     index.check_open()
     index.check_blocks()
     _check_id(doc_id)
+    routing = routing or None  # an empty one is none where a row is written (seen on 8.19.21)
     _check_routing(index, doc_id, routing)
     try:
         value = decode(source)
@@ -193,6 +194,7 @@ def remove(index: Index, doc_id: str, *, guard: Guard | None, routing: str | Non
     """
     index.check_open()
     index.check_blocks()
+    routing = routing or None  # an empty one is none where a row is written (seen on 8.19.21)
     _check_routing(index, doc_id, routing)
     shard = index.shard_of(routing or doc_id)
     present = shard.live.get(doc_id)
@@ -218,6 +220,7 @@ def update(
     _check_update(body, guard, retries)
     index.check_open()
     index.check_blocks()
+    routing = routing or None  # an empty one is none where a row is written (seen on 8.19.21)
     _check_routing(index, doc_id, routing)
     shard = index.shard_of(routing or doc_id)
     present = shard.live.get(doc_id)
@@ -365,7 +368,7 @@ def get(call: Call) -> Reply:
     index = call.cluster.single(call.path["index"])
     doc_id, routing = call.path["id"], call.params.get("routing")
     _check_routing(index, doc_id, routing)
-    doc = index.shard_of(routing or doc_id).live.get(doc_id)
+    doc = index.shard_of(doc_id if routing is None else routing).live.get(doc_id)  # also by an empty one (8.19.21)
     return Reply(found(index, doc_id, doc, call.params), 404 if doc is None else 200)
 
 
