@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 PROXY_HINT = "check Host and Port: a proxy may have answered instead of the database"
 """What helps if an answer is none of the database's."""
 
-_MESSAGES = ("message", "reason", "detail", "title", "error", "errors", "error_description")
+_MESSAGES = ("message", "reason", "detail", "title", "error", "errors", "error_description", "msg")
 _ERROR_BODY, _DEPTH, _SEVERAL = 2**16, 5, 10  # bytes, levels and messages that are looked at
 _DIGITS = 9  # of a number of seconds
 _REDIRECTS = (301, 302, 303, 307, 308)
@@ -93,6 +93,8 @@ def error_text(body: bytes) -> str:
 
     >>> error_text(b'{"error": {"type": "x", "reason": "no such index"}, "status": 404}')
     'no such index'
+    >>> error_text(b'{"error": {"metadata": ["root-error-class"], "msg": "undefined field", "code": 400}}')
+    'undefined field'
     >>> error_text(b"Not Found")
     'Not Found'
     """
