@@ -9,6 +9,7 @@ import pytest
 from drivers.chroma import rig as chroma
 from drivers.elasticsearch import rig as elasticsearch
 from drivers.prometheus import rig as prometheus
+from drivers.solr import rig as solr
 from drivers.weaviate import rig as weaviate
 
 from bundled_drivers import MANIFESTS
@@ -46,12 +47,16 @@ async def a_metric(server: Any) -> str:
     return "rows"
 
 
+async def a_core(server: Any) -> str:
+    return str(await server.core([{"id": row["t"], "n": row["n"], "t": row["t"]} for row in ROWS]))
+
+
 FAKES = {
     "elasticsearch": (lambda: elasticsearch.on_fake("8.19.21"), an_index),
     "prometheus": (prometheus.on_fake, a_metric),
     "weaviate": (weaviate.on_fake, a_collection),
 }
-SERVERS = {"chroma": (chroma.on_server, a_collection_of_records)}  # of drivers without a fake
+SERVERS = {"chroma": (chroma.on_server, a_collection_of_records), "solr": (solr.on_server, a_core)}  # without a fake
 
 
 async def works(rig: Rig, name: str, capability: Capability) -> bool:

@@ -69,6 +69,10 @@ ELSEWHERE = {
     "connect-to-prometheus.md": {
         "dragoman console": "the fake evaluates no PromQL; drivers/prometheus/test_rules.py asks real servers",
     },
+    "connect-to-solr.md": {
+        "dragoman": "it needs a server, of which there is no fake; drivers/solr/test_on_server.py",
+        "export SEARCH_PASSWORD": "it belongs to the next line",
+    },
     "connect-to-weaviate.md": {
         "dragoman connections edit library": "the hosts are the reader's own",
         "export GATE": "it belongs to the next line",

@@ -205,5 +205,5 @@ function sayMasked(text: string): void {
 }
 
 function example(open: OpenConnection): string {
-  return { chroma: "GET /heartbeat\n", prometheus: "up\n", weaviate: "GET /v1/meta\n" }[open.type] ?? "GET /\n";
+  return { chroma: "GET /heartbeat\n", prometheus: "up\n", solr: "GET /admin/cores\n", weaviate: "GET /v1/meta\n" }[open.type] ?? "GET /\n";
 }
