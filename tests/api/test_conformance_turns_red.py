@@ -501,6 +501,27 @@ class IgnoresTheDirection(Broken):
         )
 
 
+class StoresNan(Broken):
+    """The cheapest book has no price that compares; it comes last, as it has to."""
+
+    places = (-1, -1)  # ascending and descending
+
+    def page(self, request, page):
+        if not request.sort or request.sort[0].column != "price":
+            return page
+        descending = request.sort[0].descending
+        rows = [*zip(page.cells, page.keys, strict=True)]
+        cells, key = rows.pop(-1 if descending else 0)
+        place = self.places[descending]
+        rows.insert(len(rows) if place else 0, ([*cells[:2], float("nan"), *cells[3:]], key))
+        return replace(page, cells=[cells for cells, _ in rows], keys=[key for _, key in rows])
+
+
+@breaks("test_a_sort_orders_the_rows")
+class SortsNanAsTheLeast(StoresNan):
+    places = (0, -1)
+
+
 @breaks("test_a_sort_orders_the_rows")
 class SortsNumbersAsTexts(Broken):
     def page(self, request, page):
@@ -1425,6 +1446,10 @@ async def test_a_broken_driver_turns_its_promise_red(name, driver):
         target = dataclasses.replace(target, change={})
     with pytest.raises((AssertionError, DragomanError, pytest.fail.Exception)):
         await getattr(DriverConformance(), name)(target, **arguments)
+
+
+async def test_a_driver_may_store_nan_which_comes_last():
+    await DriverConformance().test_a_sort_orders_the_rows(await memory_target(StoresNan()))
 
 
 async def test_a_driver_that_tells_missing_fields_from_nulls_has_to_say_so():

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from decimal import Decimal
-from itertools import pairwise
+from itertools import dropwhile, pairwise
+from math import isnan
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -164,7 +165,10 @@ class GridConformance:
         assert await target.count() == target.rows
 
     async def test_a_sort_orders_the_rows(self, target: Target) -> None:
-        """A sort orders numbers by value, reverses any other column when it descends, and loses no row."""
+        """A sort orders numbers by value, reverses any other column when it descends, and loses no row.
+
+        Infinities lie beyond all numbers. NaN has no order: it comes last either way, as nulls may, too.
+        """
         target.needs("describe_object", "fetch_page")
         for column in (await target.describe()).columns:
             if not column.sortable:
@@ -176,7 +180,10 @@ class GridConformance:
                 assert len({identity(key) for key in page.keys}) == target.rows, column.name
                 assert not [note for note in page.notes if note.code == "sort-dropped"], column.name
                 cells = [row[column.name] for row in page.rows]
-                walks.append([cell for cell in cells if cell is not None and not isinstance(cell, Json)])
+                ranked = [cell for cell in cells if not _is_nan(cell)]
+                behind = dropwhile(lambda cell: not _is_nan(cell), cells)
+                assert all(cell is None or _is_nan(cell) for cell in behind), f"{column.name}: NaN is not last"
+                walks.append([cell for cell in ranked if cell is not None and not isinstance(cell, Json)])
                 _in_order(column.name, column.kind, walks[-1], descending=descending)
             assert _runs(walks[0]) == _runs(walks[1])[::-1] or any(isinstance(c, Json) for c in cells), column.name
 
@@ -256,6 +263,10 @@ def _check_json(name: str, cell: Json) -> None:
         decode(cell, msgspec.Raw)
     except ValueError as error:
         pytest.fail(f"{name}: a cell marked as JSON is none: {error}")
+
+
+def _is_nan(cell: Cell) -> bool:
+    return isinstance(cell, float) and isnan(cell)
 
 
 def _in_order(name: str, kind: ColumnKind, cells: Sequence[Cell], *, descending: bool) -> None:
