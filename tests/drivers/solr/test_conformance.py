@@ -65,6 +65,7 @@ async def target_of(rig: Rig) -> Target:
         change={"pages_l": 2**60, "title_s": "Other"},
         posts_that_read=reads,
         manifest=manifest_of("solr"),
+        raw_filter="count_i:[0 TO 9]",
         reads=["GET /solr/admin/info/system", f"GET /{name}/schema", f'POST /{name}/select {{"query": "*:*"}}'],
         writes=[
             f'POST /{name}/update {{"delete": {{"id": "x"}}}}',
