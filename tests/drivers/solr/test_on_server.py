@@ -176,6 +176,9 @@ async def test_texts_are_compared_whatever_they_hold(rig: Rig) -> None:
             assert await rig.ids(name, Filter(column, "contains", text, case=True)) == due
     assert await rig.ids(name, Filter("t_s", "empty")) == ["00"]
     assert len(await rig.ids(name, Filter("t_s", "not-empty"))) == len(TEXTS) - 1
+    for low, high in (("a\\", "b"), ('"', "a\\"), ("a\\", 'a"')):
+        due = [f"{at:02}" for at, other in enumerate(TEXTS) if low <= other <= high]
+        assert await rig.ids(name, Filter("t_s", "between", [low, high])) == due
     assert await rig.ids(name, Filter("t_s", "between", ["A", "a"])) == ["01", "02", "10", "11"]
 
 
@@ -301,6 +304,10 @@ async def test_a_change_carries_the_version(rig: Rig) -> None:
     await rig.load(name, [{"id": "a", "n_i": 5}])
     [outcome] = await rig.driver.apply_change(plan)
     assert (outcome.status, "409" in outcome.reason) == (CONFLICT, True)
+    for change in (Delete(RowKey(name, "a")), Insert(name, {"n_i": 3}, id="a", replace=True)):
+        plan = await rig.plan(change)
+        await rig.load(name, [{"id": "a", "n_i": 5}])
+        assert [one.status for one in await rig.driver.apply_change(plan)] == [CONFLICT]
     assert (await rig.plan(Update(row_key, {"n_i": 2}))).refusals[0].status is CONFLICT
     assert [one.status for one in await rig.apply(Insert(name, {"n_i": 1}, id="a"))] == [CONFLICT]
     [outcome] = await rig.apply(Insert(name, {"n_i": 7}, id="a", replace=True))
