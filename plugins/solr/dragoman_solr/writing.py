@@ -202,7 +202,7 @@ class ChangeHooks:
             now = await self._stored(view, str(row["id" if isinstance(body, dict) else view.key]))
         except DragomanError:
             return False
-        if isinstance(body, dict) or now is None or now[VERSION] == row[VERSION]:
+        if isinstance(body, dict) or now is None:
             return isinstance(body, dict) and now is None
         expected = {name: value["set"] if isinstance(value, dict) else value for name, value in row.items()}
         return all(now.get(name) == value for name, value in expected.items() if name != VERSION)
