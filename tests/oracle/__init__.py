@@ -13,7 +13,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 
-_drivers = (path.parents[1] for path in ROOT.glob("plugins/*/*/driver.json"))
-for _folder in (*_drivers, ROOT / "tests", ROOT / "tests/support"):
+_plugins = (path.parent for path in ROOT.glob("plugins/*/pyproject.toml"))
+for _folder in (*_plugins, ROOT / "tests", ROOT / "tests/support"):
     if str(_folder) not in sys.path:
         sys.path.insert(0, str(_folder))
