@@ -81,7 +81,7 @@ def test_the_catalog_lists_every_driver_and_words_narrow_it(browser: Browser, sa
 
 def test_the_picture_of_the_readme_shows_the_drivers_that_there_are(browser: Browser):
     """`PICTURES=DIR` makes the picture anew, with the names of what it shows in it."""
-    browser.resize(1100, 1100)  # without the foot, which names the folder
+    browser.resize(1100, 1240)  # without the foot, which names the folder
     browser.command("Emulation.setScrollbarsHidden", hidden=True)
     browser.open(ROOT / "runtime/dragoman/bundled/index.html")
     shown = [" ".join(text.split()) for text in browser.texts(".drivers h2")]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import pytest
 from drivers.chroma import rig as chroma
 from drivers.elasticsearch import rig as elasticsearch
+from drivers.opensearch import fake_rig as opensearch
 from drivers.prometheus import rig as prometheus
 from drivers.solr import rig as solr
 from drivers.weaviate import rig as weaviate
@@ -53,6 +54,7 @@ async def a_core(server: Any) -> str:
 
 FAKES = {
     "elasticsearch": (lambda: elasticsearch.on_fake("8.19.21"), an_index),
+    "opensearch": (lambda: opensearch.on_fake("2.19.6"), an_index),
     "prometheus": (prometheus.on_fake, a_metric),
     "weaviate": (weaviate.on_fake, a_collection),
 }

@@ -88,7 +88,7 @@ async def test_the_product_header_came_with_7_14(version, header):
 
 
 async def test_another_product_says_so():
-    async with FakeElasticsearch(opensearch=True) as server:
+    async with FakeElasticsearch(opensearch="2.19.1") as server:
         _, headers, body = await get(server)
         assert json.loads(body)["version"]["distribution"] == "opensearch"
         assert "X-Elastic-Product" not in headers

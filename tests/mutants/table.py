@@ -14,6 +14,7 @@ INSTALLED = ("runtime", "registry", "plugins/api", "plugins/dask", "plugins/work
 SOURCES = (*INSTALLED, *(folder.relative_to(ROOT).as_posix() for folder in PACKAGES.values()))
 
 _ELASTICSEARCH = {"connect": "test_connect.py test_strange_answers.py test_error_answers.py"}
+_OPENSEARCH = {"driver": "test_driver.py"}
 _QUERYDSL = {
     "columns.dates": "writing/test_dates.py grid/test_filters.py grid/test_exactness.py",
     "columns.exactness": "grid test_conformance.py test_unions.py",
@@ -280,6 +281,7 @@ def holding() -> dict[str, tuple[str, ...]]:
     return _widened(
         {
             **_under("dragoman_elasticsearch", "drivers/elasticsearch/", _ELASTICSEARCH, *STRUCTURE),
+            **_under("dragoman_opensearch", "drivers/opensearch/", _OPENSEARCH, *STRUCTURE),
             **_under("dragoman_querydsl", "drivers/elasticsearch/", _QUERYDSL, *STRUCTURE),
             **_under("dragoman_weaviate", "drivers/weaviate/", _WEAVIATE, *STRUCTURE),
             **_under("dragoman_api", "api/", _API, *STORIES, *STRUCTURE),

@@ -200,7 +200,7 @@ def house(fake, portal, raw_servers, tmp_path_factory):
     wheel = wheelhouse.Driver("naughty", code=NAUGHTY, hooks=HOOKS).write(folder / "wheels")
     store = wheelhouse.registry(folder / "registry", [wheel])
     tls = FakeElasticsearch(tls=make_certificates(folder / "certificates"))
-    opensearch = FakeElasticsearch(opensearch=True)
+    opensearch = FakeElasticsearch(opensearch="2.19.1")
     with portal.wrap_async_context_manager(tls), portal.wrap_async_context_manager(opensearch):
         connections = {
             "shop": {"port": fake.port},

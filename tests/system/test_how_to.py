@@ -66,6 +66,10 @@ ELSEWHERE = {
         "dragoman connections edit shop": "shop was not saved here, and the hosts are the reader's own",
         "export GATE": "it belongs to the next line",
     },
+    "connect-to-opensearch.md": {
+        "dragoman": "it needs a server; drivers/opensearch/test_driver.py",
+        "export LOGS_PASSWORD": "it belongs to the next line",
+    },
     "connect-to-prometheus.md": {
         "dragoman console": "the fake evaluates no PromQL; drivers/prometheus/test_rules.py asks real servers",
     },

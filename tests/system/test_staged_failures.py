@@ -142,7 +142,7 @@ def house(tmp_path_factory):
     for kind in ("crt", "key"):
         shutil.copy(alone.folder / f"ca.{kind}", alone.folder / f"server.{kind}")
     signed = FakeElasticsearch(tls=alone)
-    opensearch = FakeElasticsearch(opensearch=True)
+    opensearch = FakeElasticsearch(opensearch="2.19.1")
     with ExitStack() as stack:
         portal = stack.enter_context(start_blocking_portal())
         for fake in (secured, shop, busy, redirects, hangs, proxied, library, locked, tls, named, signed, opensearch):

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from dragoman_querydsl.connect import Release
 
 TAGLINE = "You Know, for Search"
+OPENSEARCH = "The OpenSearch Project: https://opensearch.org/"
+SUPPORTED = "Elasticsearch 7.x, 8.x and 9.x"
 OLDEST, NEWEST = 7, 9
 """Major versions that were tried."""
 
@@ -24,7 +26,7 @@ NAMES_PRODUCT = (7, 14, 0)
 """The first version that names the product in a header of its answers."""
 
 POINTS = PointInTime("_pit", "id")
-_refusal = partial(connect.refusal, supported="Elasticsearch 7.x, 8.x and 9.x")
+_refusal = partial(connect.refusal, supported=SUPPORTED)
 
 
 def dialect_of(release: Release = (OLDEST, 0, 0), *, oss: bool = False, hidden: bool = False) -> Dialect:
@@ -38,6 +40,7 @@ def dialect_of(release: Release = (OLDEST, 0, 0), *, oss: bool = False, hidden: 
     return Dialect(
         points=POINTS,
         point_in_time=release >= (7, 12, 0) and not oss,
+        ties_as_offset=True,
         case_insensitive=release >= (7, 10, 0),
         resolves_names=release >= (7, 9, 0),
         finds_ignored=release >= (7, 11, 0),
@@ -74,7 +77,7 @@ def identify(profile: Profile) -> Exchange[tuple[Server, Dialect]]:
         return (yield from _limited())
     release, number, flavor = product(reply)
     if release[0] > NEWEST and profile.options.get("untested_versions") is not True:
-        raise connect.try_untested(f"Elasticsearch {number}", supported="Elasticsearch 7.x, 8.x and 9.x")
+        raise connect.try_untested(f"Elasticsearch {number}", supported=SUPPORTED)
     return Server("Elasticsearch", number, _version_notes(release, flavor)), dialect_of(release, oss=flavor == "oss")
 
 
@@ -90,6 +93,8 @@ def product(reply: Reply) -> tuple[Release, str, str]:
         raise _refusal("something that answers no JSON")
     number = identity.number
     # Check this first: a server that calls itself OpenSearch may send Elastic's header too.
+    if identity.distribution == "opensearch" or (not identity.distribution and identity.tagline == OPENSEARCH):
+        raise connect.another_driver(f"opensearch {number}", supported=SUPPORTED, kind="opensearch")
     if identity.distribution:
         raise _refusal(f"{identity.distribution} {number}")
     if identity.release is None:

@@ -88,6 +88,18 @@ def refusal(
     return ServerNotSupportedError(text, hint=hint, remedies=remedies)
 
 
+def another_driver(subject: str, *, supported: str, kind: str) -> ServerNotSupportedError:
+    """Build the error for a server of a relative, which has a driver of its own.
+
+    Args:
+        subject: The server.
+        supported: What the driver supports.
+        kind: The database type of the relative.
+    """
+    text = f"save a connection of the type {kind}: that driver works with it"
+    return refusal(subject, supported=supported, hint="", remedies=[Remedy(RemedyKind.ADVICE, {"text": text})])
+
+
 def try_untested(subject: str, *, supported: str) -> ServerNotSupportedError:
     """Build the error for a version that is newer than a driver, which a switch of the form takes nevertheless."""
     remedy = Remedy(RemedyKind.EDIT_FIELD, {"field": "untested_versions", "value": True})

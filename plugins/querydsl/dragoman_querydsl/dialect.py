@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -25,11 +25,18 @@ class PointInTime(msgspec.Struct, frozen=True):
         path: The endpoint, without slashes.
         key: The member that holds the id, in the answer to opening one and in the request that frees it.
         parameters: What the request that opens one has besides `keep_alive`, with a leading `&`.
+        tiebreakers: The sort keys that tell apart the rows of one, whatever is before them.
     """
 
     path: str
     key: str
     parameters: str = ""
+    tiebreakers: tuple[str, ...] = ("_shard_doc",)
+
+    @property
+    def order(self) -> list[dict[str, Any]]:
+        """The tiebreakers, as a search sorts by them; left out of `search_after` they lose ties without an error."""
+        return [{name: {"order": "asc"}} for name in self.tiebreakers]
 
     def open(self, name: str, *, keep_alive: str, preference: str = "") -> HttpRequest:
         """Return the request that opens one; ids grow with the shards, so they go into bodies only.
@@ -52,8 +59,9 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         points: How points in time are opened and freed.
-        point_in_time: Points in time sort by `_shard_doc`, the tiebreaker without which deep pages lose rows; where
-            they do not, deep pages and exports scroll.
+        point_in_time: Points in time sort by their tiebreakers, without which rows are lost; where they do not, exports
+            scroll.
+        ties_as_offset: Points in time order ties as pages by offset do; where they do not, deep pages scroll.
         case_insensitive: Term-level queries take `case_insensitive`.
         resolves_names: `_resolve/index` lists names without statistics.
         finds_ignored: `exists` finds strings that are longer than `ignore_above`.
@@ -63,6 +71,7 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
 
     points: PointInTime
     point_in_time: bool = False
+    ties_as_offset: bool = False
     case_insensitive: bool = False
     resolves_names: bool = False
     finds_ignored: bool = False
@@ -70,7 +79,7 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def snapshots(self) -> PointInTime | None:
-        """The points in time that deep pages and exports use; None where they scroll."""
+        """The points in time that exports use; None where they scroll."""
         return self.points if self.point_in_time else None
 
     @property

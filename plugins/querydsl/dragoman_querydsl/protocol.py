@@ -40,7 +40,10 @@ _WINDOW = re.compile(
 )
 _EXPECTED = re.compile(r"Was expecting(?: one of)?:.*", re.DOTALL)  # a parser's list of every token it knows
 
-BUSY = ("circuit_breaking_exception", "es_rejected_execution_exception", "too_many_scroll_contexts_exception")
+BUSY = (
+    "circuit_breaking_exception", "es_rejected_execution_exception", "rejected_execution_exception",
+    "too_many_scroll_contexts_exception",
+)  # fmt: skip
 """Error types after which waiting helps; the status is not a guide (a blocked index is 429 as well)."""
 
 CONTEXT_LOST = "search_context_missing_exception"
@@ -52,6 +55,7 @@ _HINTS = {
     "too_many_scroll_contexts_exception": "wait, or free scrolls: DELETE /_search/scroll/_all",
     "circuit_breaking_exception": "wait, or ask for fewer rows: the server is short of memory",
     "es_rejected_execution_exception": "wait: the server's queue is full",
+    "rejected_execution_exception": "wait: the server's queue is full, or it holds too many scrolls or points in time",
     "index_closed_exception": "open the index: POST /INDEX/_open",
     "cluster_block_exception": "the index is blocked by a setting (index.blocks.*) or by a full disk; waiting does "
     "not help",

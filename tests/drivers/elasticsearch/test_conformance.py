@@ -57,7 +57,7 @@ def documents(number: int) -> list[dict[str, Any]]:
     return rows
 
 
-async def target_of(es: Rig, rows: int = 60) -> Target:
+async def target_of(es: Rig, rows: int = 60, *, plugin: str = "elasticsearch") -> Target:
     properties = PROPERTIES
     if (await es.raw("PUT", "/t-flattened", {"mappings": {"properties": {"x": {"type": "flattened"}}}})).status != 200:
         properties = PROPERTIES | {"labels": {"type": "object"}}  # builds without the module
@@ -71,7 +71,7 @@ async def target_of(es: Rig, rows: int = 60) -> Target:
         log=es.log,
         lose=es.lose,
         scratch=scratch,
-        manifest=manifest_of("elasticsearch"),
+        manifest=manifest_of(plugin),
         row={"code": "N1", "pages": 12, "price": 2.5, "in_stock": True, "author.name": "Ada"},
         change={"pages": 13, "author.name": "Grace"},
         tells_missing=True,

@@ -140,7 +140,7 @@ def test_features_follow_the_version(number: str, flavor: str, *, case: bool, pi
 
 
 async def test_E3_the_fork_is_refused_over_http() -> None:
-    async with FakeElasticsearch(opensearch=True) as fake:
+    async with FakeElasticsearch(opensearch="2.19.1") as fake:
         with pytest.raises(ServerNotSupportedError, match="opensearch"):
             async with connected(profile(fake.url), version="2.19.1"):
                 pass

@@ -305,7 +305,7 @@ def test_a_walk_that_does_not_move_ends(wording: Wording) -> None:
 
 
 def export_slice(mark: Any = False) -> export.Slice:
-    source = export.ExportQuery("books", MATCH_ALL, export.DOCUMENTS, "120s", pit="x", size=2)
+    source = export.ExportQuery("books", MATCH_ALL, export.DOCUMENTS, "120s", [{}, *POINTS.order], pit="x", size=2)
     return export.Slice(source, 0, 1, mark)
 
 

@@ -124,7 +124,9 @@ def _excluded(name: str, source: dict[str, Any]) -> bool:
 
 
 def rebuilds_documents(settings: Mapping[str, str]) -> bool:
-    """Return whether an index with these settings rebuilds its documents: since 8.17 the mapping does not say so."""
+    """Return whether an index with these settings rebuilds its documents: the mapping does not always say so."""
+    if settings.get("index.derived_source.enabled") == "true":  # of OpenSearch
+        return True
     by_mode = "synthetic" if settings.get("index.mode") in ("logsdb", "time_series") else ""
     return settings.get("index.mapping.source.mode", by_mode) == "synthetic"
 

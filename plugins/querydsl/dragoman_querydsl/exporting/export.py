@@ -17,6 +17,7 @@ from dragoman_api.json_text import encode
 from dragoman_api.kit import cursors
 from dragoman_api.kit.exchanges import Exchange, Patience, ask, post
 from dragoman_api.kit.line_parts import rows_that_fit
+from dragoman_api.replies import PROXY_HINT
 from dragoman_querydsl import protocol
 from dragoman_querydsl.protocol import target
 from dragoman_querydsl.search import (
@@ -41,11 +42,11 @@ _WORTH = 5_000  # rows of a slice
 LIMIT = 24 * 2**20
 """Maximum bytes of one answer; a longer one is requested again in smaller pages."""
 
-Bookmark = tuple[int, int]
+Bookmark = tuple[int | str, ...]
 """The sort values of a row, after which its slice continues; valid in one point in time only."""
 
-# `_shard_doc` alone makes the server scan the whole result for every page; `_doc` alone loses rows.
-_SORT = [{"_doc": {"order": "asc"}}, {"_shard_doc": {"order": "asc"}}]
+# The tiebreakers alone make the server scan the whole result for every page; `_doc` alone loses rows.
+_SORT = {"_doc": {"order": "asc"}}
 _FIRST, _MOST = 1_000, 10_000  # rows of one request
 NOTHING = Raw()
 NO_SHARE: Mapping[str, Any] = {}
@@ -81,6 +82,7 @@ class ExportQuery(msgspec.Struct):
         query: The query.
         decoder: `DOCUMENTS` or `ROWS`.
         hold: How long the server keeps the context between two requests.
+        order: The keys by which a point in time is read.
         pit: The point in time, empty if scrolls are used.
         room: The approximate bytes of one page.
         window: Rows one request may ask for.
@@ -91,6 +93,7 @@ class ExportQuery(msgspec.Struct):
     query: Raw
     decoder: Decoder[SearchAnswer[Any]]
     hold: str
+    order: list[dict[str, Any]]
     pit: str = ""
     room: int = 4 * 2**20
     window: int = _MOST
@@ -189,6 +192,8 @@ class Slice(msgspec.Struct):
     def _behind(self, last: ExportDocument) -> Bookmark:
         """Return the bookmark of a row, which must come after the previous one."""
         mark: Bookmark = protocol.parsed(bytes(last.sort), _mark)
+        if len(mark) != len(self.source.order) or not all(isinstance(place, int) for place in mark[:2]):
+            raise QueryError(f"the answer is not the expected JSON: a row has the place {mark}", hint=PROXY_HINT)
         if isinstance(self.mark, tuple) and mark <= self.mark:
             raise QueryError(f"the export is incomplete: the server repeated rows after {self.mark}")
         return mark
@@ -199,7 +204,7 @@ class Slice(msgspec.Struct):
             "size": size,
             "query": source.query,
             "pit": {"id": source.pit, "keep_alive": source.hold},
-            "sort": _SORT,
+            "sort": source.order,
             "track_total_hits": False,
             **self.share(),
         }
@@ -301,7 +306,8 @@ class ExportReader:
             points: How points in time are opened and freed; None to scroll.
         """
         decoder = DOCUMENTS if request.form is ExportForm.DOCUMENTS else ROWS
-        self._source = ExportQuery(request.object, query, decoder, f"{max(request.keep_alive, _HOLD)}s")
+        order = [_SORT, *(points.order if points else [])]
+        self._source = ExportQuery(request.object, query, decoder, f"{max(request.keep_alive, _HOLD)}s", order)
         self._request, self._points = request, points
         self._marks: list[Bookmark | bool] = []
         self._rows = self._total = 0

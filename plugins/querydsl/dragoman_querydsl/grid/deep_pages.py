@@ -28,9 +28,6 @@ if TYPE_CHECKING:
 
 SortKeys = list[dict[str, Any]]
 
-SHARD_DOC = {"_shard_doc": {"order": "asc"}}
-"""The tiebreaker of a point in time; left out of `search_after` it loses ties without an error."""
-
 KEPT = 1_000
 """Rows kept from before the position of a scroll, which only moves forward."""
 
@@ -81,7 +78,7 @@ class _Result(msgspec.Struct):
 
 
 class PointInTimePager(_Result, kw_only=True):
-    """Pages from a point in time, reached from the nearest bookmark; the tiebreaker is added to the sort keys.
+    """Pages from a point in time, reached from the nearest bookmark; the tiebreakers are added to the sort keys.
 
     Attributes:
         points: How the server opens and frees points in time.
@@ -186,7 +183,7 @@ class PointInTimePager(_Result, kw_only=True):
 
     def _sorted(self, keys: SortKeys) -> SortKeys:
         # Without a sort, pages by offset are ordered by score, then shard and position; use the same order.
-        return [*(keys or [{"_score": {"order": "desc"}}]), SHARD_DOC]
+        return [*(keys or [{"_score": {"order": "desc"}}]), *self.points.order]
 
     def _remember(self, at: int, values: _Bookmark) -> None:
         if len(self._bookmarks) >= _BOOKMARKS:
@@ -195,7 +192,7 @@ class PointInTimePager(_Result, kw_only=True):
 
 
 class ScrollPager(_Result):
-    """Pages from a scroll, for servers without `_shard_doc`: forward only; going back starts again.
+    """Pages from a scroll, for servers whose points in time lose rows: forward only; going back starts again.
 
     Attributes:
         scroll: The context's id.

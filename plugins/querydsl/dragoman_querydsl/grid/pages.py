@@ -174,9 +174,9 @@ class PageQuery(msgspec.Struct, frozen=True, kw_only=True):
     def pager(self, dialect: Dialect) -> Pager:
         """Build a pager for the result."""
         result = self.view.target, self.query, self.keys, self.window, self.preference
-        if (points := dialect.snapshots) is None:
-            return ScrollPager(*result)
-        return PointInTimePager(*result, points=points)
+        if (points := dialect.snapshots) is not None and dialect.ties_as_offset:
+            return PointInTimePager(*result, points=points)
+        return ScrollPager(*result)
 
     def shallow_page(self) -> Exchange[Page]:
         """Fetch the page by offset."""

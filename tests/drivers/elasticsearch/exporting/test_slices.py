@@ -20,10 +20,11 @@ if TYPE_CHECKING:
     from wording import Wording
 
 QUERY = msgspec.Raw(b'{"match_all":{}}')
+ORDER = [{"_doc": {"order": "asc"}}, *POINTS.order]
 
 
 def slice_of(number: int = 0, of: int = 1, **more: Any) -> Slice:
-    return Slice(ExportQuery("x", QUERY, DOCUMENTS, "300s", "p1"), number, of, **more)
+    return Slice(ExportQuery("x", QUERY, DOCUMENTS, "300s", ORDER, "p1"), number, of, **more)
 
 
 def hits(count: int, **more: Any) -> dict[str, Any]:

@@ -205,7 +205,7 @@ def test_no_sort_key_has_a_format() -> None:
 
 
 def test_a_reversed_sort_turns_order_and_missing_and_keeps_the_mode() -> None:
-    forward = [*keys(Sort("k", descending=True), mappings=(mapped(k={"type": "long"}),)), deep_pages.SHARD_DOC]
+    forward = [*keys(Sort("k", descending=True), mappings=(mapped(k={"type": "long"}),)), *POINTS.order]
     assert reverse(forward) == [
         {"k": {"order": "asc", "missing": "_first", "mode": "max"}},
         {"_shard_doc": {"order": "desc"}},

@@ -35,15 +35,18 @@ class FakeElasticsearch(FakeServer):
     Attributes:
         cluster: the data, for tests that need to reach behind HTTP.
         security: the users and keys, when security is on.
+        opensearch: the version of OpenSearch that it is instead, with the paths of that.
     """
 
     version: str = "8.19.21"
     users: Mapping[str, User | str] = field(default_factory=dict)
     api_keys: Sequence[ApiKey] = ()
     require_client_certificate: bool = False
-    opensearch: bool = False
+    opensearch: str = ""
 
     def __post_init__(self) -> None:
+        if self.opensearch:  # a release that knows `_shard_doc`, which came to OpenSearch with 3.3
+            self.version = "7.17.29" if self.opensearch >= "3.3" else "7.10.2"
         self.cluster = Cluster(release(self.version))
         secured = bool(self.users or self.api_keys)
         self.security = Security(self.users, list(self.api_keys)) if secured else None
@@ -64,8 +67,17 @@ class FakeElasticsearch(FakeServer):
     async def answer(self, request: web.BaseRequest, path: str, query: str, raw: bytes) -> web.Response:
         """Answer as the server would."""
         params = dict(parse_qsl(query, keep_blank_values=True))
+        forks = self.opensearch and path.endswith("/_search/point_in_time")
+        if forks:
+            path, raw = path.replace("/_search/point_in_time", "/_pit"), raw.replace(b'"pit_id"', b'"id"')
+            params.pop("allow_partial_pit_creation", None)
+        elif self.opensearch and path.endswith("/_pit"):
+            path = "/_no_such_path"
         try:
             reply = await self._reply(request, path, params, raw)
+            if forks and isinstance(reply.body, dict):
+                pit = reply.body.get("id")
+                reply.body = {"pit_id": pit} if pit else {"pits": [{"successful": True}]}
         except ServerError as fault:
             if fault.fault:
                 self.faults.append(Fault(request.method, request.raw_path, str(fault.reason)))
@@ -102,7 +114,7 @@ class FakeElasticsearch(FakeServer):
         reply = route.handler(call)
         answered = await reply if inspect.isawaitable(reply) else reply
         if self.opensearch and route.path == "/":
-            answered.body["version"] |= {"distribution": "opensearch", "number": "2.19.1"}
+            answered.body["version"] |= {"distribution": "opensearch", "number": self.opensearch}
             answered.body["version"].pop("build_flavor")
             answered.body["tagline"] = "The OpenSearch Project: https://opensearch.org/"
         return answered

@@ -1,0 +1,30 @@
+"""A fake OpenSearch server, and the driver connected to it."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from drivers import rigging
+from drivers.elasticsearch.rig import Rig
+
+from dragoman_opensearch.driver import Driver
+from fakes.elasticsearch import FakeElasticsearch
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+VERSIONS = ("2.19.6", "3.9.0")
+
+
+@asynccontextmanager
+async def on_fake(version: str, *, confined: bool = False) -> AsyncIterator[Rig]:
+    """Connect the driver to a fake server; a request that no server understands fails the test."""
+    async with FakeElasticsearch(opensearch=version) as fake:
+        given = rigging.profile_of(fake.url, name="shop", type="opensearch")
+        way = rigging.confined(Rig, Driver, given) if confined else rigging.connected(Rig, Driver(), given)
+        async with way as rig:
+            rig.version = tuple(int(part) for part in version.split("."))
+            rig.fake, rig.lose = fake, fake.lose
+            yield rig
+        assert fake.faults == []

@@ -1,0 +1,181 @@
+"""The OpenSearch driver by itself and on fakes: which servers it takes, its points in time, its refusals."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from drivers.elasticsearch.test_conformance import target_of
+from drivers.opensearch.fake_rig import VERSIONS, on_fake
+from drivers.replies import Answers, reply
+
+from dragoman_api import ExportRequest, PageRequest, Profile, Sort
+from dragoman_api.connections import AuthScheme, Secrets
+from dragoman_api.errors import AuthenticationError, ServerNotSupportedError
+from dragoman_api.exports import ExportForm, SplitRequest
+from dragoman_api.remedies import Remedy
+from dragoman_api.testing import DriverConformance, Target
+from dragoman_elasticsearch import connect as elasticsearch
+from dragoman_opensearch import driver
+from dragoman_opensearch.driver import POINTS, TAGLINE, Driver, dialect_of, identify
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from drivers.elasticsearch.rig import Rig
+
+    from dragoman_api import Server
+    from dragoman_querydsl.dialect import Dialect
+
+
+class TestConformanceOnFake(DriverConformance):
+    @pytest.fixture(scope="class", params=VERSIONS)
+    async def target(self, request: pytest.FixtureRequest) -> AsyncIterator[Target]:
+        async with on_fake(request.param) as es:
+            yield await target_of(es, rows=30, plugin="opensearch")
+
+
+@pytest.mark.slow
+class TestConformanceInTheSandbox(DriverConformance):
+    @pytest.fixture(scope="class")
+    async def target(self) -> AsyncIterator[Target]:
+        async with on_fake("2.19.6", confined=True) as es:
+            yield await target_of(es, plugin="opensearch")
+
+
+def about(number: str = "2.19.6", *, tagline: str = TAGLINE, distribution: str = "opensearch") -> dict[str, Any]:
+    named = {"distribution": distribution} if distribution else {}
+    return {"name": "n1", "version": {"number": number, **named}, "tagline": tagline}
+
+
+def identified(*answers: Any, **options: Any) -> tuple[Server, Dialect]:
+    given = Profile(name="shop", type="opensearch", host="h", port=9200, options=options)
+    return Answers(*answers).run(identify(given))
+
+
+@pytest.mark.parametrize(
+    ("number", "snapshots"), [("2.0.0", None), ("2.19.6", None), ("3.2.9", None), ("3.3.0", POINTS)]
+)
+def test_versions_2_and_3_are_taken_and_exports_scroll_where_points_in_time_lose_rows(number: str, snapshots: Any):
+    server, dialect = identified(reply(about(number)))
+    assert (server.product, server.version, server.notes) == ("OpenSearch", number, [])
+    assert dialect.snapshots == snapshots
+    assert dialect.case_insensitive
+    assert (dialect.finds_ignored, dialect.asks_for_vectors, dialect.ties_as_offset) == (False, False, False)
+
+
+def test_a_server_that_calls_itself_7_10_2_is_known_by_its_tagline():
+    server, dialect = identified(reply(about("7.10.2", distribution="")))
+    assert (server.version, dialect) == ("7.10.2", dialect_of())
+    assert "override_main_response_version" in server.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (about("1.3.20"), "OpenSearch 1.3.20 answered"),
+        (about("4.0.0"), "OpenSearch 4.0.0 answered"),
+        (about("5.0", distribution="other"), "other 5.0 answered"),
+        (about("7.10.2", distribution="", tagline="Mine"), "calls itself 7.10.2 and is not OpenSearch"),
+        ("<html>", "answers no JSON"),
+        ([], "answers no JSON"),
+        (about("many"), "opensearch many answered"),
+    ],
+)
+def test_other_servers_are_refused_by_name(answer: Any, told: str):
+    with pytest.raises(ServerNotSupportedError) as caught:
+        identified(reply(answer))
+    assert told in caught.value.message
+
+
+def test_a_newer_major_version_is_taken_by_a_switch():
+    server, dialect = identified(reply(about("4.1.0")), untested_versions=True)
+    assert (server.notes, dialect.snapshots) == (["OpenSearch 4.1.0 is newer than this driver and untested"], POINTS)
+
+
+def test_each_of_the_two_drivers_names_the_other():
+    of_elastic = {"version": {"number": "8.19.21"}, "tagline": elasticsearch.TAGLINE}
+    given = Profile(name="shop", type="elasticsearch", host="h", port=9200)
+    for exchange, answer, kind in (
+        (identify(given), of_elastic, "elasticsearch"),
+        (elasticsearch.identify(given), about(), "opensearch"),
+        (elasticsearch.identify(given), about("7.10.2", distribution=""), "opensearch"),
+    ):
+        with pytest.raises(ServerNotSupportedError) as caught:
+            Answers(reply(answer)).run(exchange)
+        text = f"save a connection of the type {kind}: that driver works with it"
+        assert caught.value.remedies == (Remedy("advice", {"text": text}),)
+
+
+def test_credentials_that_may_not_see_the_version_connect_with_what_all_have():
+    server, dialect = identified(reply("", 403), reply({"user_name": "x"}))
+    assert (server.version, dialect) == ("", dialect_of())
+    assert "cluster:monitor/main" in server.notes[0]
+    with pytest.raises(ServerNotSupportedError, match="403"):
+        identified(reply("", 403), reply("", 404))
+    for answers in ([reply("Unauthorized", 401)], [reply("", 403), reply("Unauthorized", 401)]):
+        with pytest.raises(AuthenticationError):
+            identified(*answers)
+
+
+def test_rejected_credentials_say_that_the_plugin_serves_https():
+    given = Profile(name="shop", type="opensearch", host="h", port=9200, auth_scheme=AuthScheme.BASIC,
+                    options={"username": "u"}, secrets=Secrets(values={"password": "p"}))  # fmt: skip
+    error = Driver().rejected(AuthenticationError("no"), given)
+    assert "the security plugin serves HTTPS" in str(error.hint)
+
+
+def test_points_in_time_have_their_own_path_and_member():
+    opening = POINTS.open("a,b", keep_alive="60s")
+    assert (opening.method, opening.path) == (
+        "POST", "/a,b/_search/point_in_time?keep_alive=60s&allow_partial_pit_creation=false",
+    )  # fmt: skip
+    closing = POINTS.close("x")
+    assert (closing.method, closing.path, json.loads(closing.body or "")) == (
+        "DELETE", "/_search/point_in_time", {"pit_id": "x"},
+    )  # fmt: skip
+    dialect = driver.Driver.dialect
+    assert dialect.reads(opening)
+    assert dialect.reads(closing)
+    assert dialect.may_write("POST", "/a/_pit")
+    assert not elasticsearch.dialect_of().may_write("POST", "/a/_pit")
+    assert elasticsearch.dialect_of().may_write("POST", "/a/_search/point_in_time")
+
+
+class TestOnFake:
+    @pytest.fixture(params=VERSIONS)
+    async def es(self, request: pytest.FixtureRequest) -> AsyncIterator[Rig]:
+        async with on_fake(request.param) as es:
+            yield es
+
+    async def test_pages_past_the_window_follow_those_before_it(self, es: Rig) -> None:
+        documents = [{"n": at % 7} for at in range(10_050)]
+        name = await es.index({"n": {"type": "integer"}}, documents, settings={"number_of_shards": 2})
+        await es.driver.describe_object(name)
+        keys = set()
+        for offset in (0, 5_000, 9_950, 10_000):
+            request = PageRequest(object=name, offset=offset, limit=50, sort=[Sort("n")], columns=["_id", "n"])
+            keys |= {key.id for key in (await es.driver.fetch_page(request)).keys}
+        assert len(keys) == 200
+
+    async def test_an_export_has_every_row_of_several_indices_once(self, es: Rig) -> None:
+        names = [
+            await es.index(
+                {"n": {"type": "integer"}}, [{"n": at} for at in range(30)], settings={"number_of_shards": 2}
+            )
+            for _ in range(2)
+        ]
+        await es.driver.describe_object(",".join(names))
+        request = ExportRequest(object=",".join(names), form=ExportForm.ROWS)
+        rows = [json.loads(line) for part in [part async for part in es.driver.export_rows(request)]
+                for line in bytes(part.data).splitlines()]  # fmt: skip
+        assert sorted(row["_source"]["n"] for row in rows) == sorted([*range(30)] * 2)
+
+    async def test_an_export_is_split_where_points_in_time_lose_no_row(self, es: Rig) -> None:
+        name = await es.index({"n": {"type": "integer"}}, [{"n": at} for at in range(30)])
+        await es.driver.describe_object(name)
+        request = SplitRequest(export=ExportRequest(object=name, keep_alive=60), shares=3)
+        split = await es.driver.split_export(request)
+        assert [note.code for note in split.notes] == ([] if es.version >= (3, 3) else ["no-snapshot"])
+        assert len(split.shares) == (3 if es.version >= (3, 3) else 1)
