@@ -1,4 +1,4 @@
-"""Mappings and documents of Elasticsearch, from a seed: every type with its edges, several shards, an alias of two."""
+"""Mappings and documents of Elasticsearch and OpenSearch, from a seed: every type, several shards, an alias of two."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Words(Text):
 
 @dataclass(frozen=True, kw_only=True)
 class Keyed(Text):
-    """A dotted key of a flattened field, which alone has a definition."""
+    """A dotted key of a flattened field, or of a flat object, which alone has a definition."""
 
 
 def _texts(*texts: str) -> tuple[str, ...]:
@@ -315,6 +315,15 @@ COLUMNS: tuple[Column, ...] = (
         stored=_texts("a", "b", "10", "9"),
         operands=("a", "b", "10", "9"),
         mapping={"type": "flattened"},
+        editable=False,
+    ),
+    Keyed(
+        name="fluid.k",
+        type="flat_object",
+        stored=_texts("a", "b", "10", "9"),
+        operands=("a", "b", "10", "9"),
+        mapping={"type": "flat_object"},
+        sortable=False,
         editable=False,
     ),
     Text(

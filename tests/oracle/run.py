@@ -31,7 +31,7 @@ AT_A_TIME = 4
 
 MOST_SHOWN = 12
 _TRIES = 60  # worlds that are built to make one difference small
-DRIVERS: dict[str, Any] = {"elasticsearch": elasticsearch, "weaviate": weaviate}
+DRIVERS: dict[str, Any] = {"elasticsearch": elasticsearch, "opensearch": elasticsearch, "weaviate": weaviate}
 
 
 @dataclass(kw_only=True)

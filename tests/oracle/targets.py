@@ -6,6 +6,8 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from drivers.elasticsearch import rig as elasticsearch
+from drivers.opensearch import fake_rig
+from drivers.opensearch import rig as opensearch
 from drivers.weaviate import rig as weaviate
 
 from fakes.elasticsearch import FakeElasticsearch
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
 
 Target = tuple[str, "AbstractAsyncContextManager[Any]"]
 
-USUAL = {"elasticsearch": "8.19.21", "weaviate": "1.38.11"}
+USUAL = {"elasticsearch": "8.19.21", "opensearch": "3.9.0", "weaviate": "1.38.11"}
 """The version of a fake."""
 
 OPTIONS: dict[str, Any] = {"window": "index"}
@@ -27,6 +29,8 @@ OPTIONS: dict[str, Any] = {"window": "index"}
 def on_fake(driver: str, version: str = "") -> Target:
     """Connect a driver to a fake server."""
     version = version or USUAL[driver]
+    if driver == "opensearch":
+        return f"fake {version}", fake_rig.on_fake(version, options=OPTIONS)
     return f"fake {version}", (_elasticsearch_fake if driver == "elasticsearch" else _weaviate_fake)(version)
 
 
@@ -35,6 +39,8 @@ def of_record(record: dict[str, Any]) -> Target:
     usual: dict[str, Any] = {"security": False, "users": {}, "api_keys": {}, "settings": {}}
     if record["type"] == "weaviate":
         return record["engine"], weaviate.on_server(usual | record)
+    if record["type"] == "opensearch":
+        return record["engine"], opensearch.on_server(record, options=OPTIONS)
     users = record.get("users") or {}
     who = users.get("admin") or next(iter(users.values()), {})
     options = OPTIONS | {name: value for name, value in who.items() if name == "username"}

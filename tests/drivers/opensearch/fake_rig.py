@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from drivers import rigging
 from drivers.elasticsearch.rig import Rig
@@ -18,10 +18,10 @@ VERSIONS = ("2.19.6", "3.9.0")
 
 
 @asynccontextmanager
-async def on_fake(version: str, *, confined: bool = False) -> AsyncIterator[Rig]:
+async def on_fake(version: str, *, confined: bool = False, **more: Any) -> AsyncIterator[Rig]:
     """Connect the driver to a fake server; a request that no server understands fails the test."""
     async with FakeElasticsearch(opensearch=version) as fake:
-        given = rigging.profile_of(fake.url, name="shop", type="opensearch")
+        given = rigging.profile_of(fake.url, name="shop", type="opensearch", **more)
         way = rigging.confined(Rig, Driver, given) if confined else rigging.connected(Rig, Driver(), given)
         async with way as rig:
             rig.version = tuple(int(part) for part in version.split("."))

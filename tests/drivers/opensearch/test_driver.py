@@ -11,6 +11,7 @@ from drivers.opensearch.fake_rig import VERSIONS, on_fake
 from drivers.replies import Answers, reply
 
 from dragoman_api import ExportRequest, PageRequest, Profile, Sort
+from dragoman_api import Operator as Op
 from dragoman_api.connections import AuthScheme, Secrets
 from dragoman_api.errors import AuthenticationError, ServerNotSupportedError
 from dragoman_api.exports import ExportForm, SplitRequest
@@ -19,6 +20,7 @@ from dragoman_api.testing import DriverConformance, Target
 from dragoman_elasticsearch import connect as elasticsearch
 from dragoman_opensearch import driver
 from dragoman_opensearch.driver import POINTS, TAGLINE, Driver, dialect_of, identify
+from dragoman_querydsl import objects, protocol
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from drivers.elasticsearch.rig import Rig
 
     from dragoman_api import Server
+    from dragoman_querydsl.columns.grid_columns import View
     from dragoman_querydsl.dialect import Dialect
 
 
@@ -44,6 +47,16 @@ class TestConformanceInTheSandbox(DriverConformance):
             yield await target_of(es, plugin="opensearch")
 
 
+def read_view(mappings: dict[str, Any], capabilities: dict[str, Any]) -> View:
+    """Return the view of one index, as the server describes it."""
+    answers = Answers(
+        reply({"x": {"mappings": mappings}}),
+        reply({"indices": ["x"], "fields": capabilities}),
+        reply({"x": {"settings": {}}}),
+    )
+    return answers.run(objects.view("x"))
+
+
 def about(number: str = "2.19.6", *, tagline: str = TAGLINE, distribution: str = "opensearch") -> dict[str, Any]:
     named = {"distribution": distribution} if distribution else {}
     return {"name": "n1", "version": {"number": number, **named}, "tagline": tagline}
@@ -58,6 +71,7 @@ def identified(*answers: Any, **options: Any) -> tuple[Server, Dialect]:
     ("number", "snapshots"), [("2.0.0", None), ("2.19.6", None), ("3.2.9", None), ("3.3.0", POINTS)]
 )
 def test_versions_2_and_3_are_taken_and_exports_scroll_where_points_in_time_lose_rows(number: str, snapshots: Any):
+    """O1, O4."""
     server, dialect = identified(reply(about(number)))
     assert (server.product, server.version, server.notes) == ("OpenSearch", number, [])
     assert dialect.snapshots == snapshots
@@ -66,6 +80,7 @@ def test_versions_2_and_3_are_taken_and_exports_scroll_where_points_in_time_lose
 
 
 def test_a_server_that_calls_itself_7_10_2_is_known_by_its_tagline():
+    """O1."""
     server, dialect = identified(reply(about("7.10.2", distribution="")))
     assert (server.version, dialect) == ("7.10.2", dialect_of())
     assert "override_main_response_version" in server.notes[0]
@@ -84,6 +99,7 @@ def test_a_server_that_calls_itself_7_10_2_is_known_by_its_tagline():
     ],
 )
 def test_other_servers_are_refused_by_name(answer: Any, told: str):
+    """O1."""
     with pytest.raises(ServerNotSupportedError) as caught:
         identified(reply(answer))
     assert told in caught.value.message
@@ -109,6 +125,7 @@ def test_each_of_the_two_drivers_names_the_other():
 
 
 def test_credentials_that_may_not_see_the_version_connect_with_what_all_have():
+    """O2."""
     server, dialect = identified(reply("", 403), reply({"user_name": "x"}))
     assert (server.version, dialect) == ("", dialect_of())
     assert "cluster:monitor/main" in server.notes[0]
@@ -119,6 +136,15 @@ def test_credentials_that_may_not_see_the_version_connect_with_what_all_have():
             identified(*answers)
 
 
+def test_a_full_queue_has_a_name_of_its_own_and_waiting_helps():
+    """O7: also for too many scrolls and points in time."""
+    error = {"type": "rejected_execution_exception", "reason": "rejected execution"}
+    answer = reply({"error": {**error, "root_cause": [error]}, "status": 429}, 429)
+    fault = protocol.read(answer)
+    assert (fault.busy, fault.unsure) == (True, False)
+    assert "wait" in protocol.exception(fault).hint
+
+
 def test_rejected_credentials_say_that_the_plugin_serves_https():
     given = Profile(name="shop", type="opensearch", host="h", port=9200, auth_scheme=AuthScheme.BASIC,
                     options={"username": "u"}, secrets=Secrets(values={"password": "p"}))  # fmt: skip
@@ -127,6 +153,7 @@ def test_rejected_credentials_say_that_the_plugin_serves_https():
 
 
 def test_points_in_time_have_their_own_path_and_member():
+    """O3."""
     opening = POINTS.open("a,b", keep_alive="60s")
     assert (opening.method, opening.path) == (
         "POST", "/a,b/_search/point_in_time?keep_alive=60s&allow_partial_pit_creation=false",
@@ -141,6 +168,49 @@ def test_points_in_time_have_their_own_path_and_member():
     assert dialect.may_write("POST", "/a/_pit")
     assert not elasticsearch.dialect_of().may_write("POST", "/a/_pit")
     assert elasticsearch.dialect_of().may_write("POST", "/a/_search/point_in_time")
+
+
+def test_rows_of_several_indices_are_told_apart():
+    """O5: `_shard_doc` counts the shards of each index from 0."""
+    assert {*POINTS.tiebreakers} == {"_shard_doc", "_index"}
+
+
+def test_names_are_listed_without_the_statistics_of_all_shards():
+    assert dialect_of().resolves_names
+
+
+def test_a_server_that_denies_its_version_and_knows_no_security_plugin_is_another():
+    with pytest.raises(ServerNotSupportedError, match="403 to GET / and 400"):
+        identified(reply("", 403), reply({"error": "no handler found"}, 400))
+
+
+def test_a_flat_object_is_one_column_whose_keys_compare_as_texts_and_do_not_sort():
+    """O8: the capabilities are those of 2.19.6, which name the field once more, with a dot behind it."""
+    capabilities = {"flat_object": {"type": "flat_object", "searchable": True, "aggregatable": False}}
+    view = read_view({"properties": {"f": {"type": "flat_object"}}}, {"f": capabilities, "f.": capabilities})
+    assert [*view.columns] == ["_id", "_index", "_score", "f"]
+    key = view.find("f.a.b")
+    assert key is not None
+    assert (key.types, key.keys) == (("flat_object",), ("f", "a", "b"))
+    operators, reasons, sortable = key.support
+    assert {Op.EQ, Op.IN, Op.NULL} <= {*operators}
+    assert (sortable, reasons["sort"]) == (False, "it has no doc values, which a sort needs")
+
+
+def test_an_index_that_derives_its_documents_is_asked_for_and_says_so():
+    """O10: the mapping does not show it."""
+    asked = Answers(
+        reply({"x": {"mappings": {"properties": {"k": {"type": "keyword"}}}}}),
+        reply({"indices": ["x"], "fields": {"k": {"keyword": {"searchable": True, "aggregatable": True}}}}),
+        reply({"x": {"settings": {"index.derived_source.enabled": "true"}}}),
+    )
+    assert asked.run(objects.view("x")).synthetic
+    assert "index.derived_source.enabled" in asked.asked[2].path
+    settings = Answers(reply({"x": {"settings": {"index.derived_source.enabled": "true"}}}))
+    own_settings = settings.run(objects.index_settings("x"))
+    assert own_settings is not None
+    assert own_settings["x"].synthetic
+    assert "index.derived_source.enabled" in settings.asked[0].path
 
 
 class TestOnFake:

@@ -223,19 +223,19 @@ TABLE: tuple[Cause, ...] = (
     ),
     Cause(
         name="flattened",
-        read_detail=_typed("flattened"),
+        read_detail=_typed("flattened", "flat_object"),
         touches=lambda condition, _: condition.field.family is Family.FLATTENED and condition.op in _VALUES,
         reason="compares the values of all keys",
     ),
     Cause(
         name="flattened, null",
-        read_detail=_typed("flattened"),
+        read_detail=_typed("flattened", "flat_object"),
         touches=lambda condition, _: condition.nulls,
         reason="an object counts as null where it has no value of its own",
     ),
     Cause(
         name="flattened, order",
-        read_detail=_typed("flattened"),
+        read_detail=_typed("flattened", "flat_object"),
         touches=lambda condition, _: condition.op in ORDER,
         reason="compares texts: 10 comes before 9",
         sorts=True,

@@ -67,7 +67,7 @@ _TYPES: dict[Family, tuple[str, ...]] = {
     Family.GEO: ("geo_shape", "point", "shape"),
     Family.OBJECT: ("object",),
     Family.NESTED: ("nested",),
-    Family.FLATTENED: ("flattened",),
+    Family.FLATTENED: ("flattened", "flat_object"),
 }
 _FAMILY = {name: family for family, names in _TYPES.items() for name in names}
 

@@ -80,7 +80,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True, eq=False):
             root = self.fields.get(".".join(parts[:end]))
             if root is not None and root.family is Family.FLATTENED and all(parts):
                 keys = (*root.keys, *parts[end:])
-                return replace(root, name=name, field=name, family=Family.KEYED, types=("flattened",), keys=keys)
+                return replace(root, name=name, field=name, family=Family.KEYED, types=root.types, keys=keys)
         return None
 
     def left_out(self, names: Iterable[str]) -> list[Note]:

@@ -38,6 +38,7 @@ SETTINGS = (
     "index.mapping.ignore_above",
     "index.mapping.ignore_malformed",
     "index.mapping.source.mode",
+    "index.derived_source.enabled",
 )
 """The settings that change what an index makes of its documents."""
 VECTORS_APART = "index.mapping.exclude_source_vectors"
