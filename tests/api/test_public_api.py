@@ -67,14 +67,14 @@ def test_importing_the_api_pays_for_nothing():
     assert not {"aiohttp", "msgspec", "anyio", "pluggy", "asyncio"} & {*loaded}
 
 
-def test_only_the_http_client_imports_aiohttp():
+def test_only_the_http_client_and_the_proxy_of_tests_import_aiohttp():
     root = Path(dragoman_api.__file__).parent
     importing = [
         path.relative_to(root).as_posix()
         for path in root.rglob("*.py")
         if re.search(r"^\s*(import|from) aiohttp", path.read_text(), re.MULTILINE)
     ]
-    assert sorted(importing) == ["_transport.py", "http.py"]
+    assert sorted(importing) == ["_transport.py", "http.py", "testing/proxy.py"]
 
 
 # documentation --------------------------------------------------------------------------------------------------------

@@ -11,13 +11,13 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize("driver", ["elasticsearch", "weaviate"])
-def test_a_page_needs_neither_console_nor_export_nor_changes(driver):
+@pytest.mark.parametrize(("driver", "grid"), [("elasticsearch", "querydsl"), ("weaviate", "weaviate")])
+def test_a_page_needs_neither_console_nor_export_nor_changes(driver, grid):
     """The worker, and the driver with the modules of its grid, are all that is there before the first call."""
-    package = f"dragoman_{driver}"
+    package = f"dragoman_{grid}"
     code = (
-        f"import sys; sys.path.insert(0, {str(ROOT / 'plugins' / driver)!r});"
-        f"import dragoman_worker.service, {package}.driver, {package}.grid.pages; print(*sys.modules)"
+        f"import sys; sys.path[:0] = {[str(ROOT / 'plugins' / folder) for folder in (driver, grid)]!r};"
+        f"import dragoman_worker.service, dragoman_{driver}.driver, {package}.grid.pages; print(*sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     found = set(done.stdout.split())

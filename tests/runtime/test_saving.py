@@ -120,9 +120,11 @@ def test_an_undo_keeps_what_was_applied_or_may_have_been():
         Outcome(change=2, status=OutcomeStatus.UNKNOWN),
         Outcome(change=3, status=OutcomeStatus.APPLIED),
     ]
-    lines = undo_lines(Plan(planned=planned, undo=undo), outcomes=outcomes).splitlines()
+    changes = [*(Update(key, {"title": "new"}) for key in keys[:3]), Insert("books", {"title": "new"}, "3")]
+    plan = Plan(planned=planned, changes=changes, undo=undo)
+    lines = undo_lines(plan, outcomes=outcomes).splitlines()
     assert [*map(read_line, lines)] == [Update(new, {"title": "old"}), undo[2], undo[3]]
-    assert undo_lines(Plan(planned=planned), outcomes=outcomes) == b""
+    assert undo_lines(Plan(planned=planned, changes=changes), outcomes=outcomes) == b""
 
 
 def test_a_line_of_an_undo_file_follows_its_row_with_id_routing_and_guard(tmp_path):

@@ -54,7 +54,7 @@ FIELDS: dict[str, st.SearchStrategy[Any]] = {
     "match": st.sampled_from(["all", "any"]),
     "sort": st.lists(st.builds(Sort, st.sampled_from(NASTY) | NAMES, st.booleans()), max_size=3).map(tuple),
     "columns": st.none() | st.lists(st.sampled_from(NASTY) | NAMES, max_size=3).map(tuple),
-    "tenant": st.none() | TEXTS,
+    "tenant": st.none() | TEXTS.filter(bool),
     "revision": TEXTS,
     "span": st.builds(Span, since=st.none() | TEXTS, until=st.none() | TEXTS, all_time=st.booleans()),
     "now": st.none() | INSTANTS,

@@ -118,7 +118,8 @@ def test_every_route_that_writes_goes_on_without_the_browser():
         "connections/types", "console/complete", "console/history", "console/parse", "count", "describe", "enter",
         "explain", "exports", "exports/cancel", "leave", "objects", "open", "page", "plugins/browse",
         "plugins/install", "plugins/repair", "plugins/show", "plugins/update", "plugins/updates", "plugins/verify",
-        "preferences", "preferences/set", "queries", "questions/answer", "state", "summarize", "token", "unlock",
+        "preferences", "preferences/set", "queries", "questions/answer", "similar", "state", "summarize",
+        "token", "unlock",
     }  # fmt: skip
 
 
