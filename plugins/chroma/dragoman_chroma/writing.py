@@ -388,7 +388,7 @@ def _scalar(value: object) -> str | bool | int | float:
     if isinstance(value, bool):
         return value
     if isinstance(value, Decimal):
-        value = operands.decimal(value)
+        value = operands.decimal(value) or (float(value) if value.is_signed() else 0)
     if isinstance(value, int):
         return operands.integer(value)
     number = operands.floating(value) if isinstance(value, float | Decimal) else None

@@ -222,8 +222,6 @@ def scalar(value: object, column: Column, class_name: str) -> Any:
         return whole
     if column.kind is ColumnKind.FLOAT:
         exact, close = operands.decimal(value), operands.floating(value)
-        if close == 0 and str(value).lstrip().startswith("-"):
-            close = -0.0
         if class_name == "FloatPointField":
             close = _single(close)
         if Decimal(repr(close)) != exact:

@@ -132,12 +132,16 @@ def decimal(value: object) -> int | Decimal:
 
 
 def floating(value: object) -> float:
-    """Read a finite number of 64 bits; digits beyond them are rounded.
+    """Read a finite number of 64 bits; digits beyond them are rounded, and a zero keeps its sign.
 
     Raises:
         ValueError: It is not a number, or too large.
+
+    >>> floating("-0"), floating(3)
+    (-0.0, 3.0)
     """
-    number = float(decimal(value)) if not isinstance(value, int) or isinstance(value, bool) else _float(value)
+    decimal(value)
+    number = _float(value) if isinstance(value, int) else float(str(value).strip())
     if not isfinite(number):
         raise ValueError(f"{_shown(value)} is not a finite number")
     return number

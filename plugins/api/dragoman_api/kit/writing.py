@@ -39,12 +39,20 @@ if TYPE_CHECKING:
     Look = Callable[[RowKey], Awaitable[Mapping[str, int | str] | None]]
 
 _json = Decoder(Any, float_hook=exact_number)
+
+
+def _signed(value: object) -> int | Decimal:
+    """Read a number with all its digits, and with the sign of a zero, which no integer has."""
+    number = operands.decimal(value)
+    return number or (Decimal("-0.0") if str(value).lstrip().startswith("-") else number)
+
+
 _TYPED: dict[ColumnKind, Callable[[object], Any]] = {
     ColumnKind.TEXT: operands.text,
     ColumnKind.INTEGER: operands.decimal,
     ColumnKind.UNSIGNED: operands.decimal,
-    ColumnKind.FLOAT: operands.decimal,
-    ColumnKind.DECIMAL: operands.decimal,
+    ColumnKind.FLOAT: _signed,
+    ColumnKind.DECIMAL: _signed,
     ColumnKind.BOOLEAN: operands.boolean,
     ColumnKind.TIMESTAMP: operands.timestamp,
     ColumnKind.DATE: operands.day,
@@ -67,6 +75,8 @@ def stored_value(column: Column, value: object) -> Any:
     >>> tags = Column(name="tags", type="text", repeated=True)
     >>> stored_value(price, "12.50"), stored_value(price, Json('"12"')), stored_value(tags, '["a"]')
     (Decimal('12.50'), '12', ['a'])
+    >>> stored_value(price, "-0.0")
+    Decimal('-0.0')
 
     Args:
         column: The column.
