@@ -34,6 +34,7 @@ async def target_of(server: Rig, rows: int = 60) -> Target:
         change={"pages": 13, "author.name": "Grace"},
         new_id=lambda: uuid4().hex,
         tells_missing=True,
+        raw_filter="pages:[1 TO 5]",
         reads=[
             "GET /_cat/indices?format=json",
             f'POST /{name}/_search\n{{"size": 1}}',
