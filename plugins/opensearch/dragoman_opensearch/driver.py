@@ -42,7 +42,16 @@ def dialect_of(release: Release = (OLDEST, 0, 0)) -> Dialect:
 
     No version finds strings that are longer than `ignore_above`, and none takes the parameter for vectors.
     """
-    return Dialect(points=POINTS, point_in_time=release >= SORTS_BY_SHARD, case_insensitive=True, resolves_names=True)
+    return Dialect(
+        points=POINTS,
+        point_in_time=release >= SORTS_BY_SHARD,
+        case_insensitive=True,
+        resolves_names=True,
+        orders_unsigned=False,
+        skips_rightly=False,
+        counts_wordless=False,
+        reads_any_bound=False,
+    )
 
 
 def identify(profile: Profile) -> Exchange[tuple[Server, Dialect]]:

@@ -65,6 +65,12 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
         case_insensitive: Term-level queries take `case_insensitive`.
         resolves_names: `_resolve/index` lists names without statistics.
         finds_ignored: `exists` finds strings that are longer than `ignore_above`.
+        orders_unsigned: A sort by an `unsigned_long` takes arrays by their smallest and greatest values, and puts rows
+            without one last.
+        skips_rightly: A sort by a number in a nested array, or by a `scaled_float`, has all rows; where it has not, a
+            key before it keeps the server from skipping rows by an index that does not fit.
+        counts_wordless: The total of an `exists` counts texts without a word, which are among its rows.
+        reads_any_bound: A range may have a bound that the type of the field has no room for.
         leaves_out_vectors: Whether answers leave out vectors unless a parameter forbids it, by the version, by what
             the server takes, or by the settings of an index; None if that has to be tried.
     """
@@ -75,6 +81,10 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     case_insensitive: bool = False
     resolves_names: bool = False
     finds_ignored: bool = False
+    orders_unsigned: bool = True
+    skips_rightly: bool = True
+    counts_wordless: bool = True
+    reads_any_bound: bool = True
     leaves_out_vectors: bool | None = False
 
     @property

@@ -432,7 +432,10 @@ class QueryDslDriver(ABC):
     # sending
 
     async def _read_view(self, name: str) -> View:
-        exchange = objects.view(name, leaves_out_vectors=self._exchanges.dialect.asks_for_vectors)
+        dialect = self._exchanges.dialect
+        exchange = objects.view(
+            name, leaves_out_vectors=dialect.asks_for_vectors, orders_unsigned=dialect.orders_unsigned
+        )
         view = await self._run(exchange)
         if view.vectors_apart and not view.hidden:
             self._exchanges.dialect = msgspec.structs.replace(self._exchanges.dialect, leaves_out_vectors=True)

@@ -267,12 +267,13 @@ def _uncounted(
     return notes
 
 
-def view(name: str, *, leaves_out_vectors: bool = False) -> Exchange[View]:
+def view(name: str, *, leaves_out_vectors: bool = False, orders_unsigned: bool = True) -> Exchange[View]:
     """Fetch the columns of an object: its mappings, the settings that change them, and what each field can do.
 
     Args:
         name: Its name.
         leaves_out_vectors: The server may keep vectors apart from documents; needed if the mapping is hidden.
+        orders_unsigned: See `Dialect.orders_unsigned`.
 
     Raises:
         ObjectNotFoundError: There is no such object.
@@ -285,7 +286,8 @@ def view(name: str, *, leaves_out_vectors: bool = False) -> Exchange[View]:
     mapped, caps, read_settings = yield [get(_mapping(name)), post(_capabilities(name)), get(settings_path)]
     if mapped.status == 403 and caps.status == 200:
         fields = protocol.decode(caps, mapping.FieldCaps)
-        return mapping.read(name, None, fields, vectors_apart=fields.indices if leaves_out_vectors else ())
+        may_be_apart = fields.indices if leaves_out_vectors else ()
+        return mapping.read(name, None, fields, vectors_apart=may_be_apart, orders_unsigned=orders_unsigned)
     mappings = protocol.decode(mapped, dict[str, mapping.IndexMapping])
     capabilities = protocol.decode(caps, mapping.FieldCaps)
     settings = None
@@ -298,7 +300,9 @@ def view(name: str, *, leaves_out_vectors: bool = False) -> Exchange[View]:
         index for index, own_settings in (settings or {}).items()
         if (own_settings.defaults | own_settings.settings).get(mapping.VECTORS_APART) in (True, "true")
     }  # fmt: skip
-    object_view = mapping.read(name, mappings, capabilities, explicit_settings, vectors_apart=apart)
+    object_view = mapping.read(
+        name, mappings, capabilities, explicit_settings, vectors_apart=apart, orders_unsigned=orders_unsigned
+    )
     if len(mapped.body) < LARGE:
         return object_view
     return replace(object_view, identity=(yield from identity(name)))

@@ -10,12 +10,13 @@ from drivers.elasticsearch.test_conformance import target_of
 from drivers.opensearch.fake_rig import VERSIONS, on_fake
 from drivers.replies import Answers, reply
 
-from dragoman_api import ExportRequest, PageRequest, Profile, Sort
+from dragoman_api import ExportRequest, Filter, PageRequest, Profile, Sort
 from dragoman_api import Operator as Op
 from dragoman_api.connections import AuthScheme, Secrets
 from dragoman_api.errors import AuthenticationError, ServerNotSupportedError
 from dragoman_api.exports import ExportForm, SplitRequest
 from dragoman_api.remedies import Remedy
+from dragoman_api.summaries import Figure, SummaryRequest
 from dragoman_api.testing import DriverConformance, Target
 from dragoman_elasticsearch import connect as elasticsearch
 from dragoman_opensearch import driver
@@ -249,3 +250,53 @@ class TestOnFake:
         split = await es.driver.split_export(request)
         assert [note.code for note in split.notes] == ([] if es.version >= (3, 3) else ["no-snapshot"])
         assert len(split.shares) == (3 if es.version >= (3, 3) else 1)
+
+    async def test_the_greatest_unsigned_long_has_all_others_below_it(self, es: Rig) -> None:
+        """O15."""
+        values = [0, 2**63, 2**64 - 2, 2**64 - 1]
+        name = await es.index({"u": {"type": "unsigned_long"}}, [{"u": value} for value in values])
+        assert await es.ids(name, Filter("u", Op.LT, str(2**64 - 1))) == ["0", "1", "2"]
+
+    async def test_an_unsigned_long_does_not_sort_and_says_why(self, es: Rig) -> None:
+        """O16."""
+        name = await es.index({"u": {"type": "unsigned_long"}}, [{"u": [2**63, 7]}, {}])
+        [column] = [item for item in (await es.driver.describe_object(name)).columns if item.name == "u"]
+        assert not column.sortable
+        assert "arrays of unsigned_long" in column.reasons["sort"]
+        page = await es.page(name, sort=[Sort("u")])
+        assert [note.code for note in page.notes if note.column == "u"] == ["sort-dropped"]
+
+    @pytest.mark.parametrize("column", ["s", "l.n"])
+    async def test_deep_pages_of_every_number_have_all_rows(self, es: Rig, column: str) -> None:
+        """O17."""
+        properties = {
+            "s": {"type": "scaled_float", "scaling_factor": 100},
+            "l": {"type": "nested", "properties": {"n": {"type": "long"}}},
+        }
+        documents = [{"s": at / 4, "l": [{"n": at % 7}]} for at in range(40)]
+        keys = set()
+        async with on_fake(".".join(map(str, es.version)), options={"window": "index"}) as rig:
+            name = await rig.index(
+                properties, documents, settings={"number_of_shards": 2, "index.max_result_window": 10}
+            )
+            for offset in (0, 20):
+                page = await rig.page(name, sort=[Sort(column)], offset=offset, limit=20)
+                keys |= {key.id for key in page.keys}
+        assert len(keys) == 40
+
+    async def test_the_total_of_not_null_counts_texts_without_a_word(self, es: Rig) -> None:
+        """O18."""
+        name = await es.index({"t": {"type": "text"}}, [{"t": ""}, {"t": "a"}, {}])
+        compiled = await es.filter(name, Filter("t", Op.NOT_NULL))
+        page = await es.page(name, Filter("t", Op.NOT_NULL))
+        assert (len(page.keys), page.total) == (2, 2)
+        assert compiled.rows[0].clause == "exists t"
+
+    async def test_a_histogram_of_a_long_and_an_integer_is_refused_where_it_has_no_room(self, es: Rig) -> None:
+        """O19."""
+        small = await es.index({"n": {"type": "integer"}}, [{"n": 1}])
+        great = await es.index({"n": {"type": "long"}}, [{"n": 5 * 10**15}])
+        summary = await es.driver.summarize_column(SummaryRequest(object=f"{small},{great}", column="n", buckets=10))
+        assert summary.rows == 2
+        assert not summary.buckets
+        assert "smaller numbers" in summary.absent[Figure.BUCKETS]

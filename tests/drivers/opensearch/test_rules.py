@@ -13,6 +13,7 @@ from dragoman_api import Operator as Op
 from dragoman_api.changes import OutcomeStatus
 from dragoman_api.console import ConsoleText
 from dragoman_api.exports import ExportForm
+from dragoman_api.summaries import Figure, SummaryRequest
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -192,3 +193,49 @@ async def test_O11_whole_documents_come_without_a_parameter_for_vectors(server: 
     name = await server.index({"n": {"type": "integer"}}, [{"n": 1}])
     await server.driver.fetch_page(PageRequest(object=name))
     assert not server.sent(path="exclude_vectors")
+
+
+async def test_O15_O16_an_unsigned_long_filters_up_to_its_greatest_value_and_does_not_sort(server: Rig) -> None:
+    values = [0, 2**63 - 1, 2**63, 2**64 - 2, 2**64 - 1]
+    name = await server.index({"u": {"type": "unsigned_long"}}, [{"u": value} for value in values])
+    for bound in values:
+        below = [str(number) for number, value in enumerate(values) if value < bound]
+        assert await server.ids(name, Filter("u", Op.LT, str(bound))) == below
+    page = await server.page(name, sort=[Sort("u")])
+    assert [note.code for note in page.notes if note.column == "u"] == ["sort-dropped"]
+    summary = await server.driver.summarize_column(SummaryRequest(object=name, column="u"))
+    assert (summary.rows, summary.missing) == (5, 0)
+
+
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("column", ["s", "l.n", "l.d"])
+async def test_O17_pages_sorted_by_any_number_have_all_rows_in_order(
+    server: Rig, column: str, *, descending: bool
+) -> None:
+    """Without a count as well, which is when the server skips rows of pages by offset."""
+    leaves = {"n": {"type": "long"}, "d": {"type": "double"}}
+    properties = {"s": {"type": "scaled_float", "scaling_factor": 100}, "l": {"type": "nested", "properties": leaves}}
+    places = [number * 37 % 200 for number in range(200)]
+    documents = [{"s": at / 4, "l": [{"n": at, "d": at / 4}]} if at < 180 else {} for at in places]
+    name = await server.index(properties, documents, settings={"number_of_shards": 3, "index.max_result_window": 70})
+    seen = []
+    for offset in (0, 70, 140):
+        sort = [Sort(column, descending=descending)]
+        page = await server.page(name, sort=sort, offset=offset, limit=70, total=bool(offset))
+        seen += [places[int(key.id)] for key in page.keys]
+    expected = sorted(range(180), reverse=descending)
+    assert (seen[:180], len({*seen})) == (expected, 200)
+
+
+async def test_O18_the_total_of_not_null_counts_texts_without_a_word(server: Rig) -> None:
+    name = await server.index({"t": {"type": "text"}}, [{"t": ""}])
+    page = await server.page(name, Filter("t", Op.NOT_NULL))
+    assert (len(page.keys), page.total) == (1, 1)
+
+
+async def test_O19_a_histogram_that_an_index_has_no_room_for_is_absent_with_a_reason(server: Rig) -> None:
+    small = await server.index({"n": {"type": "integer"}}, [{"n": 1}])
+    great = await server.index({"n": {"type": "long"}}, [{"n": 5 * 10**15}])
+    summary = await server.driver.summarize_column(SummaryRequest(object=f"{small},{great}", column="n", buckets=10))
+    assert (summary.rows, summary.maximum, list(summary.buckets)) == (2, 5 * 10**15, [])
+    assert "smaller numbers" in summary.absent[Figure.BUCKETS]

@@ -15,6 +15,7 @@ from dragoman_api.columns import EMPTINESS, NULLS, ORDER, PATTERNS, PLACES
 
 EQUAL = (Op.EQ, Op.NE, Op.IN, Op.NOT_IN)
 NEGATED = (Op.NE, Op.NOT_IN, Op.NOT_CONTAINS, Op.NULL)
+MISORDERED = "the server orders arrays of unsigned_long by any of their values, and mixes rows without one in"
 
 
 class Family(StrEnum):
@@ -153,6 +154,7 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
         arrayless: Some index of the target lacks a nested array around it.
         dimensions: The number of dimensions of its vectors, 0 if the server does not say; None if it holds none.
         conflict: Why the indices of a target make it unusable; empty if they do not.
+        misordered: The server sorts its type in a wrong order.
     """
 
     name: str
@@ -174,6 +176,7 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
     arrayless: bool = False
     dimensions: int | None = None
     conflict: str = ""
+    misordered: bool = False
 
     @property
     def type(self) -> str:
@@ -212,6 +215,8 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
         special = "nested" if self.nested else "alias" if self.alias else ""
         special = "computed" if self.computed else special
         unsorted = "" if self.aggregatable else "it has no doc values, which a sort needs"
+        if self.misordered:
+            unsorted = MISORDERED
         if self.within:
             unsorted = "an index behind this name lacks the alias, and would be sorted by the field it stands for"
         if self.arrayless:  # a sort has no `ignore_unmapped`: the whole search would fail

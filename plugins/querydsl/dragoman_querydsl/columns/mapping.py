@@ -143,6 +143,7 @@ def read(
     settings: Mapping[str, Mapping[str, str]] | None = _DEFAULTS,
     *,
     vectors_apart: Collection[str] = (),
+    orders_unsigned: bool = True,
 ) -> View:
     """Merge the answers of `_mapping`, `_field_caps` and `_settings` into one view.
 
@@ -153,6 +154,7 @@ def read(
         settings: By concrete index and dotted name, those that `SETTINGS` lists; None if the credentials may not see
             them.
         vectors_apart: The concrete indices that keep their vectors apart from their documents, or may do so.
+        orders_unsigned: The server sorts an `unsigned_long` in the right order.
 
     Raises:
         ObjectNotFoundError: No index has this name.
@@ -173,7 +175,10 @@ def read(
     for group in groups:
         for leaf in _leaves(group):
             merged.setdefault(leaf.name, []).append(leaf)
-    fields = _fields(merged, caps.fields, groups)
+    fields = [
+        field if orders_unsigned or "unsigned_long" not in field.types else replace(field, misordered=True)
+        for field in _fields(merged, caps.fields, groups)
+    ]
     notes += (
         Note(code="type-conflict", column=field.name, reason=field.conflict or f"mapped as {', '.join(field.types)}")
         for field in fields

@@ -244,6 +244,8 @@ def _place(row: Filter, field: Field) -> Clause:
 def exists(field: Field, dialect: Dialect) -> Clause:
     """Return the clause for rows that have a value, without the nested arrays around it."""
     clause: Clause = {"exists": {"field": field.field}}  # never the sub-field: it misses strings over ignore_above
+    if field.family is Family.TEXT and not dialect.counts_wordless:  # a score keeps the server from its own count
+        clause = {"function_score": {"query": clause, "min_score": 0.5}}
     if not exactness.ignored(field, dialect):
         return clause
     return _any([clause, {"term": {"_ignored": field.field}}])
@@ -331,6 +333,9 @@ def _range(values: tuple[Scalar, ...], row: Filter, field: Field, notes: list[st
         _warn_format(field, notes, value)
         if value == 0 and op in (Op.GE, Op.LT) and signed_zero(field):
             bounds[_RANGE[op]] = -0.0  # the server orders -0.0 before 0
+            continue
+        if op is Op.LT and "unsigned_long" in field.types and value == BOUNDS["unsigned_long"][1]:
+            bounds["lte"] = BOUNDS["unsigned_long"][1] - 1  # OpenSearch finds nothing below it
             continue
         if (period := period_in(field, value)) is None:
             bounds[_RANGE[op]] = value

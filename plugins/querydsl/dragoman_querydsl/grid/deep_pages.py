@@ -240,7 +240,8 @@ class ScrollPager(_Result):
             self._at, self._rest = self._drop(offset)
             answer = yield from search("/_search/scroll", {"scroll": KEEP_ALIVE, "scroll_id": self.scroll}, READ)
             if not answer.hits.hits:
-                break
+                at = self._at + len(self._rest)
+                raise QueryError(f"the result ended at row {at:,} of {self.total:,}", hint="read the page again")
             self._take(answer)
         return list(self._rest[offset - self._at :][:limit])
 

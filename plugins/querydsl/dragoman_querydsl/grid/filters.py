@@ -69,8 +69,9 @@ class _Row(msgspec.Struct):
     @property
     def label(self) -> str:
         clause = self.clause
-        while "bool" in clause:  # several values, or a clause and what narrows it
-            clause = (clause["bool"].get("should") or clause["bool"]["filter"])[0]
+        while "bool" in clause or "function_score" in clause:  # several values, or a clause and what narrows it
+            inner = clause.get("bool") or {"filter": [clause["function_score"]["query"]]}
+            clause = (inner.get("should") or inner["filter"])[0]
         kind = next(iter(clause))
         place = f" {self.field.field}" if self.field is not None else ""
         if self.field is not None and kind not in ("exists", "match_phrase"):

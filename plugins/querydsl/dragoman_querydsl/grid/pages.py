@@ -63,6 +63,9 @@ either number as `basic_date` (500), nor `_last`. Before 7.11, the server's own 
 (500); later, it is 0.
 """
 
+CONSTANT: dict[str, Any] = {"_id.none": {"order": "asc", "unmapped_type": "long"}}
+"""A sort key by which all rows are equal: no mapping can have this field. Servers skip rows by the first key only."""
+
 _LONGS = frozenset(name for name, (_, maximum) in BOUNDS.items() if maximum < 2**63)
 
 _DOUBLES = frozenset(("byte", "short", "integer", "half_float", "float", "double"))
@@ -79,6 +82,8 @@ def compile_sort(sorts: Sequence[Sort], view: View, dialect: Dialect) -> tuple[S
     """
     pairs, notes = sortable(sorts, view.find, lambda field: field.support[1].get("sort", ""))
     keys: SortKeys = []
+    if pairs and not dialect.skips_rightly and (pairs[0][1].nested or "scaled_float" in pairs[0][1].types):
+        keys.append(CONSTANT)
     for sort, field in pairs:
         key = _key(field, descending=sort.descending)
         keys.append({field.whole: key})

@@ -200,7 +200,7 @@ class _Summing(msgspec.Struct, kw_only=True):
             return None
         if dates:
             return str(hit.fields[self.field.field][-1 if descending else 0])  # in order, to the nanosecond
-        return msgspec.json.decode(hit.sort[0]) if hit.sort else None
+        return msgspec.json.decode(hit.sort[-1]) if hit.sort else None
 
     def _spread(self, bounds: Sequence[int | float | Decimal]) -> Exchange[list[int]]:
         """Count the rows between bounds. The outermost stay open: the type may have no room for a round number."""
@@ -291,8 +291,18 @@ class _Summing(msgspec.Struct, kw_only=True):
             and not isinstance(low, str | bytes)
             and not isinstance(high, str | bytes)
         ):
-            return list(number_bounds(low, high, most=limit, whole=isinstance(low, int) and isinstance(high, int)))
+            whole = isinstance(low, int) and isinstance(high, int)
+            round_numbers = list(number_bounds(low, high, most=limit, whole=whole))
+            if not self.dialect.reads_any_bound and any(map(self._is_beyond, round_numbers[1:-1])):
+                self.absent[Figure.BUCKETS] = "an index behind this name holds smaller numbers, and refuses the others"
+                return []
+            return round_numbers
         return []
+
+    def _is_beyond(self, bound: Any) -> bool:
+        """Return whether an index of the column has no room for a number."""
+        rooms = [BOUNDS[kind] for kind in self.field.types if kind in BOUNDS]
+        return not all(least <= bound <= greatest for least, greatest in rooms)
 
     def _tell(
         self, values: Sequence[ValueCount], low: Value, high: Value, bounds: Sequence[Any], *, has_values: bool

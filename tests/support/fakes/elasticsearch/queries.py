@@ -202,6 +202,7 @@ _SHAPES: dict[str, Callable[[str, Any], None]] = {
     "bool": _bool_shape,
     "nested": _nested_shape,
     "constant_score": _wrapper_shape,
+    "function_score": _keyed({"query", "min_score"}),
     "query_string": _keyed({"query", "lenient", "default_field", "fields", "default_operator", "analyze_wildcard"}),
 }
 
@@ -240,6 +241,10 @@ def _ids(argument: Any, _scope: Scope) -> Clause:
 
 def _constant(argument: Any, scope: Scope) -> Clause:
     return replace(build(argument["filter"], scope), score=1.0)
+
+
+def _scored(argument: Any, scope: Scope) -> Clause:
+    return build(argument["query"], scope)
 
 
 def _term(argument: Any, scope: Scope) -> Clause:
@@ -427,6 +432,14 @@ def _range(argument: Any, scope: Scope) -> Clause:
     if not given and field.family != "flattened_key":
         return _exists({"field": path}, scope)
     _check_searchable(field, scope)
+    if scope.cluster.opensearch and field.type in INTEGERS:
+        if field.type == "unsigned_long" and given.get("lt") == 2**64 - 1:
+            return NONE
+        below_zero = field.type != "unbelow_zero_long"
+        most = 2 ** INTEGERS[field.type]
+        for bound in given.values():
+            if not (-most if below_zero else 0) <= number(bound) < most:
+                raise illegal(f"Value [{bound}] is out of range for a {field.type}")
     low, high = _bounds(field, given, options, scope)
     if field.family == "text":
         return Clause(values_test(field.path, lambda found: any(low(word) and high(word) for word in found.words)))
@@ -715,5 +728,6 @@ _BUILDERS: dict[str, Callable[[Any, Scope], Clause]] = {
     "match_all": _match_all, "match_none": _match_none, "ids": _ids, "exists": _exists, "term": _term, "terms": _terms,
     "range": _range, "wildcard": _wildcard, "prefix": _prefix, "match_phrase": _match_phrase, "match": _match,
     "bool": _bool, "nested": _nested, "constant_score": _constant, "query_string": _query_string,
+    "function_score": _scored,
     "geo_distance": _place, "geo_bounding_box": _place,
 }  # fmt: skip

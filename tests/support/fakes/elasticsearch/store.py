@@ -187,8 +187,8 @@ class Context:
 class Cluster:
     """Everything one fake server knows."""
 
-    def __init__(self, release: Release, *, name: str = "docker-cluster") -> None:
-        self.release, self.name = release, name
+    def __init__(self, release: Release, *, name: str = "docker-cluster", opensearch: bool = False) -> None:
+        self.release, self.name, self.opensearch = release, name, opensearch
         self.uuid = base64.urlsafe_b64encode(secrets.token_bytes(16)).decode().rstrip("=")
         self.settings: dict[str, Any] = {}
         self.indices: dict[str, Index] = {}
