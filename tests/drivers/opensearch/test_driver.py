@@ -13,7 +13,7 @@ from drivers.replies import Answers, reply
 from dragoman_api import ExportRequest, Filter, PageRequest, Profile, Sort
 from dragoman_api import Operator as Op
 from dragoman_api.connections import AuthScheme, Secrets
-from dragoman_api.errors import AuthenticationError, ServerNotSupportedError
+from dragoman_api.errors import AuthenticationError, QueryError, ServerNotSupportedError
 from dragoman_api.exports import ExportForm, SplitRequest
 from dragoman_api.remedies import Remedy
 from dragoman_api.summaries import Figure, SummaryRequest
@@ -22,6 +22,8 @@ from dragoman_elasticsearch import connect as elasticsearch
 from dragoman_opensearch import driver
 from dragoman_opensearch.driver import POINTS, TAGLINE, Driver, dialect_of, identify
 from dragoman_querydsl import objects, protocol
+from dragoman_querydsl.grid.deep_pages import ScrollPager
+from dragoman_querydsl.search import MATCH_ALL
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -300,3 +302,15 @@ class TestOnFake:
         assert summary.rows == 2
         assert not summary.buckets
         assert "smaller numbers" in summary.absent[Figure.BUCKETS]
+
+
+def test_a_scroll_that_ends_before_its_total_is_no_page():
+    """O17: some sorts lose rows without an error."""
+    first = {
+        "_scroll_id": "s",
+        "hits": {"total": {"value": 3, "relation": "eq"}, "hits": [{"_index": "x", "_id": "1"}]},
+    }
+    answers = Answers(reply(first), reply({"_scroll_id": "s", "hits": {"hits": []}}))
+    pager = ScrollPager("x", MATCH_ALL, [{"n": {"order": "asc"}}], 10, "word")
+    with pytest.raises(QueryError, match="ended at row 1 of 3"):
+        answers.run(pager.fetch(0, 3, {}))
