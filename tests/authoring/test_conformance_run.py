@@ -75,7 +75,7 @@ def test_all_that_is_wrong_is_told_at_once(tree, type_in):
     deviation = f"    @deviates('planets never go')\n    {test}\n\n"
     tree.change(
         CONFORMANCE,
-        ("import DriverConformance, Target", "import DriverConformance, Target, deviates"),
+        ("import DriverConformance, Proxy, Target", "import DriverConformance, Proxy, Target, deviates"),
         ("class TestOnFake(DriverConformance):\n", f"class TestOnFake(DriverConformance):\n{deviation}"),
     )
     done = type_in("driver", "test", tree.path, code=1)
@@ -91,7 +91,9 @@ def test_all_that_is_wrong_is_told_at_once(tree, type_in):
 def test_tests_that_open_the_driver_outside_the_sandbox_prove_nothing(tree):
     opening = "            async with open_driver(Driver, profile) as driver:\n"
     here = "            driver = Driver()\n            async with opened(driver, profile):\n"
-    tree.change(CONFORMANCE, ("DriverConformance, Target", "DriverConformance, Target, opened"), (opening, here))
+    tree.change(
+        CONFORMANCE, ("DriverConformance, Proxy, Target", "DriverConformance, Proxy, Target, opened"), (opening, here)
+    )
     tested = run(tree)
     assert tested.failures == ()
     assert (tested.sandbox, tested.passed) == ("none", False)

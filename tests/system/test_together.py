@@ -32,7 +32,7 @@ def test_ten_processes_opening_the_same_missing_driver_share_one_installation(sh
         assert sum(event["name"] == "connection.opened" for event in events) == 1
     assert fetches == 1
     trees = [path for path in (tmp_path / "dragoman/data/store/trees").iterdir() if not path.name.startswith(".")]
-    assert len(trees) == 1
+    assert len(trees) == 2  # the driver, and the wheel that it shares
 
 
 def test_P1_a_driver_in_the_hosts_environment_is_never_imported(shell, tmp_path):

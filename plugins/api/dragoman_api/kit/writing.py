@@ -346,7 +346,12 @@ class WholeRows:
     @staticmethod
     def _written(planned: PlannedRequest, change: Change) -> dict[str, int | str] | None:
         """Return the guard of the row as a request leaves it, if its body is the document; else one of no row."""
-        return None if isinstance(change, Delete) else digest_guard(decode(planned.request.body or "null", _json))
+        if isinstance(change, Delete):
+            return None
+        try:
+            return digest_guard(decode(planned.request.body or "null", _json))
+        except ValueError:
+            return {}
 
     async def _look(self, key: RowKey) -> dict[str, int | str] | None:
         stored = await self.stored(key)
