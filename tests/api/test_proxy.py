@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
+from io import BytesIO
 from itertools import pairwise
 
 import aiohttp
@@ -24,7 +25,7 @@ class Server:
 
     def __init__(self):
         self.paths, self.headers, self.bodies = [], [], []
-        self.app = web.Application()
+        self.app = web.Application(client_max_size=2**23)
         self.app.router.add_route("*", "/{tail:.*}", self.answer)
 
     async def answer(self, request):
@@ -76,6 +77,13 @@ async def test_it_records_method_path_headers_and_body_as_they_were_sent_and_pas
         assert passed == arrived
         assert (status, answer, headers.getall("Set-Cookie")) == (207, b"not zipped" * 100, ["a=1", "b=2"])
         assert headers["Content-Encoding"] == "gzip"
+
+
+async def test_a_body_of_several_megabytes_passes_whole():
+    """The limit of a server is the server's own: an answer of the proxy would pass for it."""
+    async with proxied() as (server, _, send):
+        status, _, _ = await send("PUT", "/large", data=BytesIO(b"x" * 2**22))
+    assert (status, [len(body) for body in server.bodies]) == (207, [2**22])
 
 
 async def test_its_log_names_requests_as_a_driver_does():

@@ -13,15 +13,7 @@ from msgspec import Raw
 
 from dragoman.exports.csv_lines import unescaped
 from dragoman.exports.formats import lists_not_all, unknown_column
-from dragoman.spellings import (
-    SCALAR_SIGNS,
-    Quoted,
-    did_you_mean,
-    near_names,
-    scalars_of,
-    spelling_of,
-    value_of,
-)
+from dragoman.spellings import SCALAR_SIGNS, Quoted, did_you_mean, near_names, scalars_of, spelling_of, value_of
 from dragoman_api.columns import Written
 from dragoman_api.errors import ConfigurationError
 from dragoman_api.json_text import decode, encode

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass
+from io import BytesIO
 from typing import TYPE_CHECKING, Literal
 
 import aiohttp
@@ -164,7 +165,7 @@ class Proxy:
         await self._session.close()
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        body = await request.read()
+        body = await request.content.read()  # of any size: `request.read` has a limit of its own, 1 MiB
         self.requests.append(
             RecordedRequest(method=request.method, path=request.raw_path, headers=request.headers, body=body)
         )
@@ -179,7 +180,7 @@ class Proxy:
             async with self._session.request(
                 request.method,
                 URL(self._upstream + request.raw_path, encoded=True),
-                data=body or None,
+                data=BytesIO(body) if body else None,  # aiohttp warns of long bytes
                 headers=_passed(request.headers),
                 allow_redirects=False,
             ) as answer:

@@ -72,7 +72,7 @@ class ManifestConformance:
         """A claim that no hook shows is shown by its calls.
 
         A tenant and a revision that do not exist are refused or have no rows, a raw filter is compiled, and some object
-        has a time column. A raw filter is refused by a driver that does not claim it, and no word stands for nothing.
+        has a time column. A driver that does not claim raw filters refuses them. Every claim is a known capability.
         """
         target.given("manifest")
         target.needs("describe_object", "fetch_page")
