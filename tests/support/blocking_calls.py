@@ -46,6 +46,7 @@ MAY_BLOCK = {
     "dragoman/sandbox/bare_process.py": {"__init__"},
     "dragoman/sandbox/fork_server.py": {"__init__"},
     "<frozen importlib._bootstrap>": {"_find_and_load"},
+    "support/wheelhouse.py": {"project_wheels"},  # the first test that needs a driver's wheels builds them for all
     "runtime/test_loads.py": {"keep_moment"},  # no other request may be carried out meanwhile
 }
 """Functions that may block, or call what does, by the end of their file's name."""
