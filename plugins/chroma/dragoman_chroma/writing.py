@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from decimal import Decimal
-from itertools import chain
+from itertools import chain, groupby
 from math import isinf
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -43,6 +43,7 @@ from dragoman_api.kit.row_changes import (
     status_of,
     typed,
 )
+from dragoman_api.kit.writing import batches
 
 from .records import (
     DOCUMENT,
@@ -125,24 +126,14 @@ async def plan_rows(
 
 def _send(draft: PlanDraft, path: str, writes: Sequence[tuple[Folded, _Write, str]], batch: int) -> list[Change]:
     """Plan the requests of some rows: those that follow one another with one verb share a request, up to a size."""
-    start, undo = 0, []
-    while start < len(writes):
-        verb, end, size = writes[start][1].verb, start, 0
-        while (
-            end < len(writes)
-            and end - start < batch
-            and writes[end][1].verb == verb
-            and (size < _LONGEST or end == start)
-        ):
-            size += len(encode(writes[end][1].parts))
-            end += 1
-        group, start = writes[start:end], end
-        numbers = [[*folded.numbers] for folded, _, _ in group]
-        body = _body(verb, [write.parts for _, write, _ in group])
-        guard = {write.parts.id: state for _, write, state in group}
-        draft.send(HttpRequest("POST", f"{path}/{verb}", body), *chain(*numbers), guard=guard)
-        draft.planned[-1] = replace(draft.planned[-1], rows=numbers)
-        undo += [write.undo for _, write, _ in group if write.undo is not None]
+    undo: list[Change] = []
+    for verb, alike in groupby(writes, key=lambda row: row[1].verb):
+        for group in batches([*alike], lambda row: len(encode(row[1].parts)), limit=batch, size_limit=_LONGEST):
+            body = _body(verb, [write.parts for _, write, _ in group])
+            guard = {write.parts.id: state for _, write, state in group}
+            rows = [folded.numbers for folded, _, _ in group]
+            draft.send(HttpRequest("POST", f"{path}/{verb}", body), rows=rows, guard=guard)
+            undo += [write.undo for _, write, _ in group if write.undo is not None]
     return undo
 
 

@@ -39,12 +39,12 @@ from dragoman_api import (
     hookimpl,
 )  # fmt: skip
 from dragoman_api.console import MAX_SUGGESTIONS, Completion, CompletionRequest, Suggestion, SuggestionKind
-from dragoman_api.errors import DragomanError, ObjectChangedError, ObjectNotFoundError, RowNotFoundError
+from dragoman_api.errors import DragomanError, ObjectNotFoundError, RowNotFoundError
 from dragoman_api.exports import ExportForm
 from dragoman_api.kit import cursors
 from dragoman_api.kit.exchanges import Exchange, Exchanges, ask, get
 from dragoman_api.kit.filter_rows import body_of
-from dragoman_api.kit.line_parts import RowLines, split_lines
+from dragoman_api.kit.line_parts import RowLines, export_parts
 from dragoman_api.kit.object_lists import choose as choose_objects
 from dragoman_api.kit.page_columns import check_bounds, choose, unknown_sort
 from dragoman_api.kit.summaries import summarize_cells
@@ -226,10 +226,8 @@ class Driver:
     async def export_rows(self, request: ExportRequest) -> AsyncIterator[ExportPart]:
         if request.form is ExportForm.BULK:
             raise UnsupportedOperationError("the server's own form of bulk input is not that of its samples")
-        parts, since, until = cursors.query_of(request), None, None
-        if request.checkpoint is not None:
-            wording = {"what": "checkpoint", "code": "export-not-resumable", "hint": "export again, without it"}
-            since, until = cursors.unseal(request.checkpoint, parts, tuple[int, int], **wording)
+        parts = cursors.query_of(request)
+        since, until = cursors.continued(request, tuple[int, int]) or (None, None)
         rows = await self._select(request, until)
         columns = choose(request.columns, rows.view.columns, object=request.object)
         total = None if rows.query.tests else await rows.count()
@@ -241,10 +239,8 @@ class Driver:
             lines = b"".join(writer.line([MISSING if cell is None else cell for cell in line]) for line in cells)
             if rows.notes:
                 raise QueryError(f"the export may lack rows: {rows.notes[0].reason}")
-            pieces = [*split_lines(lines)]
-            for piece in pieces:
-                checkpoint = cursors.seal(parts, [end, rows.until]) if piece is pieces[-1] else None
-                yield ExportPart(data=piece.data, rows=piece.rows, total=total, checkpoint=checkpoint)
+            for part in export_parts(lines, total=total, checkpoint=cursors.seal(parts, [end, rows.until])):
+                yield part
 
     # console
 
@@ -283,9 +279,7 @@ class Driver:
     async def _select(self, request: PageRequest | CountRequest | SummaryRequest | ExportRequest,
                       until: int | None = None) -> SampleRows:  # fmt: skip
         view = self._views.get(request.object) or await self._read_view(request.object)
-        query = body_of(request.filter, Query, object=request.object) or Query()
-        if request.filter is not None and request.filter.revision != view.revision:
-            raise ObjectChangedError(f"the labels of '{request.object}' changed", hint="compile the filter again")
+        query = body_of(request.filter, Query, object=request.object, revision=view.revision) or Query()
         return self._rows(view, query, request.time, until)
 
     def _rows(self, view: View, query: Query, time: TimeRange | None = None, until: int | None = None) -> SampleRows:

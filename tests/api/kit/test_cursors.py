@@ -237,3 +237,17 @@ def test_a_cursor_continues_at_its_own_revision_only() -> None:
     with pytest.raises(QueryError, match="another revision") as caught:
         cursors.revision_of(PageRequest(object="books", revision="r2"), "r1")
     assert caught.value.code == cursors.INVALID
+
+
+def test_an_export_continues_behind_its_own_checkpoint_only() -> None:
+    request = ExportRequest(object="books")
+    sealed = seal(query_of(request), [7, "x"])
+    assert cursors.continued(request, tuple[int, str]) is None
+    assert cursors.continued(msgspec.structs.replace(request, checkpoint=sealed), tuple[int, str]) == (7, "x")
+    other = ExportRequest(object="other", checkpoint=sealed)
+    with pytest.raises(QueryError, match="checkpoint belongs to another object") as caught:
+        cursors.continued(other, tuple[int, str])
+    assert (caught.value.code, caught.value.hint) == (
+        "export-not-resumable",
+        "export again, without the checkpoint",
+    )

@@ -30,7 +30,7 @@ from dragoman_api import (
 from dragoman_api.cells import CutText
 from dragoman_api.errors import UnsupportedOperationError, WindowExceededError
 from dragoman_api.exports import ExportForm
-from dragoman_api.kit import derived_hooks
+from dragoman_api.kit import derived_hooks, line_parts
 from dragoman_api.kit.derived_hooks import WALK, count_from_pages, export_from_pages, page_from_export
 from dragoman_api.kit.line_parts import split_lines
 from dragoman_api.testing import DriverConformance, Target
@@ -354,7 +354,7 @@ async def test_an_export_passes_on_what_its_request_says_and_no_lower_bound() ->
 
 
 async def test_only_the_last_part_of_a_page_has_a_checkpoint(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(derived_hooks, "split_lines", lambda data: split_lines(data, most=1))
+    monkeypatch.setattr(line_parts, "split_lines", lambda data: split_lines(data, most=1))
     made = CursorDriver(server(5))
     parts = [part async for part in export_from_pages(made.fetch_page, ExportRequest(object="books"), limit=2)]
     assert [part.rows for part in parts] == [1] * 5

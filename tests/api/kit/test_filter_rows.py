@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from dragoman_api import CompiledFilter, Filter, FilterNotSupportedError, FilterRequest, QueryError, RawQuery
 from dragoman_api import Operator as Op
+from dragoman_api.errors import ObjectChangedError
 from dragoman_api.json_text import encode
 from dragoman_api.kit.filter_rows import body_of, compile_rows
 from dragoman_api.remedies import Remedy, RemedyKind
@@ -85,6 +86,15 @@ def test_a_refusal_of_several_rows_has_the_remedies_of_the_first():
 def test_a_compiled_filter_of_a_name_in_other_letters_is_of_another_object():
     with pytest.raises(QueryError):
         body_of(CompiledFilter(object="t", body="{}", rows=[]), dict[str, int], object="T")
+
+
+def test_a_compiled_filter_of_other_columns_is_not_used():
+    compiled = CompiledFilter(object="t", body="{}", rows=[], revision="1")
+    assert body_of(compiled, dict[str, int], object="t", revision="1") == {}
+    assert body_of(compiled, dict[str, int], object="t") == {}
+    for revision in ("2", ""):
+        with pytest.raises(ObjectChangedError, match="compiled"):
+            body_of(compiled, dict[str, int], object="t", revision=revision)
 
 
 @given(st.text(), st.text(), st.dictionaries(st.text(), st.integers()))

@@ -8,8 +8,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from dragoman_api import Note
 from dragoman_api.cells import MISSING, Json
-from dragoman_api.kit.line_parts import RowLines, rows_that_fit, split_lines
+from dragoman_api.kit import line_parts
+from dragoman_api.kit.line_parts import RowLines, export_parts, rows_that_fit, split_lines
 
 LINES = st.lists(st.binary(max_size=40).map(lambda line: line.replace(b"\n", b" ") + b"\n"), max_size=40)
 
@@ -27,6 +29,18 @@ def test_parts_hold_every_line_whole_and_in_order(lines: list[bytes], most: int)
         assert len(part.data) <= most or part.rows == 1
     for part, after in pairwise(parts):
         assert len(part.data) + after.data.index(b"\n") + 1 > most, "a part is as long as it may be"
+
+
+def test_the_first_part_has_the_notes_and_the_last_the_checkpoint(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A checkpoint behind an earlier part would leave out the rows between."""
+    monkeypatch.setattr(line_parts, "split_lines", lambda data: split_lines(data, most=4))
+    note = Note(code="a", reason="b")
+    parts = [*export_parts(b"1\n2\n3\n4\n5\n", total=9, checkpoint="c", notes=[note])]
+    assert [(part.data, part.rows) for part in parts] == [(b"1\n2\n", 2), (b"3\n4\n", 2), (b"5\n", 1)]
+    assert [part.checkpoint for part in parts] == [None, None, "c"]
+    assert [part.notes for part in parts] == [[note], [], []]
+    assert {part.total for part in parts} == {9}
+    assert [*export_parts(b"", total=0, checkpoint="c")] == []
 
 
 def test_half_a_line_is_not_a_part() -> None:

@@ -220,6 +220,13 @@ def test_a_plan_accounts_for_each_change_exactly_once(sent: list[int]) -> None:
         draft.plan()
 
 
+def test_a_request_of_several_rows_names_the_changes_of_each() -> None:
+    draft = PlanDraft([Drop(name) for name in "abc"])
+    draft.send(HttpRequest("POST", "/a"), rows=[(2, 0), (1,)])
+    [planned] = draft.plan().planned
+    assert (planned.changes, planned.rows, planned.by_row) == ([2, 0, 1], [[2, 0], [1]], [[2, 0], [1]])
+
+
 def test_a_plan_has_the_changes_that_take_it_back() -> None:
     draft = PlanDraft([Insert("t", {}, "1")])
     draft.send(REQUEST, 0)

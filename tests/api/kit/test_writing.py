@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from itertools import pairwise
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dragoman_api import Column, ColumnKind, Delete, Drop, HttpRequest, Insert, Outcome, OutcomeStatus, RowKey, Update
 from dragoman_api.cells import CutText, Json
@@ -12,7 +15,7 @@ from dragoman_api.changes import Plan, PlannedRequest
 from dragoman_api.columns import Role, Written
 from dragoman_api.errors import ConnectionFailedError
 from dragoman_api.kit.row_changes import NotSentError, Outcomes, after_writing
-from dragoman_api.kit.writing import digest_guard, send_after_a_look, stored_value, writable
+from dragoman_api.kit.writing import batches, digest_guard, send_after_a_look, stored_value, writable
 
 KINDS = ColumnKind
 STORED = [
@@ -203,3 +206,14 @@ def test_a_digest_is_of_all_that_a_row_holds_and_not_of_the_order_of_its_members
 )
 def test_the_state_of_a_row_is_what_it_holds_and_not_how_that_is_spelled(one, other, same):
     assert (digest_guard(one) == digest_guard(other)) is same
+
+
+@given(st.lists(st.integers(0, 9), max_size=30), st.integers(1, 5), st.integers(0, 20))
+def test_batches_hold_every_row_once_and_are_as_large_as_they_may_be(
+    sizes: list[int], limit: int, size_limit: int
+) -> None:
+    parts = [*batches(sizes, lambda size: size, limit=limit, size_limit=size_limit)]
+    assert [size for part in parts for size in part] == sizes
+    assert all(part and len(part) <= limit and (sum(part) <= size_limit or len(part) == 1) for part in parts)
+    for part, after in pairwise(parts):
+        assert len(part) == limit or sum(part) + after[0] > size_limit

@@ -148,6 +148,24 @@ def unseal(
         raise refusal(f"cannot be read: it does not hold a position of this query ({error})") from error
 
 
+def continued(request: ExportRequest, kind: type[T]) -> T | None:
+    """Return the position after which an export continues; None if it begins.
+
+    Args:
+        request: The export, whose checkpoint `seal` made of `query_of` it and a position.
+        kind: The position's type.
+
+    Raises:
+        QueryError: The checkpoint is none, or belongs to another export.
+    """
+    if request.checkpoint is None:
+        return None
+    hint = "export again, without the checkpoint"
+    return unseal(
+        request.checkpoint, query_of(request), kind, what="checkpoint", code="export-not-resumable", hint=hint
+    )
+
+
 def refuse(request: PageRequest) -> None:
     """Refuse any cursor: for a driver whose pages continue by offset, so that none of them has a `next`.
 

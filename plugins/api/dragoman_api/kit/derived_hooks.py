@@ -28,7 +28,7 @@ from dragoman_api.json_text import decode, encode, exact_number, widened
 from dragoman_api.wording import quoted
 
 from . import cursors
-from .line_parts import RowLines, split_lines
+from .line_parts import RowLines, export_parts
 from .page_columns import sortable
 
 if TYPE_CHECKING:
@@ -182,11 +182,7 @@ async def export_from_pages(
     if request.form is ExportForm.BULK:
         raise UnsupportedOperationError("this export is made of pages, which hold no input for a bulk endpoint")
     query = cursors.query_of(request)
-    rows = 0
-    cursor: str | None = None
-    if request.checkpoint is not None:
-        wording = {"what": "checkpoint", "code": "export-not-resumable", "hint": "export again, without the checkpoint"}
-        rows, cursor = cursors.unseal(request.checkpoint, query, tuple[int, str], **wording)
+    rows, cursor = cursors.continued(request, tuple[int, str]) or (0, None)
     page_request = PageRequest(
         **_same_rows(request),
         columns=request.columns,
@@ -201,18 +197,11 @@ async def export_from_pages(
         notes += [note for note in page.notes if note not in sent_notes]
         sent_notes += notes
         total = page.total if page.total is not None and page.total_exact else total
-        parts = list(split_lines(await _lines(page, fetch_cell, request.revision)))
-        for part in parts:
-            rows += part.rows
-            last = part is parts[-1] and page.next is not None
-            yield ExportPart(
-                data=part.data,
-                rows=part.rows,
-                total=total,
-                checkpoint=cursors.seal(query, [rows, page.next]) if last else None,
-                notes=notes,
-            )
-            notes = []
+        rows += len(page.cells)
+        checkpoint = None if page.next is None else cursors.seal(query, [rows, page.next])
+        lines = await _lines(page, fetch_cell, request.revision)
+        for part in export_parts(lines, total=total, checkpoint=checkpoint, notes=notes):
+            yield part
 
 
 class _SeenCursors:

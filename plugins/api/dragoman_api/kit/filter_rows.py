@@ -15,7 +15,7 @@ import msgspec
 
 from dragoman_api.cells import MISSING, Json, as_bytes
 from dragoman_api.columns import Operator as Op
-from dragoman_api.errors import FilterNotSupportedError, QueryError
+from dragoman_api.errors import FilterNotSupportedError, ObjectChangedError, QueryError
 from dragoman_api.filters import Filter, RawQuery
 from dragoman_api.remedies import Remedy
 from dragoman_api.wording import as_typed
@@ -74,21 +74,32 @@ def compile_rows(
     return compiled
 
 
-def body_of(given: CompiledFilter | None, kind: type[T], *, object: str) -> T | None:  # noqa: A002 - the design's word
+def body_of(
+    given: CompiledFilter | None,
+    kind: type[T],
+    *,
+    object: str,  # noqa: A002 - the design's word
+    revision: str | None = None,
+) -> T | None:
     """Return the driver's own form of a compiled filter; None for all rows.
 
     Args:
         given: The filter of a request.
         kind: The type of the form.
         object: The object of the request.
+        revision: The revision of the object's columns, if the filter must be compiled for it.
 
     Raises:
         QueryError: The filter was compiled for another object.
+        ObjectChangedError: It was compiled for another revision.
     """
     if given is None:
         return None
     if given.object != object:
         raise QueryError(f"the filter was compiled for '{given.object}', not for '{object}'")
+    if revision not in (None, given.revision):
+        hint = "compile the filter, and send the call again"
+        raise ObjectChangedError(f"'{object}' changed since the filter was compiled", hint=hint)
     return msgspec.json.decode(given.body, type=kind)
 
 

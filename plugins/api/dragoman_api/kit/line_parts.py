@@ -13,10 +13,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from dragoman_api.cells import MISSING, Json
+from dragoman_api.exports import ExportPart
 from dragoman_api.json_text import decode, encode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from dragoman_api.columns import Note
 
 PART = 4 * 2**20
 """Bytes of one part, unless a single line is longer."""
@@ -47,6 +50,25 @@ def split_lines(data: bytes, *, most: int = PART) -> Iterator[LinePart]:
         part = data[start:end]
         yield LinePart(part, part.count(b"\n"))
         start = end
+
+
+def export_parts(
+    lines: bytes, *, total: int | None, checkpoint: str | None, notes: Sequence[Note] = ()
+) -> Iterator[ExportPart]:
+    """Yield whole lines as parts of an export: the first one has the notes, the last one the checkpoint.
+
+    Args:
+        lines: As for `split_lines`; none make no part.
+        total: The number of rows of the whole export; None if it is not known.
+        checkpoint: The position after the last line; None if the export cannot continue there.
+        notes: Remarks on these rows, or on the export.
+    """
+    parts = [*split_lines(lines)]
+    for at, part in enumerate(parts, 1):
+        last = checkpoint if at == len(parts) else None
+        yield ExportPart(
+            data=part.data, rows=part.rows, total=total, checkpoint=last, notes=[*notes] if at == 1 else []
+        )
 
 
 def rows_that_fit(room: int, *, rows: int, size: int, most: int, least: int = 1) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import contextmanager
+from itertools import chain
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
@@ -125,11 +126,14 @@ class PlanDraft(msgspec.Struct):
     _refused: dict[int, Outcome] = msgspec.field(default_factory=dict)
 
     def send(
-        self, request: HttpRequest, *changes: int, statement: str = "", guard: Mapping[str, int | str] | None = None
-    ) -> None:
-        """Plan one request that carries out some changes of one row, or a drop."""
+        self, request: HttpRequest, *changes: int, statement: str = "", guard: Mapping[str, int | str] | None = None,
+        rows: Sequence[Sequence[int]] = (),
+    ) -> None:  # fmt: skip
+        """Plan one request that carries out some changes of one row, a drop, or the changes of several `rows`."""
+        by_row, guard = [*map(list, rows)], dict(guard or {})
+        numbers = [*changes, *chain.from_iterable(by_row)]
         self.planned.append(
-            PlannedRequest(request=request, changes=list(changes), statement=statement, guard=dict(guard or {}))
+            PlannedRequest(request=request, changes=numbers, rows=by_row, statement=statement, guard=guard)
         )
 
     def refuse(

@@ -10,7 +10,7 @@ from __future__ import annotations
 from decimal import Decimal
 from functools import partial
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec.json import Decoder
 from msgspec.structs import replace
@@ -28,7 +28,7 @@ from . import operands
 from .row_changes import NotSentError, Outcomes, PlanDraft, before_writing, fold, row_of, status_of, typed
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Mapping
+    from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 
     from dragoman_api.changes import Change, HttpRequest, PlannedRequest
     from dragoman_api.columns import Column, Description
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from .row_changes import Folded
 
     Look = Callable[[RowKey], Awaitable[Mapping[str, int | str] | None]]
+
+T = TypeVar("T")
 
 _json = Decoder(Any, float_hook=exact_number)
 
@@ -169,6 +171,28 @@ def _canonical(value: object) -> object:
             return int("".join(map(str, significant))) * 10**exponent * (-1 if sign else 1)
         return Decimal((sign, significant, exponent))
     return [*map(_canonical, value)] if isinstance(value, list) else value
+
+
+def batches(rows: Sequence[T], size: Callable[[T], int], *, limit: int, size_limit: int) -> Iterator[Sequence[T]]:
+    """Divide rows into those of one request each, in their order.
+
+    >>> [*batches(["a", "bb", "cc", "dddddd"], len, limit=3, size_limit=3)]
+    [['a', 'bb'], ['cc'], ['dddddd']]
+
+    Args:
+        rows: The rows.
+        size: Returns the size of a row.
+        limit: The maximum number of rows.
+        size_limit: The maximum size of all rows together; a row that is larger goes alone.
+    """
+    start = total = 0
+    for end, row in enumerate(rows):
+        total += (length := size(row))
+        if end > start and (end - start == limit or total > size_limit):
+            yield rows[start:end]
+            start, total = end, length
+    if start < len(rows):
+        yield rows[start:]
 
 
 def unguarded_note(server: str) -> Note:
