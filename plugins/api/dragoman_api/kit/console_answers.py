@@ -27,6 +27,7 @@ from dragoman_api.json_text import decode, exact_number, indented
 from .console_text import rest_requests
 from .exchanges import unsure
 from .page_columns import cell_of
+from .rest import RestClient
 from .row_changes import unknown_note
 
 if TYPE_CHECKING:
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
     from dragoman_api.cells import Cell
     from dragoman_api.changes import HttpRequest
-    from dragoman_api.http import Http
     from dragoman_api.replies import Reply
 
 MAX_TABLES = 16
@@ -141,17 +141,15 @@ def chained(answer: Answer, pages: Sequence[tuple[AnswerKind, str, Page]]) -> An
     return replace(following, text=answer.text, failed=answer.failed, notes=notes)
 
 
-class RestConsole:
+class RestConsole(RestClient):
     """The console hooks of a server that speaks REST: a method, a path, and a JSON body if there is one.
 
     A list of objects is a table.
 
     Attributes:
-        http: The client, which the driver sets in `connect`.
         console_prefix: What is put before a path that does not begin with it.
     """
 
-    http: Http
     console_prefix: str = ""
 
     def console_writes(self, request: HttpRequest) -> bool:
@@ -173,11 +171,8 @@ class RestConsole:
     @hookimpl
     async def execute_console(self, request: ConsoleRequest) -> Answer:
         """Send one request as it stands; an error status is an answer too."""
-        sent = request.request
-        reply = await self.http.request(
-            sent.method, sent.path, body=sent.body, content_type=sent.content_type, read=not request.writes
-        )
-        answer = text_answer(request, reply, lambda: self.http.error(reply).message)
+        reply = await self.send(request.request, read=not request.writes)
+        answer = text_answer(request, reply, lambda: self.error(reply).message)
         if answer.kind is AnswerKind.JSON and answer.text.startswith("["):
             try:
                 rows: list[dict[str, Any]] = decode(reply.body, _rows)

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 import msgspec
 
 from dragoman_api.cells import as_bytes, cut, is_cut
+from dragoman_api.changes import HttpRequest
 from dragoman_api.columns import Column, ColumnKind, Note
-from dragoman_api.connections import Health
-from dragoman_api.errors import DragomanError, QueryError, UnsupportedOperationError, WindowExceededError
+from dragoman_api.errors import QueryError, UnsupportedOperationError, WindowExceededError
 from dragoman_api.exports import ExportForm, ExportPart, ExportRequest
 from dragoman_api.grid import CellRequest, CountRequest, Page, PageRequest, RowKey, check_id
 from dragoman_api.hookspecs import hookimpl
@@ -30,14 +30,15 @@ from dragoman_api.wording import quoted
 from . import cursors
 from .line_parts import RowLines, export_parts
 from .page_columns import sortable
+from .rest import RestClient, health
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 
     from dragoman_api.cells import Cell
     from dragoman_api.columns import Description
+    from dragoman_api.connections import Health
     from dragoman_api.grid import RowId
-    from dragoman_api.http import Http
 
     FetchPage = Callable[[PageRequest], Awaitable[Page]]
     FetchCell = Callable[[CellRequest], Awaitable[Cell]]
@@ -54,25 +55,22 @@ _SEEN = 100_000  # cursors of one walk that are remembered at once
 _row = msgspec.json.Decoder(dict[str, Any], float_hook=exact_number)
 
 
-class PingByPath:
+class PingByPath(RestClient):
     """A ping that gets a path, which should need the credentials and cost the server little.
 
     Attributes:
-        http: The client, which the driver sets in `connect`.
         ping_path: The path.
     """
 
-    http: Http
     ping_path: str = "/"
 
     @hookimpl
     async def ping(self) -> Health:
         """Get the path; a failure is an answer, not an exception."""
-        try:
-            self.http.check(await self.http.request("GET", self.ping_path))
-        except DragomanError as error:
-            return Health(ok=False, reason=error.message, code=error.code)
-        return Health(ok=True)
+        return await health(self._get_path())
+
+    async def _get_path(self) -> None:
+        self.check(await self.send(HttpRequest("GET", self.ping_path)))
 
 
 async def count_from_pages(fetch_page: FetchPage, request: CountRequest, *, limit: int = _ROWS) -> int:

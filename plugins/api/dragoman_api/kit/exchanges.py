@@ -27,17 +27,19 @@ import anyio
 import msgspec
 
 from dragoman_api.changes import HttpRequest
-from dragoman_api.connections import Health
 from dragoman_api.errors import AuthenticationError, DragomanError, QueryError
 from dragoman_api.json_text import encode
 from dragoman_api.replies import Reply
 from dragoman_api.wording import failure
+
+from .rest import health
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine
 
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
+    from dragoman_api.connections import Health
     from dragoman_api.http import Http
 
 T = TypeVar("T")
@@ -266,10 +268,7 @@ class Exchanges:
 
     async def ping(self, exchange: Exchange[Health]) -> Health:
         """Carry out the exchange of a ping; an error becomes its result."""
-        try:
-            return await self.run(exchange, budget=PING_BUDGET)
-        except DragomanError as error:
-            return Health(ok=False, reason=error.message, code=error.code)
+        return await health(self.run(exchange, budget=PING_BUDGET))
 
     async def write(self, attempt: Callable[[], Exchange[bool]]) -> None:
         """Carry out attempts at a write, with pauses, until one returns that no row was turned away."""

@@ -25,6 +25,7 @@ from dragoman_api.json_text import decode, encode, exact_number
 from dragoman_api.wording import failure
 
 from . import operands
+from .rest import RestClient
 from .row_changes import NotSentError, Outcomes, PlanDraft, before_writing, fold, row_of, status_of, typed
 
 if TYPE_CHECKING:
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
     from dragoman_api.changes import Change, HttpRequest, PlannedRequest
     from dragoman_api.columns import Column, Description
-    from dragoman_api.http import Http
 
     from .row_changes import Folded
 
@@ -277,19 +277,17 @@ async def _conflict(
     return "the row has changed since it was read" if changed else ""
 
 
-class WholeRows:
+class WholeRows(RestClient):
     """Both hooks of changes, for a server that stores a row as one document and compares nothing when it writes.
 
     The driver writes `stored` and `write_request`, and `drop_request` if objects can be dropped. Its keys hold
     `digest_guard` of the row as `guard`, so that a change cannot overwrite a newer row.
 
     Attributes:
-        http: The client, which the driver sets in `connect`.
         product: The server's name, for a note.
         key_column: The column that holds the key, a text; it is no part of the document.
     """
 
-    http: Http
     product: str = "the server"
     key_column: str = "id"
 
@@ -382,8 +380,7 @@ class WholeRows:
         return None if stored is None else digest_guard(stored)
 
     async def _send(self, planned: PlannedRequest, change: Change) -> Outcome:
-        sent = planned.request
-        response = await self.http.request(sent.method, sent.path, body=sent.body, content_type=sent.content_type)
-        status = status_of(response.status)
-        reason = "" if status is OutcomeStatus.APPLIED else self.http.error(response).message
+        reply = await self.send(planned.request)
+        status = status_of(reply.status)
+        reason = "" if status is OutcomeStatus.APPLIED else self.error(reply).message
         return Outcome(change=0, status=status, id=row_of(change), reason=reason)
