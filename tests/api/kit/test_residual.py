@@ -9,13 +9,23 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from dragoman_api import Filter, FilterNotSupportedError, FilterRequest, RawQuery, Sort
+from dragoman_api import Filter, FilterNotSupportedError, FilterRequest, PageRequest, RawQuery, Sort
 from dragoman_api import Operator as Op
 from dragoman_api.columns import Note, Operator
-from dragoman_api.kit.residual import ResidualFilter, ResidualKey, ResidualRow, residual_keys, select, split_rows
+from dragoman_api.kit.residual import (
+    ResidualFilter,
+    ResidualKey,
+    ResidualRow,
+    residual_keys,
+    residual_of,
+    select,
+    split_rows,
+)
 from dragoman_api.kit.row_tests import ValueKind as Kind
 
+KINDS_OF_A = {"a": Kind.NUMBER}
 KINDS = {"t": Kind.TEXT, "n": Kind.NUMBER, "b": Kind.BOOLEAN, "d": Kind.TIMESTAMP}
 INSTANTS = ["2024-01-01T00:00:00Z", "2024-01-01T01:00:00+01:00", "2023-12-31T23:59:59.5Z", "2024-02-01T00:00:00-08:00"]
 VALUES = {
@@ -352,3 +362,28 @@ def test_an_operator_tells_values_apart_or_is_refused(op, kind):
         assert f"'{op}' on values of kind {kind}" in str(error)  # noqa: PT017
         return
     assert {test(value) for value in stored} == {True, False}
+
+
+def test_a_page_is_cut_out_of_the_rows_that_were_evaluated():
+    request = PageRequest(object="t", offset=1, limit=2, sort=[Sort("a")], residual=5)
+    residual, notes = residual_of(request, None, [Note(code="sort-dropped", column="a", reason="no")], KINDS_OF_A.get)
+    assert (residual.columns, residual.limit, notes) == (["a"], 5, [])
+    rows = [{"a": a} for a in (4, 2, 3, 1)]
+    page = residual.cut(request, rows, dict.get, matched=None)
+    assert ([row["a"] for row in page.rows], page.total, page.total_exact) == ([2, 3], 4, True)
+    full = residual.cut(request, [*rows, {"a": 0}], dict.get, matched=None)
+    assert (full.total, full.notes[0].code) == (None, "residual-sort")
+    untold = residual.cut(replace(request, total=False), rows, dict.get, matched=4)
+    assert ([row["a"] for row in untold.rows], untold.total, untold.total_exact) == ([2, 3], None, True)
+
+
+def test_the_smaller_limit_of_page_and_filter_holds_and_a_page_that_names_none_is_refused():
+    where = ResidualFilter([ResidualRow(0, Filter("a", "=", 1), Kind.NUMBER, "no")], "all", 4)
+    for limit, most in ((3, 3), (9, 4)):
+        residual, _ = residual_of(PageRequest(object="t", residual=limit), where, [], KINDS_OF_A.get)
+        assert (residual.limit, residual.where, residual.columns) == (most, where, ["a"])
+    with pytest.raises(FilterNotSupportedError, match="a page that does not allow it"):
+        residual_of(PageRequest(object="t"), where, [], KINDS_OF_A.get)
+    dropped = [Note(code="sort-dropped", column="a", reason="no")]
+    assert residual_of(PageRequest(object="t", sort=[Sort("a")]), None, dropped, KINDS_OF_A.get) == (None, dropped)
+    assert residual_of(PageRequest(object="t", residual=9), None, [], KINDS_OF_A.get) == (None, [])

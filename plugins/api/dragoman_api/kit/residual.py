@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from dragoman_api.columns import Note
 from dragoman_api.filters import Explanation, Filter
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from dragoman_api.errors import FilterNotSupportedError
     from dragoman_api.filters import FilterRequest, RawQuery
-    from dragoman_api.grid import Sort
+    from dragoman_api.grid import PageRequest, Sort
     from dragoman_api.remedies import Remedy
 
 T = TypeVar("T")
@@ -113,6 +114,78 @@ class Selection(msgspec.Struct, Generic[T], frozen=True):
     notes: list[Note]
     total: int | None
     total_exact: bool
+
+
+class Residual(msgspec.Struct, frozen=True, kw_only=True):
+    """The part of a page that the server does not run.
+
+    Attributes:
+        limit: The most rows to read.
+        where: The filter rows.
+        sort: The sort keys, the most significant first.
+    """
+
+    limit: int
+    where: ResidualFilter | None = None
+    sort: list[ResidualKey] = []
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns whose values it reads, each once."""
+        rows = self.where.rows if self.where is not None else []
+        return [*dict.fromkeys([*(left.row.column for left in rows), *(key.column for key in self.sort)])]
+
+    def cut(
+        self, request: PageRequest, rows: Sequence[T], value: Callable[[T, str], object], *, matched: int | None
+    ) -> Selection[T]:
+        """Filter and sort the rows that a server returned, and keep those of the page.
+
+        Args:
+            request: The page.
+            rows: All rows that match what was compiled, or the first `limit` of them.
+            value: Returns a row's stored value of a column: None, a scalar, or a list.
+            matched: Number of rows that match what was compiled; None if unknown.
+
+        Returns:
+            The page's rows, its total if it asks for one, and what it has to say about them.
+        """
+        if matched is None and len(rows) < self.limit:
+            matched = len(rows)
+        selection = select(rows, value, limit=self.limit, matched=matched, where=self.where, sort=self.sort)
+        if not request.total:
+            selection = replace(selection, total=None, total_exact=True)
+        return replace(selection, rows=selection.rows[request.offset :][: request.limit])
+
+
+def residual_of(
+    request: PageRequest,
+    where: ResidualFilter | None,
+    dropped: Sequence[Note],
+    kind: Callable[[str], ValueKind | None],
+) -> tuple[Residual | None, list[Note]]:
+    """Return what of a page is to be evaluated here.
+
+    Args:
+        request: The page.
+        where: The filter rows that the server cannot run, from `split_rows`.
+        dropped: A note for each sort key that the server does not sort by.
+        kind: Returns how a column compares; None if it has no order.
+
+    Returns:
+        None if the server runs all that can run; and the notes on sort keys that have no effect.
+
+    Raises:
+        FilterNotSupportedError: There are such filter rows, and the page does not allow to evaluate them here.
+    """
+    if request.residual is None:
+        if where is not None:
+            raise where.refusal("a page that does not allow it")
+        return None, [*dropped]
+    keys, notes = residual_keys(request.sort, dropped, kind)
+    if where is None and not keys:
+        return None, notes
+    limit = request.residual if where is None else min(request.residual, where.limit)
+    return Residual(limit=limit, where=where, sort=keys), notes
 
 
 def split_rows(

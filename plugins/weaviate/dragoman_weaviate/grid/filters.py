@@ -20,7 +20,7 @@ from dragoman_api.kit.exchanges import Exchange, ask, get
 from dragoman_api.kit.filter_rows import NEGATED, body_of
 from dragoman_api.kit.operands import conditions, period
 from dragoman_api.kit.page_columns import UNKNOWN
-from dragoman_api.kit.residual import ResidualFilter, ResidualKey, split_rows
+from dragoman_api.kit.residual import ResidualFilter, split_rows
 from dragoman_api.kit.row_tests import ValueKind
 from dragoman_api.remedies import Remedy, RemedyKind
 from dragoman_weaviate.columns import field_types
@@ -192,26 +192,6 @@ _KINDS = {
     Family.DATE: ValueKind.TIMESTAMP,
 }
 _SORTED = _KINDS | {Family.ID: ValueKind.TEXT, Family.UUID: ValueKind.TEXT}
-
-
-class Residual(msgspec.Struct, frozen=True, kw_only=True):
-    """The part of a page that the server does not run.
-
-    Attributes:
-        limit: The most rows to read.
-        where: The filter rows.
-        sort: The sort keys, the most significant first.
-    """
-
-    limit: int
-    where: ResidualFilter | None = None
-    sort: list[ResidualKey] = msgspec.field(default_factory=list)
-
-    def fields(self, view: View) -> list[Field]:
-        """Return the columns that it reads."""
-        rows = self.where.rows if self.where is not None else []
-        names = [*(condition.row.column for condition in rows), *(key.column for key in self.sort)]
-        return [view.fields[name] for name in dict.fromkeys(names)]
 
 
 def kind_of(row: Filter, view: View) -> ValueKind | None:

@@ -12,7 +12,7 @@ from dragoman_api.errors import RowNotFoundError
 from dragoman_api.kit import cursors, similar_rows
 from dragoman_api.kit.exchanges import Exchange, ask, get
 from dragoman_api.kit.page_columns import KEYS, LeftOut, check_bounds, columns_cut, sortable
-from dragoman_api.kit.residual import residual_keys, select
+from dragoman_api.kit.residual import Residual, residual_of
 from dragoman_weaviate import graphql, protocol, stored_objects
 from dragoman_weaviate.columns.field_types import Family, Field
 from dragoman_weaviate.columns.grid_columns import View
@@ -21,14 +21,13 @@ from dragoman_weaviate.protocol import object_path
 from dragoman_weaviate.stored_objects import cell, cells
 
 from . import filters
-from .filters import FilterBody, Residual, sort_kind, stored_value, where_of
+from .filters import sort_kind, stored_value, where_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dragoman_api import Cell, CellRequest, CountRequest, HttpRequest, Sort
     from dragoman_api.grid import SimilarRequest
-    from dragoman_api.kit.residual import Selection
     from dragoman_api.replies import Reply
     from dragoman_weaviate.stored_objects import StoredObject
 
@@ -141,8 +140,8 @@ class _PageQuery(msgspec.Struct, kw_only=True):
     @property
     def _read(self) -> list[Field]:
         """The columns to read."""
-        residual_fields = [] if self.residual is None else self.residual.fields(self.view)
-        return [*self.fields, *(field for field in residual_fields if field not in self.fields)]
+        evaluated = [] if self.residual is None else [self.view.fields[name] for name in self.residual.columns]
+        return [*self.fields, *(field for field in evaluated if field not in self.fields)]
 
     @property
     def plain(self) -> bool:
@@ -200,10 +199,12 @@ class _PageQuery(msgspec.Struct, kw_only=True):
         total = self._total(replies[1], notes) if len(requests) > 1 else None
         exact = True
         if self.residual is not None:
-            chosen = self._select(items, total, self.residual)
-            items = chosen.rows[self.request.offset :][: self.request.limit]
+            fields = self.view.fields
+            chosen = self.residual.cut(
+                self.request, items, lambda item, name: stored_value(item, fields[name]), matched=total
+            )
+            items, total, exact = chosen.rows, chosen.total, chosen.total_exact
             notes += chosen.notes
-            total, exact = (chosen.total, chosen.total_exact) if self.request.total else (None, True)
         return Page(
             columns=[self.view.columns[field.name] for field in self.fields],
             cells=cells(items, self.fields),
@@ -213,17 +214,6 @@ class _PageQuery(msgspec.Struct, kw_only=True):
             total_exact=exact,
             offset=self.request.offset,
             next=self._next(items, total),
-        )
-
-    def _select(self, items: list[StoredObject], matched: int | None, residual: Residual) -> Selection[StoredObject]:
-        fields = self.view.fields
-        return select(
-            items,
-            lambda item, column: stored_value(item, fields[column]),
-            limit=residual.limit,
-            matched=matched,
-            where=residual.where,
-            sort=residual.sort,
         )
 
     def _window(self) -> Exchange[IdWindow | None]:
@@ -402,9 +392,7 @@ def preview(request: PageRequest | CountRequest, view: View) -> Exchange[list[Ht
 def _query(request: PageRequest, view: View) -> _PageQuery:
     keys, notes = compile_sort(request.sort, view)
     body = filters.body(request.object, request.filter)
-    if body.residual is not None and request.residual is None:
-        raise body.residual.refusal("a page that does not allow it")
-    residual, notes = _residual(request, view, body, notes)
+    residual, notes = residual_of(request, body.residual, notes, lambda name: sort_kind(name, view))
     query = _PageQuery(
         request=request,
         view=view,
@@ -417,19 +405,6 @@ def _query(request: PageRequest, view: View) -> _PageQuery:
     )
     query.check()
     return query
-
-
-def _residual(
-    request: PageRequest, view: View, body: FilterBody, dropped: list[Note]
-) -> tuple[Residual | None, list[Note]]:
-    """Return what is evaluated here, if anything, and the notes on sort keys that are still dropped."""
-    if request.residual is None:
-        return None, dropped
-    keys, notes = residual_keys(request.sort, dropped, lambda name: sort_kind(name, view))
-    if body.residual is None and not keys:
-        return None, notes
-    limit = request.residual if body.residual is None else min(request.residual, body.residual.limit)
-    return Residual(limit=limit, where=body.residual, sort=keys), notes
 
 
 def count(request: CountRequest, view: View) -> Exchange[int]:
