@@ -91,14 +91,19 @@ def main() -> int:
     import gc
 
     gc.set_threshold(50_000, 20, 20)  # most imported objects stay; scanning them is wasted time
-    early = start_early(sys.argv[1:])
-    if early is not None:
-        gc.disable()  # until the command has imported what it needs
-    from dragoman.cli.app import run
+    try:
+        early = start_early(sys.argv[1:])
+        if early is not None:
+            gc.disable()  # until the command has imported what it needs
+        from dragoman.cli.app import run
 
-    from .cli.streams import ENDED, leave
+        from .cli.streams import ENDED, leave
 
-    code = run(early)
+        code = run(early)
+    except KeyboardInterrupt:  # in the midst of an import, before there is a command that reports it
+        if sys.stderr is not None:
+            sys.stderr.write("\n  interrupted\n")
+        return 130
     if code in ENDED:
         leave(code)
     return code

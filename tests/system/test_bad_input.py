@@ -461,6 +461,15 @@ def test_ctrl_c_on_something_that_hangs_ends_at_once_and_leaves_nothing_running(
     assert all(map(gone, started))
 
 
+def test_ctrl_c_while_a_command_still_starts_is_no_traceback(house):
+    process = start(house, "page", "silent", "numbers")
+    started = until(lambda: children(process))
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=20)
+    assert (process.returncode, err.strip()) == (130, "interrupted")
+    assert all(map(gone, started))
+
+
 # drivers --------------------------------------------------------------------------------------------------------------
 
 
