@@ -41,19 +41,22 @@ def exclusive(name: str, *, wait: bool = True) -> Iterator[None]:
         yield
 
 
-def build_once(folder: Path, build: Callable[[Path], None]) -> bool:
+def build_once(folder: Path, build: Callable[[Path], None], *, shared: str = "") -> bool:
     """Make a folder of the cache unless it is there; a half-made one is never seen under its name.
+
+    One process at a time makes a folder beside others of its kind; different kinds do not wait for each other.
 
     Args:
         folder: The folder that should exist.
         build: Fills an empty folder beside it, which then takes its name.
+        shared: What folders of several kinds download into, if only one process at a time may: ``maven``.
 
     Returns:
         Whether it was made by this call.
     """
     if folder.is_dir():
         return False
-    with exclusive("install"):  # one for all, since what the package manager downloads is shared
+    with exclusive(f"install-{shared or folder.parent.name}"):
         if folder.is_dir():
             return False
         folder.parent.mkdir(parents=True, exist_ok=True)

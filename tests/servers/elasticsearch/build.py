@@ -33,7 +33,7 @@ def build_folder(line: Line) -> Path:
 
 def build(line: Line, jdk: Jdk) -> bool:
     """Make the folder of this version unless it is there; tell whether this call made it."""
-    return build_once(build_folder(line), lambda folder: _assemble(folder, line, jdk))
+    return build_once(build_folder(line), lambda folder: _assemble(folder, line, jdk), shared="maven")
 
 
 def java_arguments(line: Line, home: Path) -> list[str]:

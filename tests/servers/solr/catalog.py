@@ -55,7 +55,7 @@ class SolrEngine(Engine):
 
     def install(self) -> tuple[Path, bool]:
         """Fetch the jars, checksums checked, and compile the launcher; both engines share it."""
-        return self._folder, build_once(self._folder, self._assemble)
+        return self._folder, build_once(self._folder, self._assemble, shared="maven")
 
     def _assemble(self, folder: Path) -> None:
         narrate(f"fetching Solr {VERSION} …")
