@@ -91,6 +91,11 @@ def test_values_that_python_takes_for_equal_are_counted_apart():
     assert [type(value.value) for value in summary.values] == [int, bool, int, bool]
 
 
+def test_every_nan_is_the_same_value():
+    summary = summarized(ColumnKind.FLOAT, [float("nan"), 1.5, float("nan"), float("nan")])
+    assert (summary.distinct, [value.rows for value in summary.values]) == (2, [3, 1])
+
+
 def test_instants_are_ordered_by_their_time_and_not_by_their_text():
     cells = ["2026-01-01T01:00:00+02:00", "2026-01-01T00:00:00Z"]
     assert summarized(ColumnKind.TIMESTAMP, cells).maximum == cells[1]

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from itertools import count, product
-from math import isfinite
+from math import isfinite, isnan
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -69,8 +69,16 @@ _ORDERED = (Figure.MINIMUM, Figure.MAXIMUM, Figure.BUCKETS)
 _TIMES = (ColumnKind.TIMESTAMP, ColumnKind.DATE)
 
 
+_NAN = float("nan")
+
+
 def _identity(value: Any) -> tuple[type, Any]:
-    """Return what tells a value from others that Python takes for equal: true from 1, a JSON text from a text."""
+    """Return what tells a value from others that Python takes for equal: true from 1, a JSON text from a text.
+
+    Every NaN is the same value here, although none equals another.
+    """
+    if isinstance(value, float) and isnan(value):
+        return object, _NAN
     return value.__class__ if isinstance(value, (bool, str)) else object, value
 
 
