@@ -609,6 +609,8 @@ async def test_a_plan_that_makes_an_object_has_one_request_and_nothing_else():
         ([Outcome(change=0, status=OutcomeStatus.FAILED, rows=4)], "f???"),
         ([Outcome(change=0, status=APPLIED, id="1", rows=4)], "a???"),
         ([Outcome(change=-1, status=APPLIED, rows=3), Outcome(change=9, status=APPLIED)], "????"),
+        ([Outcome(change=0, status=APPLIED, rows=1), Outcome(change=0, status=APPLIED, rows=4)], "a???"),
+        ([Outcome(change=1, status=OutcomeStatus.FAILED), Outcome(change=1, status=APPLIED)], "????"),
     ],
 )
 def test_outcomes_are_joined_only_where_they_say_of_each_row_what_became_of_it(told, known):
@@ -629,7 +631,7 @@ async def test_each_change_has_one_outcome_and_one_event_in_the_order_of_the_cha
     place.asked.calls.clear()
     place.driver.answers["apply_change"] = [
         Outcome(change=3, status=OutcomeStatus.APPLIED), Outcome(change=0, status=OutcomeStatus.APPLIED, id="7"),
-        Outcome(change=99, status=OutcomeStatus.APPLIED),
+        Outcome(change=99, status=OutcomeStatus.APPLIED), Outcome(change=1, status=OutcomeStatus.APPLIED),
     ]  # fmt: skip
     outcomes = await place.session.apply(plan)
     assert [(each.change, each.status.value) for each in outcomes] == [

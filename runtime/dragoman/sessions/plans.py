@@ -130,16 +130,26 @@ def total_of(outcomes: Sequence[Outcome], *, object: str, connection: str) -> Ev
     return events.RowsWritten(connection=connection, object=object, rows=applied)
 
 
-def completed(outcomes: Sequence[Outcome], *, changes: int | None, bulk: bool) -> list[Outcome]:
-    """Return the outcomes of a plan in the order of its changes, with one for each of which the driver told nothing.
+def completed(
+    outcomes: Sequence[Outcome], *, refusals: Sequence[Outcome] = (), changes: int | None, bulk: bool
+) -> list[Outcome]:
+    """Return the outcomes of a plan in the order of its changes, one for each, whatever the driver told.
 
     Args:
-        outcomes: Refusals, and what the driver told. Outcomes that are joined stand for several rows only if they may,
-            and if no other one is about any of these.
+        outcomes: What the driver told after it sent the plan. Outcomes that are joined stand for several rows only if
+            they may, and if no other one is about any of these. A change with several statuses has an unknown one.
+        refusals: Those of the plan, whose changes were not sent: nothing that was told later replaces them.
         changes: The number of changes; None if they are not known.
         bulk: The changes are rows of a load.
     """
-    by_change = {outcome.change: outcome for outcome in outcomes}
+    by_change: dict[int, Outcome] = {}
+    for outcome in outcomes:
+        first = by_change.setdefault(outcome.change, outcome)
+        if outcome.status is not first.status:
+            by_change[outcome.change] = untold(outcome.change, "the driver reported several outcomes for it")
+        elif outcome.rows < first.rows:
+            by_change[outcome.change] = outcome
+    by_change |= {refusal.change: refusal for refusal in refusals}
     numbers = sorted(by_change)
     if changes is None:
         return [by_change[number] for number in numbers]
@@ -158,7 +168,6 @@ def completed(outcomes: Sequence[Outcome], *, changes: int | None, bulk: bool) -
     return [*in_order, *map(untold, range(following, changes))]
 
 
-def untold(change: int) -> Outcome:
+def untold(change: int, reason: str = "the driver reported no outcome for it") -> Outcome:
     """Return the outcome of a change that the driver did not report."""
-    reason = "the driver reported no outcome for it"
     return Outcome(change=change, status=OutcomeStatus.UNKNOWN, reason=reason)

@@ -276,9 +276,9 @@ class Session:
         """
         self._driver.check_usable()
         changes = plan.changes if isinstance(plan.changes, InsertBatch) else tuple(plan.changes)
-        outcomes: list[Outcome] = list(plan.refusals)
+        outcomes: list[Outcome] = []
         if plan.planned:
-            outcomes += await self._calls.run(
+            outcomes = await self._calls.run(
                 DriverSpec.apply_change,
                 plan,
                 object=object_of(changes[0]) if changes else None,
@@ -287,7 +287,8 @@ class Session:
                 statements=tuple(planned.statement for planned in plan.planned),
                 changes=changes,
             )
-        outcomes = completed(outcomes, changes=len(changes) if changes else None, bulk=plan.bulk)
+        number = len(changes) if changes else None
+        outcomes = completed(outcomes, refusals=plan.refusals, changes=number, bulk=plan.bulk)
         if plan.bulk:
             self._emit(total_of(outcomes, object=object_of(changes[0]) if changes else "", connection=self.name))
         for outcome in outcomes:
