@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qsl, quote, unquote
+from urllib.parse import parse_qsl, unquote
 
 import msgspec
 
@@ -16,12 +15,9 @@ from dragoman_api import (
     CompiledFilter,
     CountRequest,
     Description,
-    DragomanError,
     ExportPart,
     ExportRequest,
     FilterRequest,
-    Health,
-    Http,
     HttpRequest,
     Note,
     Object,
@@ -29,27 +25,24 @@ from dragoman_api import (
     ObjectsRequest,
     Page,
     PageRequest,
-    Profile,
     QueryError,
     RowKey,
-    Server,
     UnsupportedOperationError,
     hookimpl,
 )  # fmt: skip
-from dragoman_api.errors import ObjectChangedError, ObjectNotFoundError, RowNotFoundError, ServerNotSupportedError
+from dragoman_api.errors import RowNotFoundError
 from dragoman_api.exports import NO_SNAPSHOT, ExportForm
 from dragoman_api.grid import PreviewRequest, text_id
-from dragoman_api.json_text import decode
 from dragoman_api.kit import cursors
 from dragoman_api.kit.console_answers import RestConsole
-from dragoman_api.kit.exchanges import send_all
 from dragoman_api.kit.filter_rows import body_of
-from dragoman_api.kit.line_parts import PART, RowLines, rows_that_fit, split_lines
+from dragoman_api.kit.line_parts import PART, RowLines, export_parts, rows_that_fit
 from dragoman_api.kit.object_lists import choose as choose_part
 from dragoman_api.kit.page_columns import KEYS, LeftOut, check_bounds, choose
 from dragoman_api.summaries import ColumnSummary, Figure, SummaryRequest, ValueCount
 
-from .fields import VERSION, Field, IndexedField, Schema, View, cell, view_of
+from .cores import BASE
+from .fields import VERSION, View, cell
 from .queries import Filters, compile_filter, exists, search, sort_keys
 from .writing import ChangeHooks
 
@@ -57,12 +50,10 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
 
-BASE = "/solr"
 EXPORTED = 1_000  # most documents of one request of an export
 _READS = ("select", "query", "get", "export", "luke")  # what a POST asks without changing anything
 _WRITERS = frozenset({"update", "stream", "sql", "replication", "dataimport"})  # handlers that write by GET, too
 _LISTS = ("STATUS", "LIST", "CLUSTERSTATUS")
-_NAME = re.compile(r"[A-Za-z0-9._-]+")  # what the server takes for a core (S4)
 _UNSEEN = "Solr has no snapshot: documents that change meanwhile are read as they are when their turn comes"
 
 
@@ -79,57 +70,10 @@ class _Cores(msgspec.Struct):
     status: dict[str, _Status]
 
 
-class _Rows(msgspec.Struct, rename="camel"):
-    num_found: int
-    docs: list[dict[str, Any]]
-    num_found_exact: bool = True
-
-
-class _Answer(msgspec.Struct, rename="camel"):
-    """The answer to a search."""
-
-    response: _Rows
-    next_cursor_mark: str = ""
-    response_header: dict[str, Any] = {}
-    facets: dict[str, Any] = {}
-
-
 class Driver(RestConsole, ChangeHooks):
     """Solr without ZooKeeper over HTTP: a core is an object, a document a row."""
 
     console_prefix = BASE
-
-    @hookimpl
-    async def connect(self, profile: Profile, http: Http) -> Server:
-        """Check that a Solr of 9 or newer answers, and that the credentials hold (S1-S2)."""
-        self.http, self._views = http, dict[str, View]()
-        return await self._recognize()
-
-    async def _recognize(self) -> Server:
-        path = f"{BASE}/admin/info/system?wt=json"
-        reply = await self.http.request("GET", path, read=True)
-        if reply.status in (401, 403):
-            raise self.http.error(reply)
-        try:
-            system = decode(reply.body, dict[str, Any]) if reply.status == 200 else {}
-            version, mode = str(system["lucene"]["solr-spec-version"]), system.get("mode")
-            major = int(version.partition(".")[0])
-        except (ValueError, LookupError, TypeError):
-            reason = f"GET {path} was answered with HTTP {reply.status} by something other than Solr"
-            raise ServerNotSupportedError(reason, hint="check Host, Port and Path Prefix of the connection") from None
-        if major < 9 or mode == "solrcloud":
-            reason = f"Solr {version} answered{' with ZooKeeper' if mode == 'solrcloud' else ''}"
-            raise ServerNotSupportedError(f"{reason}; this driver needs Solr 9 or newer without ZooKeeper")
-        return Server("Solr", version)
-
-    @hookimpl
-    async def ping(self) -> Health:
-        """Ask for the version, which needs the credentials."""
-        try:
-            await self._recognize()
-        except DragomanError as error:
-            return Health(ok=False, reason=error.message, code=error.code)
-        return Health(ok=True)
 
     # objects
 
@@ -148,40 +92,13 @@ class Driver(RestConsole, ChangeHooks):
     @hookimpl
     async def describe_object(self, name: str) -> Description:
         """Read the schema, and the fields that documents have by a pattern (S5-S7)."""
-        view, structure = await self._read_view(name)
+        view, structure = await self.read_view(name)
+        self.views[name] = view
         computed = tuple(column.name for column in view.columns.values() if column.written == "never")
         return Description(
             object=name, columns=[*view.columns.values()], structure=structure, notes=view.notes,
             server_members=computed,
         )  # fmt: skip
-
-    async def _read_view(self, name: str) -> tuple[View, str]:
-        paths = ("schema", "schema/fields?showDefaults=true", "schema/dynamicfields?showDefaults=true",
-                 "admin/luke?numTerms=0")  # fmt: skip
-        base = self.path(name)
-        schema, declared, patterns, luke = await send_all(
-            paths, lambda path: self.get(f"{base}/{path}{'&' if '?' in path else '?'}wt=json", dict[str, msgspec.Raw])
-        )
-        try:
-            view = view_of(
-                name, decode(bytes(schema["schema"]), Schema), decode(bytes(declared["fields"]), list[Field]),
-                decode(bytes(patterns["dynamicFields"]), list[Field]),
-                decode(bytes(luke.get("fields", b"{}")), dict[str, IndexedField]),
-            )  # fmt: skip
-        except (ValueError, LookupError) as error:
-            raise QueryError(f"the schema of '{name}' cannot be read: {error}") from error
-        self._views[name] = view
-        return view, bytes(schema["schema"]).decode()
-
-    def path(self, name: str) -> str:
-        """Return the path of a core; ObjectNotFoundError if its name can be none."""
-        if name in (".", "..") or not _NAME.fullmatch(name):
-            raise ObjectNotFoundError(f"there is no core {name!r}")
-        return f"{BASE}/{quote(name, safe='')}"
-
-    async def view(self, name: str) -> View:
-        """Return a core as it was read last."""
-        return self._views.get(name) or (await self._read_view(name))[0]
 
     # grid
 
@@ -192,10 +109,7 @@ class Driver(RestConsole, ChangeHooks):
 
     async def _prepared(self, request: Any) -> tuple[View, Filters]:
         view = await self.view(request.object)
-        if request.filter is not None and request.filter.revision != view.revision:
-            hint = "compile the filter, and send the call again"
-            raise ObjectChangedError(f"the fields of '{request.object}' changed", hint=hint)
-        return view, body_of(request.filter, Filters, object=request.object) or Filters()
+        return view, body_of(request.filter, Filters, object=request.object, revision=view.revision) or Filters()
 
     async def _page_body(self, request: PageRequest) -> tuple[View, list[Column], str, list[Note], int]:
         check_bounds(request)
@@ -305,13 +219,12 @@ class Driver(RestConsole, ChangeHooks):
             raise UnsupportedOperationError("the schema has no unique key, so that no cursor leads through all rows")
         columns = choose(request.columns, view.columns, object=request.object)
         names = None if request.columns is None else [column.name for column in columns]
-        query, mark, limit, left_out = cursors.query_of(request), "*", 50, LeftOut()
-        if request.checkpoint is not None:
-            wording = {"what": "checkpoint", "code": "export-not-resumable", "hint": "export again, without it"}
-            mark = cursors.unseal(request.checkpoint, query, str, **wording)
-        writer = RowLines([column.path for column in columns])
-        notes = [Note(code=NO_SNAPSHOT, reason=_UNSEEN)] if request.checkpoint is None else []
-        while True:
+        query, limit, left_out = cursors.query_of(request), 50, LeftOut()
+        checkpoint = cursors.continued(request, str)
+        notes = [Note(code=NO_SNAPSHOT, reason=_UNSEEN)] if checkpoint is None else []
+        writer, mark, following = RowLines([column.path for column in columns]), "", checkpoint or "*"
+        while mark != following:
+            mark = following
             window = {"sort": f"{view.key} asc", "params": {"cursorMark": mark}}
             answer = await self.search(request.object, search(view, filters, names, limit=limit, **window))
             rows, following = answer.response.docs, answer.next_cursor_mark
@@ -322,16 +235,13 @@ class Driver(RestConsole, ChangeHooks):
                 writer.line([cell(row[column.name]) if column.name in row else MISSING for column in columns])
                 for row in rows
             )
-            pieces = [*split_lines(lines)]
-            for piece in pieces:
-                last = piece is pieces[-1]
-                checkpoint = cursors.seal(query, following) if last else None
-                total = answer.response.num_found
-                yield ExportPart(data=piece.data, rows=piece.rows, total=total, checkpoint=checkpoint, notes=notes)
+            seal, total = cursors.seal(query, following), answer.response.num_found
+            for part in export_parts(lines, total=total, checkpoint=seal, notes=notes):
+                yield part
                 notes = []
-            if not rows or following == mark:
+            if not rows:
                 break
-            mark, limit = following, rows_that_fit(PART, rows=limit, size=len(lines), most=EXPORTED)
+            limit = rows_that_fit(PART, rows=limit, size=len(lines), most=EXPORTED)
         if notes := [*notes, *left_out.notes()]:
             yield ExportPart(data=b"", rows=0, notes=notes)
 
@@ -346,27 +256,6 @@ class Driver(RestConsole, ChangeHooks):
         if any(name == "action" and value.upper() not in _LISTS for name, value in pairs):
             return True
         return request.method not in ("GET", "HEAD") and not (request.method == "POST" and steps[-1] in _READS)
-
-    async def search(self, name: str, body: str) -> _Answer:
-        """Send a search; what the server could not finish in time is no result (S8)."""
-        path = f"{self.path(name)}/select"
-        answer: _Answer = self._read(name, await self.http.request("POST", path, body=body, read=True), _Answer)
-        if answer.response_header.get("partialResults"):
-            raise QueryError("the server gave a part of the result only: it ran out of time")
-        return answer
-
-    async def get(self, path: str, kind: Any) -> Any:
-        """Get a path, and read the answer."""
-        return self._read(path.split("/")[2], await self.http.request("GET", path, read=True), kind)
-
-    def _read(self, name: str, reply: Any, kind: Any) -> Any:
-        if reply.status == 404:
-            self._views.pop(name, None)
-            raise ObjectNotFoundError(f"there is no core {name!r}{self.http.quote(reply)}")
-        try:
-            return decode(self.http.check(reply).body, kind)
-        except ValueError as error:
-            raise QueryError(f"the answer of {self.http.profile.where} cannot be read: {error}") from error
 
 
 def _key(view: View, row: dict[str, Any]) -> RowKey:

@@ -18,6 +18,7 @@ import msgspec
 from dragoman_api import Column, ColumnKind, Json, Note, Role, Written
 from dragoman_api.columns import EMPTINESS, NULLS, ORDER, PATTERNS
 from dragoman_api.columns import Operator as Op
+from dragoman_api.json_text import encode
 from dragoman_api.kit import operands
 from dragoman_api.kit.page_columns import cell_of, columns_left_out
 from dragoman_api.kit.summaries import instant_text
@@ -78,11 +79,16 @@ class FieldType(msgspec.Struct, frozen=True, rename={"class_name": "class"}):
     class_name: str
 
 
-class Copy(msgspec.Struct, frozen=True):
+class Copy(msgspec.Struct, frozen=True, rename="camel"):
     """A field that the server fills from another one."""
 
     source: str
     dest: str
+    max_chars: int = 0
+
+    def makes(self, name: str) -> bool:
+        """Return whether it fills a field."""
+        return fnmatchcase(name, self.dest)
 
 
 class Schema(msgspec.Struct, frozen=True, rename="camel"):
@@ -100,23 +106,51 @@ class IndexedField(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class View(msgspec.Struct, frozen=True):
-    """A core as it was read: its key, its columns, and what no answer returns."""
+    """A core as it was read.
+
+    Attributes:
+        name: Its name.
+        key: The unique key; empty if it has none.
+        columns: Its columns by name, the key first.
+        fields: Its fields by name, those that no column shows, too.
+        classes: The classes of the fields.
+        lost: Fields that no answer returns, so that an update would lose them (S22).
+        copied: Fields that answers return, with the copies that fill them anew in an update, whatever else they hold.
+        remade: The same of fields that no answer returns.
+        doubled: Fields that copies fill by a pattern of names: an update would fill them a second time.
+        notes: Remarks on the columns.
+        revision: Differs if the columns do.
+        grow: Returns the view with columns for names that no document has yet, by the patterns of the schema (S5).
+    """
 
     name: str
     key: str
     columns: dict[str, Column]
     fields: dict[str, Field]
     classes: dict[str, str]
-    lost: tuple[str, ...]
+    lost: list[str]
+    copied: dict[str, list[Copy]]
+    remade: list[str]
+    doubled: list[str]
     notes: list[Note]
     revision: str
-
     grow: Any
-    """Returns the view with columns for names that no document has yet, by the patterns of the schema (S5)."""
 
     def writes(self, name: str) -> bool:
         """Return whether a change may name a field, other than its key."""
         return name in self.columns and self.columns[name].written is Written.ALWAYS
+
+    def own_value(self, document: Mapping[str, Any]) -> str:
+        """Return a field of a document that holds what no other field gives it, and an update would lose; or none."""
+        for name, copies in self.copied.items():
+            copied_values = [
+                item
+                for copy in copies for source, value in document.items() if fnmatchcase(source, copy.source)
+                for item in _texts(value, copy.max_chars)
+            ]  # fmt: skip
+            if any(all(not _alike(item, other) for other in copied_values) for item in _texts(document.get(name))):
+                return name
+        return ""
 
 
 def view_of(
@@ -138,17 +172,23 @@ def view_of(
         if indexed_name not in fields and entry.dynamic_base in bases:
             fields[indexed_name] = msgspec.structs.replace(bases[entry.dynamic_base], name=indexed_name)
     classes = {kind.name: kind.class_name.rpartition(".")[2] for kind in schema.field_types}
-    copies = {field: copy.source for field in fields for copy in schema.copy_fields if fnmatchcase(field, copy.dest)}
+    copies = {
+        name: own_copies for name in fields if (own_copies := [copy for copy in schema.copy_fields if copy.makes(name)])
+    }
+    rules = {rule.name for rule in (*declared, *patterns) if not (rule.indexed or rule.returned or rule.doc_values)}
     hidden = {field for field in fields.values() if not field.returned and not (field.doc_values and field.simple)}
-    lost = tuple(
-        field.name for field in fields.values()
-        if field.name in index and not field.returned and field.name not in (ROOT, NEST, VERSION, *copies)
-    )  # fmt: skip
+    unseen = [name for name in fields if name in index and not fields[name].returned]
+    own = (ROOT, NEST, VERSION)
+    lost = [name for name in unseen if name not in own
+            and (name not in copies or any(copy.source in rules for copy in copies[name]))]  # fmt: skip
+    doubled = [name for name, own_copies in copies.items() if name not in [copy.dest for copy in own_copies]]
+    copied = {name: own_copies for name, own_copies in copies.items() if fields[name].returned and name not in doubled}
+    remade = [name for name in unseen if name in copies and name not in lost]
     edit = ""
     if not schema.unique_key or VERSION not in fields:
         edit = f"the schema has no unique key or no field {VERSION}, so that no change can name or guard a row"
     columns = {
-        field.name: _column(field, classes.get(field.type, ""), schema.unique_key, copies.get(field.name, ""), edit)
+        field.name: _column(field, classes.get(field.type, ""), schema.unique_key, copies.get(field.name), edit)
         for field in fields.values()
         if field not in hidden
     }
@@ -159,8 +199,25 @@ def view_of(
     notes = columns_left_out(reasons, hint="a Raw row finds words in it, such as text:word")
     grow = partial(_grown, name, schema, declared, patterns, index)
     of_fields = {field.name: classes.get(field.type, "") for field in fields.values()}
-    revision = digest([[*columns.values()], lost])
-    return View(name, schema.unique_key, columns, fields, of_fields, lost, notes, revision, grow)
+    return View(
+        name=name, key=schema.unique_key, columns=columns, fields=fields, classes=of_fields, lost=lost, copied=copied,
+        remade=remade, doubled=doubled, notes=notes, revision=digest([*columns.values()]), grow=grow,
+    )  # fmt: skip
+
+
+def _texts(value: Any, length: int = 0) -> list[str]:
+    """Return the values of a field as texts, as far as a copy takes them."""
+    items = value if isinstance(value, list) else [] if value is None else [value]
+    texts = [item if isinstance(item, str) else encode(item) for item in items]
+    return [text[:length] for text in texts] if length else texts
+
+
+def _alike(left: str, right: str) -> bool:
+    """Return whether two texts are the same value of some field: numbers have several spellings."""
+    try:
+        return left == right or float(left) == float(right)
+    except ValueError:
+        return False
 
 
 def _grown(*source: Any) -> View:
@@ -168,7 +225,7 @@ def _grown(*source: Any) -> View:
     return view_of(*parts, names=names)
 
 
-def _column(field: Field, kind_name: str, key: str, source: str, edit: str) -> Column:
+def _column(field: Field, kind_name: str, key: str, copies: list[Copy] | None, edit: str) -> Column:
     kind = _KINDS.get(kind_name, ColumnKind.OTHER)
     searched = field.indexed or field.doc_values
     operators, reasons = _OPERATORS.get(kind, ()) if searched else (), dict[str, str]()
@@ -189,10 +246,12 @@ def _column(field: Field, kind_name: str, key: str, source: str, edit: str) -> C
     if field.name == key:
         role, written = Role.KEY, Written.INSERT
         reasons["edit"] = "the key of a document cannot be changed"
-    elif field.name in (VERSION, NEST) or source or edit:
+    elif field.name in (VERSION, NEST) or copies or edit:
         role = Role.VERSION if field.name == VERSION else role
         written = Written.NEVER
-        reasons["edit"] = edit or (f"the server copies it from '{source}'" if source else "the server keeps it")
+        reasons["edit"] = edit or (
+            f"the server copies it from '{copies[0].source}'" if copies else "the server keeps it"
+        )
     return Column(
         name=field.name, type=field.type, kind=kind, repeated=field.multi_valued, role=role, written=written,
         sortable=sortable, operators=operators, reasons=reasons, path=(field.name,),

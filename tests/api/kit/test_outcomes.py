@@ -146,3 +146,28 @@ def test_applied_rows_of_a_load_are_joined_where_they_follow_each_other():
     outcomes.tell([8], Outcome(change=8, status=OutcomeStatus.UNKNOWN))
     outcomes.applied([8])
     assert outcomes.told[-1] == Outcome(change=5, status=OutcomeStatus.APPLIED, rows=4)
+
+
+async def test_a_look_ends_a_doubt_and_says_of_a_conflict_whether_the_row_holds_the_change():
+    """A load that was interrupted sends its rows again, and what it wrote before is then in conflict with itself."""
+    outcomes, wanted = Outcomes(), []
+    for number, status in enumerate(("unknown", "unknown", "conflict", "conflict", "failed", "applied")):
+        outcomes.tell([number], Outcome(change=0, status=OutcomeStatus(status), reason="r"))
+
+    async def holding(keys):
+        wanted.extend(keys)
+        return ["a", "c", "e"]
+
+    await outcomes.look([(key, [number]) for number, key in enumerate("abcdef")], holding)
+    assert wanted == ["a", "b", "c", "d"]
+    states = [(str(one.status), one.id, one.holds) for one in map(outcomes.of, range(6))]
+    assert states == [
+        ("applied", "a", False), ("unknown", "b", False), ("conflict", "c", True), ("conflict", "d", False),
+        ("failed", None, False), ("applied", None, False),
+    ]  # fmt: skip
+
+    async def failing(keys):
+        raise QueryError("no")
+
+    await outcomes.look([("b", [1])], failing)
+    assert outcomes.of(1).status is OutcomeStatus.UNKNOWN

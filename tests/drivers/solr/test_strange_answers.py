@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Awaitable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -52,18 +53,22 @@ USUAL: dict[str, Any] = {
     "luke": {"fields": {"id": {}, "n_i": {"dynamicBase": "*_i"}}},
     "select": FOUND,
     "get": {"doc": DOCUMENT},
-    "update": {"adds": ["a", 6]},
+    "update": {"responseHeader": {"status": 0}, "adds": ["a", 6]},
 }  # fmt: skip
 
 
 @asynccontextmanager
 async def connected(
-    changed: Callable[[web.Request], web.Response | None] = lambda request: None, **options: Any
+    changed: Callable[[web.Request], Awaitable[web.Response | None] | web.Response | None] = lambda request: None,
+    **options: Any,
 ) -> AsyncIterator[Driver]:
     """Connect a driver to a server that answers in Solr's way, but for some requests."""
 
     async def answer(request: web.Request) -> web.Response:
-        if (response := changed(request)) is not None:
+        response = changed(request)
+        if isinstance(response, Awaitable):
+            response = await response
+        if response is not None:
             return response
         return web.json_response(USUAL[request.path.rpartition("/")[2]])
 
@@ -200,7 +205,12 @@ async def test_each_search_names_its_parser_and_each_exclusion_what_it_takes_fro
 @pytest.mark.parametrize(
     ("status", "text", "outcome"),
     [
-        (200, '{"adds": ["a", 6]}', OutcomeStatus.APPLIED),
+        (200, '{"responseHeader": {"status": 0}, "adds": ["a", 6]}', OutcomeStatus.APPLIED),
+        (200, '{"responseHeader": {"status": 0}}', OutcomeStatus.CONFLICT),
+        (200, '{"responseHeader": {"status": 0}, "adds": ["b", 6]}', OutcomeStatus.UNKNOWN),
+        (200, '{"responseHeader": {"status": 0}, "adds": ["a", "b"]}', OutcomeStatus.UNKNOWN),
+        (200, '{"responseHeader": {"status": 0}, "adds": {"a": 6}}', OutcomeStatus.UNKNOWN),
+        (200, '{"adds": ["a", 6]}', OutcomeStatus.UNKNOWN),
         (200, "{}", OutcomeStatus.UNKNOWN),
         (200, "<html>", OutcomeStatus.UNKNOWN),
         (409, '{"error": {"msg": "version conflict for a"}}', OutcomeStatus.CONFLICT),
@@ -215,7 +225,7 @@ async def test_an_outcome_claims_no_more_than_the_answer(status: int, text: str,
         changes = [Update(RowKey("books", "a", guard={"_version_": 5}), {"n_i": 2})]
         plan = await driver.plan_change(PlanRequest(changes=changes))
         assert [json.loads(request.body or "") for request in plan.requests] == [
-            [{"id": "a", "_version_": 5, "n_i": {"set": 2}}]
+            {"add": [{"id": "a", "_version_": 5, "n_i": {"set": 2}}]}
         ]
         plan.changes.extend(changes)  # type: ignore[union-attr] # as the host does
         [applied] = await driver.apply_change(plan)

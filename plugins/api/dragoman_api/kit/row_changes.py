@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _JUDGED = (ObjectNotFoundError, RowNotFoundError, QueryError, AccessDeniedError)
 _UNDONE = "a later change of the set deletes the row again"
+_UNCLEAR = (OutcomeStatus.UNKNOWN, OutcomeStatus.CONFLICT)
 _DONE = (200, 201, 204)
 _SEEN = "no answer said so, but the row holds the change"
 _UNTOLD = "the driver says nothing of it"
@@ -442,30 +443,31 @@ class Outcomes:
 
     async def look(
         self,
-        rows: Iterable[tuple[RowId, Sequence[int]]],
-        holding: Callable[[list[RowId]], Awaitable[Container[RowId]]],
-    ) -> None:
+        rows: Iterable[tuple[RowId, Sequence[int]]], holding: Callable[[list[RowId]], Awaitable[Container[RowId]]],
+    ) -> None:  # fmt: skip
         """Look at the rows whose outcome is unknown: a row that holds what was to be written has it applied.
 
-        Any other row stays unknown: a request whose answer was lost may still be carried out. So does one that cannot
-        be read.
+        Any other row stays unknown: its request may still be carried out. One in a conflict says if it holds it.
 
         Args:
             rows: The ids of the rows of a request, each with its changes.
             holding: Reads rows, and returns the ids of those that are as the request leaves them.
         """
-        unclear = [(key, numbers) for key, numbers in rows if self.unknown(numbers[0])]
+        named_rows = ((key, numbers, self._by_change.get(numbers[0])) for key, numbers in rows)
+        unclear = [
+            (key, numbers, before) for key, numbers, before in named_rows if before and before.status in _UNCLEAR
+        ]
+        for key, numbers, before in unclear:
+            self.tell(numbers, replace(before, id=key))
         try:
-            written_rows = await holding([key for key, _ in unclear]) if unclear else ()
+            written_rows = await holding([key for key, _, _ in unclear]) if unclear else ()
         except (DragomanError, *MISREAD):
             return
-        for key, numbers in unclear:
-            if key in written_rows:
+        for key, numbers, before in unclear:
+            if key in written_rows and before.status is OutcomeStatus.UNKNOWN:
                 self.tell(numbers, Outcome(change=0, status=OutcomeStatus.APPLIED, id=key, reason=_SEEN))
-
-    def unknown(self, change: int) -> bool:
-        """Return whether it was told of a change that its outcome is unknown."""
-        return change in self._by_change and self._by_change[change].status is OutcomeStatus.UNKNOWN
+            elif key in written_rows:
+                self.tell(numbers, replace(before, id=key, holds=True))
 
     def of_plan(self, plan: Plan) -> list[Outcome]:
         """Return one outcome for each planned change, unknown where none was told."""
