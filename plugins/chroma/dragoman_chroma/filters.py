@@ -5,7 +5,6 @@ The rule of a measured fact is in parentheses, as in C20.
 
 from __future__ import annotations
 
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -26,8 +25,8 @@ from .records import (
     NO_CONDITION,
     ORDERED,
     FilterBody,
+    kept,
     key_of,
-    survives,
     value_kind,
 )
 
@@ -150,7 +149,7 @@ def comparable(value: object) -> int | float:
         if not -(1 << 63) <= exact < 1 << 63 or int(float(exact)) != exact:
             raise ValueError(f"{exact} is beyond the integers that Chroma compares exactly with floats")
         return exact
-    number = operands.floating(value)
-    if Decimal(repr(number)) != exact or number.is_integer() or not survives(number):
+    number = kept(value)
+    if number.is_integer():
         raise ValueError(f"Chroma reads {exact} as another number")
     return number

@@ -6,11 +6,13 @@ The rule of a measured fact is in parentheses, as in C12.
 from __future__ import annotations
 
 from array import array
+from decimal import Decimal
 from hashlib import sha256
 from math import isinf
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec import Raw
 from msgspec.structs import replace
 
 from dragoman_api import (
@@ -26,10 +28,8 @@ from dragoman_api import (
 )
 from dragoman_api.columns import NULLS
 from dragoman_api.columns import Operator as Op
-from dragoman_api.errors import ObjectChangedError
 from dragoman_api.json_text import decode, encode
-from dragoman_api.kit.console_text import rest_requests
-from dragoman_api.kit.filter_rows import body_of
+from dragoman_api.kit import operands, row_tests
 from dragoman_api.kit.page_columns import KEYS, LeftOut, kinds_of
 from dragoman_api.kit.residual import ResidualFilter
 from dragoman_api.kit.row_tests import ValueKind
@@ -37,15 +37,13 @@ from dragoman_api.kit.row_tests import ValueKind
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from dragoman_api import Cell, ConsoleRequest, CountRequest, ExportRequest, Note, PageRequest
-    from dragoman_api.grid import SimilarRequest
+    from dragoman_api import Cell, Note
 
 ID, DOCUMENT, URI, EMBEDDING = "id", "document", "uri", "embedding"
 OWN = (ID, DOCUMENT, URI, EMBEDDING)
 METADATA = "metadata."  # before the name of a key that is spelled like another column
 NO_SORT = "Chroma has no order; the rows of a page can be sorted here, if the call allows it"
 NO_FILTER = "the values are of several kinds or vectors, which Chroma compares with nothing"
-_KINDS = {ColumnKind.TEXT: ValueKind.TEXT, ColumnKind.BOOLEAN: ValueKind.BOOLEAN}
 EQUAL = {Op.EQ: "$eq", Op.NE: "$ne", Op.IN: "$eq", Op.NOT_IN: "$ne"}
 ORDERED = {Op.GT: "$gt", Op.GE: "$gte", Op.LT: "$lt", Op.LE: "$lte"}
 _COMPARED = {
@@ -54,9 +52,6 @@ _COMPARED = {
     ValueKind.BOOLEAN: (*EQUAL,),
 }
 NO_CONDITION = "Chroma has no such condition on it"
-
-
-READS = ("get", "query", "search", "count")  # what a POST asks without changing anything
 MOST_IDS = 5_000
 """Maximum number of ids in one request; the server fails beyond about 32,000 (C26)."""
 
@@ -71,22 +66,18 @@ class StoredRecord(msgspec.Struct, frozen=True):
     embedding: str | None = None
 
     @property
-    def state(self) -> str:
-        """A text that differs if anything but the embedding differs (C33)."""
-        state = [self.document, self.uri, sorted(self.metadata.items())]
-        return sha256(msgspec.json.encode(state)).hexdigest()[:24]
-
-    @property
-    def vector(self) -> str:
-        """A text that differs if the embedding differs as 32-bit floats (C33)."""
-        return (
-            sha256(array("f", decode(self.embedding, list[float])).tobytes()).hexdigest()[:24] if self.embedding else ""
-        )
-
-    @property
     def guard(self) -> dict[str, int | str]:
-        """What a change compares; without the embedding where it was not read."""
-        return {"state": self.state, **({"vector": self.vector} if self.embedding else {})}
+        """What a change compares: digests of the embedding as 32-bit floats, if it was read, and of the rest (C33)."""
+        rest = [self.document, self.uri, sorted(self.metadata.items())]
+        vector = array("f", decode(self.embedding, list[float])).tobytes() if self.embedding else None
+        guard: dict[str, int | str] = {"state": _digest(msgspec.json.encode(rest))}
+        return guard if vector is None else {**guard, "vector": _digest(vector)}
+
+    def after(self, sent: StoredRecord) -> StoredRecord:
+        """Return the record as a request leaves it that sends these parts: it keeps what is not sent (C36, C38)."""
+        metadata = {name: value for name, value in {**self.metadata, **sent.metadata}.items() if value is not None}
+        own = {name: new if (new := getattr(sent, name)) is not None else getattr(self, name) for name in OWN}
+        return StoredRecord(**own, metadata=metadata)
 
     def value(self, name: str) -> Any:
         """Return the stored value of a column; None if there is none."""
@@ -100,12 +91,21 @@ class StoredRecord(msgspec.Struct, frozen=True):
         return Json(encode(value)) if isinstance(value, list | dict) else value
 
 
+def _digest(data: bytes) -> str:
+    return sha256(data).hexdigest()[:24]
+
+
 class FilterBody(msgspec.Struct, frozen=True):
     """A compiled filter: a condition as JSON text, ids, and what is evaluated here; empty or None for all rows."""
 
     where: str = ""
     ids: list[str] | None = None
     residual: ResidualFilter | None = None
+
+    @property
+    def whole(self) -> bool:
+        """Whether the server is asked for all rows."""
+        return not self.where and self.ids is None
 
 
 def key_of(name: str) -> str:
@@ -166,9 +166,15 @@ def _column(name: str, kind: ColumnKind, **options: Any) -> Column:
 
 def value_kind(column: Column) -> ValueKind | None:
     """Return how the values of a column compare; None if they do not."""
-    if column.name == EMBEDDING:
-        return None
-    return ValueKind.NUMBER if column.kind.numeric else _KINDS.get(column.kind)
+    return None if column.name == EMBEDDING else row_tests.value_kind(column.kind)
+
+
+def kept(value: object) -> float:
+    """Read a float that the server keeps as it is (C18). Raises ValueError for any other number."""
+    number = operands.floating(value)
+    if Decimal(repr(number)) != operands.decimal(value) or not survives(number) or repr(number) == "-0.0":
+        raise ValueError(f"Chroma reads and stores {value} as another number")
+    return number
 
 
 def survives(number: float) -> bool:
@@ -189,12 +195,18 @@ def survives(number: float) -> bool:
 
 
 class View(msgspec.Struct, frozen=True):
-    """A collection as it was read: its full name, path, columns, and number of dimensions."""
+    """A collection as it was read: its full name, path, columns, number of dimensions, and the server's definition."""
 
     name: str
     path: str
     columns: dict[str, Column]
     dimension: int | None
+    definition: str
+
+    def count_unshown(self, records: Sequence[StoredRecord], left_out: LeftOut) -> None:
+        """Count the keys of records that no column shows."""
+        for record in records:
+            left_out.add(KEYS, (key for key in record.metadata if name_of(key) not in self.columns))
 
 
 class Definition(msgspec.Struct, frozen=True):
@@ -211,14 +223,26 @@ class Checks(msgspec.Struct, frozen=True):
     max_batch_size: int | None = None
 
 
-class GetAnswer(msgspec.Struct, frozen=True):
-    """The answer to a `get`: parts of records, by column."""
+class Records(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Parts of records by column, as the server answers a `get` and takes a write."""
 
     ids: list[str]
     documents: list[str | None] | None = None
     uris: list[str | None] | None = None
     metadatas: list[dict[str, Any] | None] | None = None
-    embeddings: list[msgspec.Raw] | None = None
+    embeddings: list[Raw] | None = None
+
+    @classmethod
+    def of(cls, records: Sequence[StoredRecord]) -> Records:
+        """Return the parts that some records have."""
+        columns: tuple[list[Any], ...] = (
+            [record.document for record in records],
+            [record.uri for record in records],
+            [record.metadata or None for record in records],
+            [None if record.embedding is None else Raw(record.embedding.encode()) for record in records],
+        )
+        parts = ([*values] if any(value is not None for value in values) else None for values in columns)
+        return cls([record.id for record in records], *parts)
 
     def records(self) -> list[StoredRecord]:
         """Return the records; QueryError if the lists do not fit together."""
@@ -227,12 +251,11 @@ class GetAnswer(msgspec.Struct, frozen=True):
         parts = [self.documents or none, self.uris or none, self.metadatas or none, self.embeddings or none]
         if any(len(part) != size for part in parts):
             raise QueryError("the server's answer is wrong: it has more or fewer values than ids")
-        rows = zip(self.ids, *parts, strict=True)
         return [
             StoredRecord(
-                key, document, uri, metadata or {}, bytes(vector).decode() if vector not in (None, b"null") else None
+                key, text, uri, metadata or {}, bytes(vector).decode() if vector not in (None, b"null") else None
             )
-            for key, document, uri, metadata, vector in rows
+            for key, text, uri, metadata, vector in zip(self.ids, *parts, strict=True)
         ]
 
 
@@ -244,31 +267,23 @@ class QueryAnswer(msgspec.Struct, frozen=True):
     documents: list[list[str | None]] | None = None
     uris: list[list[str | None]] | None = None
     metadatas: list[list[dict[str, Any] | None]] | None = None
-    embeddings: list[list[msgspec.Raw]] | None = None
+    embeddings: list[list[Raw]] | None = None
 
     def nearest(self) -> tuple[list[StoredRecord], list[float]]:
         """Return the records and their distances; QueryError if the lists do not fit together."""
         parts: list[Any] = [self.ids, self.documents, self.uris, self.metadatas, self.embeddings]
         if any(len(part) != 1 for part in (*parts, self.distances) if part is not None):
             raise QueryError("the server's answer is wrong: it answers more or fewer queries than one")
-        records = GetAnswer(*(part and part[0] for part in parts)).records()
+        records = Records(*(part and part[0] for part in parts)).records()
         if len(records) != len(self.distances[0]):
             raise QueryError("the server's answer is wrong: it has more or fewer distances than ids")
         return records, self.distances[0]
 
 
-def body_for(request: PageRequest | CountRequest | ExportRequest | SimilarRequest, view: View) -> FilterBody:
-    """Return the compiled filter of a read; ObjectChangedError if it is of a collection that was made anew since."""
-    if request.filter is not None and request.filter.revision != view.path:
-        raise ObjectChangedError(f"{request.object!r} was made anew since the filter was compiled")
-    return body_of(request.filter, FilterBody, object=request.object) or FilterBody()
-
-
 def page_of(view: View, columns: Sequence[Column], records: Sequence[StoredRecord], notes: Sequence[Note]) -> Page:
     """Return records as the rows of a page, with a note on keys that no column shows."""
     left_out = LeftOut()
-    for record in records:
-        left_out.add(KEYS, (key for key in record.metadata if name_of(key) not in view.columns))
+    view.count_unshown(records, left_out)
     return Page(
         columns=[*columns],
         cells=[[record.cell(column.name) for column in columns] for record in records],
@@ -277,47 +292,32 @@ def page_of(view: View, columns: Sequence[Column], records: Sequence[StoredRecor
     )
 
 
-def query_request(view: View, body: FilterBody, names: Sequence[str], vector: str, limit: int) -> HttpRequest:
+def get_request(path: str, body: FilterBody, names: Sequence[str] | None, **window: int) -> HttpRequest:
+    """Return the request of some records: what a guard needs, and the embedding if it is named (C33); None for ids."""
+    parts = {**_where(body, names), **window}
+    return HttpRequest("POST", f"{path}/get", encode(parts))
+
+
+def query_request(path: str, body: FilterBody, names: Sequence[str], vector: str, limit: int) -> HttpRequest:
     """Return the request of the records nearest to an embedding, which is JSON text (C42)."""
-    request = get_request(view, body, names)
-    parts = decode(request.body or "", dict[str, msgspec.Raw])
-    include = [*decode(bytes(parts["include"]), list[str]), "distances"]
-    query = {"query_embeddings": [msgspec.Raw(vector.encode())], "n_results": limit, "include": include}
-    return HttpRequest("POST", f"{view.path}/query", encode(parts | query))
+    parts = {**_where(body, names, "distances"), "query_embeddings": [Raw(vector.encode())], "n_results": limit}
+    return HttpRequest("POST", f"{path}/query", encode(parts))
 
 
-def get_request(view: View, body: FilterBody, names: Sequence[str], **window: int) -> HttpRequest:
-    """Return the request of some records; a guard needs all parts of a record but its embedding (C33)."""
-    include = ["documents", "uris", "metadatas", *(["embeddings"] if EMBEDDING in names else [])]
-    parts: dict[str, Any] = {"include": include, **window}
+def _where(body: FilterBody, names: Sequence[str] | None, *further_parts: str) -> dict[str, Any]:
+    include = [] if names is None else ["documents", "uris", "metadatas", *further_parts]
+    parts: dict[str, Any] = {"include": [*include, *(["embeddings"] if EMBEDDING in (names or ()) else [])]}
     if body.ids is not None:
         parts["ids"] = body.ids
     if body.where:
-        parts["where"] = msgspec.Raw(body.where.encode())
-    return HttpRequest("POST", f"{view.path}/get", encode(parts))
+        parts["where"] = Raw(body.where.encode())
+    return parts
 
 
-def only_reads(request: HttpRequest) -> bool:
-    """Return whether a request changes nothing on the server (C41)."""
-    last = request.path.partition("?")[0].rpartition("/")[2]
-    return request.method in ("GET", "HEAD") or (request.method == "POST" and last in READS)
-
-
-def console_requests(text: str, base: str) -> list[ConsoleRequest]:
-    """Split a console text into REST requests, whose paths may leave out the base of the interface (C41)."""
-    requests = rest_requests(text, lambda request: not only_reads(request))
-    return [
-        parsed
-        if parsed.request.path.startswith("/api/")
-        else replace(parsed, request=replace(parsed.request, path=base + parsed.request.path))
-        for parsed in requests
-    ]
-
-
-def line_of(record: StoredRecord, names: Sequence[str]) -> bytes:
-    """Return a record as a line of an export, with the parts of the chosen columns."""
-    line: dict[str, Any] = {name: getattr(record, name) for name in OWN if name in names}
+def line_of(record: StoredRecord, names: Sequence[str] | None) -> bytes:
+    """Return a record as a line of an export: all of it, or the id and the parts of the named columns."""
+    line: dict[str, Any] = {name: getattr(record, name) for name in OWN if names is None or name in names}
     if EMBEDDING in line:
-        line[EMBEDDING] = msgspec.Raw((record.embedding or "null").encode())
-    metadata = {key: value for key, value in record.metadata.items() if name_of(key) in names}
+        line[EMBEDDING] = Raw((record.embedding or "null").encode())
+    metadata = {key: value for key, value in record.metadata.items() if names is None or name_of(key) in names}
     return encode({ID: record.id, **line, "metadata": metadata}).encode() + b"\n"

@@ -98,7 +98,7 @@ async def test_ids_and_keys_hold_anything(rig: Rig) -> None:
 
 
 async def test_columns_come_from_the_first_records(rig: Rig) -> None:
-    """C10, C12: kinds of columns by the values of samples; a key of later records is noted on their page."""
+    """C10, C12, C30: kinds by the values of samples; a key of later records is noted, and exported with documents."""
     rows = [record(at, text="a", whole=1, number=1.5 if at else 1, flag=True, tags=["a"]) for at in range(201)]
     name = await rig.collection([*rows, record(201, late=1)])
     description = await rig.driver.describe_object(name)
@@ -110,6 +110,9 @@ async def test_columns_come_from_the_first_records(rig: Rig) -> None:
     assert [note.code for note in description.notes] == ["sampled"]
     page = await rig.page(name, offset=201)
     assert [note.code for note in page.notes] == ["keys-left-out"]
+    assert [json.loads(line)["metadata"] for line in (await rig.export(name))[-1:]] == [{"late": 1}]
+    parts = [part async for part in rig.driver.export_rows(ExportRequest(object=name, form=ExportForm.ROWS))]
+    assert [note.code for part in parts for note in part.notes] == ["no-order", "keys-left-out"]
 
 
 async def test_a_collection_made_anew_is_noticed(rig: Rig) -> None:
@@ -381,7 +384,7 @@ async def test_an_exported_document_is_stored_again_as_it_was(rig: Rig) -> None:
     assert (outcome.status, outcome.id) == (APPLIED, "r0001")
     assert await rig.stored(other) == await rig.stored(name)
     [outcome] = await rig.apply(Insert(other, document=line.decode(), id="another"))
-    assert (outcome.status, "another id" in outcome.reason) == (REFUSED, True)
+    assert (outcome.status, "columns id say" in outcome.reason) == (REFUSED, True)
 
 
 async def test_a_collection_is_made_like_another(rig: Rig) -> None:
