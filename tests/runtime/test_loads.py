@@ -551,6 +551,24 @@ async def test_rows_with_one_key_of_several_columns_keep_their_order_whatever_th
     assert (report.counts["applied"], report.counts["unknown"], table.rejected()) == (6, 0, [])
 
 
+class Stamped(Points):
+    """The server makes the part `at` of a key where a row has none."""
+
+    def row_of(self, change: Insert) -> str | None:
+        return super().row_of(change) if "at" in change.values else None
+
+
+async def test_a_part_of_a_key_names_no_row_and_is_not_sent_twice(tmp_path):
+    (tmp_path / "folder").mkdir()
+    (file := tmp_path / "folder/f.csv").write_text("host,n\neu,1\neu,2\neu,3\n")
+    table = Stamped(file)
+    table.failures = [half_unknown]
+    report = await table.load()
+    assert table.requests == [[1, 2, 3]]
+    assert (report.counts["applied"], report.counts["unknown"]) == (1, 2)
+    assert [row["code"] for row in table.rejected()] == ["unknown", "unknown"]
+
+
 async def test_no_one_column_is_the_id_where_the_key_has_several(tmp_path):
     file = written_file(tmp_path / "folder", [("a", 0)])
     with pytest.raises(ConfigurationError, match="identified by at, host, so no one column can be its id"):

@@ -302,7 +302,7 @@ class FieldInserts:
         self._id = None if wishes.id is None else names.index(wishes.id)
         self._read_id = unescaped if spelled is not None and spelled.escaped else _unchanged
         self._key = [] if wishes.id is not None else [name for name in key if name in self._targets]
-        self._composite = {name: key[name] for name in self._key} if len(key) > 1 else {}
+        self._composite = key if len(key) > 1 and self._key else {}
 
     def _claim(self, target: str, source: str, sources: dict[object, str]) -> None:
         """Note which column of the file a column gets its values from. Raises ConfigurationError if there are two."""
@@ -341,7 +341,7 @@ class FieldInserts:
             record.address = address_of(values, self._composite)
         elif self._key and self._key[0] in values:
             id_ = read_id(values.pop(self._key[0]), self._key[0])
-        has_id = id_ is not None or (bool(self._key) and self._key[0] in values)
+        has_id = id_ is not None or record.address is not None
         record.values, record.id, record.tenant, record.replace = values, id_, wishes.tenant, wishes.replace and has_id
 
     def _moved(self, data: Sequence[Any]) -> dict[str, Any]:
