@@ -75,7 +75,7 @@ test: $(TOOLS) $(BUNDLE) ## lint, types, contracts and the default tests
 	@$(beside) style contracts
 	@answer=$(VENV)/types.txt; $(MAKE) --no-print-directory types >$$answer 2>&1 & types=$$!; \
 	  trap 'kill $$types 2>/dev/null' EXIT; trap 'exit 130' INT; trap 'exit 143' TERM; \
-	  { $(call tests,-m "not slow"); }; status=$$?; wait $$types || status=2; cat $$answer; exit $$status
+	  { $(call tests,-m "not slow"); }; status=$$?; wait $$types || status=2; trap - EXIT; cat $$answer; exit $$status
 
 quick: $(TOOLS) $(BUNDLE) ## checks and tests of what you touched, in seconds: PATHS="runtime/dragoman/exports", by default what differs from HEAD
 	@$(BIN)/python -m tests.quick $(PATHS)

@@ -43,6 +43,12 @@ def test_the_first_part_has_the_notes_and_the_last_the_checkpoint(monkeypatch: p
     assert [*export_parts(b"", total=0, checkpoint="c")] == []
 
 
+def test_notes_without_a_line_have_a_part_of_their_own():
+    note = Note(code="remark", reason="all rows are left out")
+    [part] = export_parts(b"", total=0, checkpoint=None, notes=[note])
+    assert (part.data, part.rows, part.total, part.notes) == (b"", 0, 0, [note])
+
+
 def test_half_a_line_is_not_a_part() -> None:
     with pytest.raises(ValueError, match="line break"):
         list(split_lines(b"1\n2"))

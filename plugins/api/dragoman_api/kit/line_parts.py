@@ -58,12 +58,12 @@ def export_parts(
     """Yield whole lines as parts of an export: the first one has the notes, the last one the checkpoint.
 
     Args:
-        lines: As for `split_lines`; none make no part.
+        lines: As for `split_lines`; none make no part, or an empty one that has the notes.
         total: The number of rows of the whole export; None if it is not known.
         checkpoint: The position after the last line; None if the export cannot continue there.
         notes: Remarks on these rows, or on the export.
     """
-    parts = [*split_lines(lines)]
+    parts = [*split_lines(lines)] or [LinePart(b"", 0)] * bool(notes)
     for at, part in enumerate(parts, 1):
         last = checkpoint if at == len(parts) else None
         yield ExportPart(
