@@ -93,6 +93,8 @@ class Role(StrEnum):
     Several columns with the role ``KEY`` are the parts of a composite key, in order. ``VERSION`` counts or names the
     states of a row, ``TIME`` places a row in time. ``EXPIRY`` says when the server removes the row: seconds left in a
     numeric column, an instant in one of kind ``timestamp``; null if it stays. Setting it is an ordinary edit.
+    ``SERVER`` is what the server says of a row, beside what the row holds: where it lies, how well it matches. Grids
+    show such columns last.
     """
 
     NONE = ""
@@ -100,6 +102,7 @@ class Role(StrEnum):
     VERSION = "version"
     TIME = "time"
     EXPIRY = "expiry"
+    SERVER = "server"
 
 
 class Written(StrEnum):

@@ -951,7 +951,7 @@ export interface RequestFailure {
   readonly remedies: readonly Remedy[];
 }
 
-export type Role = "" | "expiry" | "key" | "time" | "version";
+export type Role = "" | "expiry" | "key" | "server" | "time" | "version";
 
 /** The row, or null if it is gone. */
 export interface RowAnswer {

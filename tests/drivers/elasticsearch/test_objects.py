@@ -81,6 +81,7 @@ def test_E18_the_special_columns_come_first_and_are_never_updated() -> None:
     described = view({"properties": {"A": {"type": "long"}}}).describe()
     assert [column.name for column in described.columns[:3]] == ["_id", "_index", "_score"]
     assert [column.is_key for column in described.columns] == [True, False, False, False]
+    assert [column.role for column in described.columns] == ["key", "server", "server", ""]
     assert [column.written for column in described.columns] == ["insert", "never", "never", "always"]
 
 

@@ -279,7 +279,7 @@ def test_the_filter_of_an_address_waits_to_be_applied_if_it_is_bold(orders: Page
         visit()
         orders.get_by_text("is not sent until you apply it").wait_for()
         assert orders.get_by_label("Value of row 1").input_value() == "100"
-        orders.locator(".cell.digits").first.wait_for()
+        orders.locator(".cell.when").first.wait_for()
         orders.wait_for_timeout(600)  # an explanation would have been asked for by now
         assert sent
         assert not [rows for rows in sent if rows.get("filters") or rows.get("residual")]
@@ -313,7 +313,7 @@ def test_rows_are_saved_by_name_used_and_forgotten(orders: Page) -> None:
         dialog.get_by_role("button", name="Save").click()
     assert kept.value.ok
     orders.reload()
-    orders.locator(".cell.digits").first.wait_for()
+    orders.locator(".cell.when").first.wait_for()
     orders.get_by_role("button", name="Filter", exact=True).click()
     saved.click()
     with orders.expect_response("**/api/page") as answered:

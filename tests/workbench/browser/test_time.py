@@ -149,7 +149,7 @@ def test_the_span_is_in_the_command_and_the_code_and_exports_what_is_shown(logs:
 def test_an_object_without_a_time_column_has_no_control(orders: Page) -> None:
     with orders.expect_response("**/api/describe"):
         orders.reload()
-    orders.locator(".cell.digits").first.wait_for()
+    orders.locator(".cell.when").first.wait_for()
     assert control(orders).count() == 0
 
 

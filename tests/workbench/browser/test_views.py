@@ -26,7 +26,7 @@ VIEWS = {
     "#/exports": "h1",
     "#/connection/shop": ".facts",
     "#/connection/shop/edit": "form.page",
-    address_of("orders"): ".cell.digits",
+    address_of("orders"): ".cell.when",
     "#/connection/shop/structure/orders": "table",
     "#/connection/shop/console": ".cm-content",
 }

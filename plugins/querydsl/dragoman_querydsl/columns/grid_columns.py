@@ -21,6 +21,7 @@ _COMPUTED = (
     "sort", "fields", "highlight", "matched_queries", "inner_hits", "ignored_field_values",
 )  # fmt: skip
 """Members of a search hit, or of a document's own answer, that the server makes of the document and the request."""
+_ROLES = {Family.ID: Role.KEY, Family.INDEX: Role.SERVER, Family.SCORE: Role.SERVER}
 _EXCLUDED = "stored documents leave it out ({}), though filters and sorts use its values"
 _REBUILT = (
     "the index {} its vectors apart from its documents ({}): documents with one come back as the server puts them "
@@ -137,7 +138,7 @@ def column(field: Field, *, stored: bool = True, excluded: str = "", time: bool 
         type=field.type,
         kind=field.kind,
         multiple=field.family not in (Family.ID, Family.INDEX, Family.SCORE),
-        role=Role.KEY if field.family is Family.ID else Role.TIME if time else Role.NONE,
+        role=_ROLES.get(field.family, Role.TIME if time else Role.NONE),
         written=Written.INSERT if field.family is Family.ID else Written.NEVER if "edit" in reasons else Written.ALWAYS,
         sortable=sortable,
         operators=operators,

@@ -1,9 +1,10 @@
 /** The answer to one request: as a grid, a JSON tree or text. */
 
 import { useEffect, useId, useRef, useState } from "preact/hooks";
-import { show } from "../wire/cells.ts";
+import { show, textOf } from "../wire/cells.ts";
 import { asCsv, asJson, asText } from "../grid/clipboard.ts";
 import { visible, UNTOUCHED } from "../grid/column_layout.ts";
+import { fitted, fittedWhole, measured } from "../grid/column_widths.ts";
 import type { GridData } from "../grid/row_pool.ts";
 import { GridView } from "../grid/view.ts";
 import type { ConsoleAnswer, PageAnswer } from "../messages.ts";
@@ -73,22 +74,28 @@ function AnswerGrid({ page, label }: { page: PageAnswer; label: string }) {
     const at = new Map(page.columns.map(({ name }, index) => [name, index]));
     const data: GridData = {
       count: page.rows.length,
-      shown: (row, column) => show(page.rows[row].cells[at.get(column) ?? 0]),
+      shown: (row, column) => {
+        const index = at.get(column) ?? 0;
+        return show(page.rows[row].cells[index], page.columns[index]);
+      },
       state: () => "",
       wanted: () => {},
     };
-    const columns = visible(page.columns, UNTOUCHED).map((one) => ({ ...one, sortable: false, pinned: false }));
+    const columns = visible(page.columns, UNTOUCHED, fitted(page.columns, page.rows, measured)).map((one) => ({ ...one, sortable: false, pinned: false }));
     const nothing = () => {};
-    const view = new GridView(label, data, {
+    const resize = (name: string, width: number) => {
+      const found = columns.findIndex((one) => one.name === name);
+      columns[found] = { ...columns[found], width };
+      view.columns(columns, []);
+    };
+    const view: GridView = new GridView(label, data, {
       sort: nothing,
-      resize: (name, width) => {
-        const found = columns.findIndex((one) => one.name === name);
-        columns[found] = { ...columns[found], width };
-        view.columns(columns, []);
-      },
+      resize,
+      fit: (name) => resize(name, fittedWhole(name, page.columns, page.rows, measured)),
       move: nothing,
       menu: nothing,
       cellMenu: nothing,
+      exact: ({ row, column }) => textOf(page.rows[row]?.cells[at.get(view.names[column]) ?? 0] ?? null),
       selected: nothing,
       open: nothing,
       edit: () => false,

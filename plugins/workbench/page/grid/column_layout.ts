@@ -16,18 +16,22 @@ export interface Arrangement {
 
 export const UNTOUCHED: Arrangement = { order: [], hidden: [], pinned: [], widths: {} };
 
-const NARROWEST = 88;
-const WIDEST = 320;
-const BY_KIND: Partial<Record<Column["kind"], number>> = {
-  boolean: 84,
-  date: 110,
-  float: 110,
-  integer: 110,
-  json: 240,
-  text: 180,
-  timestamp: 200,
-  unsigned: 110,
-};
+/** The width of a column that nothing was measured of. */
+const USUAL = 160;
+
+/** The order before a person arranges anything: the key, when, what, vectors, and what the server says of a row. */
+export function usualOrder(columns: readonly Column[]): Column[] {
+  const time =
+    columns.find(({ role }) => role === "time") ??
+    columns.find(({ kind, repeated, name }) => kind === "timestamp" && !repeated && !name.includes("."));
+  const rank = (column: Column): number => {
+    if (column.role === "key") return 0;
+    if (column === time) return 1;
+    if (column.role === "server") return 4;
+    return (column.dimensions ?? null) === null ? 2 : 3;
+  };
+  return [...columns].sort((one, other) => rank(one) - rank(other));
+}
 
 export function arranged(columns: readonly Column[], { order }: Arrangement): Column[] {
   const known = new Map(columns.map((column) => [column.name, column]));
@@ -45,26 +49,49 @@ export function arranged(columns: readonly Column[], { order }: Arrangement): Co
 }
 
 /** The columns that the grid shows: `first`, whatever a person arranged, and then pinned ones. */
-export function visible(columns: readonly Column[], arrangement: Arrangement, first = ""): GridColumn[] {
+export function visible(
+  columns: readonly Column[],
+  arrangement: Arrangement,
+  widths: ReadonlyMap<string, number>,
+  first = "",
+): GridColumn[] {
   const hidden = new Set(arrangement.hidden);
   const pinned = new Set(arrangement.pinned);
   const shown = arranged(columns, arrangement).filter(({ name }) => name === first || !hidden.has(name));
   const made = shown.map((column, at) => ({
     name: column.name,
     type: column.type,
-    numeric: isNumeric(column),
+    mark: markOf(column),
+    numeric: isNumeric(column) && !column.arrays?.length,
     sortable: column.sortable ?? false,
     pinned: column.name === first || (arrangement.chosen ? pinned.has(column.name) : column.role === "key" && at < 2),
-    width: arrangement.widths[column.name] ?? usualWidth(column),
+    width: arrangement.widths[column.name] ?? widths.get(column.name) ?? USUAL,
   }));
   made.sort((one, other) => Number(other.name === first) - Number(one.name === first));
   return [...made.filter((column) => column.pinned), ...made.filter((column) => !column.pinned)];
 }
 
-/** Names with an underscore are those of the server's own columns, whose values are short. */
-function usualWidth(column: Column): number {
-  const usual = column.name.startsWith("_") ? NARROWEST : (BY_KIND[column.kind ?? "other"] ?? 160);
-  return Math.max(NARROWEST, Math.min(WIDEST, Math.max(usual, column.name.length * 7.5 + 44)));
+const MARKS: Partial<Record<Column["kind"], string>> = {
+  binary: "01",
+  boolean: "✓",
+  date: "d",
+  decimal: ".0",
+  float: ".0",
+  geo: "xy",
+  integer: "#",
+  json: "{}",
+  range: "..",
+  text: "Aa",
+  time: "t",
+  timestamp: "t",
+  unsigned: "#",
+};
+
+/** What the values of a column are, in at most two signs. */
+function markOf({ kind, role, repeated, dimensions }: Column): string {
+  if (role === "key") return "id";
+  if ((dimensions ?? null) !== null) return "→";
+  return repeated ? "[]" : (MARKS[kind] ?? "");
 }
 
 export function resized(from: Arrangement, column: string, width: number): Arrangement {

@@ -19,8 +19,9 @@ import { recall, remember } from "../state/preferences.ts";
 import { asFailure } from "../ui/controls.tsx";
 import { toast } from "../ui/toasts.tsx";
 import { call } from "../wire/client.ts";
-import { type Arrangement, UNTOUCHED, moved, resized, visible, withHidden, withPinned } from "./column_layout.ts";
-import { typed } from "../wire/cells.ts";
+import { type Arrangement, UNTOUCHED, moved, resized, usualOrder, visible, withHidden, withPinned } from "./column_layout.ts";
+import { fitted, fittedWhole, measured, widened } from "./column_widths.ts";
+import { textOf, typed } from "../wire/cells.ts";
 import { copyArea } from "./copying.ts";
 import { takeAhead } from "./first_page.ts";
 import { type FilterRow, type Origin, type Query, queryOf, sameRows, spell } from "../state/query.ts";
@@ -117,6 +118,8 @@ export class GridController {
   #span: Span | null = null;
   /** The instant that relative times of their filter count from. */
   #now: string | null = null;
+  /** Widths that the columns' content asks for. */
+  #widths = new Map<string, number>();
   #end: () => void;
 
   constructor(connection: string, rows: RowSelection, near: Origin | null, surroundings: Surroundings) {
@@ -277,8 +280,9 @@ export class GridController {
     this.#set({ loading: false, failed: null, notes, total, exact, seconds: page.seconds, time });
     if (columns !== this.columns.peek()) {
       this.columns.value = columns;
+      this.#widths = fitted(columns, page.rows, measured);
       this.#lay();
-    }
+    } else if (widened(this.#widths, columns, page.rows, measured)) this.#lay();
     this.view.data = rows;
     this.view.flush(); // not in the next frame's own time
     this.version.value += 1;
@@ -286,7 +290,12 @@ export class GridController {
 
   #lay(): void {
     const distances = this.near.peek() ? this.columns.peek()[0]?.name : "";
-    this.view.columns(visible(this.columns.peek(), this.arrangement.peek(), distances), this.query.peek().sort);
+    this.view.columns(visible(this.ordered, this.arrangement.peek(), this.#widths, distances), this.query.peek().sort);
+  }
+
+  /** The columns in the order that they have until a person arranges them. */
+  get ordered(): Column[] {
+    return usualOrder(this.columns.peek());
   }
 
   #arrange(arrangement: Arrangement, keep = true): void {
@@ -299,12 +308,18 @@ export class GridController {
     this.#arrange(withHidden(this.arrangement.peek(), column, hide));
   }
 
+  /** Make a column as wide as the values that are here. */
+  fit(column: string): void {
+    const width = fittedWhole(column, this.columns.peek(), this.#rows.kept, measured);
+    this.#arrange(resized(this.arrangement.peek(), column, width));
+  }
+
   pin(column: string, pin: boolean): void {
-    const shown = visible(this.columns.peek(), this.arrangement.peek());
+    const shown = visible(this.ordered, this.arrangement.peek(), this.#widths);
     this.#arrange(withPinned(this.arrangement.peek(), shown, column, pin));
   }
 
-  /** Show all columns as the server orders them. */
+  /** Show all columns, in their usual order and widths. */
   reset(): void {
     this.#arrange(UNTOUCHED);
   }
@@ -355,9 +370,11 @@ export class GridController {
     return {
       sort: (column, add) => this.sort(column, add),
       resize: (column, width) => this.#arrange(resized(this.arrangement.peek(), column, width)),
-      move: (column, before) => this.#arrange(moved(this.arrangement.peek(), this.columns.peek(), column, before)),
+      fit: (column) => this.fit(column),
+      move: (column, before) => this.#arrange(moved(this.arrangement.peek(), this.ordered, column, before)),
       menu: columnMenu,
       cellMenu,
+      exact: (place) => textOf(this.at(place)?.cell ?? null),
       edit,
       paste,
       compose,

@@ -9,6 +9,16 @@ export const MAX_EXTENT = 15_000_000;
 /** Rows are placed relative to a multiple of this, because a transform has only 24 bits of precision. */
 const ORIGIN_STEP = 4_096;
 
+/** The room for row numbers: at least so many pixels, and so many for each sign. */
+export const GUTTER = 56;
+const SIGN = 7;
+const AROUND = 12;
+
+/** The width in which the numbers of so many rows are whole. */
+export function gutterOf(rows: number): number {
+  return Math.max(GUTTER, rows.toLocaleString("en").length * SIGN + AROUND);
+}
+
 export interface Placed {
   readonly name: string;
   readonly left: number;

@@ -247,12 +247,12 @@ function StatusLine({ grid, open }: { grid: GridController; open: OpenConnection
 function allColumns(grid: GridController, event: MouseEvent): void {
   const anchor = (event.currentTarget as Element).getBoundingClientRect();
   const hidden = new Set(grid.arrangement.peek().hidden);
-  const items = grid.columns.peek().map((column) => ({
+  const items = grid.ordered.map((column) => ({
     label: column.name,
     checked: !hidden.has(column.name),
     run: () => grid.hide(column.name, !hidden.has(column.name)),
   }));
-  openMenu("Columns", [{ label: "As on the server", icon: "refresh", run: () => grid.reset() }, "line", ...items], anchor);
+  openMenu("Columns", [{ label: "As at first", icon: "refresh", run: () => grid.reset() }, "line", ...items], anchor);
 }
 
 function columnMenu(
@@ -285,6 +285,7 @@ function columnMenu(
       },
       ...(glance ? [{ label: "At a glance", icon: "bars" as const, run: () => glance(name) }] : []),
       { label: pinned ? "Unpin" : "Pin to the left", run: () => grid.pin(name, !pinned) },
+      { label: "Fit to the content", run: () => grid.fit(name) },
       { label: "Move left", run: () => grid.view.shift(name, -1) },
       { label: "Move right", run: () => grid.view.shift(name, 1) },
       { label: "Hide", run: () => grid.hide(name, true) },

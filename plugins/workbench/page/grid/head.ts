@@ -7,6 +7,8 @@ import { HEAD, type Place } from "./selection.ts";
 export interface HeadColumn {
   readonly name: string;
   readonly type: string;
+  /** What the values are, in at most two signs. */
+  readonly mark: string;
   readonly numeric: boolean;
   readonly sortable: boolean;
 }
@@ -94,6 +96,7 @@ function fit(cells: HeadCell[], count: number, parent: HTMLElement): void {
 
 class HeadCell {
   readonly element = box("head-cell", "columnheader");
+  readonly #type = box("head-type");
   readonly #label = box("head-name");
   readonly #mark = box("head-sort");
   #width = 0;
@@ -109,7 +112,8 @@ class HeadCell {
     grip.setAttribute("aria-hidden", "true");
     this.element.tabIndex = -1;
     this.#mark.hidden = true;
-    this.element.append(this.#label, this.#mark, menu, grip);
+    this.#type.setAttribute("aria-hidden", "true");
+    this.element.append(this.#type, this.#label, this.#mark, menu, grip);
   }
 
   show(column: number, placed: Placed, heads: ReadonlyMap<string, HeadColumn>, sort: readonly SortKey[]): void {
@@ -123,6 +127,7 @@ class HeadCell {
     if (placed.width !== this.#width) element.style.width = `${(this.#width = placed.width)}px`;
     element.title = head ? `${placed.name} · ${head.type}` : placed.name;
     element.setAttribute("aria-colindex", String(column + 2));
+    if (this.#type.dataset.mark !== head?.mark) this.#type.dataset.mark = head?.mark ?? "";
     this.#label.textContent = placed.name; // a new node: a text that changes its place counts as a shift
     this.#sort(!!head?.sortable, sort[at], at >= 0 && sort.length > 1 ? String(at + 1) : "");
   }

@@ -80,6 +80,11 @@ export class RowBlocks implements GridData {
     return this.#blocks.get(Math.floor(row / BLOCK))?.[row % BLOCK];
   }
 
+  /** All rows that are kept. */
+  get kept(): GridRow[] {
+    return [...this.#blocks.values()].flat();
+  }
+
   cell(row: number, column: string): Cell | undefined {
     const found = this.row(row);
     return found && this.cellOf(found, column);
@@ -98,14 +103,14 @@ export class RowBlocks implements GridData {
     if (!found) return null;
     const edited = this.overlay.cell(found, column);
     if (edited !== undefined) {
-      const { text, tone } = show(edited);
+      const { text, tone } = show(edited, this.columns[this.#index.get(column) ?? -1]);
       return { text, tone: `${tone} edited` };
     }
     const at = this.#index.get(column);
     if (at === undefined) return { text: "", tone: "missing" };
     let line = this.#shown.get(found);
     if (!line) this.#shown.set(found, (line = new Array(found.cells.length)));
-    return (line[at] ??= show(found.cells[at]));
+    return (line[at] ??= show(found.cells[at], this.columns[at]));
   }
 
   state(row: number): string {

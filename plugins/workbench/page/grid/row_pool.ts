@@ -58,7 +58,7 @@ class Cell {
       this.#active = active;
       this.element.tabIndex = active ? 0 : -1;
     }
-    const name = NAMES[shown.tone] ?? "";
+    const name = NAMES[shown.tone.split(" ", 1)[0]] ?? "";
     if (name === this.#name) return;
     this.#name = name;
     if (name) this.element.setAttribute("aria-label", name);

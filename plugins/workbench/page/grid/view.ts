@@ -6,7 +6,7 @@
  */
 
 import type { CellEditor } from "./cell_editor.ts";
-import { HEAD_HEIGHT, Places, ROW_HEIGHT, Rows } from "./geometry.ts";
+import { GUTTER, HEAD_HEIGHT, Places, ROW_HEIGHT, Rows, gutterOf } from "./geometry.ts";
 import { Head, type HeadColumn, type SortKey } from "./head.ts";
 import { type GridData, RowPool } from "./row_pool.ts";
 import { TextInput, isTyped } from "./text_input.ts";
@@ -21,10 +21,14 @@ export interface GridColumn extends HeadColumn {
 export interface GridActions {
   sort(column: string, add: boolean): void;
   resize(column: string, width: number): void;
+  /** A column is to be as wide as its content. */
+  fit(column: string): void;
   move(column: string, before: string | null): void;
   menu(column: string, anchor: DOMRect): void;
   cellMenu(place: Place, anchor: DOMRect): void;
   selected(selection: Selection): void;
+  /** The exact text of a cell, which may show less; null for none. */
+  exact(place: Place): string | null;
   open(place: Place): void;
   edit(place: Place, typed: string | null): boolean;
   /** A text is pasted at a place. */
@@ -39,8 +43,10 @@ export interface GridActions {
   viewed?(x: number, range: readonly [number, number], version: number): void;
 }
 
-const GUTTER = 56;
+/** Where letters begin no text, they move as in other readers. */
+const LETTERS: Record<string, string> = { h: "ArrowLeft", j: "ArrowDown", k: "ArrowUp", l: "ArrowRight" };
 const NARROWEST = 48;
+const LONGEST_HINT = 1_000;
 /** Milliseconds without a move after which the document is put in order. */
 const TIDY = 100;
 
@@ -57,6 +63,8 @@ export class GridView {
   #data: GridData;
   #heads = new Map<string, HeadColumn>();
   #sort: readonly SortKey[] = [];
+  #columns: readonly GridColumn[] = [];
+  #gutter = GUTTER;
   #places = new Places([], GUTTER);
   #rows = new Rows(0, 0);
   #width = 0;
@@ -107,6 +115,7 @@ export class GridView {
     this.element.addEventListener("keydown", (event) => this.#key(event));
     document.addEventListener("paste", this.#paste);
     this.element.addEventListener("pointerdown", (event) => this.#pointer(event));
+    this.element.addEventListener("pointerover", (event) => this.#hint(event));
     this.element.addEventListener("dblclick", (event) => this.#double(event));
     this.element.addEventListener("contextmenu", (event) => this.#context(event));
   }
@@ -129,7 +138,8 @@ export class GridView {
   columns(columns: readonly GridColumn[], sort: readonly SortKey[]): void {
     this.#heads = new Map(columns.map((column) => [column.name, column]));
     this.#sort = sort;
-    this.#places = new Places(columns, GUTTER);
+    this.#columns = columns;
+    this.#places = new Places(columns, this.#gutter);
     this.element.setAttribute("aria-colcount", String(columns.length + 1));
     const { row, column } = this.selection.active;
     if (column >= columns.length) this.selection = new Selection({ row, column: Math.max(0, columns.length - 1) });
@@ -176,6 +186,7 @@ export class GridView {
   #layout(): void {
     this.#hold();
     this.#rows = new Rows(this.#data.count, this.#height - HEAD_HEIGHT);
+    this.#number(this.#data.count);
     this.#y = this.#rows.clamp(this.#y);
     this.element.setAttribute("aria-rowcount", String(this.#data.count + 1));
     this.#window.style.width = `${this.#width}px`;
@@ -190,6 +201,15 @@ export class GridView {
     this.#version += 1;
     this.#stale = true;
     this.#later();
+  }
+
+  /** Give the numbers of so many rows their room. */
+  #number(rows: number): void {
+    const gutter = gutterOf(rows);
+    if (gutter === this.#gutter) return;
+    this.#gutter = gutter;
+    this.#places = new Places(this.#columns, gutter);
+    this.element.style.setProperty("--gutter", `${gutter}px`);
   }
 
   #scrolled(): void {
@@ -307,7 +327,8 @@ export class GridView {
     if (active.row === HEAD && this.#headKey(event)) return event.preventDefault();
     const size = { rows: this.#rows.count, columns: this.#places.all.length };
     const page = Math.max(1, Math.floor(this.#rows.view / ROW_HEIGHT) - 1);
-    const to = event.altKey ? null : step(event.key, active, { ...size, page }, far);
+    const key = this.#input || far ? event.key : (LETTERS[event.key] ?? event.key);
+    const to = event.altKey ? null : step(key, active, { ...size, page }, far);
     if (to) {
       event.preventDefault();
       // a pinned column is in view wherever the others are scrolled, and the beginning means theirs, too
@@ -411,6 +432,17 @@ export class GridView {
     if (event.pointerType === "mouse") this.#drag(event, (at) => this.#dragTo(at, rows));
   }
 
+  /** Under the mouse, a cell that shows less than its value has all of it. */
+  #hint({ target }: PointerEvent): void {
+    const cell = (target as Element).closest<HTMLElement>(".cell");
+    if (!cell) return;
+    const place = this.#pool.find(cell);
+    const exact = place && this.#actions.exact(place);
+    const more = exact && (exact !== cell.textContent || cell.scrollWidth > cell.clientWidth);
+    if (more) cell.title = exact.length > LONGEST_HINT ? `${exact.slice(0, LONGEST_HINT)}…` : exact;
+    else cell.removeAttribute("title");
+  }
+
   #dragTo(at: PointerEvent, rows: boolean): void {
     const under = document.elementFromPoint(at.clientX, at.clientY);
     const found = under && this.element.contains(under) ? this.#pool.find(under) : null;
@@ -483,6 +515,12 @@ export class GridView {
   }
 
   #double(event: MouseEvent): void {
+    // the grid has captured the pointer, so it is the target of all
+    const grip = document.elementFromPoint(event.clientX, event.clientY)?.closest(".head-grip");
+    if (grip) {
+      const at = Number(grip.closest(".head-cell")?.getAttribute("aria-colindex")) - 2;
+      return this.#actions.fit(this.#places.all[at].name);
+    }
     const found = this.#pool.find(event.target as Element);
     if (!found || found.column < 0) return;
     if (!this.#edit(found, null)) this.#actions.open(found);

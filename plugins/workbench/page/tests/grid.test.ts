@@ -2,11 +2,12 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { isCut, line, show, typed } from "../wire/cells.ts";
 import { asCsv, asJson, asText, spelled } from "../grid/clipboard.ts";
-import { UNTOUCHED, arranged, moved, visible, withHidden } from "../grid/column_layout.ts";
-import { MAX_EXTENT, Places, ROW_HEIGHT, Rows } from "../grid/geometry.ts";
+import { UNTOUCHED, arranged, moved, usualOrder, visible, withHidden } from "../grid/column_layout.ts";
+import { fitted, fittedWhole, widened } from "../grid/column_widths.ts";
+import { MAX_EXTENT, Places, ROW_HEIGHT, Rows, gutterOf } from "../grid/geometry.ts";
 import { BLOCK, RowBlocks, type BlockOrder } from "../grid/row_blocks.ts";
 import { HEAD, Selection, step } from "../grid/selection.ts";
-import type { Cell, Column, PageAnswer } from "../messages.ts";
+import type { Cell, Column, GridRow, PageAnswer } from "../messages.ts";
 
 const column = (name: string, more: Partial<Column> = {}): Column =>
   ({ name, type: "keyword", kind: "text", role: "", sortable: true, ...more }) as Column;
@@ -15,6 +16,35 @@ test("null, missing, empty and cut never look like a text", () => {
   const tones = ([null, ["missing", ""], "", "null", ["cut-text", "nul"]] as Cell[]).map((cell) => show(cell).tone);
   assert.deepEqual(tones, ["null", "missing", "empty", "text", "text cut"]);
   assert.ok(isCut(["cut-json", "["]) && !isCut(["json", "[]"]));
+});
+
+test("a cell with its column is read at a glance, and keeps its digits", () => {
+  const at = column("at", { kind: "timestamp" });
+  const times = ["2026-01-02T03:04:05Z", "2026-01-02T03:04:05.000+00:00", "2026-01-02T03:04:05.120456Z", "2026-01-02T03:04:05+02:00"];
+  assert.deepEqual(times.map((time) => show(time, at).text), [
+    "2026-01-02 03:04:05",
+    "2026-01-02 03:04:05",
+    "2026-01-02 03:04:05.120",
+    "2026-01-02 03:04:05 +02:00",
+  ]);
+  assert.equal(show("about noon", at).text, "about noon");
+  assert.equal(show(times[0]).text, times[0]);
+  assert.equal(show(times[0], column("text")).text, times[0]);
+  const json = column("j", { kind: "json" });
+  const previews = {
+    "[]": "[]",
+    "{ }": "{}",
+    "[90.020, 1e400]": "[90.020, 1e400]",
+    '{"lat":1.50,"lon":-2}': "{lat: 1.50, lon: -2}",
+    '[{"sku":"A-17","qty":1,"price":2.0},{"sku":"B"}]': '[2] {sku: "A-17", qty: 1, …}, {1}',
+    '{"a":{"b":[1,2]},"c":[{},"]"],"d":"}\\""}': '{3} a: {1}, c: [2], d: "}\\""',
+    [`[${Array.from({ length: 300 }, (_, at) => at).join(",")}]`]: "[300] 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, …",
+    [`["${"x".repeat(80)}",1]`]: `[2] "${"x".repeat(39)}…, …`,
+  };
+  for (const [text, short] of Object.entries(previews)) assert.equal(show(["json", text], json).text, short);
+  const tones = ([null, ["missing", ""]] as Cell[]).map((cell) => show(cell, column("n", { kind: "integer" })).tone);
+  assert.deepEqual(tones, ["null digits", "missing digits"]);
+  assert.equal(show(["cut-json", '[{"sku":'], json).text, '[{"sku":');
 });
 
 test("line breaks and tabs of a cell stay on one line", () => {
@@ -49,17 +79,54 @@ test("a column that is new on the server stands where the server has it", () => 
   const arrangement = moved(UNTOUCHED, columns, "c", "a");
   const now = [columns[0], column("new"), columns[1], columns[2]];
   assert.deepEqual(arranged(now, arrangement).map(({ name }) => name), ["c", "a", "new", "b"]);
-  const shown = visible(now, withHidden(arrangement, "a", true));
+  const shown = visible(now, withHidden(arrangement, "a", true), NO_WIDTHS);
   assert.deepEqual(shown.map(({ name }) => name), ["c", "new", "b"]);
+});
+
+const NO_WIDTHS = new Map<string, number>();
+
+test("the key and the time come first, vectors and what the server says last", () => {
+  const columns = [
+    column("_index", { role: "server" }),
+    column("vector", { kind: "json", dimensions: 4 }),
+    column("title"),
+    column("changed", { kind: "timestamp" }),
+    column("placed", { kind: "timestamp", role: "time" }),
+    column("_id", { role: "key" }),
+  ];
+  const names = (those: readonly Column[]) => usualOrder(those).map(({ name }) => name);
+  assert.deepEqual(names(columns), ["_id", "placed", "title", "changed", "vector", "_index"]);
+  const without = columns.filter(({ role }) => role !== "time");
+  assert.deepEqual(names(without), ["_id", "changed", "title", "vector", "_index"]);
+});
+
+test("columns are as wide as their content between bounds, and never cut a number", () => {
+  const measure = (text: string) => text.length * 10;
+  const columns = [
+    column("_id", { role: "key" }),
+    column("n", { kind: "integer", type: "long" }),
+    column("city"),
+    column("a.rather.long.name.of.a.column"),
+    column("text"),
+  ];
+  const row = (digits: string, text: string) =>
+    ({ cells: ["0".repeat(36), ["integer", digits], "Lisbon, Portugal", null, text] }) as unknown as GridRow;
+  const rows = [row("1", "a".repeat(90)), row("1234567890123456789", "b")];
+  const widths = fitted(columns, rows, measure);
+  assert.deepEqual([...widths.values()], [168, 207, 177, 200, 320]);
+  assert.equal(fittedWhole("text", columns, rows, measure), 900);
+  assert.ok(!widened(widths, columns, rows, measure));
+  assert.ok(widened(widths, columns, [row("-1234567890123456789012345678901234567890", "c".repeat(200))], measure));
+  assert.deepEqual([...widths.values()], [168, 427, 177, 200, 320]);
 });
 
 test("distances come first, however a person arranged the columns", () => {
   const columns = ["_distance", "a", "b"].map((name) => column(name));
   const arrangement = withHidden(moved(UNTOUCHED, columns, "_distance", null), "_distance", true);
-  assert.deepEqual(visible(columns, arrangement).map(({ name }) => name), ["a", "b"]);
-  const [first, ...others] = visible(columns, arrangement, "_distance");
+  assert.deepEqual(visible(columns, arrangement, NO_WIDTHS).map(({ name }) => name), ["a", "b"]);
+  const [first, ...others] = visible(columns, arrangement, NO_WIDTHS, "_distance");
   assert.deepEqual([first.name, first.pinned, others.map(({ name }) => name)], ["_distance", true, ["a", "b"]]);
-  const pinned = visible(columns, { ...UNTOUCHED, chosen: true, pinned: ["b"] }, "_distance");
+  const pinned = visible(columns, { ...UNTOUCHED, chosen: true, pinned: ["b"] }, NO_WIDTHS, "_distance");
   assert.deepEqual(pinned.map(({ name }) => name), ["_distance", "b", "a"]);
 });
 
@@ -77,6 +144,11 @@ test("the columns in view are those that a scan finds", () => {
     assert.ok(from >= places.pinned && from <= first && to >= last && to < places.all.length);
     assert.equal(to - from + 1, places.most(700));
   }
+});
+
+test("the numbers of rows are whole however many there are", () => {
+  assert.deepEqual([0, 99_999].map(gutterOf), [56, 56]);
+  assert.ok(gutterOf(1_000_000_000) >= "1,000,000,000".length * 7);
 });
 
 test("a view that has no columns to scroll draws none", () => {

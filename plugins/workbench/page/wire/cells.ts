@@ -1,6 +1,7 @@
 /** Cells as the grid shows them, as a person copies them, and as they go back to the server. */
 
 import type { Cell, Column } from "../messages.ts";
+import { instant, preview } from "./previews.ts";
 
 /** What a cell shows; `tone` is its class: how null, missing, empty and cut are told apart. */
 export interface Shown {
@@ -35,14 +36,18 @@ export function isCut(cell: Cell): boolean {
   return tagOf(cell).startsWith("cut-");
 }
 
-/** What one cell of the grid shows. Null, missing, empty and cut never look like a text. */
-export function show(cell: Cell): Shown {
-  if (cell === null) return { text: "null", tone: "null" };
+/** What one cell shows. Null, missing, empty and cut never look like a text. With its column it is read at a glance. */
+export function show(cell: Cell, column?: Column): Shown {
+  const side = column && isNumeric(column) && !column.arrays?.length ? " digits" : "";
+  if (cell === null) return { text: "null", tone: `null${side}` };
   if (typeof cell === "boolean") return { text: String(cell), tone: "boolean" };
-  if (typeof cell === "string") return cell ? { text: line(cell), tone: "text" } : { text: "empty", tone: "empty" };
+  if (cell === "") return { text: "empty", tone: "empty" };
+  if (typeof cell === "string") {
+    return column?.kind === "timestamp" ? { text: line(instant(cell)), tone: "text when" } : { text: line(cell), tone: "text" };
+  }
   const [tag, text] = cell;
-  if (tag === "missing") return { text: "–", tone: "missing" };
-  return { text: line(text), tone: TONES[tag] ?? "text" };
+  if (tag === "missing") return { text: "–", tone: `missing${side}` };
+  return { text: line(tag === "json" && column ? preview(text) : text), tone: TONES[tag] ?? "text" };
 }
 
 const TONES: Record<string, string> = {
