@@ -557,7 +557,8 @@ def planned(*rows: list[int], **fields: Any) -> PlannedRequest:
         (Plan(planned=[planned([0, 2], [1])], changes=[Update(KEY, {"stock": True}), *SET[1:]]), "other changes"),
         (Plan(planned=[planned([0, 2], [1])], undo=UNDO[:1]), "1 changes that undo 2 rows"),
         (Plan(planned=[planned([0, 2], [1])], undo=[Drop("books"), *UNDO[:1]]), "2 changes that undo 2 rows"),
-        (Plan(planned=[planned([0, 2])], refusals=[Outcome(change=1, status=APPLIED)]), "it was applied"),
+        (Plan(planned=[planned([0, 2])], refusals=[Outcome(change=1, status=APPLIED)]), "may have been applied"),
+        (Plan(planned=[planned([0, 2])], refusals=[Outcome(change=1, status=OutcomeStatus.UNKNOWN)]), "may have been"),
     ],
 )
 async def test_a_plan_of_other_changes_than_those_that_were_requested_is_the_drivers_fault(plan, fault):

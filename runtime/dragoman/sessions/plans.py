@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from dragoman_api.events import Event
 
 
+_SENT = (OutcomeStatus.APPLIED, OutcomeStatus.UNKNOWN)
+
+
 def check_plan(plan: Plan, request: PlanRequest, *, plugin: str) -> None:
     """Check that a plan is one of the changes that were requested, each once, those of one row in their order.
 
@@ -45,8 +48,8 @@ def _plan_fault(plan: Plan, request: PlanRequest) -> str:
         return "does not contain every change exactly once"
     if any(planned.rows and sorted(chain(*planned.rows)) != sorted(planned.changes) for planned in plan.planned):
         return "names other changes in the rows of a request than in the request"
-    if any(refusal.status is OutcomeStatus.APPLIED or refusal.rows > 1 for refusal in plan.refusals):
-        return "says of a change that is not sent that it was applied"
+    if any(refusal.status in _SENT or refusal.rows > 1 for refusal in plan.refusals):
+        return "says of a change that is not sent that it may have been applied"
     if not isinstance(changes, InsertBatch) and not _in_order(changes, chain(*rows)):
         return "carries out changes of one row in another order"
     undoable = [*undoable_rows(plan, changes)] if plan.undo else []
