@@ -449,8 +449,11 @@ def test_an_event_that_is_written_only_in_part_is_an_error_in_the_end(tmp_path, 
             write(event)  # what happened goes on
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        write(event)
         with pytest.raises(ConfigurationError, match=r"--events .* cannot be written: "):
             cleanup.close()
+    lines = (tmp_path / ("file" if target == "file" else "out")).read_text().splitlines()
+    assert lines == [event.to_json(), event.to_json()[:10], event.to_json()], "no event continues a line that was cut"
 
 
 def test_a_locale_that_lacks_a_letter_keeps_the_columns_aligned(monkeypatch):

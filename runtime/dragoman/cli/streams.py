@@ -88,15 +88,16 @@ def write_events(target: str, stdout: BinaryIO | None, cleanup: ExitStack) -> Ca
     Raises:
         ConfigurationError: It cannot be written, now or at the cleanup.
     """
-    failures: list[OSError] = []
+    failure: OSError | None = None
+    torn = False
 
     def failed(error: OSError) -> ConfigurationError:
         hint = "choose a writable file, or - for stdout"
         return ConfigurationError(f"--events {target} cannot be written: {error.strerror}", hint=hint)
 
     def check(_kind: object, error: BaseException | None, _trace: object) -> None:
-        if failures and error is None:
-            raise failures[0] if isinstance(failures[0], BrokenPipeError) else failed(failures[0])
+        if failure is not None and error is None:
+            raise failure if isinstance(failure, BrokenPipeError) else failed(failure)
 
     file = stdout
     if target != "-":
@@ -107,13 +108,18 @@ def write_events(target: str, stdout: BinaryIO | None, cleanup: ExitStack) -> Ca
     cleanup.push(check)
 
     def write(event: Event) -> None:
+        nonlocal failure, torn
         assert file is not None
+        line = f"{event.to_json()}\n"
         try:
-            _write_whole(file, f"{event.to_json()}\n".encode())
+            _write_whole(file, (f"\n{line}" if torn else line).encode())  # else it would continue what was begun
+            torn = False
         except OSError as error:
-            failures.append(error)
-            if len(failures) == 1 and not isinstance(error, BrokenPipeError):
-                sys.stderr.write(f"--events {target} lacks events: {error.strerror}\n")
+            torn = True
+            if failure is None:
+                failure = error
+                if not isinstance(error, BrokenPipeError):
+                    sys.stderr.write(f"--events {target} lacks events: {error.strerror}\n")
 
     return write
 
