@@ -44,6 +44,7 @@ def dialect_of(release: Release = (OLDEST, 0, 0), *, oss: bool = False, hidden: 
         case_insensitive=release >= (7, 10, 0),
         resolves_names=release >= (7, 9, 0),
         finds_ignored=release >= (7, 11, 0),
+        finds_near=release >= (8, 4, 0),
         leaves_out_vectors=None if hidden and release >= NAMES_PRODUCT else release >= (9, 2, 0),
     )
 

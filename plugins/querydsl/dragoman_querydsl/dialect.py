@@ -71,6 +71,7 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
             key before it keeps the server from skipping rows by an index that does not fit.
         counts_wordless: The total of an `exists` counts texts without a word, which are among its rows.
         reads_any_bound: A range may have a bound that the type of the field has no room for.
+        finds_near: Searches take `knn`, with a filter.
         leaves_out_vectors: Whether answers leave out vectors unless a parameter forbids it, by the version, by what
             the server takes, or by the settings of an index; None if that has to be tried.
     """
@@ -85,6 +86,7 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     skips_rightly: bool = True
     counts_wordless: bool = True
     reads_any_bound: bool = True
+    finds_near: bool = False
     leaves_out_vectors: bool | None = False
 
     @property

@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from dragoman_api import AuthenticationError, Note
     from dragoman_api.console import Completion, CompletionRequest
     from dragoman_api.exports import ExportSplit, SplitRequest
-    from dragoman_api.grid import PreviewRequest
+    from dragoman_api.grid import PreviewRequest, SimilarRequest
     from dragoman_api.kit.exchanges import Exchange
     from dragoman_api.replies import Reply
     from dragoman_api.summaries import ColumnSummary, SummaryRequest
@@ -256,6 +256,15 @@ class QueryDslDriver(ABC):
                 request, view, self._exchanges.dialect, query=timed, preference=self._preference
             )
             return await self._run(exchange)
+
+        return await self._views.use(request.object, work, given=request.filter)
+
+    async def _similar_rows(self, request: SimilarRequest) -> Page:
+        """Find similar rows; a driver whose servers have vectors makes it the hook."""
+        from .grid import nearest
+
+        async def work(view: View) -> Page:
+            return await self._run(nearest.similar(request, view, self._exchanges.dialect, preference=self._preference))
 
         return await self._views.use(request.object, work, given=request.filter)
 

@@ -62,7 +62,12 @@ async def target_of(es: Rig, rows: int = 60, *, plugin: str = "elasticsearch") -
     if (await es.raw("PUT", "/t-flattened", {"mappings": {"properties": {"x": {"type": "flattened"}}}})).status != 200:
         properties = PROPERTIES | {"labels": {"type": "object"}}  # builds without the module
     await es.raw("DELETE", "/t-flattened")
-    name = await es.index(properties, documents(rows), settings={"number_of_shards": 2})
+    index_rows = documents(rows)
+    vector = {"vector": {"type": "dense_vector", "dims": 3, "index": True, "similarity": "l2_norm"}}
+    if plugin == "elasticsearch" and es.version >= (8, 4):  # searches take `knn`
+        properties = properties | vector
+        index_rows = [row | {"vector": [at % 7, at / 4, 1.5]} for at, row in enumerate(index_rows)]
+    name = await es.index(properties, index_rows, settings={"number_of_shards": 2})
     scratch = await es.index(properties, name="scratch")
     return Target(
         driver=es.driver,

@@ -131,6 +131,23 @@ class Gap(NamedTuple):
     details: tuple[Any, ...]
 
 
+class VectorMapping(NamedTuple):
+    """How a mapping has the server keep the vectors of a field.
+
+    Attributes:
+        similarity: What the server compares them by; empty if the mapping does not say, as for vectors without an
+            index.
+        bytes: Their numbers are whole, of one byte each.
+        indexed: There is an index that finds near ones.
+        quantized: The index keeps them with fewer digits.
+    """
+
+    similarity: str = ""
+    bytes: bool = False
+    indexed: bool = False
+    quantized: bool = False
+
+
 class Field(msgspec.Struct, frozen=True, kw_only=True):
     """One column and the facts that requests need.
 
@@ -153,6 +170,7 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
         partial: Some index of the target does not map it.
         arrayless: Some index of the target lacks a nested array around it.
         dimensions: The number of dimensions of its vectors, 0 if the server does not say; None if it holds none.
+        vectors: How the mappings keep its vectors, each different way once; none if it holds none.
         conflict: Why the indices of a target make it unusable; empty if they do not.
         misordered: The server sorts its type in a wrong order.
     """
@@ -175,6 +193,7 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
     partial: bool = False
     arrayless: bool = False
     dimensions: int | None = None
+    vectors: tuple[VectorMapping, ...] = ()
     conflict: str = ""
     misordered: bool = False
 

@@ -19,7 +19,7 @@ from dragoman_api.remedies import Remedy, RemedyKind
 from dragoman_querydsl import protocol
 
 from . import exactness
-from .field_types import DATE_FORMAT, Family, Field, family_of
+from .field_types import DATE_FORMAT, Family, Field, VectorMapping, family_of
 from .grid_columns import View, column
 
 if TYPE_CHECKING:
@@ -368,6 +368,7 @@ def _field(leaves: list[_Leaf], caps: dict[str, dict[str, TypeCapabilities]], gr
         formats=tuple(dict.fromkeys(str(leaf.spec.get("format") or DATE_FORMAT) for leaf in leaves)),
         partial=bool(lacking),
         dimensions=_dimensions([leaf.spec for leaf in leaves]),
+        vectors=tuple(dict.fromkeys(_vectors(leaf.spec) for leaf in leaves if leaf.type == "dense_vector")),
         conflict="" if alike else "nested or computed in one index, and not in another",
     )
 
@@ -379,6 +380,16 @@ def _dimensions(specs: list[dict[str, Any]]) -> int | None:
     sizes = {spec.get("dims") for spec in specs}
     size = sizes.pop() if len(sizes) == 1 else None
     return size if isinstance(size, int) and 0 < size <= MAX_DIMENSIONS else 0
+
+
+def _vectors(spec: dict[str, Any]) -> VectorMapping:
+    kind = (spec.get("index_options") or {}).get("type", "")
+    return VectorMapping(
+        similarity=str(spec.get("similarity", "")),
+        bytes=spec.get("element_type") == "byte",
+        indexed=spec.get("index") in (True, "true"),
+        quantized=str(kind).startswith(("int", "bbq")),
+    )
 
 
 def _capabilities(types: dict[str, TypeCapabilities] | None) -> tuple[bool, bool]:

@@ -188,13 +188,13 @@ class PageQuery(msgspec.Struct, frozen=True, kw_only=True):
         request = self.request
         body: dict[str, Any] = {"from": request.offset, "size": request.limit, "query": self.query}
         body |= {"sort": self.keys} if self.keys else {}
-        body |= {"track_total_hits": request.total} | self._options()
+        body |= {"track_total_hits": request.total} | self.options()
         where = f"/{target(request.object)}/_search?allow_partial_search_results=false&preference={self.preference}"
         try:
             answer = yield from search(where, body, READ)
         except WindowExceededError as error:
             raise (yield from _explained(error, request)) from error
-        return self._page(answer.hits.hits, answer.notes(), answer.count)
+        return self.page_of(answer.hits.hits, answer.notes(), answer.count)
 
     def request_by_offset(self) -> HttpRequest:
         """Return the request of the page, for a preview.
@@ -212,7 +212,7 @@ class PageQuery(msgspec.Struct, frozen=True, kw_only=True):
         """Fetch the page through a pager."""
         reason = f"rows past {self.window:,} come from a snapshot, so rows of earlier pages may repeat in it"
         try:
-            hits = yield from pager.fetch(self.request.offset, self.request.limit, self._options())
+            hits = yield from pager.fetch(self.request.offset, self.request.limit, self.options())
         except WindowExceededError as error:
             raise (yield from _explained(error, self.request)) from error
         notes = [Note(code="snapshot", reason=reason)]
@@ -221,16 +221,22 @@ class PageQuery(msgspec.Struct, frozen=True, kw_only=True):
             notes.append(Note(code="snapshot-renewed", reason="the snapshot had expired; this is a newer one"))
         odd = (pager.odd.get((hit.index, hit.id)) for hit in hits)
         notes += {note.reason: note for note in odd if note}.values()
-        return self._page(hits, notes, pager.total if self.request.total else None)
+        return self.page_of(hits, notes, pager.total if self.request.total else None)
 
-    def _options(self) -> dict[str, Any]:
+    def options(self) -> dict[str, Any]:
+        """Return the members of a search that ask for what the page shows of its rows."""
         reader = self.reader
         options: dict[str, Any] = {"seq_no_primary_term": True}
         # A filtered _source comes back rewritten (1.10 as 1.1): request all of it, or none.
         options |= {} if self.reads_source else {"_source": False}
         return options | ({"fields": reader.computed} if reader.computed else {})
 
-    def _page(self, hits: Sequence[DecodedHit], notes: Iterable[Note], total: int | None) -> Page:
+    def page_of(self, hits: Sequence[DecodedHit], notes: Iterable[Note], total: int | None) -> Page:
+        """Return the page of the rows of an answer.
+
+        Raises:
+            QueryError: A row is of another index.
+        """
         reader, view = self.reader, self.view
         strange = sorted({hit.index for hit in hits} - {*self.view.objects})
         if strange and self.view.objects == (self.view.target,):  # an alias may have new indices by now
@@ -316,12 +322,21 @@ def fetch_cell(request: CellRequest, view: View) -> Exchange[Cell]:
         if hit is None:
             raise RowNotFoundError(f"'{request.key.object}' holds no document '{request.key.text}'")
     else:
-        stored = yield from document(request.key.object, request.key.text, request.key.routing)
-        source = protocol.parsed(widened(bytes(stored.source)), DOCUMENT) if bytes(stored.source) else None
-        if source is None and reader.needs_source:
+        hit = yield from stored_hit(request.key)
+        if hit.source is None and reader.needs_source:
             raise QueryError("the index does not keep documents (_source), so the cell cannot be read")
-        hit = DecodedHit(index=stored.index, id=stored.id, source=source)
     return whole(reader.columns([hit])[0][0])
+
+
+def stored_hit(key: RowKey) -> Exchange[DecodedHit]:
+    """Fetch one row as it is now; without a document if the index keeps none.
+
+    Raises:
+        RowNotFoundError: The row is gone.
+    """
+    stored = yield from document(key.object, key.text, key.routing)
+    source = protocol.parsed(widened(bytes(stored.source)), DOCUMENT) if bytes(stored.source) else None
+    return DecodedHit(index=stored.index, id=stored.id, source=source)
 
 
 def _same_row(hits: Sequence[DecodedHit], key: RowKey) -> DecodedHit | None:

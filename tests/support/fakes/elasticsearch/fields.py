@@ -38,7 +38,7 @@ TYPES = {
 PARAMETERS = {
     "type", "fields", "index", "doc_values", "ignore_above", "null_value", "format", "norms", "analyzer", "store",
     "scaling_factor", "coerce", "ignore_malformed", "path", "dims", "similarity", "eager_global_ordinals", "meta",
-    "copy_to", "normalizer", "ignore_z_value",
+    "copy_to", "normalizer", "ignore_z_value", "element_type", "index_options",
 }  # fmt: skip
 _WORD = re.compile(r"[^\W_]+(?:['\u2019.][^\W_]+)*|\w+", re.UNICODE)
 

@@ -33,7 +33,7 @@ class Writer:
 
     def write(self, page: list[tuple[list[Any], int, Doc]]) -> dict[str, Any]:
         """Return `max_score` and `hits`."""
-        scores = [self.found.scores[doc.index.name] for _, _, doc in page]
+        scores = [self.found.score(doc) for _, _, doc in page]
         best = max(scores, default=None) if self.scored else None
         return {"max_score": best, "hits": [self._hit(values, doc) for values, _, doc in page]}
 
@@ -47,7 +47,7 @@ class Writer:
             hit["_version"] = doc.version
         if self.body.get("seq_no_primary_term"):
             hit["_seq_no"], hit["_primary_term"] = doc.seq_no, 1
-        hit["_score"] = self.found.scores[doc.index.name] if self.scored else None
+        hit["_score"] = self.found.score(doc) if self.scored else None
         if not self.bare:
             if doc.routing is not None:
                 hit["_routing"] = doc.routing

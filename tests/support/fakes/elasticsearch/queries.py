@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from fakes.elasticsearch import places
+from fakes.elasticsearch import places, vectors
 from fakes.elasticsearch.errors import ServerError, illegal, not_reproduced, parsing
 from fakes.elasticsearch.fields import (
     INTEGERS,
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from fakes.elasticsearch.store import Doc
 
 Test = Callable[["Doc", "Node"], bool]
+Score = Callable[["Doc"], float | None]
 MAX_TERMS = 65_536
 
 
@@ -39,6 +40,7 @@ class Clause:
     test: Test
     score: float = 1.0
     text: str = "*:*"
+    score_of: Score | None = None  # where documents differ
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +177,11 @@ def _wrapper_shape(name: str, argument: Any) -> None:
     check(argument["filter"])
 
 
+def _script_shape(name: str, argument: Any) -> None:
+    _keys(name, argument, {"query", "script", "min_score"})
+    check(argument["query"])
+
+
 def _place_shape(name: str, argument: Any) -> None:
     needed = {"geo_distance": {"distance"}, "geo_bounding_box": set()}[name]
     fields = {*argument} - {"distance", "ignore_unmapped"} if isinstance(argument, dict) else set()
@@ -202,6 +209,7 @@ _SHAPES: dict[str, Callable[[str, Any], None]] = {
     "bool": _bool_shape,
     "nested": _nested_shape,
     "constant_score": _wrapper_shape,
+    "script_score": _script_shape,
     "function_score": _keyed({"query", "min_score"}),
     "query_string": _keyed({"query", "lenient", "default_field", "fields", "default_operator", "analyze_wildcard"}),
 }
@@ -245,6 +253,13 @@ def _constant(argument: Any, scope: Scope) -> Clause:
 
 def _scored(argument: Any, scope: Scope) -> Clause:
     return build(argument["query"], scope)
+
+
+def _script_scored(argument: Any, scope: Scope) -> Clause:
+    scope.expensive("[script score] queries cannot be executed")
+    inner, score_of = build(argument["query"], scope), vectors.compared(argument["script"], scope)
+    least = argument.get("min_score", 0)
+    return replace(inner, test=lambda doc, node: inner.test(doc, node) and score_of(doc) >= least, score_of=score_of)
 
 
 def _term(argument: Any, scope: Scope) -> Clause:
@@ -410,8 +425,10 @@ def _exists(argument: Any, scope: Scope) -> Clause:
         return ALL
     # Without an index and without doc values nothing is left to look at: no hits, and no error.
     seen = [
-        name for name in paths if (field := mapping.field(name)) is not None and (field.indexed or field.doc_values)
-    ]
+        name for name in paths
+        if (field := mapping.field(name)) is not None
+        and (field.indexed or field.doc_values or field.type == "dense_vector")  # its values are always kept
+    ]  # fmt: skip
     if not seen:
         return NONE
     return Clause(lambda _doc, node: any(name in node.values for name in seen), text=f"FieldExistsQuery [field={path}]")
@@ -728,6 +745,6 @@ _BUILDERS: dict[str, Callable[[Any, Scope], Clause]] = {
     "match_all": _match_all, "match_none": _match_none, "ids": _ids, "exists": _exists, "term": _term, "terms": _terms,
     "range": _range, "wildcard": _wildcard, "prefix": _prefix, "match_phrase": _match_phrase, "match": _match,
     "bool": _bool, "nested": _nested, "constant_score": _constant, "query_string": _query_string,
-    "function_score": _scored,
+    "function_score": _scored, "script_score": _script_scored,
     "geo_distance": _place, "geo_bounding_box": _place,
 }  # fmt: skip

@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from fakes.elasticsearch import aggregations, hits, leaving_out, queries, sorting
+from fakes.elasticsearch import aggregations, hits, leaving_out, queries, sorting, vectors
 from fakes.elasticsearch.errors import ServerError, all_shards_failed, illegal, invalid
 from fakes.elasticsearch.sorting import Compiled, Key
 from fakes.elasticsearch.store import NODE, Context, Doc, View
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 KEYS = {
     "query", "from", "size", "sort", "search_after", "track_total_hits", "track_scores", "seq_no_primary_term",
     "version", "_source", "docvalue_fields", "fields", "pit", "slice", "timeout", "stored_fields", "aggs",
-    "aggregations", "terminate_after", "rescore",
+    "aggregations", "terminate_after", "rescore", "knn",
 }  # fmt: skip
 
 
@@ -46,6 +46,11 @@ class Found:
     scores: dict[str, float]
     failures: list[tuple[View, ServerError]] = field(default_factory=list)
     shards: int = 0
+    near: dict[int, float] = field(default_factory=dict)  # the score of each document, where they differ
+
+    def score(self, doc: Doc) -> float:
+        """Return the score of a document."""
+        return self.near.get(id(doc), self.scores[doc.index.name])
 
 
 def read(body: Any, params: dict[str, str], cluster: Cluster) -> Request:
@@ -71,6 +76,9 @@ def read(body: Any, params: dict[str, str], cluster: Cluster) -> Request:
             )
     if "query" in body:
         queries.check(body["query"])
+    if "knn" in body:
+        vectors.check(body["knn"], release.parts)
+        queries.check(body["knn"].get("filter", {"match_all": {}}))
     keys = sorting.check(body["sort"], release) if body.get("sort") else None
     if "sort" in params:
         keys = sorting.check(
@@ -241,6 +249,10 @@ def _find(request: Request, keys: list[Key], views: list[View], cluster: Cluster
     for position, view in enumerate(views):
         if id(view) not in broken:
             _collect(view, position, ready[view.index.name], request, len(views), found)
+    if found.near and not keys:
+        found.rows.sort(key=lambda row: -found.score(row[2]))
+    if "knn" in request.body:
+        del found.rows[request.body["knn"]["k"] :]
     for number in range(len(keys) - 1, -1, -1):
         key = keys[number]
         _sort(found, number, key)
@@ -258,6 +270,8 @@ def _compile(request: Request, keys: list[Key], index: Index, cluster: Cluster, 
     index.check_open()
     _check_window(request, index)
     clause = queries.build(request.body["query"], scope) if "query" in request.body else queries.ALL
+    if "knn" in request.body:
+        clause = vectors.clause(request.body["knn"], scope)
     compiled = [sorting.compile_key(key, scope, clause.score) for key in keys]
     after = request.body.get("search_after")
     if after is not None:
@@ -307,6 +321,8 @@ def _collect(view: View, position: int, clause: Clause, request: Request, shards
         if wanted is not None and not wanted(at):
             continue
         if test(doc, doc.node):
+            if clause.score_of is not None:
+                found.near[id(doc)] = clause.score_of(doc) or 0.0
             rows.append(([read(doc, position) for read in readers], position, doc))
 
 

@@ -196,6 +196,7 @@ class Cluster:
         self.templates: dict[str, dict[str, Any]] = {}
         self.contexts: dict[str, Context] = {}
         self.failing_shards: set[tuple[str, int]] = set()
+        self.painless = False  # as on the real servers of the tests, which lack the module
         self._numbers = 0
 
     @property
