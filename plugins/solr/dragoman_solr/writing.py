@@ -152,13 +152,15 @@ class ChangeHooks(Cores):
         for folded in rows:
             with draft.judging(*folded.numbers):
                 keys[_key(folded.change, view)] = folded
+        columns = {name for folded in rows for name in getattr(folded.change, "values", ())} - view.columns.keys()
+        grown = view.grow(columns) if columns else view
         writes: list[_Write] = []
         for part in batches([*keys.items()], lambda _: 0, limit=ROWS, size_limit=0):
             with draft.judging(*(number for _, folded in part for number in folded.numbers)):
                 current = await self._known(view, dict(part), undo=request.undo)
                 for key, folded in part:
                     with draft.judging(*folded.numbers):
-                        writes.append(_write(folded, key, view, current, draft, undo=request.undo))
+                        writes.append(_write(folded, key, grown, current, draft, undo=request.undo))
         return writes
 
     async def _known(self, view: View, rows: Mapping[str, Folded], *, undo: bool) -> _Known:
@@ -292,8 +294,6 @@ def _write(folded: Folded, key: str, view: View, current: _Known, draft: PlanDra
     if isinstance(change, Delete):
         return _write_of(folded, {"id": key, VERSION: version}, Insert(view.name, back, id=key), deletes=True)
     identity = {view.key: stored(view.key, key, view), VERSION: version}
-    if new := [column for column in change.values if column not in view.columns]:
-        view = view.grow(new)
     values = typed(writable(change, view.columns.values()), lambda name, value: stored(name, value, view))
     if isinstance(change, Update):
         if view.remade:
@@ -307,7 +307,7 @@ def _write(folded: Folded, key: str, view: View, current: _Known, draft: PlanDra
     if loss:
         draft.note("values-lost", view.name, f"a document that is replaced loses what it holds in '{loss}'")
     written = {name: value for name, value in values.items() if value is not None}
-    left = digest_guard(written)
+    left = digest_guard(written) if undo else {}
     if now is None:
         return _write_of(folded, identity | written, Delete(RowKey(view.name, key, guard=left)))
     return _write_of(folded, identity | written, Insert(view.name, back, id=key, replace=True, guard=left))
