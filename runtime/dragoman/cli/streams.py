@@ -88,15 +88,13 @@ def write_events(target: str, stdout: BinaryIO | None, cleanup: ExitStack) -> Ca
     Raises:
         ConfigurationError: It cannot be written, now or at the cleanup.
     """
-    failure: OSError | None = None
-    torn = False
 
     def failed(error: OSError) -> ConfigurationError:
         hint = "choose a writable file, or - for stdout"
         return ConfigurationError(f"--events {target} cannot be written: {error.strerror}", hint=hint)
 
     def check(_kind: object, error: BaseException | None, _trace: object) -> None:
-        if failure is not None and error is None:
+        if (failure := lines.failure) is not None and error is None:
             raise failure if isinstance(failure, BrokenPipeError) else failed(failure)
 
     file = stdout
@@ -105,23 +103,10 @@ def write_events(target: str, stdout: BinaryIO | None, cleanup: ExitStack) -> Ca
             file = cleanup.enter_context(open_to_append(Path(target)))
         except OSError as error:
             raise failed(error) from error
+    assert file is not None
+    lines = _Lines(file, f"--events {target} lacks events")
     cleanup.push(check)
-
-    def write(event: Event) -> None:
-        nonlocal failure, torn
-        assert file is not None
-        line = f"{event.to_json()}\n"
-        try:
-            _write_whole(file, (f"\n{line}" if torn else line).encode())  # else it would continue what was begun
-            torn = False
-        except OSError as error:
-            torn = True
-            if failure is None:
-                failure = error
-                if not isinstance(error, BrokenPipeError):
-                    sys.stderr.write(f"--events {target} lacks events: {error.strerror}\n")
-
-    return write
+    return lambda event: lines.write(f"{event.to_json()}\n".encode())
 
 
 def write_driver_log(target: str, cleanup: ExitStack) -> Callable[[str, str], object]:
@@ -138,17 +123,32 @@ def write_driver_log(target: str, cleanup: ExitStack) -> Callable[[str, str], ob
         hint = "choose a writable file, or - for stderr"
         raise ConfigurationError(f"--driver-log {target} cannot be written: {error.strerror}", hint=hint) from error
 
-    failures: list[OSError] = []
+    lines = _Lines(file, f"--driver-log {target} lacks lines")
+    return lambda connection, line: lines.write(f"{connection}: {line}\n".encode(errors="backslashreplace"))
 
-    def write(connection: str, line: str) -> None:
+
+class _Lines:
+    """Appends lines to a file. A line that cannot be written, as on a full disk, stops nothing; it is said once.
+
+    Attributes:
+        failure: The first error; None if there was none.
+    """
+
+    def __init__(self, file: BinaryIO, complaint: str) -> None:
+        self._file, self._complaint = file, complaint
+        self._torn = False
+        self.failure: OSError | None = None
+
+    def write(self, line: bytes) -> None:
         try:
-            _write_whole(file, f"{connection}: {line}\n".encode(errors="backslashreplace"))
-        except OSError as error:  # a full disk; the command itself goes on
-            if not failures:
-                sys.stderr.write(f"--driver-log {target} lacks lines: {error.strerror}\n")
-            failures.append(error)
-
-    return write
+            _write_whole(self._file, b"\n" + line if self._torn else line)  # else it would continue what was begun
+            self._torn = False
+        except OSError as error:
+            self._torn = True
+            if self.failure is None:
+                self.failure = error
+                if not isinstance(error, BrokenPipeError):
+                    sys.stderr.write(f"{self._complaint}: {error.strerror}\n")
 
 
 def _write_whole(stream: BinaryIO, data: bytes) -> None:
