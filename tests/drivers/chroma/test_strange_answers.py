@@ -226,6 +226,27 @@ async def test_an_add_is_not_believed_by_its_status(after: dict[str, Any], outco
 
 
 NOTHING: dict[str, Any] = {name: [] for name in RECORDS}
+
+
+@pytest.mark.parametrize("now", [RECORDS | {"documents": ["y"]}, RECORDS | {"embeddings": [[1, 3]]}, NOTHING])
+async def test_a_record_that_changed_after_the_plan_is_not_written(now: dict[str, Any]) -> None:
+    """C33: the look just before the write finds it, and nothing is sent."""
+    answers, writes = [RECORDS], []
+
+    def changed(request: web.Request) -> web.Response | None:
+        last = request.path.rpartition("/")[2]
+        writes.extend([last] if last in ("update", "delete") else [])
+        return web.json_response(answers[-1]) if last == "get" else None
+
+    async with connected(changed) as driver:
+        for change in (Update(RowKey("books", "a"), {"n": 2}), Delete(RowKey("books", "a"))):
+            answers.append(RECORDS)
+            plan = await driver.plan_change(PlanRequest(changes=[change]))
+            answers.append(now)
+            [outcome] = await driver.apply_change(plan)
+            assert (outcome.status, outcome.id, writes) == (OutcomeStatus.CONFLICT, "a", [])
+
+
 AFTER = {
     "add": (Insert("books", {"document": "x", "n": 1, "embedding": [1, 2]}, id="a"), NOTHING, RECORDS),
     "upsert": (
