@@ -143,7 +143,7 @@ def test_columns_stay_as_arranged_after_a_reload(orders: Page) -> None:
     assert orders.locator("[role=columnheader]", has_text="customer.city").count() == 0
     orders.get_by_role("button", name="Columns").click()
     with orders.expect_response("**/api/preferences/set"):
-        orders.get_by_role("menuitem", name="As at first").click()
+        orders.get_by_role("button", name="As at first").click()
     orders.locator("[role=columnheader]", has_text="customer.city").wait_for()
 
 

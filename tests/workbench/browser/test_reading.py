@@ -210,3 +210,47 @@ def test_letters_move_where_nothing_can_be_changed(page: Page) -> None:
         page.keyboard.press(key)
     assert page.evaluate("document.activeElement.closest('[role=row]').ariaRowIndex") == "3"
     assert page.evaluate("document.activeElement.ariaColIndex") == "2"
+
+
+def names_listed(page: Page) -> list[str]:
+    """The names in the pane of columns."""
+    return page.locator(".column-list .grow").all_inner_texts()
+
+
+@pytest.mark.parametrize(("theme", "width"), LOOKS)
+def test_columns_are_searched_hidden_and_moved_in_a_pane_that_stays(page: Page, theme: str, width: int) -> None:
+    look(page, "shop", "books", theme, width)
+    page.get_by_role("button", name="Columns", exact=True).click()
+    pane = page.get_by_role("complementary", name="Columns")
+    assert names_listed(page)[:2] == ["_id", "published"]
+    assert names_listed(page)[-2:] == ["_index", "_score"]
+    if AXE.is_file():
+        assert not findings(page)
+    pane.get_by_label("Search the columns").click()
+    Hands(page).type("author")
+    pane.get_by_role("button", name="None").click()
+    pane.locator("li").nth(1).locator("input:not(:checked)").wait_for()
+    assert page.locator(".head-name", has_text="author").count() == 0
+    pane.get_by_role("button", name="All").click()
+    page.locator(".head-name", has_text="author.born").wait_for(state="attached")
+    pane.get_by_label("Search the columns").click()
+    page.keyboard.press("Control+a")
+    page.keyboard.press("Delete")
+    pane.locator("li").nth(5).wait_for()
+    born = names_listed(page).index("author.born")
+    pane.locator("li input").nth(born).focus()
+    page.keyboard.press("Space")
+    pane.locator("li").nth(born).locator("input:not(:checked)").wait_for()
+    page.keyboard.press("Space")
+    page.keyboard.press("Alt+ArrowUp")
+    assert names_listed(page).index("author.born") == born - 1
+    assert page.evaluate("document.activeElement.closest('li').innerText").startswith("author.born")
+    page.keyboard.press("ArrowDown")
+    assert page.evaluate("document.activeElement.closest('li').innerText").startswith("published")
+    pane.locator("li", has_text="blurb").drag_to(pane.locator("li", has_text="published"))
+    assert names_listed(page)[1:4] == ["author.born", "blurb", "published"]
+    pane.get_by_role("button", name="As at first").click()
+    assert names_listed(page)[1] == "published"
+    page.keyboard.press("Escape")
+    pane.wait_for(state="detached")
+    assert page.locator(".cell.active").evaluate("cell => cell === document.activeElement")

@@ -88,7 +88,7 @@ const MARKS: Partial<Record<Column["kind"], string>> = {
 };
 
 /** What the values of a column are, in at most two signs. */
-function markOf({ kind, role, repeated, dimensions }: Column): string {
+export function markOf({ kind, role, repeated, dimensions }: Column): string {
   if (role === "key") return "id";
   if ((dimensions ?? null) !== null) return "→";
   return repeated ? "[]" : (MARKS[kind] ?? "");
@@ -106,9 +106,10 @@ export function moved(from: Arrangement, all: readonly Column[], column: string,
   return { ...from, order };
 }
 
-export function withHidden(from: Arrangement, column: string, hide: boolean): Arrangement {
-  const others = from.hidden.filter((name) => name !== column);
-  return { ...from, hidden: hide ? [...others, column] : others };
+export function withHidden(from: Arrangement, columns: readonly string[], hide: boolean): Arrangement {
+  const named = new Set(columns);
+  const others = from.hidden.filter((name) => !named.has(name));
+  return { ...from, hidden: hide ? [...others, ...columns] : others };
 }
 
 export function withPinned(from: Arrangement, shown: readonly GridColumn[], column: string, pin: boolean): Arrangement {

@@ -304,8 +304,14 @@ export class GridController {
     this.#lay();
   }
 
-  hide(column: string, hide: boolean): void {
-    this.#arrange(withHidden(this.arrangement.peek(), column, hide));
+  /** Hide columns, or show them again. */
+  hide(columns: readonly string[], hide: boolean): void {
+    this.#arrange(withHidden(this.arrangement.peek(), columns, hide));
+  }
+
+  /** Move a column before another; null moves it to the end. */
+  move(column: string, before: string | null): void {
+    this.#arrange(moved(this.arrangement.peek(), this.ordered, column, before));
   }
 
   /** Make a column as wide as the values that are here. */
@@ -371,7 +377,7 @@ export class GridController {
       sort: (column, add) => this.sort(column, add),
       resize: (column, width) => this.#arrange(resized(this.arrangement.peek(), column, width)),
       fit: (column) => this.fit(column),
-      move: (column, before) => this.#arrange(moved(this.arrangement.peek(), this.ordered, column, before)),
+      move: (column, before) => this.move(column, before),
       menu: columnMenu,
       cellMenu,
       exact: (place) => textOf(this.at(place)?.cell ?? null),

@@ -15,6 +15,7 @@ import { toast } from "../ui/toasts.tsx";
 import { call } from "../wire/client.ts";
 import { type CellEditor, editCell } from "./cell_editor.ts";
 import { isCut, textOf, typed } from "../wire/cells.ts";
+import { ColumnsPanel } from "./columns_panel.tsx";
 import { GridController, whyNoChange } from "./controller.ts";
 import { readTable } from "./clipboard.ts";
 import { copyArea } from "./copying.ts";
@@ -49,7 +50,8 @@ export function GridPanel({ open, rows, near, panels }: {
   const { connection } = open;
   const { object } = rows;
   const host = useRef<HTMLDivElement>(null);
-  const [pane, setPane] = useState(false);
+  const [pane, setPane] = useState<"" | "value" | "columns">("");
+  const turn = (to: "value" | "columns") => setPane((shown) => (shown === to ? "" : to));
   const [filtering, setFiltering] = useState(false);
   const [adding, setAdding] = useState(false);
   const [exporting, setExporting] = useState(false);
@@ -64,12 +66,12 @@ export function GridPanel({ open, rows, near, panels }: {
       columnMenu: (column, anchor) =>
         columnMenu(made, column, anchor, () => setFiltering(true), summarizes && !made.near.peek() ? setGlanced : null),
       cellMenu: (place, anchor) =>
-        cellMenu(made, place, anchor, writable, finds, () => setPane(true), () => setFiltering(true)),
+        cellMenu(made, place, anchor, writable, finds, () => setPane("value"), () => setFiltering(true)),
       similar: finds ? (place) => showSimilar(made, place) : undefined,
       edit: (place, text) => writable && (edit(made, place, text), true),
       paste: writable ? (place, text) => paste(made, place, text) : undefined,
       compose: writable ? (place) => edit(made, place, "", true) : undefined,
-      openPane: () => setPane((shown) => !shown),
+      openPane: () => turn("value"),
     });
     made.start(); // before anything is drawn: the server works meanwhile
     return made;
@@ -113,6 +115,10 @@ export function GridPanel({ open, rows, near, panels }: {
     grid.filter.value ??= { rows: query.filters, match: query.match }; // its editor keeps what was written
     ask({ filters: [] });
   };
+  const closePane = () => {
+    setPane("");
+    grid.view.focus();
+  };
   const none = !status.loading && status.failed === null && status.total === 0;
   return (
     <div class="grid-panel">
@@ -137,8 +143,8 @@ export function GridPanel({ open, rows, near, panels }: {
         {summarizes && !grid.near.value && (
           <Button icon="bars" label="At a glance" bare pressed={glancing} onClick={() => setGlancing(!glancing)} />
         )}
-        <Button icon="columns" label="Columns" bare onClick={(event) => allColumns(grid, event)} />
-        <Button icon="pane" label="Side pane" bare pressed={pane} onClick={() => setPane(!pane)} />
+        <Button icon="columns" label="Columns" bare pressed={pane === "columns"} onClick={() => turn("columns")} />
+        <Button icon="pane" label="Side pane" bare pressed={pane === "value"} onClick={() => turn("value")} />
         {writable && <Button icon="add" label="New row" bare onClick={() => setAdding(true)} />}
         {open.hooks.includes("export_rows") && !grid.near.value && (
           <Button icon="export" label="Export" bare onClick={() => setExporting(true)} />
@@ -178,7 +184,8 @@ export function GridPanel({ open, rows, near, panels }: {
             )}
           </div>
         </div>
-        {pane && <SidePane grid={grid} close={() => (setPane(false), grid.view.focus())} writable={writable} />}
+        {pane === "value" && <SidePane grid={grid} close={closePane} writable={writable} />}
+        {pane === "columns" && <ColumnsPanel grid={grid} close={closePane} />}
       </div>
       <panels.Changes open={open} object={object} applied={() => ask({})} />
       <StatusLine grid={grid} open={open} />
@@ -244,17 +251,6 @@ function StatusLine({ grid, open }: { grid: GridController; open: OpenConnection
   );
 }
 
-function allColumns(grid: GridController, event: MouseEvent): void {
-  const anchor = (event.currentTarget as Element).getBoundingClientRect();
-  const hidden = new Set(grid.arrangement.peek().hidden);
-  const items = grid.ordered.map((column) => ({
-    label: column.name,
-    checked: !hidden.has(column.name),
-    run: () => grid.hide(column.name, !hidden.has(column.name)),
-  }));
-  openMenu("Columns", [{ label: "As at first", icon: "refresh", run: () => grid.reset() }, "line", ...items], anchor);
-}
-
 function columnMenu(
   grid: GridController,
   name: string,
@@ -288,7 +284,7 @@ function columnMenu(
       { label: "Fit to the content", run: () => grid.fit(name) },
       { label: "Move left", run: () => grid.view.shift(name, -1) },
       { label: "Move right", run: () => grid.view.shift(name, 1) },
-      { label: "Hide", run: () => grid.hide(name, true) },
+      { label: "Hide", run: () => grid.hide([name], true) },
     ],
     anchor,
   );

@@ -79,7 +79,7 @@ test("a column that is new on the server stands where the server has it", () => 
   const arrangement = moved(UNTOUCHED, columns, "c", "a");
   const now = [columns[0], column("new"), columns[1], columns[2]];
   assert.deepEqual(arranged(now, arrangement).map(({ name }) => name), ["c", "a", "new", "b"]);
-  const shown = visible(now, withHidden(arrangement, "a", true), NO_WIDTHS);
+  const shown = visible(now, withHidden(arrangement, ["a"], true), NO_WIDTHS);
   assert.deepEqual(shown.map(({ name }) => name), ["c", "new", "b"]);
 });
 
@@ -122,7 +122,7 @@ test("columns are as wide as their content between bounds, and never cut a numbe
 
 test("distances come first, however a person arranged the columns", () => {
   const columns = ["_distance", "a", "b"].map((name) => column(name));
-  const arrangement = withHidden(moved(UNTOUCHED, columns, "_distance", null), "_distance", true);
+  const arrangement = withHidden(moved(UNTOUCHED, columns, "_distance", null), ["_distance"], true);
   assert.deepEqual(visible(columns, arrangement, NO_WIDTHS).map(({ name }) => name), ["a", "b"]);
   const [first, ...others] = visible(columns, arrangement, NO_WIDTHS, "_distance");
   assert.deepEqual([first.name, first.pinned, others.map(({ name }) => name)], ["_distance", true, ["a", "b"]]);
