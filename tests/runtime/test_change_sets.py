@@ -97,6 +97,23 @@ async def test_a_set_is_applied_in_parts_and_told_by_line(shop):
     assert len([event for event in shop.seen if event.name == "row.updated"]) == 5
 
 
+@pytest.mark.parametrize("number", [1, 2, 5])
+async def test_an_error_of_the_callers_progress_ends_a_set_as_itself_and_its_undo_file_is_whole(shop, number):
+    calls = []
+
+    def show(what, _done, _total):
+        calls.append(what)
+        if calls.count("applied") == number:
+            raise ValueError("the bar broke")
+
+    before, undo = await shop.stored(), shop.folder / "undo.ndjson"
+    with pytest.raises(ValueError, match="the bar broke"):
+        await shop.run(*(update(at) for at in range(10)), progress=show, undo=undo)
+    assert await shop.stored() != before
+    await shop.undo(undo)
+    assert await shop.stored() == before
+
+
 async def test_the_notes_of_all_parts_are_kept_once(shop, monkeypatch):
     real = shop.es.driver.plan_change
 

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from dragoman.changes.files import read_line
 from dragoman.imports.ledgers import AppendedFile, LoadCheckpoint, checkpoint_path, read_checkpoint
-from dragoman.imports.loads import load
+from dragoman.imports.loads import Load, LoadOptions, load
 from dragoman.imports.sources import digest_of
 from dragoman.sessions.driver_calls import unknown
 from dragoman.spellings import spell_id
@@ -889,3 +889,30 @@ def test_a_checkpoint_holds_for_the_bytes_that_were_read_and_no_more(tmp_path):
     known = sha256(b"x" * 300_000).hexdigest()
     assert digest_of(tmp_path / "f", 300_000) == known
     assert digest_of(tmp_path / "f", 600_000) != digest_of(tmp_path / "f")
+
+
+@pytest.mark.parametrize("number", [1, 2, 4])
+async def test_an_error_of_the_callers_progress_ends_the_load_as_itself_and_every_row_has_its_outcome(tmp_path, number):
+    table = Table(written_file(tmp_path / "folder", [(f"s{at}", at) for at in range(8)]))
+    calls = []
+
+    def show(progress):
+        calls.append(progress)
+        if len(calls) == number:
+            raise ValueError("the bar broke")
+
+    with pytest.raises(ValueError, match="the bar broke"):
+        await table.load(id="sku", batch=2, progress=show)
+    assert not (await to_thread.run_sync(table.checkpoint)).doubt
+    assert (await table.load(id="sku", resume=True)).counts["applied"] == 8
+    assert len(table.rows) == 8
+
+
+async def test_an_error_of_the_callers_preview_ends_a_dry_run_as_itself(tmp_path):
+    def show(planned):
+        raise ValueError("the pager broke")
+
+    file = written_file(tmp_path / "folder", [("s1", 1)])
+    job = Load(Table(file).session(), "t", file, options=LoadOptions(id="sku", dry_run=True), preview=show)
+    with pytest.raises(ValueError, match="the pager broke"):
+        await job.run()

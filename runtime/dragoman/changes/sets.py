@@ -249,7 +249,7 @@ class ChangeSet:
         if self._undo is not None:
             await to_thread.run_sync(self._undo.sync, limiter=self._one)
         self._done = 0
-        parts = iter(self._parts)
+        parts, failures = iter(self._parts), list[Exception]()
         try:
             for part in parts:  # send the first part alone, to see whether sending works at all
                 await self._send(part)
@@ -258,12 +258,17 @@ class ChangeSet:
                 raise self._stopped
 
             async def send() -> None:
-                for part in parts:
-                    await self._send(part)
+                try:
+                    while not failures and (part := next(parts, None)) is not None:
+                        await self._send(part)
+                except Exception as error:  # noqa: BLE001 - raised below: what is under way has its outcome first
+                    failures.append(error)
 
             async with anyio.create_task_group() as tasks:
                 for _ in range(AT_ONCE):
                     tasks.start_soon(send)
+            if failures:
+                raise failures[0]
         finally:
             with anyio.CancelScope(shield=True):
                 await self._complete()

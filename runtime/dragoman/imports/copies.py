@@ -11,7 +11,7 @@ from anyio.to_thread import run_sync
 from msgspec.structs import replace
 
 from dragoman_api.columns import Written
-from dragoman_api.errors import ConfigurationError, DragomanError
+from dragoman_api.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from dragoman.sessions.selections import RowSelection
@@ -48,7 +48,7 @@ async def copy(
         DragomanError: The export or the load failed; the report of the load counts the rows until then.
     """
     reader, writer = pipe
-    failures: list[DragomanError] = []
+    failures: list[Exception] = []
 
     async def export() -> None:
         try:
@@ -56,7 +56,7 @@ async def copy(
             await source.select(replace(selection, columns=columns)).export(writer, format="rows")
         except BrokenPipeError:  # the load has ended, and says why
             pass
-        except DragomanError as error:
+        except Exception as error:  # noqa: BLE001 - raised below
             failures.append(error)
         finally:
             await _close(writer)
@@ -64,7 +64,7 @@ async def copy(
     async def read() -> None:
         try:
             await load.run()
-        except DragomanError as error:
+        except Exception as error:  # noqa: BLE001 - raised below
             failures.append(error)
         finally:
             await _close(reader)

@@ -160,7 +160,8 @@ class Load:
         Raises:
             ConfigurationError: An option or the file cannot be used; rows that were read before are loaded.
             DragomanError: The load was stopped: a guard vetoed a call, or the server or the driver failed. `report`
-                counts the rows by outcome, and `resumable` says whether another run can continue.
+                counts the rows by outcome, and `resumable` says whether another run can continue. An error that
+                `progress` or `preview` raises stops the load in the same way.
         """
         began = time.perf_counter()
         _check(self._options)
@@ -351,37 +352,33 @@ class Load:
             finally:
                 del under_way[id(batch)]
                 slots.release()
-            self._progress(self._so_far())
+            try:
+                self._progress(self._so_far())
+            except Exception as error:  # noqa: BLE001 - raised below, as what it is
+                writer.stop(error)
 
         async with anyio.create_task_group() as tasks:
-            while not writer.ended():
-                try:
+            try:
+                while not writer.ended():
                     batch = await run_sync(self._batches.next, limiter=self._reading)
-                except DragomanError as error:  # what is under way has its outcome first
-                    writer.stop(error)
-                    break
-                if batch is None:
-                    break
-                await slots.acquire()
-                while any(not batch.keys.isdisjoint(earlier_batch.keys) for earlier_batch in under_way.values()):
-                    await writer.settled.wait()  # two writes of one row keep their order
-                if writer.ended():
-                    slots.release()
-                    break
-                if not self._options.dry_run:
-                    try:
-                        await run_sync(self._ledger.begin, batch, limiter=self._one)
-                    except DragomanError as error:
-                        writer.stop(error)
-                        slots.release()
+                    if batch is None:
                         break
-                else:
-                    writer.pretend(batch)
-                if not batch.records:
-                    slots.release()
-                    continue
-                under_way[id(batch)] = batch
-                tasks.start_soon(write, batch)
+                    await slots.acquire()
+                    while any(not batch.keys.isdisjoint(earlier_batch.keys) for earlier_batch in under_way.values()):
+                        await writer.settled.wait()  # two writes of one row keep their order
+                    if writer.ended():
+                        break
+                    if self._options.dry_run:
+                        writer.pretend(batch)
+                    else:
+                        await run_sync(self._ledger.begin, batch, limiter=self._one)
+                    if not batch.records:
+                        slots.release()
+                        continue
+                    under_way[id(batch)] = batch
+                    tasks.start_soon(write, batch)
+            except Exception as error:  # noqa: BLE001 - raised below: what is under way has its outcome first
+                writer.stop(error)
         self.report.notes += [*writer.notes.values(), *(self._rows.notes if self._rows else ())]
         writer.check()
 

@@ -61,7 +61,7 @@ class Writer:
     ) -> None:  # fmt: skip
         self._session, self._ledger, self._object, self._one = session, ledger, object, one
         self._on_conflict, self._sends, self._preview = on_conflict, sends, preview
-        self.stopped: DragomanError | None = None
+        self.stopped: Exception | None = None
         self.notes: dict[tuple[str, str], Note] = {}
         self.settled = anyio.Event()
 
@@ -69,7 +69,7 @@ class Writer:
         """Whether sending has stopped."""
         return self.stopped is not None
 
-    def stop(self, error: DragomanError) -> None:
+    def stop(self, error: Exception) -> None:
         """Send nothing more because of an error; an earlier error stays the reason."""
         self.stopped = self.stopped or error
 
@@ -87,7 +87,7 @@ class Writer:
                 if not batch.records:
                     break
                 await anyio.sleep(self._pause(busy) if turned_away else pauses.pop(0))
-        except DragomanError as error:
+        except Exception as error:  # noqa: BLE001 - `check` raises it
             self.stop(error)
         finally:
             self.settled.set()
