@@ -41,8 +41,14 @@ _PLACES = {
     "fake.py": "tests/fake.py",
     "test_conformance.py": "tests/test_conformance.py",
     "gitignore": ".gitignore",
+    "ci.yml": ".github/workflows/driver.yml",
 }
 
+_DOCUMENT_HOOKS = [
+    "connect", "ping", "list_objects", "describe_object", "compile_filter", "fetch_page", "fetch_cell",
+    "count_rows", "summarize_column", "export_rows", "plan_change", "apply_change", "parse_console",
+    "execute_console",
+]  # fmt: skip
 
 KINDS: dict[str, dict[str, object]] = {
     "tables": {
@@ -58,11 +64,7 @@ KINDS: dict[str, dict[str, object]] = {
         "sample": "planets",
         "rows": 8,
         "summary": "filters, sorts, edits and exports their documents, and has a console",
-        "hooks": [
-            "connect", "ping", "list_objects", "describe_object", "compile_filter", "fetch_page", "fetch_cell",
-            "count_rows", "summarize_column", "export_rows", "plan_change", "apply_change", "parse_console",
-            "execute_console",
-        ],
+        "hooks": _DOCUMENT_HOOKS,
         "capabilities": ["browse", "sort", "filter", "edit", "drop", "console", "export"],
     },
     "timeseries": {
@@ -83,7 +85,13 @@ KINDS["keyvalue"] = KINDS["documents"] | {
     "rows": 9,
     "summary": "filters, sorts, edits and exports their keys and values, and has a console",
 }
-"""What a new driver is for: tables that are only read, or a store of documents, keys or samples behind REST."""
+KINDS["vectors"] = KINDS["documents"] | {
+    "sample": "articles",
+    "rows": 12,
+    "summary": "finds similar records, filters, sorts, edits and exports them, and has a console",
+    "hooks": [*_DOCUMENT_HOOKS, "similar_rows"],
+}
+"""What a new driver is for: tables that are only read, or a store of documents, keys, samples or vectors."""
 
 
 def scaffold(

@@ -40,11 +40,11 @@ def _policy(options: Options) -> Policy:
 @click.option("--port", type=click.IntRange(1, 65535), required=True, help="The usual port of its servers.")
 @click.option(
     "--kind",
-    type=click.Choice(["tables", "documents", "timeseries", "keyvalue"]),
+    type=click.Choice(["tables", "documents", "timeseries", "keyvalue", "vectors"]),
     default="tables",
     show_default=True,
-    help="What to begin with: tables that are only read; documents or keys with values, with filters, edits and a "
-    "console; or metrics, which are read by ranges of time.",
+    help="What to begin with: tables that are only read; documents, keys with values or records with vectors, with "
+    "filters, edits and a console; or metrics, which are read by ranges of time.",
 )
 @click.option(
     "--auth",

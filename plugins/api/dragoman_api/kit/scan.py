@@ -25,11 +25,11 @@ from dragoman_api.columns import Column, ColumnKind, Role, Written
 from dragoman_api.errors import ObjectChangedError, QueryError, RowNotFoundError, UnsupportedOperationError
 from dragoman_api.exports import ExportForm, ExportPart
 from dragoman_api.filters import CompiledFilter, Explanation, Filter, FilterRequest, RawQuery
-from dragoman_api.grid import Page, RowKey
+from dragoman_api.grid import CellRequest, Page, RowKey
 from dragoman_api.hookspecs import hookimpl
 from dragoman_api.json_text import decode, encode, exact_number
 
-from . import cursors
+from . import cursors, similar_rows
 from .filter_rows import compile_rows, spelled, within
 from .line_parts import RowLines, split_lines
 from .page_columns import cell_of, check_bounds, choose, kinds_of, sortable
@@ -43,12 +43,12 @@ if TYPE_CHECKING:
     from dragoman_api.columns import Description
     from dragoman_api.exports import ExportRequest
     from dragoman_api.filters import TimeRange
-    from dragoman_api.grid import CellRequest, CountRequest, PageRequest, Sort
+    from dragoman_api.grid import CountRequest, PageRequest, SimilarRequest, Sort
     from dragoman_api.summaries import ColumnSummary, SummaryRequest
 
     from .row_tests import ValueKind
 
-    Reads = PageRequest | CountRequest | ExportRequest | SummaryRequest
+    Reads = PageRequest | CountRequest | ExportRequest | SummaryRequest | SimilarRequest
 
 _SPARE = 1_000  # rows beyond those of a page that a sort holds
 _PART_ROWS = 1_000
@@ -176,7 +176,7 @@ class ScannedRows:
         page_rows = self._ordered(rows, sorts)[request.offset : end] if sorts else rows
         return Page(
             columns=columns_read,
-            cells=[[cell_of(row.values.get(column.name, MISSING)) for column in columns_read] for row in page_rows],
+            cells=_cells(page_rows, columns_read),
             keys=[row.key for row in page_rows],
             notes=notes,
             total=total if request.total else None,
@@ -304,3 +304,70 @@ class ScannedRows:
 
     def _sort_key(self, name: str, kind: ValueKind, row: ScannedRow) -> Any:
         return sort_key(row.values.get(name), kind, self.text_order)
+
+
+class SimilarRows(ScannedRows):
+    """`ScannedRows` with the hook for similar rows, for a server that finds the rows near a vector.
+
+    The scan evaluates filters. A column of vectors has `Column.dimensions`::
+
+        class Driver(SimilarRows):
+            async def near(self, name, vectors, vector, limit, keys):
+                hits = await self.http.post_json(..., read=True)
+                return [(ScannedRow(RowKey(name, hit["id"]), hit), hit["distance"]) for hit in hits]
+    """
+
+    async def near(
+        self, name: str, vectors: str, vector: Sequence[float], limit: int, keys: Sequence[RowKey] | None
+    ) -> list[tuple[ScannedRow, float]]:
+        """Return the rows nearest to a vector, each with its distance.
+
+        Args:
+            name: The object.
+            vectors: The column of vectors, or for one of several vectors of a column its name after a dot.
+            vector: The vector.
+            limit: How many rows at most.
+            keys: The only rows that may come, those that a filter leaves; None for all.
+        """
+        raise NotImplementedError
+
+    @hookimpl
+    async def similar_rows(self, request: SimilarRequest) -> Page:
+        """Ask for the rows near a vector, or near that of a row."""
+        columns = await self._columns(request.object)
+        column, member = similar_rows.vector_column(request, columns.values())
+        columns_read = choose(request.columns, columns, object=request.object)
+        if request.text is not None:
+            raise UnsupportedOperationError("the server makes no vectors of texts", hint="give a vector or a row")
+        similar_rows.check_length(request, column.dimensions)
+        vector = request.vector or await self._vector(request, column, member)
+        keys = None
+        if request.filter is not None or request.time is not None:
+            async with self._matching(request, request.revision, columns) as matching:
+                keys = [row.key async for row in matching]
+        limit = request.limit + (request.key is not None)
+        vectors = f"{column.name}.{member}" if member else column.name
+        nearest = await self.near(request.object, vectors, vector, limit, keys) if keys != [] else []
+        rows = [row for row, _ in nearest]
+        page = Page(
+            columns=columns_read,
+            cells=_cells(rows, columns_read),
+            keys=[row.key for row in rows],
+            notes=[similar_rows.MISSED],
+            revision=request.revision,
+        )
+        return similar_rows.nearest(request, page, [distance for _, distance in nearest], columns)
+
+    async def _vector(self, request: SimilarRequest, column: Column, member: str) -> list[float]:
+        """Return the vector of the row that the request names."""
+        assert request.key is not None
+        cell = await self.fetch_cell(CellRequest(key=request.key, column=column.name, revision=request.revision))
+        vector: Any = decode(cell, Any) if isinstance(cell, str) else None
+        vector = vector.get(member) if member and isinstance(vector, dict) else vector
+        if not isinstance(vector, list) or not vector:
+            raise QueryError(f"the row {request.key.id!r} has no vector in {column.name!r}")
+        return [float(number) for number in vector]
+
+
+def _cells(rows: Iterable[ScannedRow], columns: Sequence[Column]) -> list[list[Cell]]:
+    return [[cell_of(row.values.get(column.name, MISSING)) for column in columns] for row in rows]
