@@ -251,6 +251,10 @@ class Service:
             except BaseException as error:
                 if scope.cancel_called and isinstance(error, asyncio.CancelledError):
                     raise
+                if isinstance(error, DragomanError):
+                    place, function = _place(error, self._driver_paths)
+                    if place:  # for its author: a refusal by mistake is found by its line
+                        sys.stderr.write(f"{call.hook} raised {type(error).__name__} at {place} in {function}\n")
                 clause = f"{call.hook} failed inside the driver"
                 end = (Failure.of(call.id, describe(error, clause, driver_paths=self._driver_paths)),)
                 _drop_tracebacks(error)

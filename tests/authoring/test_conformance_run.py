@@ -88,6 +88,21 @@ def test_all_that_is_wrong_is_told_at_once(tree, type_in):
     assert told["deviations"] == ["test_a_missing_object_is_told on fake: deviates: planets never go"]
 
 
+def test_an_error_of_the_api_that_is_a_mistake_comes_with_its_line_and_alike_ones_once(tree, type_in):
+    """A driver that refuses what it should answer raises no fault, so nothing else says where."""
+    tree.driver(
+        ("    Profile,\n", "    Profile,\n    QueryError,\n"),
+        ("        cursors.refuse(request)\n", '        cursors.refuse(request)\n        raise QueryError("not now")\n'),
+    )
+    rows = tree.code.read_text().splitlines()
+    line = rows.index('        raise QueryError("not now")') + 1
+    done = type_in("driver", "test", tree.path, code=1)
+    said = [row for row in done.out.splitlines() if "not now" in row]
+    assert len(said) == 1
+    where = f"QueryError: not now at dragoman_orbit/driver.py:{line} in Driver.fetch_page"
+    assert re.search(rf"{re.escape(where)} \(and so \d+ more\)", said[0])
+
+
 def test_tests_that_open_the_driver_outside_the_sandbox_prove_nothing(tree):
     opening = "            async with open_driver(Driver, profile) as driver:\n"
     here = "            driver = Driver()\n            async with opened(driver, profile):\n"

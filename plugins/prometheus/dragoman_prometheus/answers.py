@@ -35,7 +35,7 @@ from dragoman_api.console import AnswerKind
 from dragoman_api.errors import ServerNotSupportedError
 from dragoman_api.grid import MAX_ROWS
 from dragoman_api.json_text import decode, encode, indented
-from dragoman_api.kit.console_text import ConsoleReader, rest_requests
+from dragoman_api.kit.console_text import ConsoleReader, rest_requests, text_blocks
 from dragoman_api.kit.page_columns import columns_cut
 
 from .selectors import TIME, VALUE, Sample, column_names
@@ -208,19 +208,12 @@ def number_cell(value: Any) -> Cell:
 def parse(text: str) -> list[ConsoleRequest]:
     """Split a console text at empty lines: REST requests, `query_range SPAN STEP PROMQL`, and PromQL (M12)."""
     requests, reader = list[ConsoleRequest](), ConsoleReader(text)
-    for block in re.finditer(r"(?:[^\n]*\S[^\n]*(?:\n|$))+", text):
-        lines = [line for line in block[0].split("\n") if not line.lstrip().startswith("#")]
-        if not (plain := "\n".join(lines).strip()):
-            continue
-        first = next(
-            n for n, line in enumerate(block[0].split("\n")) if line.strip() and not line.lstrip().startswith("#")
-        )
-        line = text.count("\n", 0, block.start()) + first + 1
+    for plain, line, source, at in text_blocks(reader):
         if _REST.match(plain):
             rest = rest_requests("\n" * (line - 1) + plain, may_write)
             requests += rest
             continue
-        _check(block[0], block.start(), reader)
+        _check(source, at, reader)
         path, form = "/api/v1/query", {"query": plain}
         if span := _RANGE.match(plain):
             end = int(time.time())

@@ -127,7 +127,7 @@ def run_conformance(
         notes, results = temporary / "notes.ndjson", temporary / "results.json"
         settings: dict[str, Any] = {"trees": [str(tree) for tree in build.trees], "policy": policy, "notes": str(notes)}
         settings["permissions"] = build.report.manifest.permissions if build.report.manifest else ()
-        words = [sys.executable, "-m", "pytest", "-q", "-rf", "-p", "no:cacheprovider"]
+        words = [sys.executable, "-m", "pytest", "-q", "-rf", "--tb=short", "-p", "no:cacheprovider"]
         words += ["--open-with", OPENER, "--report", str(results), *(["--live", str(live.absolute())] if live else [])]
         # The tests import the driver class for its name, which also imports its dependencies.
         env = {name: value for name, value in os.environ.items() if name != "PYTHONOPTIMIZE"}  # the kit asserts

@@ -13,6 +13,8 @@ from .options import PATH_TYPE, Group
 from .streams import attended
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from dragoman.sandbox.levels import Policy
 
     from .options import Options
@@ -133,13 +135,25 @@ def test(options: Options, path: Path, wheels: Path | None, live: Path | None, p
         for line in output.rstrip().splitlines():
             options.say(line)
     reasons = [*tested.failures, *(f"it tried to reach {address}" for address in tested.denied)]
-    options.listing(tested, [], [["failed", reason.partition("\n")[0]] for reason in reasons])
+    options.listing(tested, [], [["failed", line] for line in gathered(reasons)])
     if not options.json:
         click.echo(f"{tested} · {REPORT}")
     if not tested.passed and not reasons:
         reason, hint = shortfall(tested, path)
         options.say(f"{reason}; try: {hint}")
     return None if tested.passed else FAILED
+
+
+def gathered(failures: Sequence[str]) -> list[str]:
+    """Return the first line of each failure, and of those with the same reason only the first, with their number.
+
+    Args:
+        failures: Each as ``TEST on ENGINE: REASON``.
+    """
+    alike: dict[str, list[str]] = {}
+    for failure in failures:
+        alike.setdefault(failure.partition("\n")[0].partition(": ")[2], []).append(failure.partition("\n")[0])
+    return [first + (f" (and so {len(others)} more)" if others else "") for first, *others in alike.values()]
 
 
 @driver.command("key")

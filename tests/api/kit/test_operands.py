@@ -160,6 +160,10 @@ def test_between_takes_two_bounds(value):
         operands.bounds(value)
 
 
+def test_an_empty_text_is_a_bound_only_in_a_list():
+    assert operands.bounds(["", "b"]) == ["", "b"]
+
+
 @pytest.mark.parametrize("value", [None, [], ["a"], {}])
 def test_one_value_is_neither_none_nor_several(value):
     assert operands.single(0) == 0

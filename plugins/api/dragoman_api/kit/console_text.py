@@ -21,12 +21,13 @@ from dragoman_api.console import ConsoleRequest
 from dragoman_api.errors import ConsoleSyntaxError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 _METHOD = r"(?i:GET|POST|PUT|DELETE|HEAD|PATCH|OPTIONS)"
 _HEAD = re.compile(rf"(?P<method>{_METHOD})(?:[^\S\n]+(?P<path>(?![#{{]|//\s)\S+))?(?=\s|\Z)")
 _NEXT_HEAD = re.compile(rf"\n[^\S\n]*+{_HEAD.pattern}")
 _WORD = re.compile(r"(?!(true|false|null)\b)[A-Za-z_*%.][^\s{]*(?=\s|\Z)")  # the rest of a path, and no JSON
+_BLOCK = re.compile(r"(?:[^\n]*\S[^\n]*(?:\n|$))+")  # lines that are not empty
 _NEAR = 8
 _ELSEWHERE = re.compile(r"[/\\]{2}|/?\\|@|[A-Za-z][A-Za-z0-9+.-]*://")
 _VISIBLE = "".join(map(chr, range(0x21, 0x7F))).replace("#", "").replace("\\", "")
@@ -271,6 +272,36 @@ def ndjson(reader: ConsoleReader, line: RestLine, values: Sequence[str]) -> str:
 
 def _on_one_line(value: str) -> str:
     return msgspec.json.format(value, indent=-1) if "\n" in value else value
+
+
+class TextBlock(NamedTuple):
+    """A part of a console text between empty lines, for a language whose requests are texts of any form.
+
+    Attributes:
+        text: Its lines without those that begin with ``#``.
+        line: The line of the console text that `text` begins in, from 1.
+        source: All its lines, as they were typed.
+        at: The place of `source` in the console text.
+    """
+
+    text: str
+    line: int
+    source: str
+    at: int
+
+
+def text_blocks(reader: ConsoleReader) -> Iterator[TextBlock]:
+    r"""Split a text at empty lines; blocks of nothing but comments are left out.
+
+    >>> [block[:2] for block in text_blocks(ConsoleReader("# all\nSELECT 1\n  FROM a\n\n# none\n\nSELECT 2"))]
+    [('SELECT 1\n  FROM a', 2), ('SELECT 2', 7)]
+    """
+    for match in _BLOCK.finditer(reader.text):
+        lines = match[0].split("\n")
+        numbers = [number for number, line in enumerate(lines) if not line.lstrip().startswith("#")]
+        if text := "\n".join(lines[number] for number in numbers).strip():
+            first = next(number for number in numbers if lines[number].strip())
+            yield TextBlock(text, reader.line(match.start()) + first, match[0], match.start())
 
 
 def rest_requests(text: str, may_write: Callable[[HttpRequest], bool]) -> list[ConsoleRequest]:

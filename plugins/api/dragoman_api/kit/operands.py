@@ -69,7 +69,7 @@ def bounds(value: object) -> list[object]:
         ValueError: There are not two.
     """
     pair = listed(value)
-    if len(pair) != 2 or "" in pair or None in pair:
+    if len(pair) != 2 or None in pair or (isinstance(value, str) and "" in pair):
         raise ValueError("it takes two bounds, the lower first, both included: 10,20")
     return pair
 

@@ -128,7 +128,7 @@ class ScannedRows:
 
     def scan(self, name: str, revision: str) -> AsyncIterator[ScannedRow]:
         """Yield the rows of an object, in one order, at one revision; an empty one is the present."""
-        raise NotImplementedError
+        raise NotImplementedError("a driver with ScannedRows writes 'scan'")
 
     def scan_within(self, name: str, revision: str, time: TimeRange | None) -> AsyncIterator[ScannedRow]:
         """Yield the rows that `scan` yields, at least those of a range of time; for a server that looks up times."""
@@ -329,7 +329,7 @@ class SimilarRows(ScannedRows):
             limit: How many rows at most.
             keys: The only rows that may come, those that a filter leaves; None for all.
         """
-        raise NotImplementedError
+        raise NotImplementedError("a driver with SimilarRows writes 'near'")
 
     @hookimpl
     async def similar_rows(self, request: SimilarRequest) -> Page:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from dragoman_api.changes import Change, HttpRequest, PlannedRequest
     from dragoman_api.columns import Column, Description
+    from dragoman_api.replies import Reply
 
     from .row_changes import Folded
 
@@ -281,7 +282,9 @@ class WholeRows(RestClient):
     """Both hooks of changes, for a server that stores a row as one document and compares nothing when it writes.
 
     The driver writes `stored` and `write_request`, and `drop_request` if objects can be dropped. Its keys hold
-    `digest_guard` of the row as `guard`, so that a change cannot overwrite a newer row.
+    `digest_guard` of the row as `guard`, so that a change cannot overwrite a newer row. For a server that compares when
+    it writes, the driver writes `compared_request` and `lost_comparison` instead of `write_request`, which closes the
+    gap between the look at a row and the write.
 
     Attributes:
         product: The server's name, for a note.
@@ -293,11 +296,21 @@ class WholeRows(RestClient):
 
     async def stored(self, key: RowKey) -> dict[str, Any] | None:
         """Return a row as it is now, without its key column; None if there is none."""
-        raise NotImplementedError
+        raise NotImplementedError("a driver with WholeRows writes 'stored'")
 
     def write_request(self, key: RowKey, document: Mapping[str, Any] | None) -> HttpRequest:
         """Return the request that writes a row as a whole, or deletes it if there is no document."""
-        raise NotImplementedError
+        raise NotImplementedError("a driver with WholeRows writes 'write_request'")
+
+    def compared_request(
+        self, key: RowKey, document: Mapping[str, Any] | None, stored: Mapping[str, Any] | None
+    ) -> HttpRequest:
+        """Return the request that writes or deletes a row only if it is as it was read; None if there was none."""
+        return self.write_request(key, document)
+
+    def lost_comparison(self, reply: Reply) -> bool:
+        """Return whether the server wrote nothing because the row was another one."""
+        return False
 
     def drop_request(self, name: str) -> HttpRequest:
         """Return the request that drops an object."""
@@ -318,7 +331,8 @@ class WholeRows(RestClient):
                     draft.send(self.drop_request(folded.change.object), *folded.numbers)
                 else:
                     undo.append(await self._plan(draft, folded, columns))
-        if draft.planned:
+        compares = type(self).compared_request is not WholeRows.compared_request
+        if draft.planned and not compares:
             note = unguarded_note(self.product)
             draft.note(note.code, self.product, note.reason)
         return draft.plan(undo if request.undo else ())
@@ -349,7 +363,7 @@ class WholeRows(RestClient):
         guard = {} if stored is None else digest_guard(stored)
         document = {**(stored or {}), **values} if isinstance(change, Update) else values
         document = None if isinstance(change, Delete) else document
-        draft.send(self.write_request(key, document), *folded.numbers, guard=guard)
+        draft.send(self.compared_request(key, document, stored), *folded.numbers, guard=guard)
         if document is None:
             return Insert(key.object, stored or {}, id=key.id)
         written = digest_guard(decode(encode(document), _json))
@@ -381,6 +395,9 @@ class WholeRows(RestClient):
 
     async def _send(self, planned: PlannedRequest, change: Change) -> Outcome:
         reply = await self.send(planned.request)
+        if not isinstance(change, Drop) and self.lost_comparison(reply):
+            reason = "the row has changed since it was read"
+            return Outcome(change=0, status=OutcomeStatus.CONFLICT, id=row_of(change), reason=reason)
         status = status_of(reply.status)
         reason = "" if status is OutcomeStatus.APPLIED else self.error(reply).message
         return Outcome(change=0, status=status, id=row_of(change), reason=reason)

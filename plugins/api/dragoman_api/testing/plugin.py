@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from contextlib import asynccontextmanager
 from importlib import import_module
@@ -26,6 +27,7 @@ _MARKERS = (
     "fake_only(reason): a rule that no engine here can show",
 )
 
+_RAISED = re.compile(r"^driver: \w+ raised \w+ (at .+)$", re.MULTILINE)
 _CONFORMANCE = f"{__package__}.conformance"
 
 pytest.register_assert_rewrite(_CONFORMANCE)
@@ -141,8 +143,11 @@ class _Live:
 
 
 def _crash(report: pytest.TestReport) -> str:
+    """Return why a test failed, and for an error that the driver raised the line that raised it."""
     crash = getattr(report.longrepr, "reprcrash", None)
-    return str(crash.message if crash is not None else report.longrepr)
+    reason = str(crash.message if crash is not None else report.longrepr)
+    raised = _RAISED.findall(report.capstderr) if reason.startswith("dragoman_api.errors.") else []
+    return f"{reason} {raised[-1]}" if raised and " at " not in reason.partition("inside the driver: ")[2] else reason
 
 
 def _name(server: Server) -> str:

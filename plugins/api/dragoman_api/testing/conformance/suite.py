@@ -113,21 +113,23 @@ class ConsoleConformance:
         """A reading request is marked as a read and a writing one as a write, since guards trust the mark."""
         target.given("reads", "writes")
         for text in target.reads:
-            assert [request.writes for request in await _parse(target, text)] == [False], text
+            assert [request.writes for request in await _parse(target, text)] == [False], f"one request reads: {text}"
         for text in target.writes:
-            assert [request.writes for request in await _parse(target, text)] == [True], text
+            assert [request.writes for request in await _parse(target, text)] == [True], f"one request writes: {text}"
 
     async def test_parsing_sends_nothing_and_keeps_order_and_lines(self, target: Target) -> None:
-        """`parse_console` does no I/O; several requests come in order, each with the line it begins in."""
+        """`parse_console` does no I/O; requests between empty lines come in order, each with the line it begins in."""
         target.given("reads", "writes")
         texts = [*target.reads, *target.writes]
         mark = target.sent()
         alone = [(await _parse(target, text))[0] for text in texts]
         together = await _parse(target, "\n\n".join(texts))
         assert target.since(mark) == []
-        assert [request.request for request in together] == [request.request for request in alone]
+        assert [request.request for request in together] == [request.request for request in alone], (
+            "an empty line ends a request; the requests of all texts, joined by empty lines, are those of each alone"
+        )
         lines = [1 + "\n\n".join([*texts[:at], ""]).count("\n") for at in range(len(texts))]
-        assert [request.line for request in together] == lines
+        assert [request.line for request in together] == lines, "the line of a request is its first, from 1"
 
     async def test_a_comment_makes_no_request_and_breaks_none(self, target: Target) -> None:
         """A line that begins with ``#`` changes no request. The host reads expectations from such lines."""
@@ -139,7 +141,7 @@ class ConsoleConformance:
                 (request.request.method, request.request.path, request.writes, request.line) for request in commented
             ] == [
                 (request.request.method, request.request.path, request.writes, request.line + 1) for request in plain
-            ], text
+            ], f"a line that begins with '#' is part of no request: {text}"
 
     async def test_a_syntax_error_says_where(self, target: Target) -> None:
         """A text that cannot be parsed raises ConsoleSyntaxError with line and column, both from 1."""
