@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from typing import TYPE_CHECKING
 
 import anyio
@@ -55,6 +56,21 @@ def test_a_library_is_named_in_the_wheel_by_its_hash_beside_what_is_named_alread
     assert {entry.sha256 for entry in inspect(wheel).manifest.dependencies} == {
         wheelhouse.dependency(path)["sha256"] for path in (changed, other)
     }
+
+
+@pytest.mark.parametrize("record", [b"", b"a,b\n", b"\n", b"\xff,,\n"])
+def test_a_wheel_without_a_sound_record_stays_as_it_is(tmp_path: Path, record: bytes):
+    library, wheel = wheelhouse.library("orbit_words").write(tmp_path), wheelhouse.Driver("orbit").write(tmp_path)
+    with zipfile.ZipFile(wheel) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(wheel, "w") as archive:
+        for name, content in members.items():
+            if not name.endswith("/RECORD") or record:
+                archive.writestr(name, record if name.endswith("/RECORD") else content)
+    before = wheel.read_bytes()
+    record_libraries(wheel, [library])
+    assert wheel.read_bytes() == before
+    assert [fault.code for fault in inspect(wheel).faults] == ["record-missing"]
 
 
 def test_a_wheel_without_a_manifest_stays_as_it_is(tmp_path: Path):

@@ -81,7 +81,9 @@ def list_dependencies(manifest: str, entries: Sequence[tuple[str, str]]) -> str:
 
 
 def record_libraries(wheel: Path, libraries: Sequence[Path]) -> None:
-    """Add the wheels of libraries to the manifest in a driver's wheel; a wheel without a sound one stays as it is.
+    """Add the wheels of libraries to the manifest in a driver's wheel.
+
+    A wheel without a sound manifest or RECORD stays as it is: `inspect` says what is wrong with it.
 
     The working tree's manifest does not name them: their digests change with every edit of a library.
     """
@@ -94,15 +96,19 @@ def record_libraries(wheel: Path, libraries: Sequence[Path]) -> None:
     ]
     entries += [(library.name, hashlib.sha256(library.read_bytes()).hexdigest()) for library in libraries]
     manifest = list_dependencies(report.manifest_data.decode(), sorted(entries)).encode()
-    with zipfile.ZipFile(wheel) as archive:
-        members = {info: archive.read(info) for info in archive.infolist()}
+    try:
+        with zipfile.ZipFile(wheel) as archive:
+            members = {info: archive.read(info) for info in archive.infolist()}
+            lines = io.StringIO(archive.read(f"{report.dist_info}/RECORD").decode())
+        rows = [[name, digest, size] for name, digest, size in csv.reader(lines, strict=True)]
+    except (zipfile.BadZipFile, KeyError, ValueError, csv.Error):
+        return
     names = {info.filename for info, content in members.items() if content == report.manifest_data}
     digest = base64.urlsafe_b64encode(hashlib.sha256(manifest).digest()).rstrip(b"=").decode()
     with zipfile.ZipFile(wheel, "w") as archive:
         for info, content in members.items():
             written = manifest if info.filename in names else content
             if info.filename == f"{report.dist_info}/RECORD":
-                rows = list(csv.reader(io.StringIO(content.decode())))
                 rows = [[row[0], f"sha256={digest}", str(len(manifest))] if row[0] in names else row for row in rows]
                 text = io.StringIO()
                 csv.writer(text, lineterminator="\n").writerows(rows)
