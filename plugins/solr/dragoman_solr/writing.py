@@ -46,7 +46,7 @@ from dragoman_api.kit.row_changes import (
 from dragoman_api.kit.writing import batches, digest_guard, writable
 
 from .cores import Cores
-from .fields import ROOT, VERSION, View, stored
+from .fields import NEST, ROOT, VERSION, View, stored
 from .queries import Filters, search
 
 if TYPE_CHECKING:
@@ -151,7 +151,8 @@ class ChangeHooks(Cores):
         keys: dict[str, Folded] = {}
         for folded in rows:
             with draft.judging(*folded.numbers):
-                keys[_key(folded.change, view)] = folded
+                if keys.setdefault(_key(folded.change, view), folded) is not folded:
+                    raise NotSentError("an earlier change of the set is about the same document, in another spelling")
         columns = {name for folded in rows for name in getattr(folded.change, "values", ())} - view.columns.keys()
         grown = view.grow(columns) if columns else view
         writes: list[_Write] = []
@@ -250,7 +251,7 @@ class ChangeHooks(Cores):
     async def _holding(self, view: View, rows: Sequence[_Row], keys: Sequence[RowId]) -> list[RowId]:
         """Return the keys of documents that are known to be as a request would leave them."""
         documents = await self.stored(view, [*map(text_id, keys)])
-        return [row.key for row in rows if row.key in keys and _holds(row, documents.get(row.key))]
+        return [row.key for row in rows if row.key in keys and _holds(row, documents.get(row.key), view)]
 
     def _judged(self, reply: Any, row: _Row | None = None) -> Outcome:
         """Return the outcome of a drop, or of a row that was not written: the server passes over a conflict."""
@@ -354,10 +355,13 @@ def _versions(reply: Any, keys: Collection[str]) -> dict[str, Any]:
     return versions
 
 
-def _holds(row: _Row, document: Mapping[str, Any] | None) -> bool:
+def _holds(row: _Row, document: Mapping[str, Any] | None, view: View) -> bool:
     """Return whether a document is known to be as a request would leave it."""
     if row.deletes or document is None:
         return row.deletes and document is None
+    whole = not any(isinstance(value, dict) for value in row.parts.values())
+    if whole and document.keys() - row.parts.keys() - {ROOT, NEST, *view.doubled}:
+        return False
     expected = {name: value["set"] if isinstance(value, dict) else value for name, value in row.parts.items()}
     return all(encode(document.get(name)) == encode(value) for name, value in expected.items() if name != VERSION)
 

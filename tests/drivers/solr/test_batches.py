@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
-from drivers.solr.test_strange_answers import connected
+from drivers.solr.test_strange_answers import USUAL, connected
 from msgspec.structs import replace
 
 from dragoman_api import Insert, Outcome, OutcomeStatus, PlanRequest
@@ -83,11 +83,12 @@ async def test_a_row_that_the_server_refuses_costs_no_other_row() -> None:
 
 async def test_a_row_that_exists_is_a_conflict_and_says_whether_it_holds_the_change() -> None:
     """S26, S30: passed over without a word by the server, and read afterwards."""
-    server = Updates(taken={"b", "e"})
-    server.documents = {"b": {"id": "b", "n_i": 1, "_version_": 3}, "e": {"id": "e", "n_i": 2, "_version_": 3}}
+    server = Updates(taken={*"bef"})
+    values: dict[str, Any] = {"b": {"n_i": 1}, "e": {"n_i": 2}, "f": {"n_i": 1, "more_i": 1}}
+    server.documents = {key: {"id": key, "_version_": 3, **members} for key, members in values.items()}
     _, outcomes = await load(server)
-    assert statuses(outcomes) == {"b": CONFLICT, "e": CONFLICT}
-    assert [(outcomes[key].holds, outcomes[key].id) for key in "be"] == [(True, "b"), (False, "e")]
+    assert statuses(outcomes) == dict.fromkeys("bef", CONFLICT)
+    assert [(outcomes[key].holds, outcomes[key].id) for key in "bef"] == [(True, "b"), (False, "e"), (False, "f")]
     assert "exists" in outcomes["e"].reason
     assert server.bodies == [KEYS]
 
@@ -126,7 +127,8 @@ async def test_an_error_of_no_row_is_sent_once() -> None:
 
 async def test_what_was_written_is_committed_although_the_last_request_was_refused() -> None:
     """S25: an update that is answered with an error does not commit."""
-    for last, committed in ((True, [[]]), (False, [])):
+    cases: list[tuple[bool, list[list[str]]]] = [(True, [[]]), (False, [])]
+    for last, committed in cases:
         server = Updates(refused={"h"})
         _, outcomes = await load(server, last=last)
         assert statuses(outcomes) == {"h": FAILED}
@@ -171,4 +173,18 @@ async def test_a_set_of_changes_reads_and_writes_its_rows_together() -> None:
     assert sent[0][1]["params"]["id"] == KEYS
     assert "commit=true" in sent[1][0]
     assert sent[1][1]["add"] == [{"id": key, "_version_": 5, "n_i": 2} for key in KEYS]
-    assert [(change.id, change.values["n_i"]) for change in plan.undo] == [(key, 1) for key in KEYS]  # type: ignore[union-attr]
+    assert [(change.id, change.values["n_i"]) for change in plan.undo] == [(key, 1) for key in KEYS]
+
+
+async def test_two_spellings_of_one_key_are_one_document() -> None:
+    """S30: an update names a document once, so the later change is refused."""
+    schema = USUAL["schema"]["schema"] | {"uniqueKey": "n_i"}
+
+    def answer(request: web.Request) -> web.Response | None:
+        return web.json_response({"schema": schema}) if request.path.endswith("/schema") else None
+
+    changes: list[Any] = [Insert("books", {}, id=key) for key in ("5", "05", "6")]
+    async with connected(answer) as driver:
+        plan = await driver.plan_change(PlanRequest(changes=changes))
+    assert [(outcome.change, "spelling" in outcome.reason) for outcome in plan.refusals] == [(1, True)]
+    assert [planned.rows for planned in plan.planned] == [[[0], [2]]]
