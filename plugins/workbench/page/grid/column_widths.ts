@@ -23,8 +23,12 @@ const WIDEST_NAME = 200;
 const WIDEST_WHOLE = 900;
 /** So many texts of a column are measured: those that are likely the widest. */
 const MEASURED = 3;
-const THIN = new Set("fijlrtI.,:;'|!()[]{} -");
-const THICK = new Set("mwMW@%");
+/** About how wide a sign is, in halves of a usual letter, by its code. */
+const SIGNS = new Uint8Array(128).fill(2);
+for (const sign of "fijlrtI.,:;'|!()[]{} -") SIGNS[sign.charCodeAt(0)] = 1;
+for (const sign of "mwMW@%") SIGNS[sign.charCodeAt(0)] = 3;
+/** A text of more signs fills the widest column. */
+const MOST_SIGNS = 90;
 
 /** The width of each column for these rows. */
 export function fitted(columns: readonly Column[], rows: readonly GridRow[], measure: Measure): Map<string, number> {
@@ -72,7 +76,8 @@ function widest(rows: readonly GridRow[], at: number, column: Column) {
   for (const { cells } of rows) {
     const { text, tone } = show(cells[at] ?? null, column);
     const likely = guess(text);
-    if (kept.some((one) => one.text === text) || (kept[MEASURED - 1]?.likely ?? -1) >= likely) continue;
+    if (kept.length === MEASURED && kept[MEASURED - 1].likely >= likely) continue;
+    if (kept.some((one) => one.text === text)) continue;
     kept.push({ text, tone, likely });
     kept.sort((one, other) => other.likely - one.likely);
     kept.length = Math.min(kept.length, MEASURED);
@@ -80,11 +85,15 @@ function widest(rows: readonly GridRow[], at: number, column: Column) {
   return kept;
 }
 
-/** About how wide a text is, in halves of a usual letter; measuring each one would take longer than drawing it. */
+/** About how wide a text is; measuring each one would take longer than drawing it. */
 function guess(text: string): number {
   let width = 0;
-  for (const letter of text) width += THIN.has(letter) ? 1 : letter > "\u2e7f" || THICK.has(letter) ? 3 : 2;
-  return width;
+  const end = Math.min(text.length, MOST_SIGNS);
+  for (let at = 0; at < end; at += 1) {
+    const code = text.charCodeAt(at);
+    width += code < 128 ? SIGNS[code] : code > 0x2e7f ? 3 : 2;
+  }
+  return width + 2 * (text.length - end);
 }
 
 let drawing: CanvasRenderingContext2D | null = null;

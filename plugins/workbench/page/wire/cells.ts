@@ -47,7 +47,16 @@ export function show(cell: Cell, column?: Column): Shown {
   }
   const [tag, text] = cell;
   if (tag === "missing") return { text: "–", tone: `missing${side}` };
-  return { text: line(tag === "json" && column ? preview(text) : text), tone: TONES[tag] ?? "text" };
+  return { text: line(tag === "json" && column ? previewOf(cell, text) : text), tone: TONES[tag] ?? "text" };
+}
+
+/** Columns are measured by the previews that are drawn afterwards. */
+const previews = new WeakMap<object, string>();
+
+function previewOf(cell: object, text: string): string {
+  let short = previews.get(cell);
+  if (short === undefined) previews.set(cell, (short = preview(text)));
+  return short;
 }
 
 const TONES: Record<string, string> = {

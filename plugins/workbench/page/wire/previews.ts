@@ -59,6 +59,7 @@ function brief(part: string, named: boolean, unfold: boolean): string {
 
 /** The values directly in a document or an array: one pass over its signs, without reading numbers. */
 function partsOf(text: string): Parts {
+  if (text.lastIndexOf("[") === 0 && !text.includes('"') && !text.includes("{")) return numbersOf(text);
   const first: string[] = [];
   let [depth, count, begin, quoted] = [0, 0, 1, false];
   const end = (at: number) => {
@@ -84,4 +85,17 @@ function partsOf(text: string): Parts {
     }
   }
   return { count, first };
+}
+
+/** The same for an array of numbers, such as a vector, which may have thousands. */
+function numbersOf(text: string): Parts {
+  const first: string[] = [];
+  let [begin, count] = [1, 0];
+  for (let at = text.indexOf(","); ; at = text.indexOf(",", at + 1)) {
+    const part = first.length < MOST_PARTS ? text.slice(begin, at < 0 ? text.lastIndexOf("]") : at).trim() : "-";
+    if (part) count += 1;
+    if (part && first.length < MOST_PARTS) first.push(part);
+    if (at < 0) return { count, first };
+    begin = at + 1;
+  }
 }
