@@ -145,7 +145,8 @@ async def connected(rig: type[Rig], driver: Any, given: Profile) -> AsyncIterato
     """Connect a driver, and remove what was made through its rig at the end."""
     async with AsyncExitStack() as stack:
         log = await stack.enter_async_context(opened(driver, given))
-        made = rig(driver, driver._exchanges.http, log)
+        http = getattr(driver, "http", None) or driver._exchanges.http
+        made = rig(driver, http, log)
         stack.push_async_callback(made.remove)
         yield made
 

@@ -1,25 +1,21 @@
-"""Answers of the HTTP API: which server it is, samples, rows of a console; and the console's texts."""
+"""Answers of the HTTP API: which server it is, samples, tables of a console; and the console's texts."""
 
 from __future__ import annotations
 
 import re
 import time
-from contextlib import suppress
-from datetime import UTC, datetime, timedelta
 from itertools import islice
 from math import isfinite, isnan
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 from urllib.parse import urlencode
 
 import msgspec
+from msgspec.structs import replace
 
 from dragoman_api import (
-    Answer,
     Cell,
-    Column,
     ColumnKind,
     ConsoleRequest,
-    DragomanError,
     HttpRequest,
     Json,
     Note,
@@ -27,59 +23,76 @@ from dragoman_api import (
     Profile,
     QueryError,
     Server,
-    Written,
     replies,
-)  # fmt: skip
+)
 from dragoman_api.columns import MAX_COLUMNS
-from dragoman_api.console import AnswerKind
 from dragoman_api.errors import ServerNotSupportedError
 from dragoman_api.grid import MAX_ROWS
-from dragoman_api.json_text import decode, encode, indented
+from dragoman_api.json_text import decode, encode
+from dragoman_api.kit.console_answers import cut_notes, rows_page
 from dragoman_api.kit.console_text import ConsoleReader, rest_requests, text_blocks
-from dragoman_api.kit.page_columns import columns_cut
 
-from .selectors import TIME, VALUE, Sample, column_names
+from .selectors import TIME, VALUE, Sample, column_names, instant_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from dragoman_api.replies import Reply
 
-    Refused = Callable[[Any], DragomanError]  # makes the error of an answer
-
 BUILD = HttpRequest("GET", "/api/v1/status/buildinfo")
-FORM = "application/x-www-form-urlencoded"
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MAX_WARNINGS = 20
 _READING = re.compile(r"/api/v1/(query|query_range|query_exemplars|series|labels|format_query|parse_query)(\?|$)")
-_REST = re.compile(r"\s*(GET|HEAD|POST|PUT|PATCH|DELETE)\b", re.IGNORECASE)
-_RANGE = re.compile(r"\s*query_range\s+(\d+)([smhdwy])\s+(\d+[smhdwy])\s+")
+_REST = re.compile(r"(GET|HEAD|POST|PUT|PATCH|DELETE)\b", re.IGNORECASE)
+_RANGE = re.compile(r"query_range\s+(\d+)([smhdwy])\s+(\d+[smhdwy])\s+")
 _TOKEN = re.compile(r"""#[^\n]*|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|`[^`]*`|["'`()\[\]{}]""", re.ASCII)
 _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800, "y": 31_536_000}
 _CLOSING = {")": "(", "]": "[", "}": "{"}
-
+_COLUMNS = {TIME: ColumnKind.TIMESTAMP, VALUE: ColumnKind.FLOAT}
 
 T = TypeVar("T")
+Point = tuple[float, str]
+Histogram = tuple[float, dict[str, Any]]
 
 
-class Body(msgspec.Struct, Generic[T], frozen=True, rename="camel"):
-    """An answer of the API; `data` is null where an old server has an empty list."""
+class Body(msgspec.Struct, Generic[T], frozen=True):
+    """An answer of the API."""
 
-    status: Literal["success", "error"]
-    data: T | msgspec.UnsetType | None = msgspec.UNSET
-    error: str = ""
-    error_type: str = ""
+    status: Literal["success"]
+    data: T
     warnings: list[str] | None = None
+
+    @property
+    def notes(self) -> list[Note]:
+        """The first of its warnings: a remote store did not answer (M14)."""
+        warnings = (self.warnings or [])[:MAX_WARNINGS]
+        return [Note(code="partial-result", reason=f"the server warns: {warning[:500]}") for warning in warnings]
+
+
+class _Refusal(msgspec.Struct, frozen=True, rename="camel"):
+    status: Literal["error"]
+    error: str
+    error_type: str = ""
 
 
 class Series(msgspec.Struct, frozen=True):
     """The samples of one series: all of a range, or one at an instant."""
 
     metric: dict[str, str]
-    values: list[tuple[float, str]] = []
-    histograms: list[tuple[float, dict[str, Any]]] = []
-    value: tuple[float, str] | None = None
-    histogram: tuple[float, dict[str, Any]] | None = None
+    values: list[Point] = []
+    histograms: list[Histogram] = []
+    value: Point | None = None
+    histogram: Histogram | None = None
+
+    def points(self) -> Iterator[tuple[int, float | Json]]:
+        """Yield milliseconds since 1970 and values; a histogram is its JSON. Raises ValueError if there are none."""
+        numbers = self.values if self.value is None else [self.value]
+        histograms = self.histograms if self.histogram is None else [self.histogram]
+        if not numbers and not histograms:
+            raise ValueError("a series has no value")
+        for at, text in numbers:
+            yield round(at * 1000), float(text)
+        for at, histogram in histograms:
+            yield round(at * 1000), Json(encode(histogram))
 
 
 class Matrix(msgspec.Struct, frozen=True, tag_field="resultType", tag="matrix"):
@@ -95,18 +108,14 @@ class Vector(msgspec.Struct, frozen=True, tag_field="resultType", tag="vector"):
 
 
 class _Scalar(msgspec.Struct, frozen=True, tag_field="resultType", tag="scalar"):
-    result: tuple[float, str]
+    result: Point
 
 
 class _String(msgspec.Struct, frozen=True, tag_field="resultType", tag="string"):
-    result: tuple[float, str]
+    result: Point
 
 
-TEXTS = msgspec.json.Decoder(Body[list[str]])
-MATRIX = msgspec.json.Decoder(Body[Matrix])
-VECTOR = msgspec.json.Decoder(Body[Vector])
-_BUILD = msgspec.json.Decoder(Body[dict[str, Any]])
-_RESULT = msgspec.json.Decoder(Body[Matrix | Vector | _Scalar | _String])
+_result = msgspec.json.Decoder(Body[Matrix | Vector | _Scalar | _String])
 
 
 class Features(msgspec.Struct, frozen=True):
@@ -117,18 +126,17 @@ class Features(msgspec.Struct, frozen=True):
     quotes: bool = False
 
 
-def identify(reply: Reply, profile: Profile, refused: Refused) -> tuple[Server, Features]:
+def identify(reply: Reply, profile: Profile) -> tuple[Server, Features]:
     """Tell the server by its build information (M1)."""
     if error := replies.turned_away(reply, profile):
         raise error
-    if reply.status in (401, 403):
-        raise refused(reply)
-    build: dict[str, Any] | None = None
-    with suppress(DragomanError, ValueError):
-        build = read(reply, refused, [], _BUILD)
-    if "X-Server-Hostname" in reply.headers and build is not None:
-        return Server("VictoriaMetrics"), Features(victoria=True)
-    build = build or {}
+    build: dict[str, Any] = {}
+    try:
+        build = decode(reply.body, Body[dict[str, Any]]).data
+        if "X-Server-Hostname" in reply.headers:
+            return Server("VictoriaMetrics"), Features(victoria=True)
+    except ValueError:
+        pass
     version = str(build.get("version") or "")[:100]
     major = int(match[1]) if (match := re.match(r"(\d{1,4})\.\d", version)) else 0
     if major < 2 or "application" in build:
@@ -139,63 +147,31 @@ def identify(reply: Reply, profile: Profile, refused: Refused) -> tuple[Server, 
     return Server("Prometheus", version), Features(closed=major < 3, quotes=major >= 3)
 
 
-def read(reply: Reply, refused: Refused, notes: list[Note], kind: msgspec.json.Decoder[Body[T]]) -> T | None:
-    """Return the data of an answer; each of its warnings becomes a note.
-
-    Raises:
-        QueryError: The server refused.
-        ValueError: The answer has another form.
-    """
-    succeeded = 200 <= reply.status < 300
+def refusal(reply: Reply) -> QueryError | None:
+    """Return the error of the API that an answer is, in the words of the server (M14); None if it is none."""
     try:
-        body = decode(reply.body, kind)
+        refused = decode(reply.body, _Refusal)
     except ValueError:
-        if succeeded:
-            raise
-        raise refused(reply) from None
-    if body.status == "error" and reply.status not in (401, 403):
-        details: dict[str, str | int] = {"status": reply.status, "type": body.error_type[:100]}
-        raise QueryError(f"the server refused: {body.error[:2_000]}", details=details)
-    if not succeeded or body.data is msgspec.UNSET:
-        raise refused(reply)
-    for warning in (body.warnings or [])[:MAX_WARNINGS]:
-        note = Note(code="partial-result", reason=f"the server warns: {warning[:500]}")
-        if note not in notes and len(notes) < MAX_WARNINGS:
-            notes.append(note)
-    return body.data
+        return None
+    details: dict[str, str | int] = {"status": reply.status, "type": refused.error_type[:100]}
+    return QueryError(f"the server refused: {refused.error[:2_000]}", details=details)
 
 
 def samples(matrix: Matrix, features: Features) -> Iterator[Sample]:
     """Yield the samples of a matrix. NaN of VictoriaMetrics marks the end of a series: it stores no other (M6)."""
     for series in matrix.result:
-        labels, text = series.metric, series_text(series.metric)
-        for at, value in series.values:
-            number = float(value)
-            if not (features.victoria and isnan(number)):
-                yield Sample(round(at * 1000), text, labels, number)
-        for at, histogram in series.histograms:
-            yield Sample(round(at * 1000), text, labels, Json(encode(histogram)))
+        text = msgspec.json.encode(series.metric, order="sorted").decode()  # no two series share one
+        for at, value in series.points():
+            if not (features.victoria and value != value):
+                yield Sample(at, text, series.metric, value)
 
 
 def counted(vector: Vector) -> int:
     """Return the sum of a vector of counts; no series is no sample."""
-    total = sum(float(series.value[1] if series.value else "NaN") for series in vector.result) + 0.0
-    if not (0 <= total < 2**53 and total.is_integer()):
+    total = sum(float(value) for series in vector.result for _, value in series.points())
+    if not (0 <= total < 2**53 and total == int(total)):
         raise ValueError(f"{total} is no number of samples")
     return int(total)
-
-
-def series_text(labels: dict[str, str]) -> str:
-    """Return the text of a series: its labels as a JSON object, sorted, so that no two series share one."""
-    return msgspec.json.encode(labels, order="sorted").decode()
-
-
-def instant_text(at: int) -> str:
-    """Return milliseconds since 1970 as RFC 3339 in UTC. Raises ValueError outside of the years 1 to 9999."""
-    try:
-        return (EPOCH + timedelta(milliseconds=at)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    except OverflowError as error:
-        raise ValueError(f"{at} ms lies outside of the years 1 to 9999") from error
 
 
 def number_cell(value: Any) -> Cell:
@@ -205,23 +181,27 @@ def number_cell(value: Any) -> Cell:
     return "NaN" if isnan(value) else "+Inf" if value > 0 else "-Inf"
 
 
+def form(path: str, **fields: str) -> HttpRequest:
+    """Return a request with a form, which may be longer than a URL."""
+    return HttpRequest("POST", path, urlencode(fields), "application/x-www-form-urlencoded")
+
+
 def parse(text: str) -> list[ConsoleRequest]:
     """Split a console text at empty lines: REST requests, `query_range SPAN STEP PROMQL`, and PromQL (M12)."""
     requests, reader = list[ConsoleRequest](), ConsoleReader(text)
-    for plain, line, source, at in text_blocks(reader):
-        if _REST.match(plain):
-            rest = rest_requests("\n" * (line - 1) + plain, may_write)
-            requests += rest
+    for query, line, source, at in text_blocks(reader):
+        if _REST.match(query):
+            requests += rest_requests("\n" * (line - 1) + query, may_write)
             continue
         _check(source, at, reader)
-        path, form = "/api/v1/query", {"query": plain}
-        if span := _RANGE.match(plain):
+        request = form("/api/v1/query", query=query)
+        if span := _RANGE.match(query):
             end = int(time.time())
-            start, path = end - int(span[1]) * _SECONDS[span[2]], "/api/v1/query_range"
-            form = {"query": plain[span.end() :], "start": str(start), "end": str(end), "step": span[3]}
-        requests.append(
-            ConsoleRequest(request=HttpRequest("POST", path, urlencode(form), FORM), writes=False, line=line)
-        )
+            start = end - int(span[1]) * _SECONDS[span[2]]
+            request = form(
+                "/api/v1/query_range", query=query[span.end() :], start=f"{start}", end=f"{end}", step=span[3]
+            )
+        requests.append(ConsoleRequest(request=request, writes=False, line=line))
     return requests
 
 
@@ -244,55 +224,29 @@ def _check(block: str, start: int, reader: ConsoleReader) -> None:
         raise reader.error(start + opened[-1][1], f"'{opened[-1][0]}' is not closed")
 
 
-def answer(request: HttpRequest, reply: Reply, refused: Refused) -> Answer:
-    """Shape the answer to a console request: rows if it holds a query's result, else its JSON or text."""
-    notes: list[Note] = []
-    try:
-        page = _table(read(reply, refused, notes, _RESULT), notes)
-        return Answer(kind=AnswerKind.TABLE, status=reply.status, request=request, page=page)
-    except (DragomanError, ValueError):
-        kind, text = AnswerKind.JSON, ""
-    try:
-        text = indented(reply.body)
-    except (ValueError, msgspec.MsgspecError):
-        kind, text = AnswerKind.TEXT, reply.body.decode(errors="replace") or f"HTTP {reply.status}"
-    return Answer(kind=kind, status=reply.status, request=request, text=text, notes=notes)
+def table(reply: Reply) -> Page:
+    """Return the result of a query as rows.
 
-
-def _table(result: Matrix | Vector | _Scalar | _String | None, notes: list[Note]) -> Page:
-    """Return the samples of a result as rows. Raises ValueError for a value or a time that no cell holds."""
-    if result is None:
-        raise ValueError("there is no result")
-    rows = _rows(result)
-    first = [*islice(rows, MAX_ROWS)]
-    names = column_names({label for labels, _, _ in first for label in labels})
-    label_columns = [*names.items()][: MAX_COLUMNS - 2]
-    columns = [
-        Column(name=name, type="label", kind=ColumnKind.TEXT, written=Written.NEVER) for name, _ in label_columns
-    ]
-    columns += [
-        Column(name=TIME, type=TIME, kind=ColumnKind.TIMESTAMP, written=Written.NEVER),
-        Column(name=VALUE, type=VALUE, kind=ColumnKind.FLOAT, written=Written.NEVER),
-    ]
-    total = len(first) + sum(1 for _ in rows)
-    if total > len(first):
-        notes.append(Note(code="rows-cut", reason=f"the first {len(first):,} of {total:,} rows are shown"))
-    notes += columns_cut(len(names) + 2)
-    cells: list[list[Cell]] = [
-        [*(labels.get(label) for _, label in label_columns), at, value] for labels, at, value in first
-    ]
-    return Page(columns=columns, cells=cells, notes=notes, total=total)
-
-
-def _rows(result: Matrix | Vector | _Scalar | _String) -> Iterator[tuple[dict[str, str], str, Cell]]:
-    """Yield labels, time and value of each sample."""
+    Raises:
+        ValueError: The answer holds no result, or a series without a value.
+        OverflowError: No cell holds one of its times.
+    """
+    body = decode(reply.body, _result)
+    result = body.data
+    all_series = result.result if isinstance(result, Matrix | Vector) else [Series({}, value=result.result)]
+    names = column_names({label for series in all_series for label in series.metric})
+    points: Iterator[tuple[dict[str, str], int, Any]] = (
+        (series.metric, *point) for series in all_series for point in series.points()
+    )
     if isinstance(result, _String):
-        yield {}, instant_text(round(result.result[0] * 1000)), result.result[1]
-        return
-    for series in [Series({}, value=result.result)] if isinstance(result, _Scalar) else result.result:
-        if isinstance(result, Vector) and series.value is None and series.histogram is None:
-            raise ValueError("a series has no value")
-        for at, text in [*series.values, *([series.value] if series.value else [])]:
-            yield series.metric, instant_text(round(at * 1000)), number_cell(float(text))
-        for at, histogram in [*series.histograms, *([series.histogram] if series.histogram else [])]:
-            yield series.metric, instant_text(round(at * 1000)), Json(encode(histogram))
+        points = iter([({}, round(result.result[0] * 1000), result.result[1])])
+    rows: list[dict[str, Cell]] = [
+        {column: labels.get(label) for column, label in names.items()}
+        | {TIME: instant_text(at), VALUE: number_cell(value)}
+        for labels, at, value in islice(points, MAX_ROWS)
+    ]
+    total = len(rows) + sum(1 for _ in points)
+    page = rows_page(rows, [*islice(names, MAX_COLUMNS - 2), TIME, VALUE])
+    columns = [replace(column, kind=_COLUMNS.get(column.name, ColumnKind.TEXT)) for column in page.columns]
+    notes = [*body.notes, *cut_notes(columns=len(names) + 2, rows=total)]
+    return replace(page, columns=columns, notes=notes, total=total)

@@ -6,24 +6,20 @@ import re
 import time
 from collections.abc import Awaitable, Callable
 from math import ceil
-from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import urlencode
+from typing import TYPE_CHECKING, Any
 
 from dragoman_api import Cell, Column, HttpRequest, Note, QueryError, TimeRange
 from dragoman_api.errors import ObjectChangedError, WindowExceededError
 from dragoman_api.kit.exchanges import send_all
 from dragoman_api.kit.operands import instant
 
-from . import selectors
-from .answers import FORM, MATRIX, VECTOR, Features, counted, instant_text, number_cell, samples
-from .selectors import SERIES, TIME, VALUE, Query, Sample, View
+from .answers import Features, Matrix, Vector, counted, form, number_cell, samples
+from .selectors import SERIES, TIME, VALUE, Query, Sample, View, instant_text, predicate
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from .answers import Matrix
-
-Send = Callable[[HttpRequest, list[Note], Any, Callable[[Any], Any]], Awaitable[Any]]
+Ask = Callable[[HttpRequest, Any, Callable[[Any], Any], list[Note]], Awaitable[Any]]
 
 CHUNK = 20_000
 """Samples that one request reads at most, unless more share one millisecond (M4)."""
@@ -39,43 +35,32 @@ _PARTS = 8
 _TOO_MANY = re.compile(r"too many samples|maxSamplesPer|cannot select more than|timed out", re.IGNORECASE)
 
 
-class SpanRows(NamedTuple):
-    """The rows of one span.
+class SampleRows:
+    """The rows of a query up to one instant, in the order of time, then of series; a walk reads them in spans (M4).
 
     Attributes:
-        until: The end of the span.
-        skipped: The number of samples before it that were not read.
-        read: The number of samples that were read so far, whatever the driver filters.
-        rows: The rows.
+        since: The first millisecond of the rows.
+        until: The first one after them.
+        notes: What the answers warn of.
     """
-
-    until: int
-    skipped: int
-    read: int
-    rows: list[Sample]
-
-
-class SampleRows:
-    """The rows of a query up to one instant, in the order of time, then of series; a walk reads them in spans (M4)."""
 
     def __init__(
         self,
         view: View,
         query: Query,
-        span: TimeRange | None,
-        until: int | None,
+        time_range: TimeRange | None = None,
+        until: int | None = None,
         *,
         features: Features,
-        send: Send,
+        ask: Ask,
         forget: Callable[[str, None], object],
     ) -> None:
-        self.view, self.query, self.notes, self._features, self._send = view, query, list[Note](), features, send
         self._forget = forget
-        now = until or int(time.time() * 1000) + 1
-        self.since = max(query.since, _first(span.since, EARLIEST) if span else EARLIEST)
-        end = _first(span.until, now) if span else now
-        self.until = end if query.until is None else min(end, query.until)
-        self.selector = f"{{{','.join([view.matcher, *query.matchers])}}}"
+        self.view, self.query, self.notes, self._features, self._ask = view, query, list[Note](), features, ask
+        since, end = (time_range.since, time_range.until) if time_range else (None, None)
+        self.since = max(query.since, EARLIEST if since is None else ceil(instant(since) * 1000))
+        ends = [(until or int(time.time() * 1000) + 1) if end is None else ceil(instant(end) * 1000), query.until]
+        self.until = min(edge for edge in ends if edge is not None)
         self._number: int | None = None
 
     async def count(self) -> int:
@@ -83,10 +68,6 @@ class SampleRows:
         if self._number is None:
             self._number = await self._count(self.since, self.until)
         return self._number
-
-    def go_on(self, since: int) -> None:
-        """Leave out what lies before an instant; the next count is one of the rest."""
-        self.since, self._number = since, None
 
     async def _count(self, since: int, until: int) -> int:
         """Count the samples of a span; in parts if that is too much for the server."""
@@ -98,8 +79,7 @@ class SampleRows:
         if length == 0:
             return len(await self._read(since, until))
         try:
-            expression = f"sum(count_over_time({self.selector}{self._range(length)}))"
-            count: int = await self._ask(expression, until, VECTOR, counted)
+            count: int = await self._query("sum(count_over_time({}))", length, until, Vector, counted)
         except QueryError as error:
             if until - since < 2 or not _TOO_MANY.search(error.message):
                 raise
@@ -107,27 +87,31 @@ class SampleRows:
             return await self._count(since, middle) + await self._count(middle, until)
         return count
 
-    async def batches(self, *, backwards: bool = False, skip: int = 0) -> AsyncIterator[SpanRows]:
-        """Yield the samples of each span that has any; those before `skip` are not read if the server filters alone."""
-        skipped = read = 0
-        keeps = selectors.predicate(self.query, self.view)
+    def go_on(self, since: int) -> None:
+        """Leave out what lies before an instant; the next count is one of the rest."""
+        self.since, self._number = since, None
+
+    async def batches(self, *, backwards: bool = False, skip: int = 0) -> AsyncIterator[tuple[int, int, list[Sample]]]:
+        """Yield the end of each span that has samples, the number of those before it, and its samples.
+
+        Args:
+            backwards: The last span comes first.
+            skip: Spans that lie whole among so many first samples are not read.
+        """
+        before = 0
         spans = [(self.since, self.until, await self.count())]
         while spans:
             since, until, number = spans.pop()
-            if number == 0:
-                continue
-            if skipped + number <= skip and not self.query.tests:
-                skipped += number
+            if before + number <= skip or number == 0:
+                before += number
             elif number <= CHUNK or until - since < 2:
                 rows = await self._read(since, until)
                 rows.sort(key=lambda row: (row.at, row.series), reverse=backwards)
                 if len(rows) < number:
                     reason = f"the server counted {number:,} samples of '{self.view.name}', and then sent {len(rows):,}"
                     raise QueryError(reason, hint="samples may have been deleted meanwhile: send the call again")
-                read += len(rows)
-                if self.query.tests:
-                    rows = [*filter(keeps, rows)]
-                yield SpanRows(until, skipped, read, rows)
+                yield until, before, rows
+                before += len(rows)
             else:
                 step = -(-(until - since) // _PARTS)
                 edges = [(at, min(at + step, until)) for at in range(since, until, step)]
@@ -135,38 +119,36 @@ class SampleRows:
                 parts = [(*edge, count) for edge, count in zip(edges, counts, strict=True)]
                 spans += parts if backwards else parts[::-1]
 
-    async def take(self, offset: int, limit: int, *, backwards: bool) -> tuple[list[Sample], bool, int]:
-        """Return the rows of a page, whether the rows end there, and how many were seen."""
-        page_rows, seen = list[Sample](), 0
-        async for _, skipped, read, rows in self.batches(backwards=backwards, skip=offset):
-            first = max(0, offset - skipped - seen)
+    async def take(self, offset: int, limit: int, *, backwards: bool) -> list[Sample]:
+        """Return the rows of a page of all samples."""
+        page_rows = list[Sample]()
+        async for _, before, rows in self.batches(backwards=backwards, skip=offset):
+            first = max(0, offset - before)
             page_rows += rows[first : first + limit - len(page_rows)]
-            seen += len(rows)
-            if skipped + seen > offset + limit or (len(page_rows) == limit and not self.query.tests):
-                return page_rows, False, skipped + seen
-            if self.query.tests and read > SCAN:
-                raise self._beyond("this filter")
-        return page_rows, True, seen
+            if len(page_rows) == limit:
+                break
+        return page_rows
 
     async def all(self, purpose: str) -> list[Sample]:
         """Return all rows, for what the server cannot do."""
         if await self.count() > SCAN:
-            raise self._beyond(purpose)
-        return [row async for batch in self.batches() for row in batch.rows]
+            reason = f"{purpose} is evaluated here, over {SCAN:,} samples at most, and '{self.view.name}' has more"
+            hint = "name a shorter time, or filter by labels"
+            raise WindowExceededError(reason, hint=hint, details={"window": SCAN})
+        return [row async for _, _, rows in self.batches() for row in self.chosen(rows)]
 
-    def _beyond(self, purpose: str) -> WindowExceededError:
-        reason = f"{purpose} is evaluated here, over {SCAN:,} samples at most, and '{self.view.name}' has more"
-        return WindowExceededError(reason, hint="name a shorter time, or filter by labels", details={"window": SCAN})
+    def chosen(self, rows: list[Sample]) -> list[Sample]:
+        """Return the samples that the tests of the filter leave."""
+        return [*filter(predicate(self.query, self.view), rows)] if self.query.tests else rows
 
     def cells(self, rows: list[Sample], columns: list[Column]) -> list[list[Cell]]:
         """Return the cells of rows. Raises ObjectChangedError for a label that is new since the view was read (M7)."""
-        labels, lines = self.view.labels, list[list[Cell]]()
-        label_names = {*labels.values(), "__name__"}
-        names = [(column.name, labels.get(column.name)) for column in columns]
+        if not {*self.view.labels.values(), "__name__"}.issuperset(label for row in rows for label in row.labels):
+            self._forget(self.view.name, None)
+            raise ObjectChangedError(f"'{self.view.name}' has new labels", hint="send the call again")
+        names = [(column.name, self.view.labels.get(column.name)) for column in columns]
+        lines = list[list[Cell]]()
         for row in rows:
-            if not label_names.issuperset(row.labels):
-                self._forget(self.view.name, None)
-                raise ObjectChangedError(f"'{self.view.name}' has new labels", hint="send the call again")
             own: dict[str, Any] = {TIME: instant_text(row.at), VALUE: number_cell(row.value), SERIES: row.series}
             lines.append([own[name] if label is None else row.labels.get(label) for name, label in names])
         return lines
@@ -180,20 +162,17 @@ class SampleRows:
 
         # VictoriaMetrics looks into no day of which a range reaches the first millisecond only.
         end = until + self._features.victoria
-        rows: list[Sample] = await self._ask(self.selector + self._range(end - since), end, MATRIX, shape)
+        rows: list[Sample] = await self._query("{}", end - since, end, Matrix, shape)
         return rows
 
-    def _range(self, length: int) -> str:
-        """Spell milliseconds; VictoriaMetrics reckons in floats and rounds down: 4007 would be 4006 (M4)."""
-        return f"[{length}.5ms]" if self._features.victoria else f"[{length}ms]"
+    async def _query(self, promql: str, length: int, until: int, kind: Any, shape: Callable[[Any], Any]) -> Any:
+        """Send a query of the samples of some milliseconds before an instant.
 
-    async def _ask(self, expression: str, until: int, kind: Any, shape: Callable[[Any], Any]) -> Any:
-        form = {"query": expression, "time": f"{(until - 1) / 1000:.3f}"}
-        form |= {"nocache": "1"} if self._features.victoria else {}  # or the last 30 s are left out
-        request = HttpRequest("POST", "/api/v1/query", urlencode(form), FORM)
-        return await self._send(request, self.notes, kind, shape)
-
-
-def _first(instant_or_none: str | None, default: int) -> int:
-    """Return the first millisecond that is not before an instant."""
-    return default if instant_or_none is None else ceil(instant(instant_or_none) * 1000)
+        VictoriaMetrics reckons in floats and rounds down: 4007 ms would be 4006 (M4). Without ``nocache`` it leaves out
+        the last 30 s.
+        """
+        victoria = self._features.victoria
+        selector = f"{{{','.join([self.view.matcher, *self.query.matchers])}}}[{length}{'.5' if victoria else ''}ms]"
+        fields = {"query": promql.replace("{}", selector), "time": f"{(until - 1) / 1000:.3f}"}
+        fields |= {"nocache": "1"} if victoria else {}
+        return await self._ask(form("/api/v1/query", **fields), kind, shape, self.notes)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime, timedelta
 from itertools import islice
-from math import ceil, floor, inf, isnan
+from math import ceil, floor, isnan
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -22,17 +23,19 @@ from dragoman_api import (
 )
 from dragoman_api.columns import MAX_COLUMNS, NULLS, ORDER
 from dragoman_api.columns import Operator as Op
-from dragoman_api.json_text import decode
-from dragoman_api.kit.filter_rows import NEGATED, compile_rows, spelled
+from dragoman_api.filters import Filter
+from dragoman_api.json_text import decode, encode
+from dragoman_api.kit.filter_rows import NEGATED, compile_rows, holds, spelled
 from dragoman_api.kit.operands import bounds, conditions, floating, instant, several, single, text
 from dragoman_api.kit.page_columns import UNKNOWN, columns_cut
+from dragoman_api.kit.row_tests import ValueKind, row_test
 from dragoman_api.kit.views import digest
 from dragoman_api.remedies import Remedy, RemedyKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from dragoman_api import Filter, FilterRequest
+    from dragoman_api import FilterRequest
 
 WINDOW = 3_600
 """Seconds before now that are read if nobody names a time (M5)."""
@@ -43,7 +46,7 @@ _LABEL = (*_EQUAL, Op.CONTAINS, Op.NOT_CONTAINS, Op.STARTS, Op.ENDS, Op.REGEX, *
 _EDIT = "the server stores what it scrapes, and its API changes no sample"
 _CLASSIC = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*", re.ASCII)
 _SPECIAL = re.compile(r"[\\.+*?()|\[\]{}^$]")
-_NOT_FINITE = {"nan": "NaN", "inf": "+Inf", "+inf": "+Inf", "-inf": "-Inf"}
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Sample(NamedTuple):
@@ -55,22 +58,13 @@ class Sample(NamedTuple):
     value: Any
 
 
-class Test(msgspec.Struct, frozen=True):
-    """A filter row that is evaluated here: comparisons of which all must hold, in one of several alternatives."""
-
-    column: str
-    negated: bool
-    alternatives: list[list[tuple[Op, int | str | None]]]
-    fold: bool = False
-
-
 class Query(msgspec.Struct, frozen=True):
     """The driver's form of a filter: matchers for the server, bounds in milliseconds, tests that are evaluated here."""
 
     matchers: list[str] = []
     since: int = 0
     until: int | None = None
-    tests: list[Test] = []
+    tests: list[Filter] = []
     match: str = "all"
 
 
@@ -150,14 +144,19 @@ def pattern(value: str) -> str:
     return _SPECIAL.sub(r"\\\g<0>", value)
 
 
+def instant_text(at: int) -> str:
+    """Return milliseconds since 1970 as RFC 3339 in UTC. Raises OverflowError outside of the years 1 to 9999."""
+    return (_EPOCH + timedelta(milliseconds=at)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
 def compile_filter(request: FilterRequest, view: View) -> CompiledFilter:
     """Compile filter rows (M8 to M11). With ``any``, all of them are evaluated here: matchers only hold together."""
     united = request.match == "any" and len(request.rows) > 1
 
     def compile_row(number: int, row: Filter | RawQuery) -> tuple[Query, Explanation]:
         query, clause = _compile(row, view, united=united)
-        folds = not isinstance(row, RawQuery) and row.case is False
-        reasons = ["letters compare by the server's simple case folding"] if folds and not query.tests else []
+        folds = isinstance(row, Filter) and row.case is False and not query.tests
+        reasons = ["letters compare by the server's simple case folding"] if folds else []
         return query, Explanation(row=number, clause=clause, exact=not reasons, approximations=reasons)
 
     hint = Remedy(RemedyKind.DESCRIBE_OBJECT, {"object": view.name})
@@ -170,8 +169,8 @@ def compile_filter(request: FilterRequest, view: View) -> CompiledFilter:
         [test for query in queries for test in query.tests],
         request.match,
     )
-    body = msgspec.json.encode(query).decode()
-    return CompiledFilter(object=view.name, body=body, rows=[row for _, row in parts], revision=view.revision)
+    rows = [explanation for _, explanation in parts]
+    return CompiledFilter(object=view.name, body=encode(query), rows=rows, revision=view.revision)
 
 
 def query_of_row(row_id: object, view: View) -> Query | None:
@@ -193,123 +192,110 @@ def _compile(row: Filter | RawQuery, view: View, *, united: bool) -> tuple[Query
         raise ValueError(UNKNOWN)
     if row.op not in column.operators:
         raise ValueError(column.reasons.get("filter") or f"a column of type {column.type} has no '{row.op}'")
-    test = _test(row, column.name)
-    if column.name == TIME and not united and not test.negated and len(test.alternatives) == 1:
-        [together] = test.alternatives
-        since = max((int(at or 0) for op, at in together if op is Op.GE), default=0)
-        until = min((int(at or 0) for op, at in together if op is Op.LT), default=None)
-        clause = f"{since / 1000:.3f} <= time" + (f" < {until / 1000:.3f}" if until is not None else "")
-        return Query(since=since, until=until), clause
-    if (label := view.labels.get(column.name)) is not None and not united:
-        if name := view.spell(label):
-            matcher = _matcher(name, row, test)
-            return Query([matcher]), f"{{{matcher}}}"
-        if row.op is Op.REGEX:
-            raise ValueError(f"this server takes no label name such as {label!r} in a query")
+    row = _with_texts(row)
+    label = view.labels.get(row.column)
+    if label is not None and not united and (name := view.spell(label)):
+        matcher = _matcher(name, row)
+        return Query([matcher]), f"{{{matcher}}}"
     if row.op is Op.REGEX:
-        raise ValueError("a pattern runs on the server only, and there all rows of a filter must hold")
-    return Query(tests=[test]), f"evaluated here: {spelled(row)}"
+        reason = "a pattern runs on the server only, and there all rows of a filter must hold"
+        raise ValueError(reason if united else f"this server takes no label name such as {label!r} in a query")
+    _test(row)
+    if row.column == TIME and not united and row.op in (Op.EQ, *ORDER):
+        return _span(row)
+    return Query(tests=[row]), f"evaluated here: {spelled(row)}"
 
 
-def _matcher(label: str, row: Filter, test: Test) -> str:
-    """Write a label matcher. A positive one never matches a series without the label, a negated one does (M9)."""
-    op = NEGATED.get(row.op, row.op)
-    if op in NULLS:
-        return f'{label}{"=" if op is Op.NULL else "!="}""'
-    values = [str(value) for [(_, value)] in test.alternatives]
-    if op is Op.EQ and not test.fold:
-        return f"{label}{'!=' if test.negated else '='}{quote(values[0])}"
-    before, after = (".*" if op in (Op.CONTAINS, Op.ENDS) else ""), (".*" if op in (Op.CONTAINS, Op.STARTS) else "")
-    inner = values[0] if op is Op.REGEX else before + "|".join(map(pattern, values)) + after
-    expression = (
-        inner if op is Op.IN and not test.fold else f"(?{'i' if test.fold else ''}s:{inner})"
-    )  # a dot is any letter
-    return f"{label}{'!~' if test.negated else '=~'}{quote(expression)}" + (f',{label}!=""' if op is Op.REGEX else "")
-
-
-def _test(row: Filter, column: str) -> Test:
-    """Read the operands of a filter row. Raises ValueError with a reason."""
-    op = NEGATED.get(row.op, row.op)
-    if op in NULLS:
-        return Test(column, False, [[(op, None)]])  # noqa: FBT003
-    values = several(row.value) if op is Op.IN else [row.value]
-    single_op = Op.EQ if op is Op.IN else op
-    if column == TIME:
-        alternatives = [[at for part in conditions(single_op, v) for at in _instants(*part)] for v in values]
-    else:
-        read = _number if column == VALUE else _label
-        alternatives = [
-            [(at, read(v)) for at, v in zip((Op.GE, Op.LE), bounds(value), strict=True)]
-            if op is Op.BETWEEN
-            else [(single_op, read(value))] for value in values
-        ]  # fmt: skip
-    return Test(column, row.op in NEGATED, alternatives, fold=column not in (TIME, VALUE) and row.case is False)
-
-
-def _instants(op: Op, value: object) -> list[tuple[Op, int | str | None]]:
-    """Return comparisons with whole milliseconds, of which the server's times consist."""
-    at = instant(value) * 1000
-    lower = (Op.GE, floor(at) + 1 if op is Op.GT else ceil(at))
-    upper = (Op.LT, floor(at) + 1 if op in (Op.LE, Op.EQ) else ceil(at))
-    return [lower, upper] if op is Op.EQ else [lower] if op in (Op.GT, Op.GE) else [upper]
+def _with_texts(row: Filter) -> Filter:
+    """Return a filter row with its operands as texts, and with its letter case."""
+    read: Callable[[object], str] = {VALUE: _number, TIME: text}.get(row.column, _label)
+    value: Any = None
+    if row.op in (Op.IN, Op.NOT_IN):
+        value = [*map(read, several(row.value))]
+    elif row.op is Op.BETWEEN:
+        value = [*map(read, bounds(row.value))]
+    elif row.op not in NULLS:
+        value = read(row.value)
+    return Filter(row.column, row.op, value, case=row.case is not False)
 
 
 def _number(value: object) -> str:
-    special = _NOT_FINITE.get(str(value).strip().lower())
-    return special or repr(floating(single(value)))
+    word = str(single(value)).strip().lower()
+    return word if word in ("nan", "inf", "+inf", "-inf") else repr(floating(value))
 
 
 def _label(value: object) -> str:
-    if not (read := text(single(value))):
+    if not (label := text(single(value))):
         raise ValueError("no label has an empty text: an empty one is none, so use 'null'")
-    return read
+    return label
 
 
-_COMPARE: dict[Op, Callable[[Any, Any], bool]] = {
-    Op.EQ: lambda a, b: a == b, Op.GT: lambda a, b: a > b, Op.GE: lambda a, b: a >= b, Op.LT: lambda a, b: a < b,
-    Op.LE: lambda a, b: a <= b, Op.CONTAINS: lambda a, b: b in a, Op.STARTS: lambda a, b: a.startswith(b),
-    Op.ENDS: lambda a, b: a.endswith(b),
-}  # fmt: skip
+def _matcher(label: str, row: Filter) -> str:
+    """Write a label matcher. A positive one never matches a series without the label, a negated one does (M9)."""
+    op, negation = NEGATED.get(row.op, row.op), "!" if row.op in NEGATED else ""
+    if op in NULLS:
+        return f'{label}{"=" if op is Op.NULL else "!="}""'
+    values = row.value if isinstance(row.value, list) else [row.value]
+    if op is Op.EQ and row.case:
+        return f"{label}{negation}={quote(str(row.value))}"
+    expression = "|".join(str(value) if op is Op.REGEX else pattern(str(value)) for value in values)
+    expression = (".*" if op in (Op.CONTAINS, Op.ENDS) else "") + expression
+    expression += ".*" if op in (Op.CONTAINS, Op.STARTS) else ""
+    expression = f"(?{'' if row.case else 'i'}s:{expression})"  # a dot is any letter
+    return f"{label}{negation or '='}~{quote(expression)}" + (f',{label}!=""' if op is Op.REGEX else "")
+
+
+def _span(row: Filter) -> tuple[Query, str]:
+    """Return a filter row on the time as whole milliseconds, of which the server's times consist."""
+    since, until = 0, None
+    for op, value in conditions(row.op, row.value):
+        at = instant(value) * 1000
+        first, after = ceil(at), floor(at) + 1
+        if op in (Op.EQ, Op.GE, Op.GT):
+            since = after if op is Op.GT else first
+        if op in (Op.EQ, Op.LE, Op.LT):
+            until = first if op is Op.LT else after
+    clause = f"{since / 1000:.3f} <= time" + (f" < {until / 1000:.3f}" if until is not None else "")
+    return Query(since=since, until=until), clause
 
 
 def predicate(query: Query, view: View) -> Callable[[Sample], bool]:
-    """Return the function that evaluates the tests of a filter."""
-    tests = [_predicate(test, view) for test in query.tests]
+    """Return the function that evaluates the filter rows that are left to the driver."""
+    tests = [(row.column, _test(row)) for row in query.tests]
     join = any if query.match == "any" else all
-    return lambda row: join(test(row) for test in tests)
+    return lambda sample: join(test(stored(sample, column, view)) for column, test in tests)
 
 
-def _predicate(test: Test, view: View) -> Callable[[Sample], bool]:
-    label = view.labels.get(test.column)
-    change: Callable[[Any], str] = str.casefold if test.fold else str
-    alternatives = [
-        [(op, change(at) if label is not None else float(at) if isinstance(at, str) else at) for op, at in together]
-        for together in test.alternatives
-    ]
+def _test(row: Filter) -> Callable[[object], bool]:
+    """Return the test of a stored value. Raises ValueError if an operand is none of its column."""
+    if row.column != VALUE:
+        return row_test(row, ValueKind.TIMESTAMP if row.column == TIME else ValueKind.TEXT)
+    op = NEGATED.get(row.op, row.op)
+    numbers = [float(str(value)) for value in (row.value if isinstance(row.value, list) else [row.value])]
+    positive = Filter(VALUE, op, [*numbers] if isinstance(row.value, list) else numbers[0])
+    finds_nan = op in (Op.EQ, Op.IN) and any(map(isnan, numbers))  # NaN equals itself here
 
-    def holds(row: Sample) -> bool:
-        cell: Any = row.at if test.column == TIME else row.value if label is None else row.labels.get(label)
-        cell = change(cell) if label is not None and cell is not None else cell
-        return any(all(_holds(op, cell, at) for op, at in together) for together in alternatives) is not test.negated
+    def test(value: object) -> bool:
+        number = isinstance(value, float) and (bool(holds(positive, value)) or (finds_nan and isnan(value)))
+        return number is (op is row.op)  # a histogram is no number
 
-    return holds
-
-
-def _holds(op: Op, cell: Any, value: Any) -> bool:
-    if op in NULLS:
-        return (cell is None) is (op is Op.NULL)
-    if cell is None or isinstance(cell, str) is not isinstance(value, str):  # a histogram is no number
-        return False
-    return _COMPARE[op](cell, value) or (op is Op.EQ and cell != cell and value != value)
+    return test
 
 
-def order(column: str, view: View) -> Callable[[Sample], tuple[int, Any]]:
-    """Return the sort key of a column: texts by code points, NaN above all numbers; what has no value comes last."""
+def stored(sample: Sample, column: str, view: View) -> object:
+    """Return the stored value of a column; None for a label that a series lacks."""
+    if column == VALUE:
+        return sample.value
+    return instant_text(sample.at) if column == TIME else sample.labels.get(view.labels[column])
+
+
+def order(column: str, view: View) -> Callable[[Sample], Any]:
+    """Return the sort key of a column: texts by code points; None, which comes last, for NaN and what has no value."""
     if column == TIME:
-        return lambda row: (0, row.at)
+        return lambda sample: sample.at
     if column == SERIES:
-        return lambda row: (0, row.series)
-    label = view.labels.get(column)
-    if label is not None:
-        return lambda row: (0, row.labels[label]) if label in row.labels else (1, "")
-    return lambda row: (2, 0.0) if isinstance(row.value, str) else (1, inf) if isnan(row.value) else (0, row.value)
+        return lambda sample: sample.series
+    if column == VALUE:
+        return lambda sample: None if isinstance(sample.value, str) or isnan(sample.value) else sample.value
+    label = view.labels[column]
+    return lambda sample: sample.labels.get(label)

@@ -40,8 +40,8 @@ from dragoman_api.errors import (
 from dragoman_api.exports import ExportForm
 from dragoman_api.summaries import SummaryRequest
 from dragoman_prometheus import rows as walks
-from dragoman_prometheus.answers import instant_text
 from dragoman_prometheus.driver import Driver
+from dragoman_prometheus.selectors import instant_text
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -168,6 +168,28 @@ class Rules:
         assert [row["value"] for row in page.rows] == [717.0, 717.0, 714.0]
         assert page.total == 2 * len([number for number in range(240) if number * 3 >= 700])
         assert [row["value"] for row in (await metrics.page("odd", Filter("value", "=", "+Inf"))).rows] == ["+Inf"]
+
+    async def test_all_rows_of_a_filter_hold_together(self, metrics: Rig) -> None:
+        """M8: matchers join, and the spans of several rows on the time are cut to what they share."""
+        later, end = instant_text(BEGIN + STEP), instant_text(BEGIN + 3 * STEP)
+        rows = [Filter("timestamp", "<=", end), Filter("timestamp", ">=", later), Filter("timestamp", "<", end)]
+        page = await metrics.page(NAME, *rows, Filter("code", "=", "500"), Filter("instance", "starts", "b"))
+        assert [(row["timestamp"], row["instance"]) for row in page.rows] == [(later, "b:1")]
+        either = await metrics.page(NAME, Filter("timestamp", "=", later), Filter("zone", "=", "Eu"), match="any")
+        assert either.total == 240 + 2
+
+    async def test_the_last_samples_come_first_if_the_time_descends(self, metrics: Rig) -> None:
+        """M4: from any offset."""
+        page = await metrics.page(NAME, sort=[Sort("timestamp", descending=True)], offset=3, limit=2)
+        assert [(row["timestamp"], row["code"]) for row in page.rows] == [
+            (instant_text(BEGIN + 239 * STEP), "200"),
+            (instant_text(BEGIN + 238 * STEP), "200"),
+        ]
+        rows = [
+            (await metrics.page(NAME, *where, sort=[Sort("timestamp", descending=True)], limit=9)).cells
+            for where in ([], [Filter("value", ">=", 0)])
+        ]
+        assert rows[0] == rows[1], "rows of one instant come in one order, whoever filters"
 
     async def test_a_label_of_any_name_can_be_filtered(self, metrics: Rig) -> None:
         """M11: Prometheus 3 takes its name in quotation marks; elsewhere the driver compares."""
@@ -376,6 +398,30 @@ async def test_warnings_are_notes_of_a_page_and_errors_of_a_count_and_an_export(
         with pytest.raises(QueryError, match="connection refused"):
             async with aclosing(rig.driver.export_rows(ExportRequest(object=NAME))) as parts:
                 [part async for part in parts]
+
+
+async def test_warnings_are_notes_of_a_table() -> None:
+    """M14: also in the console."""
+    async with on_fake() as rig:
+        rig.fake.warnings = ["remote_read: connection refused"]
+        [answer] = await rig.console(NAME)
+        assert answer.page is not None
+        assert [note.code for note in answer.page.notes] == ["partial-result"]
+
+
+async def test_nan_equals_itself_and_compares_with_nothing() -> None:
+    """M10: a filter takes NaN and infinities as the grid shows them; a histogram is no number."""
+    async with on_fake() as rig:
+        for row, due in (
+            (Filter("value", "=", "NaN"), {"nan"}),
+            (Filter("value", "in", ["NaN", "-Inf"]), {"nan", "minus"}),
+            (Filter("value", "not-in", ["NaN", "-Inf", "0"]), {"inf", "tiny", "big", "third"}),
+            (Filter("value", ">=", "NaN"), set()),
+            (Filter("value", "between", [0.3, "+Inf"]), {"third", "big", "inf"}),
+        ):
+            assert {cells["kind"] for cells in (await rig.page("odd", row)).rows} == due, row
+        for op, count in (("=", 0), ("!=", 1), ("<", 0)):
+            assert (await rig.page("sizes", Filter("value", op, 12.5))).total == count
 
 
 async def test_what_is_too_much_for_one_query_is_counted_in_parts() -> None:
