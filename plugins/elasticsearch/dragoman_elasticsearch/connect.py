@@ -10,7 +10,7 @@ from dragoman_api.connections import AuthScheme
 from dragoman_api.errors import ConfigurationError
 from dragoman_api.kit.exchanges import Exchange, ask, get
 from dragoman_querydsl import connect, protocol
-from dragoman_querydsl.dialect import Dialect, PointInTime
+from dragoman_querydsl.dialect import Dialect, PointInTime, Words
 
 if TYPE_CHECKING:
     from dragoman_api.replies import Reply
@@ -26,6 +26,15 @@ NAMES_PRODUCT = (7, 14, 0)
 """The first version that names the product in a header of its answers."""
 
 POINTS = PointInTime("_pit", "id")
+WORDS = Words(
+    paths=("_async_search", "_pit", "_query", "_security/_authenticate", "_sql"),
+    of_index=("_pit?keep_alive=1m",),
+    queries=("knn",),
+    aggregations=("top_metrics",),
+    types=("dense_vector", "flattened", "version"),
+    search=("knn", "runtime_mappings"),
+    mappings=("runtime",),
+)
 _refusal = partial(connect.refusal, supported=SUPPORTED)
 
 
@@ -39,6 +48,7 @@ def dialect_of(release: Release = (OLDEST, 0, 0), *, oss: bool = False, hidden: 
     """
     return Dialect(
         points=POINTS,
+        words=WORDS,
         point_in_time=release >= (7, 12, 0) and not oss,
         ties_as_offset=True,
         case_insensitive=release >= (7, 10, 0),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from dragoman_api import Server, replies
 from dragoman_api.kit.exchanges import Exchange, ask, get
 from dragoman_querydsl import connect, protocol
-from dragoman_querydsl.dialect import Dialect, PointInTime
+from dragoman_querydsl.dialect import Dialect, PointInTime, Words
 from dragoman_querydsl.driver import QueryDslDriver
 
 if TYPE_CHECKING:
@@ -34,6 +34,18 @@ POINTS = PointInTime(
     parameters="&allow_partial_pit_creation=false",
     tiebreakers=("_shard_doc", "_index"),
 )
+WORDS = Words(
+    paths=(
+        "_search/point_in_time", "_search/point_in_time/_all", "_search/pipeline", "_cat/segment_replication?v",
+        "_list/indices?v", "_list/shards?v", "_plugins/_asynchronous_search", "_plugins/_ism/explain",
+        "_plugins/_knn/stats", "_plugins/_ppl", "_plugins/_security/authinfo", "_plugins/_sql",
+    ),
+    of_index=("_search/point_in_time?keep_alive=1m",),
+    types=("flat_object", "knn_vector"),
+    search=("derived", "search_pipeline"),
+    mappings=("derived",),
+)  # fmt: skip
+"""`_plugins` and `knn_vector` are those of plugins, which the stock distribution has."""
 _refusal = partial(connect.refusal, supported=SUPPORTED)
 
 
@@ -44,6 +56,7 @@ def dialect_of(release: Release = (OLDEST, 0, 0)) -> Dialect:
     """
     return Dialect(
         points=POINTS,
+        words=WORDS,
         point_in_time=release >= SORTS_BY_SHARD,
         case_insensitive=True,
         resolves_names=True,

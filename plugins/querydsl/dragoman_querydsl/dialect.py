@@ -54,11 +54,34 @@ class PointInTime(msgspec.Struct, frozen=True):
         return HttpRequest("DELETE", f"/{self.path}", encode({self.key: pit}))
 
 
+class Words(msgspec.Struct, frozen=True, kw_only=True):
+    """What the console completes besides the words that every server of the family has (`console.text`).
+
+    Attributes:
+        paths: Paths that begin without an index.
+        of_index: Paths after an index.
+        queries: Clauses of the query language.
+        aggregations: Aggregations.
+        types: Types of fields.
+        search: Members of the body of a search.
+        mappings: Members of a mapping.
+    """
+
+    paths: tuple[str, ...] = ()
+    of_index: tuple[str, ...] = ()
+    queries: tuple[str, ...] = ()
+    aggregations: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
+    search: tuple[str, ...] = ()
+    mappings: tuple[str, ...] = ()
+
+
 class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     """What a server has, by its product and version; each driver makes it, and this code asks nothing else.
 
     Attributes:
         points: How points in time are opened and freed.
+        words: What the console completes for this product only.
         point_in_time: Points in time sort by their tiebreakers, without which rows are lost; where they do not, exports
             scroll.
         ties_as_offset: Points in time order ties as pages by offset do; where they do not, deep pages scroll.
@@ -67,8 +90,8 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
         finds_ignored: `exists` finds strings that are longer than `ignore_above`.
         orders_unsigned: A sort by an `unsigned_long` takes arrays by their smallest and greatest values, and puts rows
             without one last.
-        skips_rightly: A sort by a number in a nested array, or by a `scaled_float`, has all rows; where it has not, a
-            key before it keeps the server from skipping rows by an index that does not fit.
+        skips_rightly: A sort by a number in a nested array, or by a `scaled_float`, has all rows, and one by `_index`
+            succeeds; where they do not, a key before it keeps the server from skipping by an index that does not fit.
         counts_wordless: The total of an `exists` counts texts without a word, which are among its rows.
         reads_any_bound: A range may have a bound that the type of the field has no room for.
         finds_near: Searches take `knn`, with a filter.
@@ -77,6 +100,7 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     points: PointInTime
+    words: Words = Words()
     point_in_time: bool = False
     ties_as_offset: bool = False
     case_insensitive: bool = False

@@ -323,7 +323,7 @@ class QueryDslDriver(ABC):
     async def complete_console(self, request: CompletionRequest) -> Completion:
         from .console.text import ask
 
-        place = ask(request)
+        place = ask(request, self.dialect.words)
         names = await self._names.get("") if place.names else None
         return place.complete(names or [], await self._view_of(place.target) if place.target else None)
 

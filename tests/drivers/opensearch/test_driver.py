@@ -23,6 +23,7 @@ from dragoman_opensearch import driver
 from dragoman_opensearch.driver import POINTS, TAGLINE, Driver, dialect_of, identify
 from dragoman_querydsl import objects, protocol
 from dragoman_querydsl.grid.deep_pages import ScrollPager
+from dragoman_querydsl.grid.pages import CONSTANT, compile_sort
 from dragoman_querydsl.search import MATCH_ALL
 
 if TYPE_CHECKING:
@@ -314,3 +315,12 @@ def test_a_scroll_that_ends_before_its_total_is_no_page():
     pager = ScrollPager("x", MATCH_ALL, [{"n": {"order": "asc"}}], 10, "word")
     with pytest.raises(QueryError, match="ended at row 1 of 3"):
         answers.run(pager.fetch(0, 3, {}))
+
+
+def test_a_sort_by_the_index_has_a_constant_key_before_it():
+    """O21: 3.9.0 asks for a range of `_index`, which it does not have; Elasticsearch needs no such key."""
+    view = read_view({"properties": {"n": {"type": "integer"}}}, {"n": {"integer": {}}})
+    for dialect, constant in ((dialect_of(), [CONSTANT]), (elasticsearch.dialect_of(), [])):
+        assert compile_sort([Sort("_index")], view, dialect)[0] == [*constant, {"_index": {"order": "asc"}}]
+    assert compile_sort([Sort("n"), Sort("_index")], view, dialect_of())[0][-1] == {"_index": {"order": "asc"}}
+    assert CONSTANT not in compile_sort([Sort("n"), Sort("_index")], view, dialect_of())[0]

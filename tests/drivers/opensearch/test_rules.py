@@ -239,3 +239,13 @@ async def test_O19_a_histogram_that_an_index_has_no_room_for_is_absent_with_a_re
     summary = await server.driver.summarize_column(SummaryRequest(object=f"{small},{great}", column="n", buckets=10))
     assert (summary.rows, summary.maximum, list(summary.buckets)) == (2, 5 * 10**15, [])
     assert "smaller numbers" in summary.absent[Figure.BUCKETS]
+
+
+async def test_O21_a_sort_by_the_index_has_an_answer_where_the_first_index_is_empty(server: Rig) -> None:
+    names = sorted([await server.index({}, name=f"same-{at}") for at in range(2)])
+    await server.load(names[1], [{"n": 1}])
+    for descending in (False, True):
+        page = await server.page(",".join(names), sort=[Sort("_index", descending=descending)], limit=1)
+        assert [key.object for key in page.keys] == [names[1]]
+    summary = await server.driver.summarize_column(SummaryRequest(object=",".join(names), column="_index"))
+    assert (summary.minimum, summary.maximum) == (names[1], names[1])

@@ -15,6 +15,7 @@ from dragoman_api.console import Completion, SuggestionKind
 from dragoman_api.kit.console_places import METHODS, ConsolePlace, Where, find_place
 from dragoman_api.kit.console_text import ConsoleReader, RestLine, ndjson
 from dragoman_querydsl import protocol
+from dragoman_querydsl.dialect import Words
 from dragoman_querydsl.protocol import NDJSON
 
 if TYPE_CHECKING:
@@ -60,15 +61,14 @@ ROOT = (
     "_search", "_cat/indices?v", "_cat/aliases?v", "_cat/shards?v", "_cat/nodes?v", "_cat/health?v", "_cat/count?v",
     "_cluster/health", "_cluster/settings", "_cluster/stats", "_nodes/stats", "_aliases", "_alias", "_analyze", "_bulk",
     "_count", "_data_stream", "_field_caps?fields=*", "_index_template", "_ingest/pipeline", "_mapping", "_mget",
-    "_msearch", "_pit", "_reindex", "_resolve/index/*", "_search/scroll", "_security/_authenticate", "_settings",
-    "_sql", "_stats", "_tasks", "_template",
+    "_msearch", "_reindex", "_resolve/index/*", "_search/scroll", "_settings", "_stats", "_tasks", "_template",
 )  # fmt: skip
 """Paths that begin without an index."""
 
 OF_INDEX = (
     "_search", "_doc", "_count", "_mapping", "_settings", "_bulk", "_update", "_create", "_source", "_alias",
     "_analyze", "_close", "_delete_by_query", "_explain", "_field_caps?fields=*", "_flush", "_forcemerge", "_mget",
-    "_msearch", "_open", "_pit?keep_alive=1m", "_refresh", "_segments", "_stats", "_update_by_query",
+    "_msearch", "_open", "_refresh", "_segments", "_stats", "_update_by_query",
     "_validate/query?explain",
 )  # fmt: skip
 """Paths after an index."""
@@ -84,29 +84,29 @@ QUERIES = (
     "bool", "match", "match_all", "match_none", "match_phrase", "match_phrase_prefix", "multi_match", "term", "terms",
     "range", "exists", "prefix", "wildcard", "regexp", "fuzzy", "ids", "nested", "query_string", "simple_query_string",
     "constant_score", "dis_max", "function_score", "script_score", "geo_distance", "geo_bounding_box", "has_child",
-    "has_parent", "more_like_this", "boosting", "terms_set", "intervals", "knn",
+    "has_parent", "more_like_this", "boosting", "terms_set", "intervals",
 )  # fmt: skip
 
 AGGREGATIONS = (
     "terms", "date_histogram", "histogram", "range", "date_range", "filter", "filters", "nested", "reverse_nested",
     "avg", "sum", "min", "max", "stats", "extended_stats", "value_count", "cardinality", "percentiles",
-    "percentile_ranks", "top_hits", "top_metrics", "missing", "composite", "global", "significant_terms", "rare_terms",
+    "percentile_ranks", "top_hits", "missing", "composite", "global", "significant_terms", "rare_terms",
     "auto_date_histogram", "geo_bounds", "geotile_grid", "bucket_sort", "bucket_selector", "derivative",
     "cumulative_sum", "aggs",
 )  # fmt: skip
 
 TYPES = (
     "keyword", "text", "long", "integer", "short", "byte", "double", "float", "half_float", "scaled_float",
-    "unsigned_long", "date", "date_nanos", "boolean", "binary", "ip", "version", "nested", "object", "flattened",
-    "geo_point", "geo_shape", "alias", "completion", "dense_vector", "search_as_you_type", "wildcard",
+    "unsigned_long", "date", "date_nanos", "boolean", "binary", "ip", "nested", "object",
+    "geo_point", "geo_shape", "alias", "completion", "search_as_you_type", "wildcard",
     "constant_keyword", "integer_range", "long_range", "float_range", "double_range", "date_range", "ip_range",
 )  # fmt: skip
 
 SEARCH = (
     "query", "size", "from", "sort", "_source", "aggs", "track_total_hits", "fields", "docvalue_fields",
-    "stored_fields", "highlight", "post_filter", "search_after", "pit", "collapse", "runtime_mappings", "min_score",
+    "stored_fields", "highlight", "post_filter", "search_after", "pit", "collapse", "min_score",
     "timeout", "terminate_after", "seq_no_primary_term", "version", "explain", "profile", "rescore", "script_fields",
-    "suggest", "slice", "knn",
+    "suggest", "slice",
 )  # fmt: skip
 
 BODIES = {
@@ -123,7 +123,7 @@ BODIES = {
     "_update": ("doc", "doc_as_upsert", "script", "upsert", "detect_noop"),
     "_aliases": ("actions",),
     "_analyze": ("analyzer", "text", "field", "tokenizer", "filter", "char_filter"),
-    "_mapping": ("properties", "dynamic", "runtime", "_source", "_routing", "_meta"),
+    "_mapping": ("properties", "dynamic", "_source", "_routing", "_meta"),
     "_settings": ("index", "number_of_replicas", "refresh_interval"),
     "_mget": ("docs", "ids"),
     "": ("settings", "mappings", "aliases"),
@@ -176,7 +176,7 @@ MEMBERS = {
     "knn": ("field", "query_vector", "k", "num_candidates", "filter"),
     "source": ("index", "query", "size", "_source", "remote"),
     "dest": ("index", "op_type", "pipeline", "routing"),
-    "mappings": ("properties", "dynamic", "runtime", "_source", "_routing", "_meta", "dynamic_templates"),
+    "mappings": ("properties", "dynamic", "_source", "_routing", "_meta", "dynamic_templates"),
     "settings": ("number_of_shards", "number_of_replicas", "refresh_interval", "analysis", "index"),
     "terms_aggregation": ("field", "size", "order", "min_doc_count", "missing", "include", "exclude", "shard_size"),
     "date_histogram_aggregation": (
@@ -229,9 +229,11 @@ class CompletionPlace(msgspec.Struct, frozen=True):
         place: The place.
         names: Names of objects are wanted.
         target: The object whose fields are wanted; empty for none.
+        words: What is completed for this product only.
     """
 
     place: ConsolePlace
+    words: Words
     names: bool = False
     target: str = ""
 
@@ -246,27 +248,34 @@ class CompletionPlace(msgspec.Struct, frozen=True):
         if place.where is Where.METHOD:
             return place.complete((method, SuggestionKind.METHOD, "") for method in METHODS[:5])
         if place.where is Where.PATH:
-            return place.complete(_paths(place, names))
+            return place.complete(_paths(place, names, self.words))
         if place.where is Where.NOTHING:
             return Completion(suggestions=[])
         fields = _fields(view) if view is not None else []
-        return place.complete(_keys(place, fields) if place.where is Where.KEY else _values(place, fields, names))
+        if place.where is Where.KEY:
+            return place.complete(_keys(place, fields, self.words))
+        return place.complete(_values(place, fields, names, self.words))
 
 
-def ask(request: CompletionRequest) -> CompletionPlace:
+def ask(request: CompletionRequest, words: Words) -> CompletionPlace:
     """Find the place of the cursor, and what completing it needs.
+
+    Args:
+        request: The text and the cursor.
+        words: What is completed for this product only.
 
     Raises:
         QueryError: The position is not in the text.
     """
     place = find_place(request, separators="/,?&")
     if place.where is Where.PATH:
-        return CompletionPlace(place, names="/" not in place.path.lstrip("/") and "?" not in place.path)
+        return CompletionPlace(place, words, names="/" not in place.path.lstrip("/") and "?" not in place.path)
     if place.where in (Where.KEY, Where.VALUE):
         target = place.path.lstrip("/").partition("?")[0].partition("/")[0]
         key = place.keys[-1] if place.keys else ""
-        return CompletionPlace(place, names=key in ("index", "_index"), target="" if target.startswith("_") else target)
-    return CompletionPlace(place)
+        target = "" if target.startswith("_") else target
+        return CompletionPlace(place, words, names=key in ("index", "_index"), target=target)
+    return CompletionPlace(place, words)
 
 
 def _words(texts: Iterable[str], kind: SuggestionKind = SuggestionKind.KEYWORD, detail: str = "") -> Iterator[Word]:
@@ -283,7 +292,8 @@ def _fields(view: View) -> list[Word]:
     return suggestions
 
 
-def _paths(place: ConsolePlace, names: Sequence[str]) -> Iterator[Word]:
+def _paths(place: ConsolePlace, names: Sequence[str], own: Words) -> Iterator[Word]:
+    root = (*ROOT, *own.paths)
     path, slash, _ = place.path.lstrip("/").rpartition("/")
     if "?" in place.path:
         yield from _words(PARAMETERS)
@@ -292,12 +302,12 @@ def _paths(place: ConsolePlace, names: Sequence[str]) -> Iterator[Word]:
         indices = place.path.rpartition(",")[0]
         yield from _words((at * (not indices) + name for name in names), SuggestionKind.OBJECT)
         if not indices:
-            yield from _words((at + endpoint for endpoint in ROOT), SuggestionKind.PATH)
+            yield from _words((at + endpoint for endpoint in root), SuggestionKind.PATH)
     elif path.startswith("_"):
-        rests = (endpoint.removeprefix(f"{path}/") for endpoint in ROOT if endpoint.startswith(f"{path}/"))
+        rests = (endpoint.removeprefix(f"{path}/") for endpoint in root if endpoint.startswith(f"{path}/"))
         yield from _words(rests, SuggestionKind.PATH)
     elif "/" not in path:
-        yield from _words(OF_INDEX, SuggestionKind.PATH)
+        yield from _words((*OF_INDEX, *own.of_index), SuggestionKind.PATH)
 
 
 def _endpoint(path: str) -> str:
@@ -305,23 +315,23 @@ def _endpoint(path: str) -> str:
     return parts[0] if parts else ""
 
 
-def _keys(place: ConsolePlace, fields: list[Word]) -> Iterator[Word]:
+def _keys(place: ConsolePlace, fields: list[Word], own: Words) -> Iterator[Word]:
     """Yield what may be a key in the object around the cursor."""
     keys = [key for key in place.keys if key]
     if not keys:
-        yield from _top(place, fields)
+        yield from _top(place, fields, own)
         return
     last = keys[-1]
     before = keys[-2] if len(keys) > 1 else ""
     third = keys[-3] if len(keys) > 2 else ""
     if before in _AGGS:  # the object of one aggregation
-        yield from _words(AGGREGATIONS)
+        yield from _words((*AGGREGATIONS, *own.aggregations))
     elif third in _AGGS and last not in _AGGS and last not in _QUERY_KEYS:
         yield from _words(MEMBERS.get(f"{last}_aggregation", MEMBERS["aggregation"]))
     elif last in _AGGS:
         return  # a name that the person makes up
     elif last in _QUERY_KEYS:
-        yield from _words(QUERIES)
+        yield from _words((*QUERIES, *own.queries))
     elif last in FIELD_OPTIONS or last in ("fields", "runtime_mappings"):
         yield from fields
         if last == "sort":
@@ -329,24 +339,29 @@ def _keys(place: ConsolePlace, fields: list[Word]) -> Iterator[Word]:
     elif before in FIELD_OPTIONS:
         yield from _words(FIELD_OPTIONS[before])
     elif last in MEMBERS:
-        yield from _words(MEMBERS[last])
+        yield from _words((*MEMBERS[last], *(own.mappings if last == "mappings" else ())))
     elif last == "properties" or last in ("doc", "upsert"):
         yield from fields
     elif before == "properties":
         yield from _words(MAPPED)
 
 
-def _top(place: ConsolePlace, fields: list[Word]) -> Iterator[Word]:
+def _top(place: ConsolePlace, fields: list[Word], own: Words) -> Iterator[Word]:
     endpoint = _endpoint(place.path)
     if endpoint in ("_doc", "_create", "_source"):
         yield from fields
     else:
-        yield from _words(BODIES.get(endpoint, ()))
+        members = BODIES.get(endpoint, ())
+        yield from _words(members)
+        if members[: len(SEARCH)] == SEARCH:
+            yield from _words(own.search)
+        if endpoint == "_mapping":
+            yield from _words(own.mappings)
         if endpoint == "_bulk":
             yield from fields
 
 
-def _values(place: ConsolePlace, fields: list[Word], names: Sequence[str]) -> Iterator[Word]:
+def _values(place: ConsolePlace, fields: list[Word], names: Sequence[str], own: Words) -> Iterator[Word]:
     """Yield what may be a value at the cursor."""
     keys = [key for key in place.keys if key]
     last = keys[-1] if keys else ""
@@ -355,5 +370,5 @@ def _values(place: ConsolePlace, fields: list[Word], names: Sequence[str]) -> It
     elif last in _FIELD_KEYS or last in _FIELD_LISTS:
         yield from fields
     elif last == "type" and "properties" in keys:
-        yield from _words(TYPES)
+        yield from _words((*TYPES, *own.types))
     yield from _words(VALUES.get(last, ()))

@@ -82,7 +82,7 @@ def compile_sort(sorts: Sequence[Sort], view: View, dialect: Dialect) -> tuple[S
     """
     pairs, notes = sortable(sorts, view.find, lambda field: field.support[1].get("sort", ""))
     keys: SortKeys = []
-    if pairs and not dialect.skips_rightly and (pairs[0][1].nested or "scaled_float" in pairs[0][1].types):
+    if pairs and not dialect.skips_rightly and _skipped_wrongly(pairs[0][1]):
         keys.append(CONSTANT)
     for sort, field in pairs:
         key = _key(field, descending=sort.descending)
@@ -92,6 +92,11 @@ def compile_sort(sorts: Sequence[Sort], view: View, dialect: Dialect) -> tuple[S
             reasons.append(_FEWER_DIGITS)
         notes += (Note(code="sort-approximate", column=sort.column, reason=reason) for reason in reasons)
     return keys, notes
+
+
+def _skipped_wrongly(field: Field) -> bool:
+    """Return whether rows, or a shard, are skipped by an index of a field that does not fit, or that it lacks."""
+    return bool(field.nested) or "scaled_float" in field.types or field.family is Family.INDEX
 
 
 def _key(field: Field, *, descending: bool) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from dragoman_api import ObjectsRequest, QueryError
 from dragoman_api.console import MAX_SUGGESTIONS, Completion, CompletionRequest, SuggestionKind
+from dragoman_elasticsearch.connect import WORDS
 from dragoman_querydsl.console.text import ask
 
 if TYPE_CHECKING:
@@ -151,7 +152,7 @@ PIECES = st.sampled_from(
 
 
 def complete(text: str, position: int, names: Sequence[str]) -> Completion:
-    return ask(CompletionRequest(text=text, position=position)).complete(names)
+    return ask(CompletionRequest(text=text, position=position), WORDS).complete(names)
 
 
 @given(st.one_of(st.text(), st.lists(PIECES, max_size=40).map("".join)), st.data())
@@ -246,7 +247,7 @@ OF_A_CLAUSE = {
 )  # fmt: skip
 def test_each_place_offers_its_own_words(text: str, offered: set[str], others: set[str]) -> None:
     """And none of another place, however alike it looks."""
-    place = ask(CompletionRequest(text=text, position=len(text)))
+    place = ask(CompletionRequest(text=text, position=len(text)), WORDS)
     found = place.complete(["a1", "b2"], view({"properties": PROPERTIES}))
     words = {each.text.strip('"') for each in found.suggestions}
     assert offered <= words
@@ -263,7 +264,7 @@ def test_each_place_offers_its_own_words(text: str, offered: set[str], others: s
     ],
 )  # fmt: skip
 def test_what_has_to_be_known_for_a_place_is_asked_for_and_no_more(text: str, target: str, *, names: bool) -> None:
-    place = ask(CompletionRequest(text=text, position=len(text)))
+    place = ask(CompletionRequest(text=text, position=len(text)), WORDS)
     assert (place.target, place.names) == (target, names)
 
 
@@ -272,7 +273,7 @@ def test_what_has_to_be_known_for_a_place_is_asked_for_and_no_more(text: str, ta
     [("GET /", True), ("GET /ord", True), ("GET a,b", True), ("GET /orders/_se", False), ("GET /orders?", False)],
 )
 def test_names_are_wanted_only_where_one_may_stand(text: str, *, wanted: bool) -> None:
-    assert ask(CompletionRequest(text=text, position=len(text))).names is wanted
+    assert ask(CompletionRequest(text=text, position=len(text)), WORDS).names is wanted
 
 
 def test_more_than_a_person_can_choose_from_is_said() -> None:
