@@ -213,7 +213,7 @@ async def test_the_header_names_every_guard_and_hook_of_a_connection(shop_home):
         opened = await tab("open", connection="shop")
         words = ["asks before drops", "at most 1,000 rows", "at most 2,000 bytes", "at most 1.5 s", "audit"]
         assert opened["guards"] == words
-        assert set(opened["hooks"]) == {*HOOKS} - {"similar_rows"}
+        assert set(opened["hooks"]) == {*HOOKS}
         assert (opened["production"], opened["unlocked_until"]) == (False, None)
 
 
