@@ -39,6 +39,7 @@ from dragoman_api.errors import (
 )  # fmt: skip
 from dragoman_api.exports import ExportForm
 from dragoman_api.summaries import SummaryRequest
+from dragoman_prometheus import answers
 from dragoman_prometheus import rows as walks
 from dragoman_prometheus.driver import Driver
 from dragoman_prometheus.selectors import instant_text
@@ -422,6 +423,13 @@ async def test_nan_equals_itself_and_compares_with_nothing() -> None:
             assert {cells["kind"] for cells in (await rig.page("odd", row)).rows} == due, row
         for op, count in (("=", 0), ("!=", 1), ("<", 0)):
             assert (await rig.page("sizes", Filter("value", op, 12.5))).total == count
+
+
+@pytest.mark.parametrize(("victoria", "due"), [(True, 1), (False, 2)])
+def test_nan_of_victoriametrics_is_the_end_of_a_series(victoria: bool, due: int) -> None:
+    """M6: and so no row; Prometheus leaves out its marks, and stores NaN."""
+    matrix = answers.Matrix([answers.Series({"a": "b"}, values=[(SECOND, "1"), (SECOND + 15, "NaN")])])
+    assert len([*answers.samples(matrix, answers.Features(victoria=victoria))]) == due
 
 
 async def test_what_is_too_much_for_one_query_is_counted_in_parts() -> None:
