@@ -172,7 +172,7 @@ class Rules:
 
     async def test_all_rows_of_a_filter_hold_together(self, metrics: Rig) -> None:
         """M8: matchers join, and the spans of several rows on the time are cut to what they share."""
-        later, end = instant_text(BEGIN + STEP), instant_text(BEGIN + 3 * STEP)
+        later, end = instant_text(BEGIN + 3 * STEP), instant_text(BEGIN + 5 * STEP)
         rows = [Filter("timestamp", "<=", end), Filter("timestamp", ">=", later), Filter("timestamp", "<", end)]
         page = await metrics.page(NAME, *rows, Filter("code", "=", "500"), Filter("instance", "starts", "b"))
         assert [(row["timestamp"], row["instance"]) for row in page.rows] == [(later, "b:1")]
