@@ -131,11 +131,12 @@ def test_a_link_to_a_row_that_is_none_is_refused_and_leads_back(articles: Page) 
     assert chip(articles).count() == 0
 
 
-def test_a_driver_without_similar_rows_offers_none(orders: Page) -> None:
+def test_rows_without_vectors_offer_no_similar_ones(orders: Page) -> None:
     row(orders, 1).click(button="right")
     orders.get_by_role("menuitem", name="Show whole value").wait_for()
     assert orders.get_by_role("menuitem", name="Similar rows").count() == 0
     orders.keyboard.press("Escape")
     row(orders, 1).click()
-    orders.keyboard.press("Control+Enter")  # as Enter: it says why the key cannot be edited
+    orders.keyboard.press("Control+Enter")
+    orders.get_by_text("These rows have no vectors.").wait_for()
     assert chip(orders).count() == 0

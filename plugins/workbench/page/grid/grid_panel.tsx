@@ -369,14 +369,15 @@ function vectorsOf(columns: readonly Column[]): string[] {
     .flatMap(({ name, members }) => (members?.length ? members.map((member) => `${name}.${member}`) : [name]));
 }
 
+/** One entry for each vector; none for rows without vectors. */
 function similarItems(grid: GridController, row: GridRow): MenuItem[] {
   const vectors = vectorsOf(grid.columns.peek());
-  const names = vectors.length > 1 ? vectors : [null];
+  const names = vectors.length > 1 ? vectors : vectors.map(() => null);
   return names.map((column) => ({
     label: column === null ? "Similar rows" : `Similar rows by ${column}`,
     icon: "search",
-    disabled: row.key === null || !vectors.length,
-    hint: row.key === null ? "This row has no key." : vectors.length ? undefined : "These rows have no vectors.",
+    disabled: row.key === null,
+    hint: row.key === null ? "This row has no key." : undefined,
     run: () => goNear(grid, row, column),
   }));
 }
@@ -386,6 +387,7 @@ function showSimilar(grid: GridController, place: Place): void {
   const found = grid.at(place);
   if (!found) return toast("This row is still loading.");
   const items = similarItems(grid, found.row);
+  if (!items.length) return toast("These rows have no vectors.");
   if (items.length > 1) return openMenu("Similar rows", items, grid.view.where(place) ?? new DOMRect());
   if (items[0].disabled) toast(items[0].hint ?? "");
   else items[0].run();
