@@ -81,6 +81,8 @@ _FUNCTIONS = (
 class Driver(RestClient):
     """One connection to one Prometheus or one single-node VictoriaMetrics."""
 
+    busy = (429, 503)
+
     @hookimpl
     async def connect(self, profile: Profile, http: Http) -> Server:
         self.http, self._profile, self._views = http, profile, dict[str, View]()

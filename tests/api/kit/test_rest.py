@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import anyio
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
@@ -84,4 +85,43 @@ async def test_what_asks_may_be_sent_twice_and_what_is_sent_may_not():
     client.http = Recorded()
     await client.ask(HttpRequest("POST", "/search"), int)
     await client.send(HttpRequest("POST", "/write"))
-    assert sent == [("POST", True), ("POST", None)]
+    assert sent == [("POST", True), ("POST", False)]
+
+
+@pytest.mark.parametrize(
+    ("asks", "read", "statuses", "pauses"),
+    [
+        ([429, 429, 200], True, 3, [0.2, 0.6]),
+        ([429, 200], False, 1, []),
+        ([503, 200], True, 1, []),  # not what this driver takes for busy
+        ([429, 429, 429, 429, 200], True, 4, [0.2, 0.6, 1.8]),
+    ],
+)
+async def test_a_read_is_sent_again_while_the_server_is_busy(monkeypatch, asks, read, statuses, pauses):
+    sent, slept = [], []
+
+    class Busy:
+        async def request(self, method, path, **options):
+            sent.append(method)
+            return web.Response(status=asks[len(sent) - 1])
+
+    async def sleep(seconds):
+        slept.append(seconds)
+
+    monkeypatch.setattr("dragoman_api.kit.rest.anyio.sleep", sleep)
+    monkeypatch.setattr("dragoman_api.kit.rest.jittered", lambda pause: pause)
+    client = RestClient()
+    client.http = Busy()
+    reply = await client.send(HttpRequest("POST", "/search"), read=read)
+    assert (len(sent), slept, reply.status) == (statuses, pauses, asks[statuses - 1])
+
+
+async def test_a_server_that_asks_for_more_time_than_there_is_gets_no_second_request():
+    class Busy:
+        async def request(self, method, path, **options):
+            return web.Response(status=429, headers={"Retry-After": "60"})
+
+    client = RestClient()
+    client.http = Busy()
+    with anyio.fail_after(5):
+        assert (await client.send(HttpRequest("GET", "/a"))).status == 429

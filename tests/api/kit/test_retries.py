@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman_api import ConnectionFailedError, HttpRequest, QueryError
-from dragoman_api.kit import exchanges
-from dragoman_api.kit.exchanges import Exchanges, Patience, jittered
+from dragoman_api.kit.exchanges import Exchanges, Patience
+from dragoman_api.kit.rest import BUDGET, PAUSES, SHORT_BUDGET, jittered
 from dragoman_worker.hook_types import HOOKS
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ async def test_a_read_is_sent_again_until_the_server_is_free(busy: Busy) -> None
     busy.asks = [0, 0, 0, None]
     assert (await sent(busy, limit=7)).status == 200
     assert [each["limit"] for each in busy.sent] == [7] * 4
-    assert all(pause / 2 <= slept <= pause * 1.5 for slept, pause in zip(busy.slept, exchanges.PAUSES, strict=False))
+    assert all(pause / 2 <= slept <= pause * 1.5 for slept, pause in zip(busy.slept, PAUSES, strict=False))
 
 
 async def test_what_is_sent_again_is_the_whole_request(busy: Busy) -> None:
@@ -127,7 +127,7 @@ def test_no_request_waits_longer_than_its_budget(asks: list[float]) -> None:
             await sent(busy.patched(patch), pauses=(0.1,) * 11)
 
     anyio.run(run)
-    assert sum(busy.slept) <= exchanges.BUDGET
+    assert sum(busy.slept) <= BUDGET
     assert all(slept >= asked for slept, asked in zip(busy.slept, asks, strict=False) if asked)
 
 
@@ -147,8 +147,8 @@ def test_the_requests_of_an_operation_share_its_time(asks: list[float], slow: fl
 def test_a_busy_server_gets_an_error_before_the_host_ends_the_call() -> None:
     """A page and its like may follow one another; the rest of the deadline is for the requests themselves."""
     reading = {"connect", "list_objects", "describe_object", "fetch_page", "fetch_cell", "count_rows", "plan_change"}
-    assert all(HOOKS[hook].seconds >= 2 * exchanges.BUDGET for hook in reading)
-    assert HOOKS["ping"].seconds >= 2 * exchanges.PING_BUDGET
+    assert all(HOOKS[hook].seconds >= 2 * BUDGET for hook in reading)
+    assert HOOKS["ping"].seconds >= 2 * SHORT_BUDGET
 
 
 @given(st.floats(0, 1_000))

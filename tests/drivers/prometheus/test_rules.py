@@ -521,6 +521,22 @@ async def test_credentials_and_a_path_prefix_are_sent() -> None:
         assert (await rig.page(NAME, limit=1)).total == 720
 
 
+@pytest.mark.parametrize("status", [429, 503])
+async def test_a_busy_server_is_asked_again(status: int) -> None:
+    turned_away: list[str] = []
+
+    def once(path: str, answer: web.Response) -> web.Response:
+        if path in turned_away:
+            return answer
+        turned_away.append(path)
+        return web.Response(status=status)
+
+    async with on_fake() as rig:
+        rig.fake.instead = once
+        assert (await rig.page(NAME, limit=1)).total == 720
+    assert turned_away
+
+
 @pytest.mark.live("prometheus-secured")
 async def test_a_user_over_tls_is_let_in_and_another_is_not(live_server: dict[str, Any]) -> None:
     """M2, M16."""

@@ -16,7 +16,6 @@ sends all requests::
 
 from __future__ import annotations
 
-import random
 from collections.abc import Generator, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from functools import partial
@@ -32,7 +31,7 @@ from dragoman_api.json_text import encode
 from dragoman_api.replies import Reply
 from dragoman_api.wording import failure
 
-from .rest import health
+from .rest import BUDGET, PAUSES, SHORT_BUDGET, again_while_busy, health, jittered
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine
@@ -48,17 +47,8 @@ R = TypeVar("R")
 Exchange = Generator[Sequence[HttpRequest], Sequence[Reply], T]
 """An operation that yields requests which may be under way together, is sent their replies, and returns a result."""
 
-PAUSES = (0.2, 0.6, 1.8)
-"""Seconds before each further attempt of a read that a busy server turned away."""
-
 WRITE_PAUSES = (*PAUSES, 5.4)
 """Seconds before rows that a busy server turned away are sent again."""
-
-BUDGET = 30.0
-"""Seconds after the beginning of an operation in which its reads are sent again, whatever the server asks for."""
-
-PING_BUDGET = 5.0
-"""The same for a ping, whose deadline is shorter: a server that is busy for longer is not healthy."""
 
 AHEAD_SECONDS = 2.0
 """Seconds for which replies to requests that were sent ahead wait for the exchange that takes them, and the maximum
@@ -249,26 +239,23 @@ class Exchanges:
         read = self._reads(request)
         if not read:  # it may change what was read ahead
             self._ahead = None
-        for pause in (*pauses, None) if read else (None,):
-            reply = await self.http.request(
+        return await again_while_busy(
+            lambda: self.http.request(
                 request.method,
                 request.path,
                 body=request.body,
                 content_type=request.content_type,
                 read=read,
                 limit=limit,
-            )
-            if pause is None or (server_pause := self._retry_after(reply)) is None:
-                break
-            seconds = server_pause or jittered(pause)
-            if anyio.current_time() + seconds > until:
-                break
-            await anyio.sleep(seconds)
-        return reply
+            ),
+            self._retry_after,
+            pauses=pauses if read else (),
+            until=until,
+        )
 
     async def ping(self, exchange: Exchange[Health]) -> Health:
         """Carry out the exchange of a ping; an error becomes its result."""
-        return await health(self.run(exchange, budget=PING_BUDGET))
+        return await health(self.run(exchange, budget=SHORT_BUDGET))
 
     async def write(self, attempt: Callable[[], Exchange[bool]]) -> None:
         """Carry out attempts at a write, with pauses, until one returns that no row was turned away."""
@@ -450,11 +437,6 @@ class Patience(msgspec.Struct):
     def renew(self) -> None:
         """Forget the failures: an attempt succeeded."""
         self._failures, self._waited = 0, 0.0
-
-
-def jittered(pause: float) -> float:
-    """Return a pause half shorter to half longer: callers that were turned away together come back one by one."""
-    return pause * (0.5 + random.random())  # noqa: S311 - jitter
 
 
 def unsure(status: int, *, turned_away: bool = False) -> bool:

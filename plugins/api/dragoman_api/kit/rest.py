@@ -9,22 +9,35 @@ The mixins whose hooks send requests send them so: `RestConsole`, `WholeRows` an
 
 from __future__ import annotations
 
+import random
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
+
+import anyio
 
 from dragoman_api.connections import Health
 from dragoman_api.errors import DragomanError, QueryError
 from dragoman_api.json_text import decode
+from dragoman_api.replies import seconds_asked
 from dragoman_api.wording import failure
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Mapping
+    from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
     from dragoman_api.changes import HttpRequest
     from dragoman_api.http import Http
-    from dragoman_api.replies import Reply
+    from dragoman_api.replies import Reply, Response
 
 T = TypeVar("T")
+
+PAUSES = (0.2, 0.6, 1.8)
+"""Seconds before each further attempt of a read that a busy server turned away."""
+
+BUDGET = 30.0
+"""Seconds after the beginning of an operation in which its reads are sent again, whatever the server asks for."""
+
+SHORT_BUDGET = 5.0
+"""The same for a ping, whose deadline is shorter, and for each request of a `RestClient`: a hook may send several."""
 
 
 class RestClient:
@@ -33,13 +46,15 @@ class RestClient:
     Attributes:
         http: The client, which the driver sets in `connect`.
         headers: Headers of every request besides those of the client, such as a key in a header of the server's own.
+        busy: Statuses with which the server says that it is too busy: a read is sent again after a pause.
     """
 
     http: Http
     headers: Mapping[str, str] = MappingProxyType({})
+    busy: Collection[int] = (429,)
 
     async def send(self, request: HttpRequest, *, read: bool | None = None) -> Any:
-        """Send one request, and return its answer, whatever its status.
+        """Send one request, a read again while the server is busy, and return the last answer, whatever its status.
 
         Args:
             request: The request.
@@ -48,13 +63,19 @@ class RestClient:
         Raises:
             As `Http.request`.
         """
-        return await self.http.request(
-            request.method,
-            request.path,
-            body=request.body,
-            content_type=request.content_type,
-            headers=self.headers,
-            read=read,
+        read = request.method in ("GET", "HEAD") if read is None else read
+        return await again_while_busy(
+            lambda: self.http.request(
+                request.method,
+                request.path,
+                body=request.body,
+                content_type=request.content_type,
+                headers=self.headers,
+                read=read,
+            ),
+            lambda reply: seconds_asked(reply) if reply.status in self.busy else None,
+            pauses=PAUSES if read else (),
+            until=anyio.current_time() + SHORT_BUDGET,
         )
 
     async def ask(self, request: HttpRequest, kind: type[T]) -> T:
@@ -91,6 +112,42 @@ class RestClient:
     def error(self, reply: Reply) -> DragomanError:
         """Return the error that a status stands for; override it for what only this server's statuses mean."""
         return self.http.error(reply)
+
+
+async def again_while_busy(
+    send: Callable[[], Awaitable[Response]],
+    retry_after: Callable[[Reply], float | None],
+    *,
+    pauses: Sequence[float] = PAUSES,
+    until: float | None = None,
+) -> Response:
+    """Send a request, and send it again after a pause while the server is busy.
+
+    Args:
+        send: Sends it.
+        retry_after: Returns the seconds that an answer asks to wait, 0 if it names none; None if waiting does not help.
+        pauses: Seconds before each further attempt where the server names none; empty for a request that is sent once.
+        until: The latest time of the event loop at which a pause may end; `BUDGET` from now by default.
+
+    Returns:
+        The last answer, whatever its status. It is a busy server's if the pauses are used up, or if the server asks for
+        more time than is left.
+    """
+    until = anyio.current_time() + BUDGET if until is None else until
+    for pause in pauses:
+        reply = await send()
+        if (server_pause := retry_after(reply)) is None:
+            return reply
+        seconds = server_pause or jittered(pause)
+        if anyio.current_time() + seconds > until:
+            return reply
+        await anyio.sleep(seconds)
+    return await send()
+
+
+def jittered(pause: float) -> float:
+    """Return a pause half shorter to half longer: callers that were turned away together come back one by one."""
+    return pause * (0.5 + random.random())  # noqa: S311 - jitter
 
 
 async def health(check: Awaitable[object]) -> Health:
