@@ -313,7 +313,8 @@ async def test_a_token_that_a_driver_learned_is_masked_in_its_errors_and_its_log
         after = await worker.call("describe_object", "show")
     assert [each.notes[0].reason for each in (before, after)] == ["token-of-an-hour", "***"]
     assert (caught.value.message, caught.value.hint) == ("the *** is wrong", "***")
-    assert workshop.lines == ["they said token-of-an-hour", "they said ***"]
+    raised = "describe_object raised QueryError at tiny_driver.py:29 in Driver.describe_object"
+    assert workshop.lines == ["they said token-of-an-hour", raised, "they said ***"]
 
 
 def test_a_message_with_a_token_does_not_print_it():

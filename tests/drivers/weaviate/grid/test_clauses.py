@@ -182,8 +182,10 @@ def test_the_bounds_of_between_are_the_given_ones():
     assert [(each["operator"], each["valueDate"]) for each in found["operands"]] == [
         ("GreaterThanEqual", "2024-01-01T00:00:00Z"), ("LessThanEqual", "2024-12-31T00:00:00Z"),
     ]  # fmt: skip
-    for given in (["", 1], [1, ""], [1], [1, 2, 3], ",", "1,"):
+    for given in ([1], [1, 2, 3], ",", "1,"):
         assert "two bounds" in refusal(Filter("pages", "between", given))
+    for given in (["", 1], [1, ""]):
+        assert "'' is not an integer" in refusal(Filter("pages", "between", given))
 
 
 @pytest.mark.parametrize("op", ["=", "!=", "in", "not-in", "contains", "not-contains"])
