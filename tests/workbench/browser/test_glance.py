@@ -73,7 +73,7 @@ def test_a_bar_is_a_filter_of_its_rows(orders: Page) -> None:
 
 def test_wide_objects_are_asked_for_a_few_columns_at_a_time(page: Page, cluster: Cluster) -> None:
     names = [f"field{at:02}" for at in range(60)]
-    cluster.put("wide", [dict.fromkeys(names, "x")], {name: {"type": "keyword"} for name in names})
+    cluster.put("wide", [dict.fromkeys(names, "a value of some width")], {name: {"type": "keyword"} for name in names})
     show(page, "wide")
     asked: list[str] = []
     running = most = 0
