@@ -74,7 +74,7 @@ async def test_what_is_sent_again_is_the_whole_request(busy: Busy) -> None:
     busy.asks = [0, None]
     request = HttpRequest("POST", "/books/_search", '{"a":1}', "application/x-ndjson")
     await exchanges_of(busy).send(request, limit=7)
-    whole = {"body": '{"a":1}', "content_type": "application/x-ndjson", "read": True, "limit": 7}
+    whole = {"body": '{"a":1}', "content_type": "application/x-ndjson", "headers": None, "read": True, "limit": 7}
     assert busy.sent == [whole, whole]
 
 

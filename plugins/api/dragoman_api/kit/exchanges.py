@@ -31,7 +31,7 @@ from dragoman_api.json_text import encode
 from dragoman_api.replies import Reply
 from dragoman_api.wording import failure
 
-from .rest import BUDGET, PAUSES, SHORT_BUDGET, again_while_busy, health, jittered
+from .rest import BUDGET, PAUSES, SHORT_BUDGET, health, jittered, send_patiently
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine
@@ -235,22 +235,11 @@ class Exchanges:
         Raises:
             DragomanError: The request cannot be sent, or no complete answer came.
         """
-        until = anyio.current_time() + BUDGET if until is None else until
         read = self._reads(request)
         if not read:  # it may change what was read ahead
             self._ahead = None
-        return await again_while_busy(
-            lambda: self.http.request(
-                request.method,
-                request.path,
-                body=request.body,
-                content_type=request.content_type,
-                read=read,
-                limit=limit,
-            ),
-            self._retry_after,
-            pauses=pauses if read else (),
-            until=until,
+        return await send_patiently(
+            self.http, request, self._retry_after, read=read, limit=limit, pauses=pauses, until=until
         )
 
     async def ping(self, exchange: Exchange[Health]) -> Health:

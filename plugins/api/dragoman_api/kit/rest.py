@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import random
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import anyio
 
@@ -53,7 +53,7 @@ class RestClient:
     headers: Mapping[str, str] = MappingProxyType({})
     busy: Collection[int] = (429,)
 
-    async def send(self, request: HttpRequest, *, read: bool | None = None) -> Any:
+    async def send(self, request: HttpRequest, *, read: bool | None = None) -> Response:
         """Send one request, a read again while the server is busy, and return the last answer, whatever its status.
 
         Args:
@@ -63,18 +63,12 @@ class RestClient:
         Raises:
             As `Http.request`.
         """
-        read = request.method in ("GET", "HEAD") if read is None else read
-        return await again_while_busy(
-            lambda: self.http.request(
-                request.method,
-                request.path,
-                body=request.body,
-                content_type=request.content_type,
-                headers=self.headers,
-                read=read,
-            ),
+        return await send_patiently(
+            self.http,
+            request,
             lambda reply: seconds_asked(reply) if reply.status in self.busy else None,
-            pauses=PAUSES if read else (),
+            read=request.method in ("GET", "HEAD") if read is None else read,
+            headers=self.headers,
             until=anyio.current_time() + SHORT_BUDGET,
         )
 
@@ -114,35 +108,54 @@ class RestClient:
         return self.http.error(reply)
 
 
-async def again_while_busy(
-    send: Callable[[], Awaitable[Response]],
+async def send_patiently(
+    http: Http,
+    request: HttpRequest,
     retry_after: Callable[[Reply], float | None],
     *,
+    read: bool,
+    headers: Mapping[str, str] | None = None,
+    limit: int | None = None,
     pauses: Sequence[float] = PAUSES,
     until: float | None = None,
 ) -> Response:
-    """Send a request, and send it again after a pause while the server is busy.
+    """Send a request, and a read again after a pause while the server is busy.
 
     Args:
-        send: Sends it.
+        http: The client.
+        request: The request.
         retry_after: Returns the seconds that an answer asks to wait, 0 if it names none; None if waiting does not help.
-        pauses: Seconds before each further attempt where the server names none; empty for a request that is sent once.
+        read: The request changes nothing on the server; any other is sent once.
+        headers: As for `Http.request`.
+        limit: As for `Http.request`.
+        pauses: Seconds before each further attempt where the server names none.
         until: The latest time of the event loop at which a pause may end; `BUDGET` from now by default.
 
     Returns:
         The last answer, whatever its status. It is a busy server's if the pauses are used up, or if the server asks for
         more time than is left.
+
+    Raises:
+        As `Http.request`.
     """
     until = anyio.current_time() + BUDGET if until is None else until
-    for pause in pauses:
-        reply = await send()
-        if (server_pause := retry_after(reply)) is None:
-            return reply
+    for pause in (*pauses, None) if read else (None,):
+        reply = await http.request(
+            request.method,
+            request.path,
+            body=request.body,
+            content_type=request.content_type,
+            headers=headers,
+            read=read,
+            limit=limit,
+        )
+        if pause is None or (server_pause := retry_after(reply)) is None:
+            break
         seconds = server_pause or jittered(pause)
         if anyio.current_time() + seconds > until:
-            return reply
+            break
         await anyio.sleep(seconds)
-    return await send()
+    return reply
 
 
 def jittered(pause: float) -> float:

@@ -127,9 +127,13 @@ class PlanDraft(msgspec.Struct):
     _refused: dict[int, Outcome] = msgspec.field(default_factory=dict)
 
     def send(
-        self, request: HttpRequest, *changes: int, statement: str = "", guard: Mapping[str, int | str] | None = None,
+        self,
+        request: HttpRequest,
+        *changes: int,
+        statement: str = "",
+        guard: Mapping[str, int | str] | None = None,
         rows: Sequence[Sequence[int]] = (),
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Plan one request that carries out some changes of one row, a drop, or the changes of several `rows`."""
         by_row, guard = [*map(list, rows)], dict(guard or {})
         numbers = [*changes, *chain.from_iterable(by_row)]
@@ -443,8 +447,9 @@ class Outcomes:
 
     async def look(
         self,
-        rows: Iterable[tuple[RowId, Sequence[int]]], holding: Callable[[list[RowId]], Awaitable[Container[RowId]]],
-    ) -> None:  # fmt: skip
+        rows: Iterable[tuple[RowId, Sequence[int]]],
+        holding: Callable[[list[RowId]], Awaitable[Container[RowId]]],
+    ) -> None:
         """Look at the rows whose outcome is unknown: a row that holds what was to be written has it applied.
 
         Any other row stays unknown: its request may still be carried out. One in a conflict says if it holds it.

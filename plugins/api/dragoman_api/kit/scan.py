@@ -31,7 +31,7 @@ from dragoman_api.json_text import decode, encode, exact_number
 
 from . import cursors, similar_rows
 from .filter_rows import compile_rows, spelled, within
-from .line_parts import RowLines, split_lines
+from .line_parts import RowLines, export_parts
 from .page_columns import cell_of, check_bounds, choose, kinds_of, sortable
 from .row_tests import TextOrder, not_evaluated, operators_of, ordered, row_test, sort_key, value_kind
 from .summaries import summarize_cells
@@ -230,11 +230,11 @@ class ScannedRows:
             async for row in rows:
                 lines.append(writer.line([row.values.get(column.name, MISSING) for column in columns_read]))
                 if len(lines) == _PART_ROWS:
-                    for part in split_lines(b"".join(lines)):
-                        yield ExportPart(data=part.data, rows=part.rows)
+                    for part in export_parts(b"".join(lines), total=None, checkpoint=None):
+                        yield part
                     lines.clear()
-        for part in split_lines(b"".join(lines)):
-            yield ExportPart(data=part.data, rows=part.rows)
+        for part in export_parts(b"".join(lines), total=None, checkpoint=None):
+            yield part
 
     async def _columns(self, name: str) -> dict[str, Column]:
         described: Description = await self.describe_object(name)  # type: ignore[attr-defined]

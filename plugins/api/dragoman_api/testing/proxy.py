@@ -161,8 +161,10 @@ class Proxy:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._runner.cleanup()
-        await self._session.close()
+        try:
+            await self._runner.cleanup()
+        finally:
+            await self._session.close()
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         body = await request.content.read()  # of any size: `request.read` has a limit of its own, 1 MiB

@@ -46,7 +46,7 @@ class FakeElasticsearch(FakeServer):
 
     def __post_init__(self) -> None:
         if self.opensearch:  # a release that knows `_shard_doc`, which came to OpenSearch with 3.3
-            self.version = "7.17.29" if self.opensearch >= "3.3" else "7.10.2"
+            self.version = "7.17.29" if tuple(map(int, self.opensearch.split("."))) >= (3, 3) else "7.10.2"
         self.cluster = Cluster(release(self.version), opensearch=bool(self.opensearch))
         secured = bool(self.users or self.api_keys)
         self.security = Security(self.users, list(self.api_keys)) if secured else None

@@ -218,7 +218,9 @@ class ChangeConformance:
                 [other] = await _apply(target, Update(row.key, target.change))
                 assert other.status is OutcomeStatus.APPLIED, other.reason
                 [outcome] = await target.driver.apply_change(plan)
-                assert outcome.status is OutcomeStatus.CONFLICT, f"{kind.__name__}: {outcome}"
+                assert outcome.status is OutcomeStatus.CONFLICT, (
+                    f"a row that changed since its {kind.__name__} was planned: {outcome}"
+                )
                 assert outcome.reason
                 after = await _find(target, row.key)
                 assert after is not None

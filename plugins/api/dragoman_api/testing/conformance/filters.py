@@ -254,7 +254,7 @@ class TimeConformance:
         name, rows = await _timed(target)
         assert name in {column.name for column in (await target.describe()).columns}
         for cell in [row[name] for row in rows if row[name] is not None]:
-            assert _is_instant(cell), cell
+            assert _is_instant(cell), f"{name}: {cell!r} is no instant, which has a date, a time and a zone"
 
     async def test_a_range_of_time_leaves_the_rows_inside_it(self, target: Target) -> None:
         """A range holds from its first instant up to, and without, its last one; a row without a time is in none."""

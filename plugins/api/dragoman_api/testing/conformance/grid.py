@@ -161,8 +161,10 @@ class GridConformance:
         await target.describe()
         page = await target.page(limit=1)
         if page.total is not None:
-            assert page.total == target.rows if page.total_exact else page.total <= target.rows
-        assert await target.count() == target.rows
+            fits = page.total == target.rows if page.total_exact else page.total <= target.rows
+            assert fits, f"the page has a total of {page.total:,}, and the object {target.rows:,} rows"
+        count = await target.count()
+        assert count == target.rows, f"count_rows returns {count:,}, and the object has {target.rows:,} rows"
 
     async def test_a_sort_orders_the_rows(self, target: Target) -> None:
         """A sort orders numbers by value, reverses any other column when it descends, and loses no row.
