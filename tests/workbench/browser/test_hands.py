@@ -26,13 +26,17 @@ SETS = re.compile(
 """Scripts that set a field, and the browser's own protocol; keys at a person's pace belong to `Hands`, too."""
 
 
+WAITS = {"wait_for_function"}
+"""What the page's policy forbids from the second look on: a test passes only if it need not wait."""
+
+
 def handles(source: str) -> list[str]:
-    """Name what a test sets from outside instead of typing it."""
+    """Name what a test sets from outside instead of typing it, and what it waits for in vain."""
     found = []
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             name, owner = node.func.attr, ast.unparse(node.func.value)
-            if name in HANDLES or (name == "type" and owner.endswith("keyboard")):
+            if name in HANDLES | WAITS or (name == "type" and owner.endswith("keyboard")):
                 found.append(f"{node.lineno}: {owner}.{name}")
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and SETS.search(node.value):
             found.append(f"{node.lineno}: {node.value[:60]}")
@@ -57,6 +61,7 @@ def test_what_sets_a_value_is_noticed() -> None:
         "page.locator('select').select_option('x')",
         "page.evaluate('() => { field.value = 1 }')",
         "session.send('Input.insertText', {})",
+        "page.wait_for_function('() => true')",
     ):
         assert handles(line), line
     assert handles("Hands(page).type('x'); page.keyboard.press('Enter'); page.evaluate('field.value === 1')") == []

@@ -94,7 +94,7 @@ def test_going_to_another_object_asks_and_staying_keeps_all(edited: Page) -> Non
     kept(edited)
     edited.locator(".object", has_text="orders").click()
     question(edited).get_by_role("button", name="Keep it and leave").click()
-    edited.wait_for_function("hash => location.hash === hash", arg=address_of("orders"))
+    edited.wait_for_url(lambda url: url.endswith(address_of("orders")))
     edited.locator(".cell.when").first.wait_for()
     edited.locator(".object", has_text="drafts").get_by_text("1 not sent").wait_for(state="attached")
     edited.locator(".object", has_text="drafts").click()

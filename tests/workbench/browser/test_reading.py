@@ -8,7 +8,7 @@ import pytest
 from workbench.browser.conftest import Cluster, address_of
 from workbench.browser.test_flows import SAVE, command, visit
 from workbench.browser.test_views import AXE, findings
-from workbench.browser.walking import Hands
+from workbench.browser.walking import Hands, becomes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -180,7 +180,7 @@ def test_a_column_fits_its_content_by_mouse_and_by_key(page: Page, cluster: Clus
     grip = page.locator("[role=columnheader]", has_text="note").locator(".head-grip").bounding_box()
     assert grip
     page.mouse.dblclick(grip["x"] + 3, grip["y"] + 9)
-    page.wait_for_function("[...document.querySelectorAll('.cell')].some((cell) => cell.offsetWidth > 330)")
+    becomes(page, lambda: width_of(page, "note") > 330)
     assert not cut(page, "text")
     cell(page, 1, "word").click()
     page.keyboard.press("ArrowUp")
@@ -189,15 +189,13 @@ def test_a_column_fits_its_content_by_mouse_and_by_key(page: Page, cluster: Clus
     assert width_of(page, "word") > 120
     page.keyboard.press("Space")
     item = page.get_by_role("menuitem", name="Fit to the content")
+    item.wait_for()
     for _ in range(12):
         if item.evaluate("item => item === document.activeElement"):
             break
         page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
-    page.wait_for_function(
-        "[...document.querySelectorAll('.cell')].every(({ textContent, offsetWidth }) =>"
-        " textContent !== 'short' || offsetWidth < 100)"
-    )
+    becomes(page, lambda: width_of(page, "word") < 100)
 
 
 def test_letters_move_where_nothing_can_be_changed(page: Page) -> None:

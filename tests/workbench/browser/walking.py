@@ -33,6 +33,19 @@ def digits(text: str) -> Any:
     return json.loads(text, parse_float=str)
 
 
+def becomes(page: Page, condition: Callable[[], bool]) -> None:
+    """Wait until a condition holds, for ten seconds.
+
+    Asking is on this side: the page's policy lets a browser read a script of ours once, when we send it, and never
+    again by itself, as `wait_for_function` would.
+    """
+    for _ in range(500):
+        if condition():
+            return
+        page.wait_for_timeout(20)
+    raise AssertionError("it never happened")
+
+
 class Hands:
     """A person's hands on a page: the only way in which its tests enter anything.
 
