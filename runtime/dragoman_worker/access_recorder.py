@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import builtins
 import json
 import os
 import socket
 import sys
 import time
-from contextlib import suppress
 from importlib import import_module
 from inspect import signature
+from traceback import walk_tb
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -17,9 +18,11 @@ import anyio
 from dragoman_api.columns import Description
 from dragoman_api.connections import Server
 from dragoman_api.hookspecs import hookimpl
+from dragoman_api.masking import Mask
 
 if TYPE_CHECKING:
-    from types import FrameType
+    from collections.abc import Mapping
+    from types import FrameType, ModuleType
 
     from dragoman_api.connections import Profile
     from dragoman_api.http import Http
@@ -40,6 +43,8 @@ class AccessRecorder:
 
     def __init__(self) -> None:
         self._notes: list[list[str]] = []
+        self._leaks: list[str] = []
+        self._slowest, self._nested = (0.0, ""), 0.0
         self._stage = ""
         sys.addaudithook(self._hear)
 
@@ -47,30 +52,59 @@ class AccessRecorder:
     async def describe_object(self, name: str) -> Description:
         """Import ``package.module:Class`` and create an instance. Without a name, list the attempts.
 
-        The answer states the duration in seconds of CPU time: wall time depends on how busy the machine is.
+        The answer states the duration in seconds of CPU time: wall time depends on how busy the machine is. It names
+        the slowest import statement of the driver's code.
         """
         if not name:
-            return Description(object=name, columns=[], structure=json.dumps({"notes": self._notes}))
+            record = {"notes": self._notes, "leaks": self._leaks}
+            return Description(object=name, columns=[], structure=json.dumps(record))
         module, _, attribute = name.partition(":")
         self._package, failure, began, self._stage = module.partition(".")[0], "", time.process_time(), "import"
+        self._import, builtins.__import__ = builtins.__import__, self._timed_import  # type: ignore[assignment]
         try:
             self._driver = getattr(import_module(module), attribute)()
         except BaseException as error:  # noqa: BLE001 - a module may raise anything during its import
-            failure = f"{type(error).__name__}: {error}"
-        self._stage, seconds = "", time.process_time() - began
-        record = {"seconds": seconds, "failure": failure, "notes": self._notes}
+            failure = f"{type(error).__name__}: {error}{self._raised_at(error)}"
+        self._stage, seconds, builtins.__import__ = "", time.process_time() - began, self._import
+        slowest = self._slowest[1] if 2 * self._slowest[0] > seconds else ""
+        record = {"seconds": seconds, "slowest": slowest, "failure": failure, "notes": self._notes}
         return Description(object=name, columns=[], structure=json.dumps(record))
 
     @hookimpl
     async def connect(self, profile: Profile, http: Http) -> Server:
         """Connect the driver to a server that refuses everything."""
         self._stage = "connect"
-        with suppress(BaseException), anyio.move_on_after(CONNECT_SECONDS):
+        try:
             names = signature(self._driver.connect).parameters
             handed = {"profile": profile, "http": http, "first_object": None}
-            await self._driver.connect(**{name: handed[name] for name in names})
+            with anyio.move_on_after(CONNECT_SECONDS):
+                await self._driver.connect(**{name: handed[name] for name in names})
+        except BaseException as error:  # noqa: BLE001 - a driver may raise anything
+            text = repr((error.args, vars(error)))
+            if Mask(profile.secrets.texts)(text) != text:
+                self._leaks.append(f"its {type(error).__name__}{self._raised_at(error)}")
         self._stage = ""
         return Server("probe")
+
+    def _timed_import(
+        self, name: str, caller: Mapping[str, Any] | None = None, *arguments: Any, **options: Any
+    ) -> ModuleType:
+        """Import as Python does, and keep which statement of the driver takes longest without those inside it."""
+        line = sys._getframe(1).f_lineno  # noqa: SLF001 - the only way to the driver's own line
+        place = self._place(str((caller or {}).get("__file__", "")), line)
+        began, self._nested, outer = time.process_time(), 0.0, self._nested
+        try:
+            return self._import(name, caller, *arguments, **options)
+        finally:
+            seconds = time.process_time() - began
+            if place:
+                self._slowest = max(self._slowest, (seconds - self._nested, place))
+            self._nested = outer + (seconds if place else self._nested)
+
+    def _raised_at(self, error: BaseException) -> str:
+        """Return the last line of the driver's code that an error came through, between brackets."""
+        places = [self._place(frame.f_code.co_filename, line) for frame, line in walk_tb(error.__traceback__)]
+        return next((f" ({place})" for place in reversed(places) if place), "")
 
     def _hear(self, event: str, args: tuple[Any, ...]) -> None:
         if self._stage and (note := _note(event, args)) is not None:
@@ -79,11 +113,15 @@ class AccessRecorder:
     def _where(self) -> str:
         frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - the only way to the driver's own line
         while frame is not None:
-            path = frame.f_code.co_filename.replace(os.sep, "/")
-            if f"/{self._package}/" in path:
-                return f"{self._package}/{path.rpartition(f'/{self._package}/')[2]}:{frame.f_lineno}"
+            if place := self._place(frame.f_code.co_filename, frame.f_lineno):
+                return place
             frame = frame.f_back
         return ""
+
+    def _place(self, path: str, line: int) -> str:
+        """Return file and line if the file is one of the driver's."""
+        _, inside, file = path.replace(os.sep, "/").rpartition(f"/{self._package}/")
+        return f"{self._package}/{file}:{line}" if inside else ""
 
 
 def _note(event: str, args: tuple[Any, ...]) -> tuple[str, str] | None:

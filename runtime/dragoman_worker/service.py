@@ -8,6 +8,7 @@ import logging
 import os
 import re
 import sys
+import time
 import traceback
 from contextlib import aclosing
 from importlib import import_module
@@ -196,6 +197,10 @@ class Service:
         """Load the driver and answer calls until the process ends. Without a profile the driver cannot connect."""
         package = re.split("[.:]", config.driver)[0]
         self._driver_paths = tuple(f"{tree}/{package}" for tree in config.trees)
+        if config.under_test:
+            from dragoman_api.blocking import sleep  # of no use to a person's connection
+
+            time.sleep = sleep  # type: ignore[assignment]
         async with anyio.create_task_group() as self._tasks:
             await self._channel.attach(self._control)
             try:

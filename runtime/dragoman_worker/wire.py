@@ -75,11 +75,12 @@ class Lockdown(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Config(Message, frozen=True, tag="config", kw_only=True):
-    """How to lock down and which driver to load: everything but the secret."""
+    """How to lock down and which driver to load: everything but the secret. A driver `under_test` may not block."""
 
     lockdown: Lockdown
     trees: tuple[str, ...]
     driver: str
+    under_test: bool = False
 
 
 class Secret(Message, frozen=True, tag="secret"):

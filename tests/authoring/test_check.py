@@ -112,7 +112,7 @@ def test_a_hook_of_the_wrong_colour_is_a_fault(tree):
 
 
 @pytest.mark.parametrize(
-    ("code", "said"), [("raise RuntimeError('boom')", "boom"), ("import numpy_that_is_not_there", "numpy_that"),
+    ("code", "said"), [("raise RuntimeError('boom')", "boom"),
                        ("import os\nos._exit(7)", "exit status 7"),
                        ("import json\njson.dumps = lambda *_: '[' * 100_000", "cannot be read"),
                        ("import json\njson.dumps = lambda *_: '{\"seconds\": ' + '9' * 5_000 + '}'", "cannot be read")]
@@ -129,11 +129,6 @@ def test_a_driver_that_speaks_for_the_probe_is_at_fault(tree, told):
     tree.on_import(f"import json\njson.dumps = lambda *_, **__: {told!r}")
     faults = tree.check().faults
     assert {fault.code for fault in faults} & {"import-failed", "undeclared-access"}
-
-
-def test_a_slow_import_is_a_fault(tree):
-    tree.on_import("import time\nwhile time.process_time() < 3:\n    pass")
-    assert tree.codes() == {"import-time"}
 
 
 def test_an_import_that_waits_for_a_busy_machine_is_no_fault(tree):

@@ -1,10 +1,12 @@
-"""Mistakes that authors make, one at a time in a driver that `driver new` begins: a test of the kit names each."""
+"""Mistakes that authors make in a driver that `driver new` begins: a test of the kit or the check names each."""
 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
+from xml.etree import ElementTree as ET
 
 import pytest
 from authoring.conftest import Tree
@@ -12,7 +14,7 @@ from authoring.conftest import Tree
 from dragoman.authoring.scaffold import scaffold
 from dragoman_registry.client.installed_drivers import Store
 
-DRIVER, MANIFEST = "dragoman_orbit/driver.py", "dragoman_orbit/driver.json"
+DRIVER, MANIFEST = "driver.py", "driver.json"
 METHODS = "    @hookimpl\n    async def list_objects"
 LISTS = '"""List the collections."""\n'
 
@@ -52,6 +54,13 @@ APPLIED_AFTER_ALL = """    async def _send(self, planned, change):
 """
 SAME_REVISION = """    async def scan_revision(self, name):
         return "1"
+"""
+THROUGH_FLOATS = '__import__("json").loads(reply.body, parse_int=float)'
+NUMBER_AS_ID = """document[KEY] = int(document[KEY][1:])
+                yield ScannedRow(key_of(name, document | {KEY: str(document[KEY])}), document)"""
+SORTED_BY_CASE = """    def _sort_key(self, name, kind, row):
+        value = row.values.get(name)
+        return value.casefold() if isinstance(value, str) else super()._sort_key(name, kind, row)
 """
 
 MISTAKES = {
@@ -95,7 +104,7 @@ MISTAKES = {
         "test_the_time_column_is_described_and_holds_instants", "no instant",
     ),
     "a lost answer is taken for applied": (
-        "documents", [method(APPLIED_AFTER_ALL)], "lost", "UNKNOWN",
+        "documents", [method(APPLIED_AFTER_ALL)], "test_a_change_whose_answer_is_lost_is_unknown", "UNKNOWN",
     ),
     "names of objects are not quoted": (
         "documents", [(DRIVER, "/collections/{quote(name, safe='')}/documents", "/collections/{name}/documents")],
@@ -103,23 +112,78 @@ MISTAKES = {
     ),
     "bytes become a text": (
         "keyvalue", [(DRIVER, 'key.text), value, "text', 'key.text), str(value.encode()), "text')],
-        "test_an_update_changes_the_named_columns_only or test_an_insert", "b'",
+        "test_an_update_changes_the_named_columns_only", "b'",
+    ),
+    "a call blocks the event loop": (
+        "documents", [(DRIVER, LISTS, f'{LISTS}        __import__("time").sleep(0.01)\n')],
+        "test_objects_are_listed_once_each", "driver.py",
+    ),
+    "digits are lost": (
+        "documents", [(DRIVER, "self.read(reply, Any)", THROUGH_FLOATS)], "test_a_whole_number_keeps_every_digit",
+        "is stored as 1.23",
+    ),
+    "the id of a row is a number, and a text in its key": (
+        "documents", [(DRIVER, "yield ScannedRow(key_of(name, document), document)", NUMBER_AS_ID)],
+        "test_cells_match_columns_and_keys_match_rows", "the key of a row is '1', and its key columns hold [1]",
+    ),
+    "texts are sorted whatever their case": (
+        "documents", [method(SORTED_BY_CASE)], "test_a_sort_orders_the_rows", "name is not in order: texts are",
     ),
 }  # fmt: skip
 """The kind of driver, what is changed in it, the test that finds it, and words of the reason, or the file it names."""
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_mistake_of_an_author_is_found_and_said(tmp_path, mistake):
-    kind, changes, found_by, word = MISTAKES[mistake]
-    store = Store(tmp_path / "home")
-    tree = Tree(scaffold("orbit", type="orbit", port=7700, kind=kind, into=tmp_path, registries=(), store=store))
-    for file, old, new in changes:
-        tree.change(file, (old, new))
-    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=short", "-k", found_by]
-    env = os.environ | {"PYTHONPATH": str(tree.path)}
-    done = subprocess.run(words, cwd=tree.path, env=env, capture_output=True, text=True, check=False)
+@pytest.mark.parametrize("kind", ["documents", "keyvalue", "timeseries"])
+def test_a_mistake_of_an_author_is_found_and_said(tmp_path, kind):
+    """One run of pytest holds the drivers of one kind, whose fake is the same."""
+    store, drivers, tests = Store(tmp_path / "home"), {}, []
+    for mistake, (its_kind, changes, found_by, word) in MISTAKES.items():
+        if its_kind != kind:
+            continue
+        name = f"orbit{len(drivers)}"
+        tree = Tree(scaffold(name, type=name, port=7700, kind=kind, into=tmp_path, registries=(), store=store))
+        for file, old, new in changes:
+            tree.change(f"dragoman_{name}/{file}", (old, new))
+        tests.append(f"{tree.path.name}/tests/test_conformance.py::TestOnFake::{found_by}")
+        drivers[f"dragoman-{name}"] = (mistake, word)
+    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=short", "--import-mode=importlib"]
+    paths = [*map(str, map(tmp_path.joinpath, drivers)), str(tmp_path / "dragoman-orbit0/tests")]
+    env = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
+    words += ["--rootdir=.", "--junitxml=results.xml", *tests]
+    done = subprocess.run(words, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 1, done.stdout
-    reasons = [line for line in done.stdout.splitlines() if line.startswith(("E ", "dragoman_orbit/driver.py:"))]
-    assert any(word in line for line in reasons), done.stdout
+    reasons: dict[str, str] = {}
+    for case in ET.parse(tmp_path / "results.xml").iter("testcase"):
+        reasons[case.attrib["classname"].partition(".")[0]] = "".join(failure.text or "" for failure in case)
+    for driver, (mistake, word) in drivers.items():
+        said = [line for line in reasons[driver].splitlines() if line.startswith("E ") or "/driver.py:" in line]
+        assert any(word in line for line in said), (mistake, reasons[driver])
+
+
+@pytest.mark.slow
+def test_a_mistake_that_needs_no_server_is_found_with_its_line(tmp_path):
+    """A heavy import where a connection waits for it, a secret in an error and in the log, a wheel that is missing."""
+    store, tokens = Store(tmp_path / "home"), ("bearer",)
+    tree = Tree(scaffold("orbit", type="orbit", port=7700, auth=tokens, into=tmp_path, registries=(), store=store))
+    tree["dragoman_orbit/heavy.py"].write_text(
+        "from time import process_time\nend = process_time() + 0.4\nwhile process_time() < end:\n    pass\n"
+    )
+    opening, raising = (
+        "        print('opens', profile.secrets.values)",
+        "        raise ValueError(str(profile.secrets.values))",
+    )
+    tree.driver(
+        ("from typing import Any\n", "from typing import Any\nfrom . import heavy\n"),
+        ("        self.http = http\n", f"{opening}\n{raising}\n"),
+    )
+    lines = ["", *tree.code.read_text().splitlines()]
+    reasons = [f"{fault.code}: {fault.reason}" for fault in tree.check().faults]
+    slow, *shown = sorted(reasons)
+    assert re.fullmatch(rf"import-time: .* at dragoman_orbit/driver.py:{lines.index('from . import heavy')}: .*", slow)
+    showing = "secret-shown: During connect, a secret of the connection is in"
+    error = f"{showing} its ValueError (dragoman_orbit/driver.py:{lines.index(raising)})."
+    assert shown == [f"{showing} a line of its log, \"opens {{'api_key': '***'}}\".", error]
+    tree["dragoman_orbit/heavy.py"].write_text("import numpy_that_is_not_there\n")
+    [fault] = tree.check().faults
+    assert "No module named 'numpy_that_is_not_there' (dragoman_orbit/heavy.py:1). List" in fault.reason

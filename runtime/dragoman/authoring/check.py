@@ -23,6 +23,7 @@ from dragoman.sandbox.host_imports import find_host_imports
 from dragoman.sandbox.launch import configure, granted
 from dragoman_api.connections import FieldKind
 from dragoman_api.errors import DragomanError
+from dragoman_api.masking import MARK
 from dragoman_registry.client.installer import unpack
 from dragoman_registry.validation import Fault, Unreadable, decode
 from dragoman_worker import access_recorder
@@ -46,6 +47,8 @@ IMPORTS = 3
 """How often a slow import is measured; the shortest counts, since a busy machine also costs CPU time."""
 
 CONNECT_SECONDS = 10.0
+
+_SECRET = "c0nnection-secret"  # noqa: S105 - a text that nothing else holds, to find it in errors and logs
 
 SHOWN = 500
 """Maximum length of a text from the driver's process, in characters."""
@@ -128,10 +131,20 @@ async def _try(build: Built, manifest: Manifest, checked: Checked, *, policy: Po
     checked.faults += [Fault("undeclared-access", reason) for reason in dict.fromkeys(reasons)]
     checked.import_seconds = recording.seconds
     if recording.failure:
-        checked.faults.append(Fault("import-failed", f"{manifest.entry}: {recording.failure[:SHOWN]}."))
+        hint = " List what it needs in pyproject.toml." if recording.failure.startswith("ModuleNotFound") else ""
+        checked.faults.append(Fault("import-failed", f"{manifest.entry}: {recording.failure[:SHOWN]}.{hint}"))
         return
+    checked.faults += [
+        Fault("secret-shown", f"During connect, a secret of the connection is in {where[:SHOWN]}.")
+        for where in recording.leaks
+    ]
     if recording.seconds > IMPORT_SECONDS:
-        reason = f"Importing it takes {recording.seconds:.2f} s of CPU time; {IMPORT_SECONDS:g} s are allowed."
+        slowest = (
+            f" Most of it goes to the import at {recording.slowest}: import that in the hook."
+            if recording.slowest
+            else ""
+        )
+        reason = f"Importing it takes {recording.seconds:.2f} s of CPU time; {IMPORT_SECONDS:g} s are allowed.{slowest}"
         checked.faults.append(Fault("import-time", reason))
     try:
         await smoke_test(replace(launch, driver=manifest.entry), manifest)
@@ -143,8 +156,10 @@ class _Recording(msgspec.Struct):
     """The access recorder's report from the driver's own process: how the import went, and what the driver tried."""
 
     seconds: float = 0.0
+    slowest: str = ""
     failure: str = ""
     notes: list[Note] = []
+    leaks: list[str] = []
 
 
 async def _recorded(
@@ -153,15 +168,19 @@ async def _recorded(
     """Import the driver and connect it to a server that only refuses, with the defaults of the form."""
     values = {entry.name: entry.default for entry in manifest.form} | {"host": "127.0.0.1", "port": port}
     values |= {"ssl_mode": "disabled"} if "ssl_mode" in values else {}
-    secrets = {entry.name: "none" for entry in manifest.form if entry.kind is FieldKind.SECRET}
+    secrets = {entry.name: _SECRET for entry in manifest.form if entry.kind is FieldKind.SECRET}
     secrets.pop("secret_headers", None)  # a text that has a form of its own
     connection = SavedConnection(name="check", type=manifest.types[0].name, values=values)
     scheme = manifest.scheme(str(values.get("auth_method")))
     profile = make_profile(connection, values, scheme=scheme, secrets=secrets, files={})
     launch = replace(launch, approved=tuple(profile.reach), profile=profile)
     launch = granted(launch, manifest.permissions)
-    recording = _Recording()
-    async with Worker(launch, on_denied=lambda host, port: denied.append(f"{host}:{port or '…'}")) as worker:
+    recording, printed = _Recording(), list[str]()
+
+    def note_denied(host: str, port: int | None) -> None:
+        denied.append(f"{host}:{port or '…'}")
+
+    async with Worker(launch, on_log=printed.append, on_denied=note_denied) as worker:
         checked.sandbox = str(worker.report)
         try:
             description = await worker.call("describe_object", manifest.entry, deadline=CONNECT_SECONDS)
@@ -169,11 +188,13 @@ async def _recorded(
             if not recording.failure and "connect" in manifest.hooks:
                 await worker.call("connect", deadline=CONNECT_SECONDS)
                 description = await worker.call("describe_object", "", deadline=CONNECT_SECONDS)
-                recording.notes = decode((description.structure or "").encode(), _Recording).notes
+                record = decode((description.structure or "").encode(), _Recording)
+                recording.notes, recording.leaks = record.notes, record.leaks
         except DragomanError as error:  # the driver ended or blocked its process
             recording.failure = error.message
         except Unreadable as error:  # the driver can corrupt the report, since it shares the process
             recording.failure = f"the report of the probe cannot be read ({error})"
+    recording.leaks += [f"a line of its log, {line!r}" for line in printed if MARK in line]
     return recording
 
 

@@ -219,6 +219,7 @@ async def opened(driver: type, profile: Profile) -> AsyncIterator[DriverProxy]:
         files=tuple(file for key, file in files.items() if key == "client_certificate"),
         policy=settings["policy"],
         trusted=True,
+        under_test=True,
     )
     launch = granted(launch, settings["permissions"], files=files)
     async with Worker(

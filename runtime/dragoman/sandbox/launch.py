@@ -54,6 +54,7 @@ class Launch:
         cpu: Seconds of processor time for the whole life of the process; None for no limit except deadlines.
         cache: Directory for results that are costly to compute; None for no cache.
         forked: Its process may come from the thread's fork server, if there is one.
+        under_test: A call that would block its event loop is refused, so that its author finds it.
     """
 
     driver: str
@@ -72,6 +73,7 @@ class Launch:
     cpu: int | None = None
     cache: Path | None = None
     forked: bool = True
+    under_test: bool = False
 
     def connector(self) -> RouteConnector | None:
         """Return what connects to the hosts that a person entered, None if they are reached directly."""
@@ -111,7 +113,7 @@ def configure(launch: Launch, host_imports: HostImports) -> Config:
         descriptors=launch.descriptors,
         cpu=launch.cpu,
     )
-    return Config(lockdown=plan, trees=trees, driver=launch.driver)
+    return Config(lockdown=plan, trees=trees, driver=launch.driver, under_test=launch.under_test)
 
 
 def lockdown_plan(

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 import pytest
 
@@ -179,8 +180,11 @@ def open_driver(pytestconfig: pytest.Config) -> Opener:
 
 @asynccontextmanager
 async def _opened_here(driver: type, profile: Profile) -> AsyncIterator[Any]:
+    from dragoman_api.blocking import sleep
+
     from .target import opened
 
     instance = driver()
-    async with opened(instance, profile):
-        yield instance
+    with patch("time.sleep", sleep):
+        async with opened(instance, profile):
+            yield instance

@@ -178,6 +178,24 @@ class ChangeConformance:
                     assert after is not None
                     _stored_alike(after, change, target.change)
 
+    async def test_a_whole_number_keeps_every_digit(self, target: Target) -> None:
+        """A number of 17 digits is read as it was written; else the insert is not applied, or its plan has a note."""
+        _needs(target)
+        target.needs("fetch_cell")
+        await target.describe(target.scratch)
+        for name in [name for name, value in target.row.items() if type(value) is int]:
+            insert = target.insert()
+            expected: Values = {name: 12_345_678_901_234_567}
+            plan = await _plan(target, msgspec.structs.replace(insert, values={**insert.values, **expected}))
+            [outcome] = await target.driver.apply_change(plan) if plan.planned else plan.refusals
+            judged = outcome.status is OutcomeStatus.APPLIED and name not in [note.column for note in plan.notes]
+            for row in await target.all_rows(target.scratch):
+                if judged and row.key.id == outcome.id:
+                    _stored_alike(row, expected, expected)
+                    cell = CellRequest(key=row.key, column=name)
+                    assert await target.driver.fetch_cell(cell) == row[name], f"{name}: fetch_cell loses digits"
+            await _remove(target, outcome)
+
     async def test_an_insert_takes_the_key_from_its_column(self, target: Target) -> None:
         """An insert that names the key by its columns, if they can be inserted, writes the row with that key."""
         async with _new_row(target) as row:
