@@ -431,6 +431,11 @@ class BlockingSession(_Blocking[Session]):
         """The capabilities that the driver's manifest announces."""
         return self._wrapped.capabilities
 
+    @property
+    def console_example(self) -> str:
+        """A request that only reads, with which a console begins; empty if the driver's manifest has none."""
+        return self._wrapped.console_example
+
     def load(
         self,
         object: str,  # noqa: A002 - the design's word

@@ -198,7 +198,7 @@ class Service:
         package = re.split("[.:]", config.driver)[0]
         self._driver_paths = tuple(f"{tree}/{package}" for tree in config.trees)
         if config.under_test:
-            from dragoman_api.blocking import sleep  # of no use to a person's connection
+            from dragoman_api.testing.blocking import sleep  # of no use to a person's connection
 
             time.sleep = sleep  # type: ignore[assignment]
         async with anyio.create_task_group() as self._tasks:

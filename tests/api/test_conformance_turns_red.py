@@ -1081,6 +1081,21 @@ class TakesEverythingForAWrite(MemoryDriver):
         return [replace(each, writes=True) for each in await super().parse_console(text)]
 
 
+@breaks("test_the_console_begins_with_a_request_that_reads")
+class HasNoExample(MemoryDriver):
+    manifest = MANIFEST
+
+
+@breaks("test_the_console_begins_with_a_request_that_reads")
+class BeginsWithAWrite(MemoryDriver):
+    manifest = MANIFEST | {"console_example": 'PUT /books/1 {"title": "x"}'}
+
+
+@breaks("test_the_console_begins_with_a_request_that_reads")
+class BeginsWithWhatIsNotThere(MemoryDriver):
+    manifest = MANIFEST | {"console_example": "GET /nothing/here"}
+
+
 @breaks("test_parsing_sends_nothing_and_keeps_order_and_lines")
 class CountsLinesFromZero(MemoryDriver):
     @hookimpl

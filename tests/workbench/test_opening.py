@@ -228,6 +228,7 @@ async def test_the_header_says_everything_of_an_open_connection():
     session = SimpleNamespace(
         type="tea", server=server, plugin="tea-driver", plugin_version="1.2", sandbox="partial: no Landlock",
         warnings=("a", "b"), can=hooks.__contains__, capabilities=frozenset({"tenants", "browse"}),
+        console_example="GET /tea",
     )  # fmt: skip
     connections._connections["shop"] = _Connection(session=session, at=1_000.0)
     connections._connections["other"] = _Connection()
@@ -247,6 +248,7 @@ async def test_the_header_says_everything_of_an_open_connection():
         guards=["read-only"],
         hooks=[],
         capabilities=["browse", "tenants"],
+        console_example="GET /tea",
         production=True,
         unlocked_until=2_000.0,
         opened_at=1_000.0,

@@ -194,6 +194,7 @@ class OpenConnections:
             guards=words,
             hooks=[hook for hook in HOOKS if session.can(hook)],
             capabilities=sorted(session.capabilities),
+            console_example=session.console_example,
             production=guards.production,
             unlocked_until=self._runtime.locks.until(name) if guards.production else None,
             opened_at=connection.at,

@@ -718,6 +718,7 @@ export interface OnConnection {
  *     guards: In words: ``read-only``, ``asks before writes``, ``at most 1,000 rows``.
  *     hooks: The hooks that the driver implements: a view is offered only if its hook is there.
  *     capabilities: Those of the manifest: ``tenants``, ``raw-filter``, ``revisions``, ``time-range``, …
+ *     console_example: The request of the manifest with which a console begins; empty for none.
  *     unlocked_until: Seconds since the epoch until which writes are allowed on it; None while it is locked.
  */
 export interface OpenConnection {
@@ -733,6 +734,7 @@ export interface OpenConnection {
   readonly guards: readonly string[];
   readonly hooks: readonly string[];
   readonly capabilities: readonly string[];
+  readonly console_example: string;
   readonly production: boolean;
   readonly unlocked_until: number | null;
   readonly opened_at: number;

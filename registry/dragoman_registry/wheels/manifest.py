@@ -112,6 +112,7 @@ class Manifest:
         dependencies: Wheels beyond the API's own dependencies, for every platform.
         licence: An SPDX expression.
         docs: A URL, or the name of a file in the release's documentation.
+        console_example: One reading request on one line, with which a console begins.
     """
 
     __pydantic_config__: ClassVar[dict[str, str]] = FORBID
@@ -132,6 +133,7 @@ class Manifest:
     permissions: tuple[str, ...]
     licence: str
     docs: str = ""
+    console_example: str = ""
     excluded_surfaces: tuple[Surface, ...] = ()
     dependencies: tuple[Dependency, ...] = ()
 

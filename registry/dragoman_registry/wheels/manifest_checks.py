@@ -171,6 +171,8 @@ def _relations(manifest: Manifest) -> Iterator[str]:
         "dependencies": [entry.file for entry in manifest.dependencies],
     }.items():
         yield from (f"$.{key}: {name!r} appears twice" for name in _twice(names))
+    if manifest.console_example and "console" not in manifest.capabilities:
+        yield "$.console_example: there is no console, because $.capabilities does not name it"
     yield from _asked(manifest)
     yield from _form(manifest)
 

@@ -66,6 +66,7 @@ KINDS: dict[str, dict[str, object]] = {
         "summary": "filters, sorts, edits and exports their documents, and has a console",
         "hooks": _DOCUMENT_HOOKS,
         "capabilities": ["browse", "sort", "filter", "edit", "drop", "console", "export"],
+        "console_example": "GET /collections",
     },
     "timeseries": {
         "objects": "metrics",
@@ -77,6 +78,7 @@ KINDS: dict[str, dict[str, object]] = {
             "count_rows", "summarize_column", "export_rows", "parse_console", "execute_console",
         ],
         "capabilities": ["browse", "sort", "filter", "time-range", "console", "export"],
+        "console_example": "GET /metrics",
     },
 }  # fmt: skip
 KINDS["keyvalue"] = KINDS["documents"] | {
@@ -84,6 +86,7 @@ KINDS["keyvalue"] = KINDS["documents"] | {
     "sample": "settings",
     "rows": 9,
     "summary": "filters, sorts, edits and exports their keys and values, and has a console",
+    "console_example": "GET /buckets",
 }
 KINDS["vectors"] = KINDS["documents"] | {
     "sample": "articles",
@@ -146,6 +149,8 @@ def scaffold(
     values = {"name": name, "type": type, "port": port, "package": package, "label": label, "api": api}
     values |= form
     values |= {word: text if isinstance(text, str) else json.dumps(text) for word, text in KINDS[kind].items()}
+    example = KINDS[kind].get("console_example")
+    values["console"] = f'\n  "console_example": "{example}",' if example else ""
     template = files(__package__).joinpath("template")
     sources = {source.name: source for source in template.iterdir() if source.is_file()}
     sources |= {source.name: source for source in template.joinpath(kind).iterdir()}

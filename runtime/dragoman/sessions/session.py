@@ -117,6 +117,11 @@ class Session:
         """The capabilities that the driver's manifest announces."""
         return self._calls.capabilities
 
+    @property
+    def console_example(self) -> str:
+        """A request that only reads, with which a console begins; empty if the driver's manifest has none."""
+        return self._driver.generation.manifest.console_example
+
     async def objects(
         self,
         *,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from drivers.prometheus.rig import Rig, on_fake, on_server
 from drivers.prometheus.samples import samples
+from drivers.rigging import manifest_of
 
 from dragoman_api.testing import DriverConformance, Target
 
@@ -31,6 +32,7 @@ def target_of(rig: Rig, reads: list[str] = READS) -> Target:
         driver=rig.driver,
         object=NAME,
         rows=len(samples()[NAME]),
+        manifest=manifest_of("prometheus"),
         log=rig.log,
         reads=reads,
         writes=["POST /api/v1/admin/tsdb/delete_series?match[]=up", "DELETE /api/v1/series?match[]=up"],

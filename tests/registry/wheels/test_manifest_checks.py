@@ -105,6 +105,8 @@ WRONG_VALUES = [
     ({"licence": "Free"}, "$.licence"),
     ({"dependencies": [{"file": "a-1-py3-none-any.whl", "sha256": "abc"}]}, "$.dependencies[0].sha256"),
     ({"excluded_surfaces": ["fridge"]}, "$.excluded_surfaces[0]"),
+    ({"capabilities": ["browse"], "console_example": "GET /"}, "$.console_example", "$.capabilities"),
+    ({"capabilities": ["console"], "console_example": "GET /\nGET /"}, "$.console_example", "invisible"),
     ({"auth_methods": [{"value": "x", "label": "X", "scheme": "basic"}]}, "$.auth_methods"),
     (OAUTH, "$.permissions", "'net:sign-in'", "'client-credentials'"),
     (OAUTH, "$.form", "'token_url'", "'text'"),

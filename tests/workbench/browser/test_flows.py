@@ -225,7 +225,7 @@ def test_weaviate_is_opened_filtered_asked_and_scoped_to_a_tenant(chromium: Brow
             page.get_by_role("button", name="Apply").click()
         assert 0 < answered.value.json()["total"] < 320
         page.get_by_role("link", name="Console").click()
-        page.locator(".cm-content").wait_for()
+        page.locator(".cm-content", has_text="GET /v1/meta").wait_for()  # the example of the manifest
         page.keyboard.press("Control+a")
         page.keyboard.press("Delete")
         Hands(page).paste("{ Get { Article(limit: 2) { title } } }")

@@ -180,8 +180,7 @@ def open_driver(pytestconfig: pytest.Config) -> Opener:
 
 @asynccontextmanager
 async def _opened_here(driver: type, profile: Profile) -> AsyncIterator[Any]:
-    from dragoman_api.blocking import sleep
-
+    from .blocking import sleep
     from .target import opened
 
     instance = driver()

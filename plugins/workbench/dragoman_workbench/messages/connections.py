@@ -174,6 +174,7 @@ class OpenConnection(RouteAnswer, frozen=True, kw_only=True):
         guards: In words: ``read-only``, ``asks before writes``, ``at most 1,000 rows``.
         hooks: The hooks that the driver implements: a view is offered only if its hook is there.
         capabilities: Those of the manifest: ``tenants``, ``raw-filter``, ``revisions``, ``time-range``, …
+        console_example: The request of the manifest with which a console begins; empty for none.
         unlocked_until: Seconds since the epoch until which writes are allowed on it; None while it is locked.
     """
 
@@ -189,6 +190,7 @@ class OpenConnection(RouteAnswer, frozen=True, kw_only=True):
     guards: list[str]
     hooks: list[str]
     capabilities: list[str]
+    console_example: str
     production: bool
     unlocked_until: float | None = None
     opened_at: float = 0.0

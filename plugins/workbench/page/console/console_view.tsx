@@ -57,7 +57,7 @@ export function ConsoleView({ open }: { open: OpenConnection }) {
         const [module, kept] = await Promise.all([import("./editor.ts"), mine === null ? recall<string>(key) : null]);
         if (left || !host.current) return;
         if (kept) sayMasked(kept);
-        const view = module.openEditor(host.current, mine ?? kept ?? example(open), { connection, completes }, {
+        const view = module.openEditor(host.current, mine ?? kept ?? `${open.console_example}\n`, { connection, completes }, {
           run: () => runner.current(false),
           runAll: () => runner.current(true),
           changed: (text) => {
@@ -202,8 +202,4 @@ function Unsent({ requests }: { requests: readonly UnsentRequest[] }) {
 /** The server keeps no secrets: say that a text came back without them, before it is sent so. */
 function sayMasked(text: string): void {
   if (text.includes("***")) toast("What looked like a secret was kept as ***. Put it back before you send the text.", "bad");
-}
-
-function example(open: OpenConnection): string {
-  return { chroma: "GET /heartbeat\n", prometheus: "up\n", solr: "GET /admin/cores\n", weaviate: "GET /v1/meta\n" }[open.type] ?? "GET /\n";
 }

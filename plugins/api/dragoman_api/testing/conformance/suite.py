@@ -131,6 +131,17 @@ class ConsoleConformance:
         lines = [1 + "\n\n".join([*texts[:at], ""]).count("\n") for at in range(len(texts))]
         assert [request.line for request in together] == lines, "the line of a request is its first, from 1"
 
+    async def test_the_console_begins_with_a_request_that_reads(self, target: Target) -> None:
+        """`console_example` of the manifest is one reading request, on one line, that the server answers."""
+        target.needs("parse_console", "execute_console")
+        target.given("manifest")
+        example = target.manifest.get("console_example", "")
+        assert example, "the manifest names no 'console_example': a request of one line that reads"
+        [request] = await _parse(target, example)
+        assert not request.writes, f"the 'console_example' of the manifest writes: {example}"
+        answer = await target.driver.execute_console(request)
+        assert 200 <= answer.status < 300, f"the server refuses the 'console_example' of the manifest: {example}"
+
     async def test_a_comment_makes_no_request_and_breaks_none(self, target: Target) -> None:
         """A line that begins with ``#`` changes no request. The host reads expectations from such lines."""
         target.given("reads", "writes")
