@@ -10,7 +10,7 @@ from drivers.elasticsearch.test_conformance import target_of
 from drivers.opensearch.fake_rig import VERSIONS, on_fake
 from drivers.replies import Answers, reply
 
-from dragoman_api import ExportRequest, Filter, PageRequest, Profile, Sort
+from dragoman_api import ExportRequest, Filter, HttpRequest, PageRequest, Profile, Sort
 from dragoman_api import Operator as Op
 from dragoman_api.connections import AuthScheme, Secrets
 from dragoman_api.errors import AuthenticationError, QueryError, ServerNotSupportedError
@@ -172,6 +172,11 @@ def test_points_in_time_have_their_own_path_and_member():
     assert dialect.may_write("POST", "/a/_pit")
     assert not elasticsearch.dialect_of().may_write("POST", "/a/_pit")
     assert elasticsearch.dialect_of().may_write("POST", "/a/_search/point_in_time")
+
+
+def test_a_scroll_is_never_moved_on_twice():
+    """A second request would skip the rows of the first one's answer."""
+    assert not driver.Driver.dialect.reads(HttpRequest("POST", "/_search/scroll", '{"scroll_id": "x"}'))
 
 
 def test_rows_of_several_indices_are_told_apart():
