@@ -22,9 +22,13 @@ TICK ?= 10
 patiently = (trap 'kill $$! 2>/dev/null; exit' TERM; n=0; while sleep $(TICK) >/dev/null 2>&1 & wait $$!; do n=$$((n + $(TICK))); \
   echo "  $(1): $$n s so far"; done) & ticker=$$!; trap 'kill $$ticker' EXIT; trap 'exit 130' INT; trap 'exit 143' TERM; $(2)
 
-make_venv = if command -v uv >/dev/null 2>&1; then uv venv -q --allow-existing --python "$(PYTHON)" $(VENV); else $(PYTHON) -m venv $(VENV); fi
-install = $(call patiently,installing packages,$(2) if command -v uv >/dev/null 2>&1; then uv pip install -q --python $(BIN)/python -r $(1); \
-  else $(BIN)/python -m pip install -q --disable-pip-version-check -r $(1); fi)
+# uv installs in a tenth of pip's time, most of which is the resolving: where there is none, pip installs uv first. Where
+# uv cannot install, as behind a proxy that only pip's settings know, pip does it.
+pip = $(BIN)/python -m pip install -q --disable-pip-version-check
+uv = $$(command -v uv || echo $(BIN)/uv)
+make_venv = if command -v uv >/dev/null; then uv venv -q --allow-existing --python "$(PYTHON)" $(VENV); \
+  else $(PYTHON) -m venv $(VENV) && { $(pip) -c tests/constraints.txt uv || true; }; fi
+install = $(call patiently,installing packages,$(2) { $(uv) pip install -q --python $(BIN)/python -r $(1) || $(pip) -r $(1); })
 
 set_up = [ -n "$(PYTHON)" ] || { echo "dragoman needs Python 3.11 or newer; name one: make PYTHON=/path/to/python3" >&2; exit 2; }; \
   echo "setting up $(VENV) (once; $(2), more on a slow machine)"; $(call install,$(1),$(make_venv) &&)
@@ -51,7 +55,7 @@ $(DEMO): pyproject.toml plugins/api/pyproject.toml docs/demo/requirements.txt te
 
 # It holds what the demo needs, so `make test` alone asks pip once.
 $(TOOLS): pyproject.toml plugins/api/pyproject.toml plugins/dask/pyproject.toml plugins/workbench/pyproject.toml tests/requirements.txt tests/constraints.txt
-	@$(call set_up,tests/requirements.txt,a minute or two)
+	@$(call set_up,tests/requirements.txt,half a minute)
 	@touch $(DEMO) $@
 
 $(WORKBENCH): plugins/workbench/pyproject.toml plugins/workbench/build-requirements.txt tests/constraints.txt | $(DEMO)

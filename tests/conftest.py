@@ -20,6 +20,7 @@ import bundled_drivers
 import tables
 from blocking_calls import Detector
 from tables import pytest_addoption, pytest_generate_tests, pytest_pyfunc_call  # noqa: F401 - hooks
+from thorough import THOROUGH
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -56,7 +57,7 @@ ROOM = 4 << 30
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Try few examples of each property in the default run, and many in continuous integration and all other runs.
+    """Try few examples of each property, and many in a thorough run.
 
     Folders of tests are in memory where there is room: writing to a disk took a tenth of the time of all tests.
     """
@@ -64,8 +65,7 @@ def pytest_configure(config: pytest.Config) -> None:
     runs_programs = os.access(MEMORY, os.W_OK) and not os.statvfs(MEMORY).f_flag & os.ST_NOEXEC
     if runs_programs and not chosen and shutil.disk_usage(MEMORY).free > ROOM:
         os.environ["PYTEST_DEBUG_TEMPROOT"] = MEMORY
-    few = tables.leaves_out_slow(config) and not os.environ.get("MANY_EXAMPLES")
-    settings.load_profile("few" if few else "many")
+    settings.load_profile("many" if THOROUGH else "few")
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -29,10 +29,14 @@ from tests.mutants.mutating import function_at, mutants, sample
 from tests.mutants.table import INSTALLED, ROOT, file_of, holding
 from tests.mutants.trying import Failed, Trial, Watched, attempt, benches, watch
 
+from thorough import THOROUGH
+
 if TYPE_CHECKING:
     from pathlib import Path
 
 pytestmark = pytest.mark.slow
+
+SAMPLE = 20 if THOROUGH else 6
 
 FAST = (
     "dragoman_querydsl.protocol",
@@ -422,7 +426,16 @@ def test_watching_ends_in_time_too(toy: Path):
 @pytest.mark.slow
 @pytest.mark.timeout(360)
 def test_tests_of_modules_that_decide_notice_a_change(tmp_path: Path):
-    words = [sys.executable, "-m", "tests.mutants", *FAST, "--sample=20", "--seconds=240", "--seed=1", "--jobs=1"]
+    words = [
+        sys.executable,
+        "-m",
+        "tests.mutants",
+        *FAST,
+        f"--sample={SAMPLE}",
+        "--seconds=240",
+        "--seed=1",
+        "--jobs=1",
+    ]
     done = subprocess.run(
         [*words, f"--record={tmp_path / 'mutants.json'}"], cwd=ROOT, capture_output=True, text=True, check=False
     )

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 _OWNER = "owner.lock"
+_MEMORY = Path("/dev/shm")
+_ROOM = 6 << 30
+"""Much more than the bytes that all servers of a run write."""
 
 
 def cache() -> Path:
@@ -68,6 +71,14 @@ def build_once(folder: Path, build: Callable[[Path], None], *, shared: str = "")
     return True
 
 
+def _runs() -> Path:
+    """Name the folder of what servers write: in memory where there is room, since they sync each change to the disk."""
+    runs_programs = os.access(_MEMORY, os.W_OK) and not os.statvfs(_MEMORY).f_flag & os.ST_NOEXEC
+    if runs_programs and shutil.disk_usage(_MEMORY).free > _ROOM:
+        return _MEMORY / f"dragoman-servers-{os.getuid()}-{cache().stat().st_ino}"
+    return cache() / "runs"
+
+
 @contextmanager
 def run_folder(name: str) -> Iterator[Path]:
     """Yield a private folder for a server, and remove it afterwards.
@@ -75,9 +86,9 @@ def run_folder(name: str) -> Iterator[Path]:
     The owner holds a lock in it, so a folder whose owner was killed is known by its free lock and swept by the next
     run.
     """
-    runs = cache() / "runs"
-    runs.mkdir(parents=True, exist_ok=True)
     with exclusive("runs"):  # else a folder could be swept between its making and its locking
+        runs = _runs()
+        runs.mkdir(mode=0o700, parents=True, exist_ok=True)
         for left in runs.iterdir():
             if not is_owned(left):
                 shutil.rmtree(left, ignore_errors=True)

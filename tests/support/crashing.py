@@ -1,9 +1,10 @@
 """Killing an installation at every step that changes something on disk, one step per run.
 
 Runs as a program: `python crashing.py FOLDER SCENARIO UID`, where FOLDER holds a registry and the homes that are tried.
-For n = 1, 2, 3, … a forked child installs and kills itself at the n-th step; then another one looks at what is left,
-installs again and looks once more. The steps are every write (of which the first half reaches the file), fsync, rename,
-chmod, folder made or removed, and SQL statement, the commit included: before it and after it. Prints a line of JSON.
+For n = 1, 4, 7, …, or for each n in a thorough run, a forked child installs and kills itself at the n-th step; then
+another one looks at what is left, installs again and looks once more. The steps are every write (of which the first
+half reaches the file), fsync, rename, chmod, folder made or removed, and SQL statement, the commit included: before it
+and after it. Prints a line of JSON.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from installing import Place
+from thorough import THOROUGH
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -137,7 +139,7 @@ def main(root: Path, scenario: str, uid: int) -> None:
         place.store.root.rename(template)
     else:
         template.mkdir()
-    for fuse in range(1, 1000):
+    for fuse in range(1, 1000, 1 if THOROUGH else 3):
         home = place.store.root
         remove(home)
         shutil.copytree(template, home, symlinks=True)

@@ -1,7 +1,8 @@
 """Killing the making of a registry at each step that changes something on disk: `crashing_registry.py FOLDER SCENARIO`.
 
-For n = 1, 2, 3, … a forked child works on a copy and kills itself at the n-th step. Then another looks at what is left
-as clients would, one that saw the state before and one that is new; does the work again; and looks once more.
+For n = 1, 4, 7, …, or for each n in a thorough run, a forked child works on a copy and kills itself at the n-th step.
+Then another looks at what is left as clients would, one that saw the state before and one that is new; does the work
+again; and looks once more.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from dragoman_registry.sources.source import open_source
 from dragoman_registry.trust.keys import beside
 from dragoman_registry.trust.tuf_client import TufTrust
 from shared_isolation import one_process_apart
+from thorough import THOROUGH
 from trust_attacks import Case, driver
 
 SCENARIOS = ("publish", "accept", "rotate", "init")
@@ -63,7 +65,7 @@ def main(folder: Path, scenario: str) -> None:
             publish.build([driver(case.folder)], to=root)
 
     after = {"rotate": old, "init": old}.get(scenario, new)
-    for fuse in range(1, 1000):
+    for fuse in range(1, 1000, 1 if THOROUGH else 3):
         home = folder / f"home-{fuse}"
         root = home / "registry"
         home.mkdir()

@@ -8,9 +8,12 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from itertools import product
 from pathlib import Path
 
 import pytest
+
+from thorough import one_in
 
 pytestmark = [
     pytest.mark.slow,
@@ -68,8 +71,7 @@ def listening(pids):
     return {line[1].partition(":")[0] for line in lines if line[3] == "0A" and f"socket:[{line[9]}]" in sockets}
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
-@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize(("stage", "number"), one_in(3, product(STAGES, (signal.SIGINT, signal.SIGTERM))))
 def test_an_interrupted_demo_leaves_no_process_and_no_folder(tmp_path, stage, number):
     environment = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONUNBUFFERED": "1"}
     environment.pop("DRAGOMAN_DEMO_URL", None)

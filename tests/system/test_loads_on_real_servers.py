@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from dragoman.sessions.session import Session
 
-pytestmark = [pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.one_engine, pytest.mark.timeout(300)]
 ROWS = 5_000
 
 

@@ -148,6 +148,7 @@ class TestOnFake(Rules):
                 yield server.url
 
 
+@pytest.mark.one_engine
 class TestOnServer(Rules):
     pytestmark = pytest.mark.live("elasticsearch")
 

@@ -18,7 +18,7 @@ from docs.demo import sample_cluster
 from fakes.elasticsearch import FakeElasticsearch
 from stranger import ROOT, stranger
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.one_engine, pytest.mark.timeout(300)]
 RECIPES = ROOT / "docs/how-to/recipes"
 PREFIX = "dragoman-recipes-"
 BOOKS, ORDERS = f"{PREFIX}books", f"{PREFIX}orders"

@@ -13,6 +13,7 @@ import pytest
 from tests.worker.fuzz import Fuzzed, bodies_of, mutations, seeds
 
 from dragoman.sandbox.conversation import open_pipe
+from thorough import THOROUGH
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -68,13 +69,14 @@ async def test_spoiled_frames_are_refused_or_taken_and_nothing_else_happens(targ
 
 @pytest.mark.slow
 @pytest.mark.timeout(1_200)
-async def test_a_million_spoiled_frames_leave_the_host_as_large_as_it_was(target: Fuzzed) -> None:
-    rng = random.Random(SEED + 1)
+async def test_a_hundred_thousand_spoiled_frames_leave_the_host_as_large_as_it_was(target: Fuzzed) -> None:
+    """A million of them in a thorough run."""
+    rng, frames = random.Random(SEED + 1), 1_000_000 if THOROUGH else 100_000
     throw(target, rng, frames=50_000)
     before = resident()
-    thrown, refused, _ = throw(target, rng, frames=1_000_000)
+    thrown, refused, _ = throw(target, rng, frames=frames)
     grown = resident() - before
     print(f"{thrown:,} frames, {refused:,} streams refused, {grown / 1e6:+.1f} MB")
-    assert thrown >= 1_000_000
+    assert thrown >= frames
     assert grown < 24 << 20
     assert target.take(*CORPUS[0][::2]), "it still takes an honest answer"

@@ -108,6 +108,7 @@ class TestConformanceInTheSandbox(DriverConformance):
 
 
 @pytest.mark.live("elasticsearch")
+@pytest.mark.one_engine
 class TestConformanceOnServerFromTheSandbox(DriverConformance):
     @pytest.fixture(scope="class")
     async def target(self, live_server: dict[str, Any]) -> AsyncIterator[Target]:

@@ -513,13 +513,14 @@ def test_E1_E4_E5_E6_E7_the_form_asks_for_what_the_service_needs() -> None:
 
 
 class ObjectRules:
-    many = 12  # a real server takes a while to make indices
-
-    @pytest.mark.timeout(1_500)
-    async def test_E15_a_long_list_comes_in_parts_each_with_its_rows_and_what_has_none_is_said(self, es: Rig) -> None:
+    @pytest.mark.timeout(1_500)  # a real server takes a while to make indices
+    @pytest.mark.parametrize("many", [12, pytest.param(320, marks=pytest.mark.one_engine)])
+    async def test_E15_a_long_list_comes_in_parts_each_with_its_rows_and_what_has_none_is_said(
+        self, es: Rig, many: int
+    ) -> None:
         """One index is hidden, one closed, one has nested documents; an alias is no object."""
         prefix = f"t{uuid4().hex[:8]}-many-"
-        names = [f"{prefix}{number:03}" for number in range(self.many)]
+        names = [f"{prefix}{number:03}" for number in range(many)]
         nested = {"properties": {"n": {"type": "nested", "properties": {"a": {"type": "long"}}}}}
 
         async def create(name: str) -> None:
@@ -527,7 +528,7 @@ class ObjectRules:
             await es.call("PUT", f"/{name}", {"settings": settings, "mappings": nested})
 
         await send_all(names, create, at_once=2)  # a server changes the state of its cluster one by one
-        es.made += [",".join(names[start : start + 50]) for start in range(0, self.many, 50)]
+        es.made += [",".join(names[start : start + 50]) for start in range(0, many, 50)]
         await es.load(names[0], [{"n": [{"a": 1}, {"a": 2}]}, {"n": []}])
         await es.load(names[-1], [{"n": [{"a": 1}]}])
         await es.call("POST", f"/{names[3]}/_close")
@@ -535,7 +536,7 @@ class ObjectRules:
         listed = [name for name in names if name != names[5]]
         rows = dict.fromkeys(listed, 0) | {names[0]: 2, names[-1]: 1, names[3]: None}
 
-        request = ObjectsRequest(contains=prefix.upper(), limit=self.many // 4)
+        request = ObjectsRequest(contains=prefix.upper(), limit=many // 4)
         parts = [await es.driver.list_objects(request)]
         while parts[-1].next is not None:
             parts.append(await es.driver.list_objects(replace(request, cursor=parts[-1].next)))
@@ -629,8 +630,6 @@ class TestObjectsOnFake(ObjectRules, OnFake):
 
 
 class TestObjectsOnServer(ObjectRules, OnServer):
-    many = 320
-
     async def test_a_runtime_field_without_a_script_shows_and_changes_what_is_stored(self, es: Rig) -> None:
         if es.version < (7, 12):
             pytest.skip("runtime fields come with 7.11")

@@ -52,6 +52,7 @@ async def target_of(server: Rig, rows: int = 60) -> Target:
 
 
 @pytest.mark.live("opensearch")
+@pytest.mark.one_engine
 class TestConformanceOnServerFromTheSandbox(DriverConformance):
     @pytest.fixture(scope="class")
     async def target(self, live_server: dict[str, Any]) -> AsyncIterator[Target]:

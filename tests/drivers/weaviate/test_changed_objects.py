@@ -146,5 +146,6 @@ class TestChangedObjectsOnFake(OnFake, Rules):
     pass
 
 
+@pytest.mark.one_engine
 class TestChangedObjectsOnServers(OnServer, Rules):
     pass

@@ -336,5 +336,6 @@ class TestDetailsOnFake(OnFake, Rules):
     pass
 
 
+@pytest.mark.one_engine
 class TestDetailsOnServer(OnServer, Rules):
     pass

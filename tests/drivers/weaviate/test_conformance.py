@@ -84,6 +84,7 @@ class TestConformanceInTheSandbox(DriverConformance):
 
 
 @pytest.mark.live("weaviate")
+@pytest.mark.one_engine
 class TestConformanceOnServerFromTheSandbox(DriverConformance):
     @pytest.fixture(scope="class")
     async def target(self, live_server: dict[str, Any]) -> AsyncIterator[Target]:
@@ -94,7 +95,7 @@ class TestConformanceOnServerFromTheSandbox(DriverConformance):
 
 @pytest.mark.live("weaviate")
 class TestConformanceOnServer(DriverConformance):
-    @pytest.fixture(scope="class", params=[1, 3])
+    @pytest.fixture(scope="class", params=[pytest.param(1, marks=pytest.mark.one_engine), 3])
     async def target(self, request: pytest.FixtureRequest, live_server: dict[str, Any]) -> AsyncIterator[Target]:
         ordinary(live_server)
         async with behind_proxy(live_server) as (record, lose), on_server(record) as wv:

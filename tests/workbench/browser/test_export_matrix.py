@@ -5,12 +5,15 @@ from __future__ import annotations
 import csv
 import json
 import re
+from itertools import product
 from typing import TYPE_CHECKING
 
 import pytest
 from workbench.browser.conftest import browsing, read_address, serving
 from workbench.browser.test_flows import SAVE, command
 from workbench.browser.walking import Hands
+
+from thorough import one_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -96,8 +99,7 @@ def read_table(path: Path) -> tuple[list[str], int]:
     return head, len(rows)
 
 
-@pytest.mark.parametrize("label", TABLES)
-@pytest.mark.parametrize("driver", PLACES)
+@pytest.mark.parametrize(("label", "driver"), one_in(5, product(TABLES, PLACES)))
 def test_a_table_holds_the_columns_that_were_chosen(
     chromium: Browser, place: Path, folder: Path, driver: str, label: str
 ) -> None:
@@ -126,8 +128,7 @@ def test_a_table_holds_the_columns_that_were_chosen(
     assert {*chosen} == {*every}
 
 
-@pytest.mark.parametrize("label", DOCUMENTS)
-@pytest.mark.parametrize("driver", PLACES)
+@pytest.mark.parametrize(("label", "driver"), one_in(3, product(DOCUMENTS, PLACES)))
 def test_documents_are_exported_whole_whatever_the_grid_shows(
     chromium: Browser, place: Path, folder: Path, driver: str, label: str
 ) -> None:

@@ -378,5 +378,6 @@ class TestClausesOnFake(OnFake, Rules):
     pass
 
 
+@pytest.mark.one_engine
 class TestClausesOnServer(OnServer, Rules):
     pass

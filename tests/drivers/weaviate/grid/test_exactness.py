@@ -444,5 +444,6 @@ class TestDifferencesOnFake(OnFake, Rules):
     pass
 
 
+@pytest.mark.one_engine
 class TestDifferencesOnServer(OnServer, Rules):
     pass

@@ -195,6 +195,7 @@ class TestLoneOnFake(OnFake, Lone):
     pass
 
 
+@pytest.mark.one_engine
 class TestLoneOnServer(OnServer, Lone):
     pass
 

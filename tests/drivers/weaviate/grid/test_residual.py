@@ -247,5 +247,6 @@ class TestOnFake(OnFake, Rules):
     pass
 
 
+@pytest.mark.one_engine
 class TestOnServer(OnServer, Rules):
     pass

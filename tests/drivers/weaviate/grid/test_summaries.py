@@ -275,10 +275,12 @@ class TestOnFakeOverShards(OnFake, OverShards):
     """The rules on fakes with several shards."""
 
 
+@pytest.mark.one_engine
 class TestOnServer(OnServer, Rules):
     """The rules on real servers."""
 
 
+@pytest.mark.one_engine
 class TestOnServerOverShards(OnServer, OverShards, ShardRules):
     """The rules on real servers, with several shards."""
 

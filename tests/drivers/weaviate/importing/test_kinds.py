@@ -152,5 +152,6 @@ class TestKindsOnFake(Rules, OnFake):
     """Every kind against the fake."""
 
 
+@pytest.mark.one_engine
 class TestKindsOnServer(Rules, OnServer):
     """The same against real servers."""

@@ -248,5 +248,6 @@ def test_a_name_that_a_property_and_a_vector_share_is_the_propertys():
     assert [places.find(name) for name in ("c", "vector.b")] == [("vector", "c"), ("vector", "b")]
 
 
+@pytest.mark.one_engine
 class TestOnServer(Rules, OnServer):
     pass

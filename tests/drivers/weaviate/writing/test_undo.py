@@ -172,6 +172,7 @@ class TestUndoOnFake(OnFake, Rules):
     pass
 
 
+@pytest.mark.one_engine
 class TestUndoOnServer(OnServer, Rules):
     pass
 
