@@ -5,6 +5,7 @@
  * drawn at it, however many there are.
  */
 
+import { beginning } from "../wire/previews.ts";
 import type { CellEditor } from "./cell_editor.ts";
 import { GUTTER, HEAD_HEIGHT, Places, ROW_HEIGHT, Rows, gutterOf } from "./geometry.ts";
 import { Head, type HeadColumn, type SortKey } from "./head.ts";
@@ -439,7 +440,7 @@ export class GridView {
     const place = this.#pool.find(cell);
     const exact = place && this.#actions.exact(place);
     const more = exact && (exact !== cell.textContent || cell.scrollWidth > cell.clientWidth);
-    if (more) cell.title = exact.length > LONGEST_HINT ? `${exact.slice(0, LONGEST_HINT)}…` : exact;
+    if (more) cell.title = beginning(exact, LONGEST_HINT);
     else cell.removeAttribute("title");
   }
 

@@ -44,6 +44,7 @@ test("a cell with its column is read at a glance, and keeps its digits", () => {
     '{"a":{"b":[1,2]},"c":[{},"]"],"d":"}\\""}': '{3} a: {1}, c: [2], d: "}\\""',
     [`[${Array.from({ length: 300 }, (_, at) => at).join(",")}]`]: "[300] 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, …",
     [`["${"x".repeat(80)}",1]`]: `[2] "${"x".repeat(39)}…, …`,
+    [`["${"x".repeat(38)}🐎🐎",1]`]: `[2] "${"x".repeat(38)}…, …`, // half a sign is none
   };
   for (const [text, short] of Object.entries(previews)) assert.equal(show(["json", text], json).text, short);
   const tones = ([null, ["missing", ""]] as Cell[]).map((cell) => show(cell, column("n", { kind: "integer" })).tone);
@@ -54,6 +55,7 @@ test("a cell with its column is read at a glance, and keeps its digits", () => {
 test("line breaks and tabs of a cell stay on one line", () => {
   assert.equal(line("a\nb\tc"), "a↵b⇥c");
   assert.equal(line("x".repeat(400)).length, 301);
+  assert.equal(line(`${"x".repeat(299)}🐎`), `${"x".repeat(299)}…`);
 });
 
 test("typed numbers keep their digits, and what is no number stays a text", () => {

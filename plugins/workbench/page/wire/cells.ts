@@ -1,7 +1,7 @@
 /** Cells as the grid shows them, as a person copies them, and as they go back to the server. */
 
 import type { Cell, Column } from "../messages.ts";
-import { instant, preview } from "./previews.ts";
+import { beginning, instant, preview } from "./previews.ts";
 
 /** What a cell shows; `tone` is its class: how null, missing, empty and cut are told apart. */
 export interface Shown {
@@ -71,8 +71,7 @@ const TONES: Record<string, string> = {
 
 /** One line of a text: line breaks and tabs as symbols, the rest of a long one left to the side pane. */
 export function line(text: string): string {
-  const short = text.length > LONGEST_SHOWN ? `${text.slice(0, LONGEST_SHOWN)}…` : text;
-  return short.replace(/[\n\r\t]/g, (found) => SYMBOLS[found]);
+  return beginning(text, LONGEST_SHOWN).replace(/[\n\r\t]/g, (found) => SYMBOLS[found]);
 }
 
 const INTEGER = /^-?(0|[1-9][0-9]*)$/;

@@ -12,6 +12,13 @@ export function instant(text: string): string {
   return `${day} ${time}${short}${UTC.test(zone) ? "" : ` ${zone}`}`;
 }
 
+/** The beginning of a text that is longer than `most` units of UTF-16, with an ellipsis; no sign is cut in half. */
+export function beginning(text: string, most: number): string {
+  if (text.length <= most) return text;
+  const last = text.charCodeAt(most - 1);
+  return `${text.slice(0, last >= 0xd800 && last < 0xdc00 ? most - 1 : most)}…`;
+}
+
 /** A preview is about as long as a column is wide at most. */
 const ROOM = 40;
 const MOST_PARTS = 20;
@@ -34,7 +41,7 @@ export function preview(text: string): string {
     const short = brief(part, open === "{", shown.length === 0);
     room -= short.length + 2;
     if (room < 0 && shown.length) break;
-    shown.push(short.length > ROOM ? `${short.slice(0, ROOM)}…` : short);
+    shown.push(beginning(short, ROOM));
   }
   const words = shown.join(", ") + (shown.length < count ? ", …" : "");
   if (shown.length === count && !first.some((part) => /[[{]/.test(part))) {
