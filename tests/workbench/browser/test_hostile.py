@@ -9,7 +9,7 @@ import pytest
 from workbench.browser import corpus
 from workbench.browser.conftest import address_of, browsing, read_address, serving
 from workbench.browser.test_flows import command
-from workbench.browser.walking import Hands
+from workbench.browser.walking import Hands, pill, write_filter
 
 import wheelhouse
 from dragoman_registry.publisher import publish
@@ -156,9 +156,16 @@ def test_columns_values_keys_and_notes(bad: Page) -> None:
 def test_filters_what_explains_them_and_their_names(bad: Page) -> None:
     go(bad, address_of("fine", connection="bad"))
     bad.locator('[role=row][aria-rowindex="2"] [role=gridcell]:not(.loading)').first.wait_for()
-    bad.get_by_role("button", name="Filter", exact=True).click()
-    Hands(bad).paste_into(bad.get_by_label("Value of row 1"), corpus.TEXTS[0])
+    write_filter(bad, "")
+    for _ in range(2):  # the first column, its first operator
+        bad.keyboard.press("ArrowDown")
+        bad.keyboard.press("Enter")
+    Hands(bad).paste(corpus.TEXTS[0])
     bad.locator(".meaning .badge").first.wait_for()
+    unharmed(bad)
+    bad.keyboard.press("Enter")
+    pill(bad, 1).hover()
+    bad.get_by_role("tooltip").wait_for()
     unharmed(bad)
     bad.get_by_role("button", name="Saved", exact=True).click()
     bad.get_by_role("menuitem", name="Save these rows").click()
@@ -177,7 +184,9 @@ def test_filters_what_explains_them_and_their_names(bad: Page) -> None:
     bad.get_by_role("menuitem", name="hostile").wait_for()
     unharmed(bad)
     bad.keyboard.press("Escape")
-    Hands(bad).write(bad.get_by_label("Value of row 1"), "fail")
+    pill(bad, 1).get_by_role("button").first.click()
+    bad.keyboard.press("Control+a")
+    Hands(bad).type("fail")
     bad.locator(".meaning.refused, .filter [role=alert]").first.wait_for()
 
 

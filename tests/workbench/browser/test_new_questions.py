@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from workbench.browser.conftest import Cluster, show
 from workbench.browser.test_flows import command, visit
-from workbench.browser.walking import Hands, fill_in_row
+from workbench.browser.walking import Hands, add_filter, pill, write_filter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,16 +41,19 @@ def emptied(page: Page) -> None:
 
 
 def test_a_filter_that_fails_leaves_no_rows_and_leads_back(visits: Page) -> None:
-    visits.get_by_role("button", name="Filter", exact=True).click()
-    fill_in_row(visits, 1, "n", "=", "many")
-    visits.get_by_role("button", name="Apply").click()
+    write_filter(visits, "n = many")
+    visits.keyboard.press("Enter")
     emptied(visits)
     assert "many" in visits.locator(".error-box").first.inner_text()
     visits.get_by_role("button", name="Show the rows before").click()
     visits.locator('[role=row][aria-rowindex="2"] [role=gridcell]:not(.loading)').first.wait_for()
     assert visits.locator(".error-box").count() == 0
     assert visits.locator(".status-line").inner_text().startswith("30 rows")
-    assert visits.get_by_label("Value of row 1").input_value() == "many"  # to be corrected
+    pill(visits, 1).get_by_role("button", name="many").click()  # to be corrected
+    Hands(visits).write(visits.get_by_role("combobox", name="Edit filter 1"), "7")
+    with visits.expect_response("**/api/page") as answered:
+        visits.keyboard.press("Enter")
+    assert answered.value.json()["total"] == 1
 
 
 @pytest.mark.parametrize("way", ["sort", "time", "refresh"])
@@ -85,35 +88,45 @@ def test_an_unknown_tenant_leaves_no_rows_and_leads_back(chromium: Browser, tmp_
         assert tenant.input_value() == "lisbon"
 
 
-def test_a_row_of_the_filter_without_a_value_is_no_filter(visits: Page) -> None:
-    visits.get_by_role("button", name="Filter", exact=True).click()
-    fill_in_row(visits, 1, "n", ">=", "20")
-    visits.get_by_role("button", name="Row", exact=True).click()
-    visits.get_by_text("No value yet: this row is left out.").wait_for()
+def test_a_filter_is_typed_edited_and_removed_with_the_keys_alone(visits: Page) -> None:
+    assert add_filter(visits, "n >= 20")["total"] == 11
+    visits.keyboard.type("n ")
+    visits.keyboard.type("between")
+    visits.keyboard.press("Enter")
+    visits.keyboard.type("25")
+    visits.keyboard.press("Enter")
+    visits.keyboard.press("Enter")  # one of two values is no filter
+    assert not pill(visits, 2).count()
+    visits.keyboard.type("27")
     with visits.expect_response("**/api/page") as answered:
-        visits.get_by_role("button", name="Apply").click()
-    assert answered.value.json()["total"] == 11
-    Hands(visits).write(visits.get_by_label("Value of row 2"), "x")
-    visits.keyboard.press("Backspace")  # it looks as untouched as before
+        visits.keyboard.press("Enter")
+    assert answered.value.json()["total"] == 3
+    visits.keyboard.press("Backspace")  # the last pill is edited; its upper value, then its lower
+    visits.keyboard.press("Backspace")
+    visits.keyboard.press("Backspace")
+    visits.keyboard.type("8")
     with visits.expect_response("**/api/page") as answered:
-        visits.get_by_role("button", name="Apply").click()
-    assert answered.value.json()["total"] == 11
-    fill_in_row(visits, 2, "n", "between")
-    Hands(visits).write(visits.get_by_label("From, row 2"), "25")
-    visits.get_by_text("Fill in both values, or none.").wait_for()
-    assert visits.get_by_role("button", name="Apply").is_disabled()
+        visits.keyboard.press("Enter")
+    assert answered.value.json()["total"] == 4
+    visits.keyboard.press("ArrowLeft")
+    visits.keyboard.press("ArrowLeft")
+    with visits.expect_response("**/api/page") as answered:
+        visits.keyboard.press("Delete")
+    assert answered.value.json()["total"] == 4
+    assert "between" in pill(visits, 1).inner_text()
 
 
 def test_a_filter_that_is_being_written_outlives_its_editor(visits: Page) -> None:
-    visits.get_by_role("button", name="Filter", exact=True).click()
-    fill_in_row(visits, 1, "n", ">=", "20")
+    write_filter(visits, "n >= 20")
     visits.keyboard.press("Escape")
+    assert not visits.get_by_role("combobox", name="Add a filter").count()
     visits.get_by_role("button", name="Filter", exact=True).click()
-    assert visits.get_by_label("Value of row 1").input_value() == "20"
-    for name, total in (("Apply", 11), ("Clear", 30)):
-        with visits.expect_response("**/api/page") as answered:
-            visits.get_by_role("button", name=name, exact=True).click()
-        assert answered.value.json()["total"] == total
+    with visits.expect_response("**/api/page") as answered:
+        visits.keyboard.press("Enter")
+    assert answered.value.json()["total"] == 11
+    with visits.expect_response("**/api/page") as answered:
+        visits.get_by_role("button", name="Clear", exact=True).click()
+    assert answered.value.json()["total"] == 30
     with visits.expect_response("**/api/page") as answered:
         visits.locator(".toast", has_text="cleared").get_by_role("button", name="Undo").click()
     assert answered.value.json()["total"] == 11

@@ -137,13 +137,23 @@ class Hands:
         session.detach()
 
 
-def fill_in_row(page: Page, number: int, column: str, operator: str, value: str = "") -> None:
-    """Fill in a row of the filter, which is open; without a value, up to there."""
-    hands = Hands(page)
-    hands.choose(page.get_by_label(f"Column of row {number}"), column)
-    hands.choose(page.get_by_label(f"Operator of row {number}"), operator)
-    if value:
-        hands.write(page.get_by_label(f"Value of row {number}"), value)
+def write_filter(page: Page, text: str) -> None:
+    """Type a filter, such as `total >= 100`, into the field for the next one."""
+    page.get_by_role("button", name=re.compile(r"^Filter( \(\d+\))?$")).click()
+    Hands(page).type(text)
+
+
+def add_filter(page: Page, text: str) -> Any:
+    """Type a filter and make it a pill; returns the answer with the rows that it leaves."""
+    write_filter(page, text)
+    with page.expect_response("**/api/page") as answered:
+        page.keyboard.press("Enter")
+    return answered.value.json()
+
+
+def pill(page: Page, number: int) -> Locator:
+    """A filter that was made, by its number."""
+    return page.get_by_role("group", name=f"Filter {number}", exact=True)
 
 
 class Server:
@@ -285,11 +295,14 @@ class Walk:
         assert self.head(column).get_attribute("aria-sort") == direction
 
     def filter(self, column: str, operator: str, value: str) -> str:
-        """Fill in the first row of the filter; returns what the row says is sent for it."""
+        """Type a filter in place of the one that is being typed; returns what the page says is sent for it."""
         page = self.page
-        if not page.get_by_label("Column of row 1").count():
+        field = page.get_by_role("combobox", name="Add a filter")
+        if not field.count():
             page.get_by_role("button", name="Filter", exact=True).click()
-        fill_in_row(page, 1, column, operator)
+        while field.get_attribute("aria-description") or field.input_value():
+            page.keyboard.press("Backspace")
+        self.hands.type(f"{column} {operator} ")
         meaning = page.locator(".meaning.refused, .meaning:has(code)").first
         before = meaning.inner_text() if meaning.count() else ""
 
@@ -297,7 +310,7 @@ class Walk:
             return response.url.endswith("/api/explain") and value in (response.request.post_data or "")
 
         with page.expect_response(says_it_whole):
-            self.hands.write(page.get_by_label("Value of row 1"), value)
+            self.hands.type(value)
         meaning.wait_for()
         for _ in range(40):  # until the page shows the answer
             if meaning.inner_text() != before:
@@ -308,7 +321,7 @@ class Walk:
     def apply_the_filter(self) -> int:
         """Apply the filter; returns how many rows match."""
         with self.page.expect_response("**/api/page") as answered:
-            self.page.get_by_role("button", name="Apply").click()
+            self.page.keyboard.press("Enter")
         return int(answered.value.json()["total"])
 
     # changes ----------------------------------------------------------------------------------------------------------

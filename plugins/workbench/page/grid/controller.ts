@@ -14,7 +14,7 @@ import type {
   Summarized,
   TimeRange,
 } from "../messages.ts";
-import { filled } from "./filter_rows.ts";
+import { type Entry, NO_ENTRY, withColumn } from "./filter_entry.ts";
 import { recall, remember } from "../state/preferences.ts";
 import { asFailure } from "../ui/controls.tsx";
 import { toast } from "../ui/toasts.tsx";
@@ -91,6 +91,10 @@ export class GridController {
   readonly query: Signal<Query>;
   /** The filter as it is being written, whether its editor is open or not; null for the one that is applied. */
   readonly filter = signal<FilterDraft | null>(null);
+  /** The filter that is being typed. */
+  readonly entry = signal<Entry>(NO_ENTRY);
+  /** Whether the field of the filter is to take the focus. */
+  readonly called = signal(false);
   /** What an address asks for whose filter waits for a person to apply it; null if none waits. */
   readonly waiting = signal<Query | null>(null);
   /** The row that the rows shown are similar to; null for rows that are similar to none. */
@@ -163,13 +167,18 @@ export class GridController {
     return `grid/${this.connection}/${this.object}`;
   }
 
-  /** Add a row to the filter, and ask for the rows that it leaves if it has its value. */
-  narrow(rows: readonly FilterRow[], ask = true): void {
+  /** Add rows to the filter, and ask for the rows that they leave. */
+  narrow(rows: readonly FilterRow[]): void {
     const query = this.query.peek();
     const draft = this.filter.peek();
-    const [written, match] = [draft?.rows.filter((row) => filled(row) !== "nothing") ?? query.filters, draft?.match ?? query.match];
-    this.filter.value = { rows: [...written, ...rows], match };
-    if (ask) this.ask({ ...query, filters: [...query.filters, ...rows] });
+    if (draft) this.filter.value = { ...draft, rows: [...draft.rows, ...rows] };
+    this.ask({ ...query, filters: [...query.filters, ...rows] });
+  }
+
+  /** Begin to type a filter on a column. */
+  writeFilter(column: string): void {
+    this.entry.value = withColumn(NO_ENTRY, column);
+    this.called.value = true;
   }
 
   /** Ask for the rows of an address; another link to the same object, say. */
@@ -232,6 +241,13 @@ export class GridController {
   summary(column: string, most: { values: number; buckets: number }, signal: AbortSignal): Promise<Summarized> {
     const { connection, shown } = this;
     return call("summarize", { connection, rows: { ...shown, sort: [] }, column, ...most }, signal);
+  }
+
+  /** The most frequent values of a column under another filter, which the driver itself need not evaluate. */
+  valuesOf(column: string, filters: readonly FilterRow[], values: number, signal: AbortSignal): Promise<Summarized> {
+    const { connection, shown } = this;
+    const rows = { ...shown, filters, match: "all" as const, sort: [], residual: null };
+    return call("summarize", { connection, rows, column, values, buckets: 0 }, signal);
   }
 
   /** The rows that are shown, for requests about just these: a relative span is the one that was read. */

@@ -29,18 +29,6 @@ export function textsOf(row: FilterRow): readonly string[] {
   return values.map((value) => String(value ?? ""));
 }
 
-/** The row for another operator: values are kept where it takes such. */
-export function withOperator(row: Filter, op: string): Filter {
-  const values = textsOf(row).filter((value, _, all) => value !== "" || all.length > 1);
-  const value: Record<Inputs, Filter["value"]> = {
-    none: null,
-    one: values[0] || null,
-    list: values,
-    two: [values[0] ?? "", values[1] ?? ""],
-  };
-  return { ...row, op: op as Op, value: value[inputs(op)] };
-}
-
 /** The row that keeps, or with `not` drops, the rows with this value; null if the column has no such operator. */
 export function rowForCell(column: Column, cell: Cell, not: boolean): Filter | null {
   const can = new Set<string>(column.operators ?? []);
@@ -58,21 +46,12 @@ function alone(column: Column, op: string | undefined): Filter | null {
   return op ? filterOf(column.name, op, op === "=" ? "" : null) : null;
 }
 
-/** How much of a row is filled in: without a value it is no filter, and with one of two it is none yet. */
-export type Filled = "nothing" | "half" | "all";
-
-export function filled(row: FilterRow): Filled {
-  const kind = row.type === "raw" ? "one" : inputs(row.op);
-  const texts = textsOf(row);
-  if (kind === "none") return "all";
-  if (kind !== "two") return texts.length ? "all" : "nothing";
-  const count = texts.filter((text) => text !== "").length;
-  return count === 2 ? "all" : count ? "half" : "nothing";
-}
-
 /** Whether a row says enough to be sent. */
 export function complete(row: FilterRow): boolean {
-  return filled(row) === "all";
+  const kind = row.type === "raw" ? "one" : inputs(row.op);
+  const texts = textsOf(row);
+  if (kind === "two") return texts.length === 2 && texts.every((text) => text !== "");
+  return kind === "none" || texts.length > 0;
 }
 
 /** A list as a person types it: commas between values, quotes around one that has a comma. */

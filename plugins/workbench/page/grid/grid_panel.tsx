@@ -4,7 +4,7 @@ import type { ComponentType } from "preact";
 import { useSignalEffect } from "@preact/signals";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { changesOf } from "../state/change_list.ts";
-import { filterOf, rowForCell } from "./filter_rows.ts";
+import { rowForCell } from "./filter_rows.ts";
 import type { Column, GridRow, OpenConnection, RowSelection, TimeColumn } from "../messages.ts";
 import { go, rename, write } from "../state/route.ts";
 import { remedy } from "../state/store.ts";
@@ -66,7 +66,7 @@ export function GridPanel({ open, rows, near, panels }: {
       columnMenu: (column, anchor) =>
         columnMenu(made, column, anchor, () => setFiltering(true), summarizes && !made.near.peek() ? setGlanced : null),
       cellMenu: (place, anchor) =>
-        cellMenu(made, place, anchor, writable, finds, () => setPane("value"), () => setFiltering(true)),
+        cellMenu(made, place, anchor, writable, finds, () => setPane("value")),
       similar: finds ? (place) => showSimilar(made, place) : undefined,
       edit: (place, text) => writable && (edit(made, place, text), true),
       paste: writable ? (place, text) => paste(made, place, text) : undefined,
@@ -80,9 +80,6 @@ export function GridPanel({ open, rows, near, panels }: {
     if (!sameRows(rows, near, grid.waiting.peek() ?? grid.query.peek(), grid.near.peek())) grid.visit(rows, near);
   }, [rows, near]);
   const waits = grid.waiting.value !== null;
-  useEffect(() => {
-    if (waits) setFiltering(true);
-  }, [waits, rows]);
   useSignalEffect(() => rename({ view: "rows", connection, rows: grid.waiting.value ?? grid.query.value, near: grid.near.value }));
   useLayoutEffect(() => {
     host.current?.append(grid.view.element);
@@ -111,8 +108,10 @@ export function GridPanel({ open, rows, near, panels }: {
   const stale = status.loading && !grid.rows.columns.length && grid.columns.value.length > 0;
   const empty = status.failed !== null && !grid.rows.columns.length;
   const { before } = grid;
+  const pills = (grid.filter.value?.rows ?? query.filters).length;
+  const filterShown = filtering || waits || pills > 0;
   const clear = () => {
-    grid.filter.value ??= { rows: query.filters, match: query.match }; // its editor keeps what was written
+    grid.filter.value = null;
     ask({ filters: [] });
   };
   const closePane = () => {
@@ -127,8 +126,12 @@ export function GridPanel({ open, rows, near, panels }: {
         <Button
           icon="filter"
           label={query.filters.length ? `Filter (${query.filters.length})` : "Filter"}
-          pressed={filtering}
-          onClick={() => setFiltering(!filtering)}
+          pressed={filterShown}
+          onClick={() => {
+            if (filtering && !pills) return setFiltering(false);
+            setFiltering(true);
+            grid.called.value = true;
+          }}
         />
         {grid.near.value && (
           <Button
@@ -158,7 +161,7 @@ export function GridPanel({ open, rows, near, panels }: {
           The filter of this address is not sent until you apply it; the rows below are not filtered.
         </p>
       )}
-      {filtering && <panels.Filter grid={grid} open={open} close={() => setFiltering(false)} />}
+      {filterShown && <panels.Filter grid={grid} open={open} close={() => setFiltering(false)} />}
       {status.failed !== null && (
         <ErrorBox
           error={status.failed}
@@ -275,8 +278,8 @@ function columnMenu(
         disabled: !column.operators?.length,
         hint: column.reasons?.filter,
         run: () => {
-          grid.narrow([filterOf(name, column.operators?.[0] ?? "=")], false);
           filter();
+          grid.writeFilter(name);
         },
       },
       ...(glance ? [{ label: "At a glance", icon: "bars" as const, run: () => glance(name) }] : []),
@@ -297,7 +300,6 @@ function cellMenu(
   writable: boolean,
   finds: boolean,
   openPane: () => void,
-  filter: () => void,
 ): void {
   const found = grid.at(place);
   const area = grid.selection.peek().rectangle(grid.view.names.length);
@@ -311,7 +313,6 @@ function cellMenu(
       hint: row ? undefined : (found.column.reasons?.filter ?? "This column has no fitting operator."),
       run: () => {
         if (row) grid.narrow([row]);
-        filter();
       },
     };
   };

@@ -8,7 +8,7 @@ import { Home } from "../connections/home.tsx";
 import { ConsoleView } from "../console/console_view.tsx";
 import { ExportDialog } from "../export/export_dialog.tsx";
 import { ExportsView } from "../export/exports_view.tsx";
-import { FilterEditor } from "../filter/filter_editor.tsx";
+import { FilterBar } from "../filter/filter_bar.tsx";
 import { GlancePanel } from "../glance/glance_panel.tsx";
 import { GlanceStrip } from "../glance/glance_strip.tsx";
 import { GridPanel, type Panels } from "../grid/grid_panel.tsx";
@@ -54,7 +54,7 @@ function toMain(event: Event): void {
 }
 
 const PANELS: Panels = {
-  Filter: FilterEditor,
+  Filter: FilterBar,
   Strip: GlanceStrip,
   Glance: GlancePanel,
   Changes: ChangeBar,

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { filterOf, inputs, joinList, rowForCell, splitList, textsOf, withOperator } from "../grid/filter_rows.ts";
+import { filterOf, joinList, rowForCell, splitList, textsOf } from "../grid/filter_rows.ts";
+import { type Entry, NO_ENTRY, backFrom, entryOf, rowOf, rowsWith, typedInto } from "../grid/filter_entry.ts";
 import type { Column } from "../messages.ts";
 import { queryOf, spell } from "../state/query.ts";
 import { read, write } from "../state/route.ts";
@@ -20,11 +21,32 @@ test("a list of values survives commas and quotes", () => {
   for (const values of [["a", "b"], ["a,b", 'say "x"', ""], [" x"], []]) assert.deepEqual(splitList(joinList(values)), values);
 });
 
-test("an operator keeps the values that it can take", () => {
-  const row = withOperator(filterOf("n", "=", "5"), "between");
-  assert.deepEqual(row.value, ["5", ""]);
-  assert.equal(withOperator(row, ">=").value, "5");
-  assert.equal(inputs("not-null"), "none");
+test("a filter is typed in one go, and each kind of row is edited back into itself", () => {
+  const operators = ["=", "!=", "<", "<=", ">", ">=", "between", "in", "null", "not-null", "starts"];
+  const columns = ["n", "n o", "items.sku"].map((name) => ({ name, kind: "integer", operators })) as unknown as Column[];
+  const says = (text: string) => {
+    // a key at a time, as a person does
+    const entry = [...text].reduce((entry, key) => typedInto(entry, entry.text + key, columns), NO_ENTRY);
+    assert.deepEqual(rowOf(typedInto(NO_ENTRY, text, columns)), rowOf(entry), text);
+    return rowOf(entry);
+  };
+  assert.deepEqual(says("n >= 100"), filterOf("n", ">=", "100"));
+  assert.deepEqual(says("n>=100"), filterOf("n", ">=", "100"));
+  assert.deepEqual(says("n o at most 5"), filterOf("n o", "<=", "5"));
+  assert.deepEqual(says("items.sku is Lisbon"), filterOf("items.sku", "=", "Lisbon"));
+  assert.deepEqual(says("items.sku is not null "), filterOf("items.sku", "not-null"));
+  assert.deepEqual(says("n between 1 to 2"), filterOf("n", "between", ["1", "2"]));
+  assert.deepEqual(says('n is one of 1, "2,5"'), filterOf("n", "in", ["1", "2,5"]));
+  assert.equal(says("nothing = 1"), null);
+  const grouped = { ...filterOf("items.sku", "=", "A"), group: "1", case: false };
+  for (const row of [grouped, filterOf("n", "=", ""), filterOf("n", "between", ["1", "2"]), filterOf("n", "in", ["a,b", ""]), { type: "raw", text: "n:1" } as const]) {
+    assert.deepEqual(rowOf(entryOf(row, 0)), row);
+    assert.deepEqual(rowsWith([row], entryOf(row, 0)), [row]);
+  }
+  let entry: Entry | null = entryOf(filterOf("n", "between", ["1", "2"]), 0);
+  const texts = [];
+  for (; entry; entry = backFrom(entry)) texts.push(entry.text);
+  assert.deepEqual(texts, ["2", "1", "1", "n"]);
 });
 
 test("a cell makes the filter row that keeps it", () => {
