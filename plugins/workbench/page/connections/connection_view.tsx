@@ -1,41 +1,236 @@
-/** An open connection before an object is chosen. */
+/** The overview of an open connection: what the server is, whether it answers, and its objects as a table. */
 
+import { signal } from "@preact/signals";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { askAhead } from "../grid/first_page.ts";
 import type { OpenConnection } from "../messages.ts";
-import { write } from "../state/route.ts";
-import { sidebarOpen } from "../state/store.ts";
-import { Badge, Button, Blank } from "../ui/controls.tsx";
+import { go, write } from "../state/route.ts";
+import { broken, remedy } from "../state/store.ts";
+import { Badge, Blank, Button, ErrorBox, Waiting } from "../ui/controls.tsx";
+import { duration, fileSize, whole } from "../ui/figures.ts";
+import { Icon } from "../ui/icons.tsx";
+import { type Listing, useObjects } from "./listing.ts";
+import { type Line, type Order, type SortColumn, linesInView, linesOf, nextOrder } from "./object_table.ts";
+
+const LINE = 28; // height of a line, as in the style
+const order = signal<Order>({ by: "name", descending: false });
+const HEADS: Readonly<Record<SortColumn, string>> = { name: "Object", kind: "Kind", rows: "Rows", size: "Size" };
 
 export function ConnectionView({ open }: { open: OpenConnection }) {
-  const facts: [string, string][] = [
-    ["Server", `${open.product} ${open.server_version}`],
-    ["Type", open.type],
-    ["Driver", `${open.plugin} ${open.plugin_version}`],
-    ["Sandbox", open.sandbox],
-    ["Guards", open.guards.join(", ") || "none"],
-  ];
+  const name = open.connection;
+  const [words, setWords] = useState("");
+  const [branches, setBranches] = useState<ReadonlySet<string>>(new Set());
+  const objects = useObjects(name, words, branches);
+  const { listing, inner, failed } = objects;
+  const lines = useMemo(
+    () => linesOf(listing?.objects ?? [], inner, order.value, objects.whole ? words : ""),
+    [listing, inner, order.value, words, objects.whole],
+  );
+  const table = useRef<HTMLDivElement>(null);
+  const console = open.hooks.includes("parse_console") && (
+    <a class="button plain" href={write({ view: "console", connection: name })}><Icon name="console" />Open the console</a>
+  );
+  const flip = (branch: string) => {
+    const now = new Set(branches);
+    if (!now.delete(branch)) now.add(branch);
+    setBranches(now);
+  };
+  const alone = listing?.objects.length === 1 && listing.objects[0].branch ? listing.objects[0].name : "";
+  useEffect(() => { // the only one that contains others is opened at once
+    if (alone) setBranches(new Set([alone]));
+  }, [alone]);
+  const empty = listing?.objects.length === 0 && !words.trim();
   return (
-    <div class="page">
-      <h1>{open.connection}</h1>
-      <dl class="facts">
-        {facts.map(([name, value]) => (
-          <div key={name}><dt>{name}</dt><dd>{value}</dd></div>
-        ))}
+    <div class="overview">
+      <div class="toolbar overview-head">
+        <h1 class="grow">{name}</h1>
+        {!empty && console}
+      </div>
+      <dl class="facts overview-facts">
+        <div><dt>Health</dt><dd><Health name={name} failed={failed} listing={listing} /></dd></div>
+        <div><dt>Server</dt><dd>{open.product} {open.server_version || <span class="muted">version not reported</span>}</dd></div>
+        <div><dt>Driver</dt><dd>{open.plugin} {open.plugin_version}</dd></div>
+        {open.guards.length > 0 && <div><dt>Guards</dt><dd>{open.guards.join(", ")}</dd></div>}
       </dl>
-      {[...open.warnings, ...open.server_notes].map((text) => (
-        <p class="banner warn" key={text}>{text}</p>
-      ))}
-      <Blank icon="table" title="Choose an object">
-        <p>The objects of this server are listed on the left.</p>
-        <p class="actions center">
-          <span class="narrow-only"><Button label="Show objects" onClick={() => (sidebarOpen.value = true)} /></span>
-          {open.hooks.includes("parse_console") && (
-            <a class="button plain" href={write({ view: "console", connection: open.connection })}>Open the console</a>
-          )}
-        </p>
-      </Blank>
-      <p class="capabilities">
-        {open.capabilities.map((name) => <Badge key={name}>{name}</Badge>)}
-      </p>
+      {[...open.warnings, ...open.server_notes].map((text) => <p class="banner warn" key={text}>{text}</p>)}
+      {failed !== null && (
+        <ErrorBox error={failed} retry={objects.again} act={(wanted) => void remedy(wanted, objects.again)}>
+          <Button label="Edit this connection" icon="edit" onClick={() => go({ view: "edit", connection: name })} />
+        </ErrorBox>
+      )}
+      {listing && !empty && (
+        <div class="overview-tools">
+          <label class="search">
+            <Icon name="search" />
+            <input
+              type="search"
+              placeholder="Filter by name"
+              aria-label={`Filter the table of objects of ${name}`}
+              value={words}
+              onInput={(event) => setWords(event.currentTarget.value)}
+              onKeyDown={(event) => {
+                if (event.key !== "ArrowDown") return;
+                event.preventDefault();
+                table.current?.querySelector<HTMLElement>(".object-name[tabindex='0']")?.focus();
+              }}
+            />
+          </label>
+          <span class="muted" role="status">{sumOf(listing, lines, words)}</span>
+        </div>
+      )}
+      {!listing && failed === null && <Waiting what={`Reading the objects of ${name} …`} />}
+      {listing && lines.length > 0 && (
+        <ObjectTable
+          lines={lines} listing={listing} connection={name} branches={branches} flip={flip} fresh={objects.fresh} host={table}
+          stale={failed !== null || (objects.waits && !objects.whole && words !== "")}
+        />
+      )}
+      {listing && !lines.length && !empty && !objects.waits && (
+        <Blank icon="search" title="No object has such a name">
+          <Button label="Clear the filter" onClick={() => setWords("")} />
+        </Blank>
+      )}
+      {empty && failed === null && (
+        <Blank icon="table" title={listing?.notes.length ? "No object can be seen" : "The server holds no objects yet"}>
+          <p>{listing?.notes.length ? "Why is written below." : "New ones appear here by themselves."}</p>
+          <p class="actions center">{console || <Button label="Look again" icon="refresh" onClick={objects.again} />}</p>
+        </Blank>
+      )}
+      {[...new Set((listing?.notes ?? []).map((note) => note.reason))].map((reason) => <p class="muted" key={reason}>{reason}</p>)}
     </div>
   );
+}
+
+function Health({ name, failed, listing }: { name: string; failed: unknown; listing: Listing | null }) {
+  const reason = broken.value.get(name);
+  const [dot, text] = reason !== undefined ? ["broken", `does not answer${reason ? `: ${reason}` : ""}`]
+    : failed !== null ? ["broken", "its objects cannot be read"]
+    : listing ? ["open", `answers, objects read in ${duration(listing.seconds)}`]
+    : ["opening", "open, no answer yet"];
+  return <span class="health"><span class={`dot ${dot}`} aria-hidden="true" />{text}</span>;
+}
+
+/** What the table holds, in a sentence. */
+function sumOf(listing: Listing, lines: readonly Line[], words: string): string {
+  const count = listing.objects.length;
+  const objects = listing.more
+    ? `${whole(count)} of ${listing.total === null ? "more" : whole(listing.total)} objects; filter to find others`
+    : `${whole(count)} ${count === 1 ? "object" : "objects"}`;
+  const shown = words.trim() ? `${whole(lines.length)} shown of ${objects}` : objects;
+  return `${shown} · as of ${listing.at.toLocaleTimeString()}`;
+}
+
+function ObjectTable({ lines, listing, connection, branches, flip, fresh, host, stale }: {
+  lines: readonly Line[];
+  listing: Listing;
+  connection: string;
+  branches: ReadonlySet<string>;
+  flip: (branch: string) => void;
+  fresh: ReadonlySet<string>;
+  host: { current: HTMLDivElement | null };
+  stale: boolean;
+}) {
+  const [view, setView] = useState({ top: 0, height: 600 });
+  const [current, setCurrent] = useState(0);
+  const moved = useRef(false);
+  const [first, end] = linesInView(view.top, view.height, LINE, lines.length);
+  const stop = current >= first && current < end ? current : first;
+  const kinds = new Set(listing.objects.map((one) => one.kind));
+  const columns: SortColumn[] = [
+    "name",
+    ...(kinds.size > 1 ? (["kind"] as const) : []),
+    ...(["rows", "size"] as const).filter((column) => lines.some(({ entry }) => entry[column] != null)),
+  ];
+  const measure = () => {
+    const scrolled = host.current;
+    if (scrolled) setView({ top: scrolled.scrollTop, height: scrolled.clientHeight });
+  };
+  useLayoutEffect(() => {
+    measure();
+    const watch = new ResizeObserver(measure);
+    if (host.current) watch.observe(host.current);
+    return () => watch.disconnect();
+  }, []);
+  useLayoutEffect(() => {
+    if (!moved.current) return;
+    moved.current = false;
+    host.current?.querySelector<HTMLElement>(".object-name[tabindex='0']")?.focus({ preventScroll: true });
+  });
+  const move = (event: KeyboardEvent) => {
+    const page = Math.max(1, Math.floor(view.height / LINE) - 2);
+    const by: Record<string, number> = {
+      ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -lines.length, End: lines.length,
+    };
+    if (!by[event.key] || !(event.target as Element).matches(".object-name")) return;
+    event.preventDefault();
+    const next = Math.max(0, Math.min(lines.length - 1, stop + by[event.key]));
+    const scrolled = host.current;
+    if (scrolled) { // the head covers the first line of the view
+      const top = next * LINE;
+      if (top < scrolled.scrollTop) scrolled.scrollTop = top;
+      else if (top + 2 * LINE + 4 > scrolled.scrollTop + scrolled.clientHeight) scrolled.scrollTop = top + 2 * LINE + 4 - scrolled.clientHeight;
+      measure();
+    }
+    moved.current = true;
+    setCurrent(next);
+  };
+  return (
+    <div class={stale ? "object-table stale" : "object-table"} ref={host} onScroll={measure} onKeyDown={move}>
+      <table aria-label={`Objects of ${connection}`} aria-rowcount={lines.length + 1}>
+        <thead>
+          <tr aria-rowindex={1}>
+            {columns.map((column) => {
+              const sorts = order.value.by === column;
+              const way = order.value.descending ? "descending" : "ascending";
+              return (
+                <th key={column} class={column} scope="col" aria-sort={sorts ? way : undefined}>
+                  <button type="button" onClick={() => (order.value = nextOrder(order.value, column))}>
+                    {HEADS[column]}<span class="sort-mark" aria-hidden="true">{sorts ? (order.value.descending ? "↓" : "↑") : ""}</span>
+                  </button>
+                </th>
+              );
+            })}
+          </tr>
+        </thead>
+        <tbody>
+          {first > 0 && <Space key="/above" height={first * LINE} />}
+          {lines.slice(first, end).map(({ entry, depth }, at) => {
+            const index = first + at;
+            const attributes = { class: "object-name", title: entry.name, tabIndex: index === stop ? 0 : -1, onFocus: () => setCurrent(index) };
+            const label = entry.parent && entry.name.startsWith(`${entry.parent}/`) ? entry.name.slice(entry.parent.length + 1) : entry.name;
+            return (
+              <tr key={entry.name} aria-rowindex={index + 2}>
+                {columns.map((column) => column === "name" ? (
+                  <th key={column} scope="row" class="name" style={{ paddingLeft: `${8 + 18 * depth}px` }}>
+                    {entry.branch ? (
+                      <button type="button" {...attributes} aria-expanded={branches.has(entry.name)} onClick={() => flip(entry.name)}>
+                        <Icon name={branches.has(entry.name) ? "down" : "right"} /><bdi>{label}</bdi>
+                      </button>
+                    ) : (
+                      <a
+                        {...attributes}
+                        href={write({ view: "rows", connection, rows: { object: entry.name } })}
+                        onPointerDown={(event: PointerEvent) => askAhead(event, connection, entry.name)}
+                      ><bdi>{label}</bdi></a>
+                    )}
+                    {fresh.has(entry.name) && <Badge tone="accent" title="It came while this view is open">new</Badge>}
+                  </th>
+                ) : column === "kind" ? <td key={column} class="kind">{entry.kind}</td> : (
+                  <td key={column} class={column}>
+                    {entry[column] == null ? <span class="muted" title="not known">–</span> : column === "rows" ? whole(entry.rows!) : fileSize(entry.size!)}
+                  </td>
+                ))}
+              </tr>
+            );
+          })}
+          {end < lines.length && <Space key="/below" height={(lines.length - end) * LINE} />}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+/** Room for the lines that are not drawn. A row without cells would have no height. */
+function Space({ height }: { height: number }) {
+  return <tr aria-hidden="true"><td class="space" style={{ height: `${height}px` }} /></tr>;
 }

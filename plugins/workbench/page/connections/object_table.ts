@@ -1,0 +1,58 @@
+/** The lines of the table of objects: which are shown, and in which order. */
+
+import type { Object as Entry } from "../messages.ts";
+
+export type SortColumn = "name" | "kind" | "rows" | "size";
+
+export interface Order {
+  readonly by: SortColumn;
+  readonly descending: boolean;
+}
+
+/** One line: an object, and how many others it lies in. */
+export interface Line {
+  readonly entry: Entry;
+  readonly depth: number;
+}
+
+const names = new Intl.Collator("en", { numeric: true });
+
+/** The order after a click on a head: names begin at A and figures at the largest; a second click turns them round. */
+export function nextOrder(order: Order, by: SortColumn): Order {
+  if (order.by === by) return { by, descending: !order.descending };
+  return { by, descending: by === "rows" || by === "size" };
+}
+
+/** Sorted; what is unknown comes last either way, and equal figures go by name. */
+export function sorted(entries: readonly Entry[], { by, descending }: Order): Entry[] {
+  const way = descending ? -1 : 1;
+  const byName = (left: Entry, right: Entry) => names.compare(left.name, right.name);
+  return [...entries].sort((left, right) => {
+    if (by === "name") return way * byName(left, right);
+    if (by === "kind") return way * names.compare(left.kind, right.kind) || byName(left, right);
+    const [first, second] = [left[by], right[by]];
+    if (first == null || second == null) return Number(first == null) - Number(second == null) || byName(left, right);
+    return way * (first - second) || byName(left, right);
+  });
+}
+
+/** The lines in order: objects whose name holds the words, and those that contain such an object. */
+export function linesOf(
+  entries: readonly Entry[],
+  inner: ReadonlyMap<string, readonly Entry[]>,
+  order: Order,
+  words: string,
+  depth = 0,
+): Line[] {
+  const wanted = words.trim().toLowerCase();
+  return sorted(entries, order).flatMap((entry) => {
+    const below = linesOf(inner.get(entry.name) ?? [], inner, order, words, depth + 1);
+    return below.length || entry.name.toLowerCase().includes(wanted) ? [{ entry, depth }, ...below] : [];
+  });
+}
+
+/** The lines in view, and some around them: from the first to before the last. */
+export function linesInView(top: number, height: number, line: number, count: number): [number, number] {
+  const first = Math.max(0, Math.min(count, Math.floor(top / line)) - 10);
+  return [first, Math.min(count, Math.ceil((top + height) / line) + 10)];
+}

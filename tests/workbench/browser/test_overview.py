@@ -1,0 +1,105 @@
+"""The overview of a connection: health, a table that sorts and filters, and objects that come and go by themselves."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from workbench.browser.conftest import browsing
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page, Route
+    from workbench.browser.conftest import Cluster
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(200)]
+HOSTILE = '<img src=x onerror="document.title=1">'
+
+
+def _names(page: Page) -> list[str]:
+    return page.locator(".object-table .object-name").all_inner_texts()
+
+
+def _object(name: str, rows: int | None = None, size: int | None = None) -> dict[str, Any]:
+    return {"name": name, "rows": rows, "size": size, "kind": "table", "parent": None, "branch": False}
+
+
+def test_keys_sort_filter_and_open_an_object(page: Page) -> None:
+    page.locator(".connection", has_text="shop").click()
+    page.locator(".object-table a", has_text="orders").wait_for()
+    assert "answers" in page.locator(".health").inner_text()
+    assert "Elasticsearch" in page.locator(".facts").inner_text()
+    by_name = _names(page)
+    rows = page.locator(".object-table thead").get_by_role("button", name="Rows")
+    rows.press("Enter")
+    figures = [text.replace(",", "") for text in page.locator(".object-table td.rows").all_inner_texts()]
+    counts = [int(text) for text in figures if text.isdigit()]
+    assert counts == sorted(counts, reverse=True)
+    assert page.locator(".object-table th.rows").get_attribute("aria-sort") == "descending"
+    page.locator(".object-table thead").get_by_role("button", name="Object").click()
+    assert _names(page) == by_name
+    page.get_by_placeholder("Filter by name").click()
+    page.keyboard.type("zzz", delay=30)
+    page.get_by_role("button", name="Clear the filter").click()
+    page.get_by_placeholder("Filter by name").click()
+    page.keyboard.type("ORDERS", delay=30)
+    assert all("orders" in name for name in _names(page))
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    page.locator("[role=gridcell]").first.wait_for()
+
+
+def test_a_new_object_appears_and_a_hostile_name_is_text(page: Page, cluster: Cluster) -> None:
+    page.clock.install()
+    page.locator(".connection", has_text="shop").click()
+    page.locator(".object-table a", has_text="orders").wait_for()
+    cluster.put("overview-new", [{"title": HOSTILE}], {"title": {"type": "keyword"}})
+    try:
+        for _ in range(10):
+            page.clock.run_for(11_000)
+            if page.locator(".object-table tr", has_text="overview-new").count():
+                break
+            page.wait_for_timeout(300)
+        line = page.locator(".object-table tr", has_text="overview-new")
+        line.locator(".badge", has_text="new").wait_for()
+        assert page.locator(".object-table .badge").count() == 1
+    finally:
+        cluster.send("DELETE", "/overview-new")
+
+
+def test_ten_thousand_empty_and_broken_each_look_their_own_way(chromium: Browser, address: str) -> None:
+    answer: dict[str, Any] = {}
+
+    def reply(route: Route) -> None:
+        route.fulfill(status=answer["status"], content_type="application/json", body=json.dumps(answer["body"]))
+
+    def listing(objects: list[dict[str, Any]]) -> dict[str, Any]:
+        return {"status": 200, "body": {"objects": objects, "notes": [], "next": None, "total": len(objects)}}
+
+    with browsing(chromium, address, viewport={"width": 400, "height": 900}) as page:
+        page.route(re.compile(r"/objects$"), reply)
+        answer |= listing([_object(f"{HOSTILE} {at}", at) for at in range(10_000)])
+        page.evaluate("location.hash = '#/connection/shop'")
+        page.locator(".object-table .object-name").first.wait_for()
+        assert HOSTILE in _names(page)[0]
+        assert page.locator(".object-table .object-name").count() < 100
+        page.locator(".object-table .object-name").first.focus()
+        page.keyboard.press("End")
+        page.locator(".object-table .object-name:focus", has_text="9999").wait_for()
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        assert page.locator(".object-table img").count() == 0
+        answer |= listing([])
+        page.evaluate("location.hash = '#/'")
+        page.get_by_role("heading", name="Connections").wait_for()
+        page.evaluate("location.hash = '#/connection/shop'")
+        page.get_by_text("The server holds no objects yet").wait_for()
+        answer |= {"status": 502, "body": {"error": {"code": "connection-failed", "message": "nobody answers"}}}
+        page.evaluate("location.hash = '#/'")
+        page.get_by_role("heading", name="Connections").wait_for()
+        page.evaluate("location.hash = '#/connection/shop'")
+        page.locator("main .error-box", has_text="nobody answers").wait_for()
+        assert "cannot be read" in page.locator(".health").inner_text()
+        answer |= listing([_object("orders", 3)])
+        page.locator("main").get_by_role("button", name="Try again").click()
+        page.locator(".object-table a", has_text="orders").wait_for()
