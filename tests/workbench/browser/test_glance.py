@@ -71,6 +71,26 @@ def test_a_bar_is_a_filter_of_its_rows(orders: Page) -> None:
     orders.get_by_text(f"{said[1]} rows", exact=True).wait_for()
 
 
+def test_a_value_is_filtered_out_and_a_range_kept_with_the_keys(orders: Page) -> None:
+    orders.locator("[role=columnheader]", has_text="customer.city").click(button="right")
+    orders.get_by_role("menuitem", name="At a glance").click()
+    out = orders.get_by_role("button", name=re.compile("^Filter out ")).first
+    with orders.expect_response("**/api/page") as answered:
+        out.press("Enter")
+    assert [row["op"] for row in rows_of(answered.value.request)["filters"]] == ["!="]
+    orders.locator(".grid-host:not(.stale)").wait_for()
+    cell = orders.locator('[role=row][aria-rowindex="2"] .cell.when')
+    cell.click()
+    for key in ("Shift+ArrowDown", "Shift+ArrowDown", "Shift+F10"):
+        orders.keyboard.press(key)
+    with orders.expect_response("**/api/page") as answered:
+        orders.get_by_role("menuitem", name="Only this range").press("Enter")
+    [_, kept] = rows_of(answered.value.request)["filters"]
+    assert kept["op"] == "between"
+    assert kept["value"] == sorted(kept["value"])
+    assert 1 < answered.value.json()["total"] < 12_003
+
+
 def test_wide_objects_are_asked_for_a_few_columns_at_a_time(page: Page, cluster: Cluster) -> None:
     names = [f"field{at:02}" for at in range(60)]
     cluster.put("wide", [dict.fromkeys(names, "a value of some width")], {name: {"type": "keyword"} for name in names})

@@ -99,6 +99,14 @@ def test_the_address_holds_the_rows_that_are_shown(orders: Page, cluster: Cluste
     assert rows_of(answered.value.request)["sort"] == rows["sort"]
     assert answered.value.json()["total"] == count < 12_003
     assert "100" in pill(orders, 1).inner_text()
+    steps = (("back", 1, 0), ("back", 0, 0), ("forward", 1, 0), ("forward", 1, 1))
+    for way, filters, sort in steps:
+        with orders.expect_response("**/api/page") as answered:
+            orders.go_back() if way == "back" else orders.go_forward()
+        sent = rows_of(answered.value.request)
+        assert (len(sent["filters"]), len(sent["sort"])) == (filters, sort)
+        assert orders.locator(".pill").count() == filters
+    assert shown() == rows
     with orders.expect_response("**/api/page") as answered:
         orders.locator(".object", has_text="orders").click()
     assert answered.value.json()["total"] == 12_003

@@ -22,7 +22,8 @@ export function FilterBar({ grid, open, close }: { grid: GridController; open: O
   const draft = grid.filter.value;
   const rows = draft?.rows ?? query.filters;
   const match = draft?.match ?? query.match;
-  const entry = grid.entry.value;
+  const typed = grid.entry.value;
+  const entry = typed.at !== null && typed.at >= rows.length ? NO_ENTRY : typed;
   const known = grid.columns.value;
   const columns = useMemo(() => grid.ordered.filter((column) => column.operators?.length), [known]);
   const waits = grid.waiting.value !== null;
@@ -43,6 +44,7 @@ export function FilterBar({ grid, open, close }: { grid: GridController; open: O
   const apply = () => ask({ filters: rows.filter(complete), match });
   const use = ({ rows }: SavedQuery) => {
     grid.filter.value = null;
+    grid.entry.value = NO_ENTRY;
     grid.apply(queryOf(rows));
   };
   const clear = () => {

@@ -35,9 +35,9 @@ export function sentence(summary: Summarized): string {
   return parts.join(", ");
 }
 
-/** The rows of a filter that select one frequent value; null if no operator of the column does. */
-export function rowsForValue(summary: Summarized, cell: Cell): Filter[] | null {
-  const row = rowForCell(summary.column, cell, false);
+/** The rows of a filter that keep, or with `not` drop, one frequent value; null if no operator of the column does. */
+export function rowsForValue(summary: Summarized, cell: Cell, not: boolean): Filter[] | null {
+  const row = rowForCell(summary.column, cell, not);
   return row ? [row] : null;
 }
 

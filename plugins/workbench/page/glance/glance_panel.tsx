@@ -21,8 +21,7 @@ export function GlancePanel({ grid, column, close }: { grid: GridController; col
     });
     return () => stop.abort();
   }, [column]);
-  const query = grid.query.peek();
-  const widens = query.match === "any" && query.filters.length > 0;
+  const { widens } = grid;
   const filter = (rows: FilterRow[]) => {
     grid.narrow(rows);
     close();
@@ -136,7 +135,8 @@ function Values({ summary, filter }: { summary: Summarized; filter: Filter }) {
       <h3>Most frequent values</h3>
       <ul class="glance-values">
         {summary.values.map((value, at) => {
-          const rows = filter ? rowsForValue(summary, value.cell) : null;
+          const rows = filter ? rowsForValue(summary, value.cell, false) : null;
+          const others = filter ? rowsForValue(summary, value.cell, true) : null;
           return (
             <li key={at}>
               <button type="button" class="glance-value" disabled={!rows} onClick={() => rows && filter?.(rows)}>
@@ -147,6 +147,17 @@ function Values({ summary, filter }: { summary: Summarized; filter: Filter }) {
                   {whole(value.rows)} · {share(value.rows, summary.rows)}
                 </span>
               </button>
+              {others && (
+                <button
+                  type="button"
+                  class="glance-not"
+                  aria-label={`Filter out ${shownText(value.cell)}`}
+                  title={`Filter out ${shownText(value.cell)}`}
+                  onClick={() => filter?.(others)}
+                >
+                  ≠
+                </button>
+              )}
             </li>
           );
         })}

@@ -1,6 +1,6 @@
 /** One grid on one object: what is asked for, what is shown, and what a person does with it. */
 
-import { type Signal, effect, signal } from "@preact/signals";
+import { type Signal, batch, effect, signal } from "@preact/signals";
 import { changesOf } from "../state/change_list.ts";
 import { Summaries } from "./summaries.ts";
 import type {
@@ -89,6 +89,8 @@ export class GridController {
   readonly connection: string;
   readonly object: string;
   readonly query: Signal<Query>;
+  /** What the address asked for last; any other query is a step of a person. */
+  addressed: Query;
   /** The filter as it is being written, whether its editor is open or not; null for the one that is applied. */
   readonly filter = signal<FilterDraft | null>(null);
   /** The filter that is being typed. */
@@ -131,8 +133,9 @@ export class GridController {
     this.connection = connection;
     this.object = object;
     this.near = signal(near);
-    this.query = signal(this.#admit(rows));
-    this.#asked = this.query.peek();
+    this.addressed = this.#admit(rows);
+    this.query = signal(this.addressed);
+    this.#asked = this.addressed;
     this.summaries = new Summaries((column, signal) => this.summary(column, SMALL, signal));
     this.#rows = this.#newRows((signal) => (!near && spell(rows) === spell({ object }) ? takeAhead(connection, object, signal) : null));
     this.view = new GridView(`Rows of ${object}`, this.#rows, this.#actions(surroundings));
@@ -175,16 +178,26 @@ export class GridController {
     this.ask({ ...query, filters: [...query.filters, ...rows] });
   }
 
+  /** Whether a further row of the filter would show more rows, not fewer. */
+  get widens(): boolean {
+    const { match, filters } = this.query.peek();
+    return match === "any" && filters.length > 0;
+  }
+
   /** Begin to type a filter on a column. */
   writeFilter(column: string): void {
     this.entry.value = withColumn(NO_ENTRY, column);
     this.called.value = true;
   }
 
-  /** Ask for the rows of an address; another link to the same object, say. */
+  /** Ask for the rows of an address; another link to the same object, or a step back. */
   visit(rows: RowSelection, near: Origin | null): void {
-    this.near.value = near;
-    this.ask(this.#admit(rows), near);
+    batch(() => {
+      this.near.value = near;
+      if (this.entry.peek().at !== null) this.entry.value = NO_ENTRY; // that pill is gone
+      this.addressed = this.#admit(rows);
+      this.ask(this.addressed, near);
+    });
   }
 
   /** Ask for the rows of a filter that a person has seen. */
@@ -212,8 +225,10 @@ export class GridController {
 
   /** Ask for other rows, or for the same rows again; until they come, the old ones are shown as such. */
   ask(query: Query = this.query.peek(), near: Origin | null = this.near.peek()): void {
-    this.query.value = query;
-    this.near.value = near;
+    batch(() => {
+      this.query.value = query;
+      this.near.value = near;
+    });
     this.nearId.value = "";
     this.status.value = NOTHING;
     this.#rows.close();

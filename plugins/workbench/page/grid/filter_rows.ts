@@ -1,6 +1,6 @@
 /** Rows of the filter: which inputs an operator takes, and the row that a cell makes. */
 
-import { tagOf, textOf } from "../wire/cells.ts";
+import { isCut, tagOf, textOf } from "../wire/cells.ts";
 import type { Cell, Column, Filter } from "../messages.ts";
 import type { FilterRow } from "../state/query.ts";
 
@@ -40,6 +40,22 @@ export function rowForCell(column: Column, cell: Cell, not: boolean): Filter | n
   if (text === "") return alone(column, not ? first("not-empty") : first("empty", "="));
   const op = not ? first("!=", "not-contains") : first("=", "contains");
   return op ? filterOf(column.name, op, text) : null;
+}
+
+const ORDERED = new Set(["integer", "unsigned", "float", "decimal", "timestamp", "date", "time"]);
+
+/** The row that keeps the rows from the least of these values on, up to the greatest, or both; null if there is none. */
+export function rowForRange(column: Column, cells: readonly Cell[], ends: "from" | "to" | "both"): Filter | null {
+  const op = { from: ">=", to: "<=", both: "between" }[ends];
+  if (!ORDERED.has(column.kind) || column.repeated || !column.operators?.some((one) => one === op)) return null;
+  const texts = cells.flatMap((cell) => (isCut(cell) ? [] : (textOf(cell) ?? [])));
+  if (!texts.length) return null;
+  const numbers = column.kind === "integer" || column.kind === "unsigned" ? BigInt : Number;
+  const time = column.kind === "timestamp" || column.kind === "date" || column.kind === "time";
+  const before = (one: string, other: string) => (time ? one < other : numbers(one) < numbers(other));
+  const least = texts.reduce((one, other) => (before(other, one) ? other : one));
+  const greatest = texts.reduce((one, other) => (before(one, other) ? other : one));
+  return filterOf(column.name, op, { from: least, to: greatest, both: [least, greatest] }[ends]);
 }
 
 function alone(column: Column, op: string | undefined): Filter | null {

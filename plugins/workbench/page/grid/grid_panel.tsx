@@ -4,9 +4,9 @@ import type { ComponentType } from "preact";
 import { useSignalEffect } from "@preact/signals";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { changesOf } from "../state/change_list.ts";
-import { rowForCell } from "./filter_rows.ts";
-import type { Column, GridRow, OpenConnection, RowSelection, TimeColumn } from "../messages.ts";
-import { go, rename, write } from "../state/route.ts";
+import { rowForCell, rowForRange } from "./filter_rows.ts";
+import type { Cell, Column, Filter, GridRow, OpenConnection, RowSelection, TimeColumn } from "../messages.ts";
+import { go, rename, step, write } from "../state/route.ts";
 import { remedy } from "../state/store.ts";
 import { Button, Blank, ErrorBox, asFailure } from "../ui/controls.tsx";
 import { duration, whole } from "../ui/figures.ts";
@@ -20,7 +20,7 @@ import { GridController, whyNoChange } from "./controller.ts";
 import { readTable } from "./clipboard.ts";
 import { copyArea } from "./copying.ts";
 import { type Origin, type Query, sameRows } from "../state/query.ts";
-import { type Place, Selection } from "./selection.ts";
+import { type Place, type Rectangle, Selection } from "./selection.ts";
 import { NotesLine } from "./notes_line.tsx";
 import { SidePane } from "./side_pane.tsx";
 import { Scope } from "./scope.tsx";
@@ -80,7 +80,11 @@ export function GridPanel({ open, rows, near, panels }: {
     if (!sameRows(rows, near, grid.waiting.peek() ?? grid.query.peek(), grid.near.peek())) grid.visit(rows, near);
   }, [rows, near]);
   const waits = grid.waiting.value !== null;
-  useSignalEffect(() => rename({ view: "rows", connection, rows: grid.waiting.value ?? grid.query.value, near: grid.near.value }));
+  useSignalEffect(() => {
+    const shown = { view: "rows" as const, connection, rows: grid.waiting.value ?? grid.query.value, near: grid.near.value };
+    if (grid.query.value === grid.addressed) rename(shown);
+    else step(shown);
+  });
   useLayoutEffect(() => {
     host.current?.append(grid.view.element);
     return () => grid.close();
@@ -293,6 +297,26 @@ function columnMenu(
   );
 }
 
+/** What keeps the rows in a range: that of the selected cells of a column, or from or up to the value of one. */
+function ranges(grid: GridController, column: Column, cell: Cell, area: Rectangle): MenuItem[] {
+  const item = (label: string, row: Filter | null): MenuItem[] => (row ? [{ label, disabled: grid.widens, hint: hintOf(grid), run: () => grid.narrow([row]) }] : []);
+  if (area.left !== area.right) return [];
+  if (area.top === area.bottom) {
+    return [...item("Only from this value on", rowForRange(column, [cell], "from")), ...item("Only up to this value", rowForRange(column, [cell], "to"))];
+  }
+  if (!rowForRange(column, [cell], "both")) return [];
+  const run = async () => {
+    const table = await grid.table(area, false).catch((error: unknown) => void toast(asFailure(error).message, "bad"));
+    const row = table && rowForRange(column, table.rows.flat(), "both");
+    if (row) grid.narrow([row]);
+  };
+  return [{ label: "Only this range", disabled: grid.widens, hint: hintOf(grid), run: () => void run() }];
+}
+
+function hintOf(grid: GridController): string | undefined {
+  return grid.widens ? "The filter matches any of its rows, so a further one would show more rows." : undefined;
+}
+
 function cellMenu(
   grid: GridController,
   place: Place,
@@ -309,8 +333,8 @@ function cellMenu(
     return {
       label: not ? "Filter it out" : "Filter by this value",
       icon: not ? undefined : "filter",
-      disabled: !row,
-      hint: row ? undefined : (found.column.reasons?.filter ?? "This column has no fitting operator."),
+      disabled: !row || grid.widens,
+      hint: row ? hintOf(grid) : (found.column.reasons?.filter ?? "This column has no fitting operator."),
       run: () => {
         if (row) grid.narrow([row]);
       },
@@ -327,6 +351,7 @@ function cellMenu(
       "line",
       by(false),
       by(true),
+      ...ranges(grid, found.column, found.cell, area),
       { label: "Show whole value", icon: "pane", run: openPane },
       ...(finds ? similarItems(grid, found.row) : []),
       "line",

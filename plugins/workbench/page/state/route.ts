@@ -94,6 +94,13 @@ export function rename(to: Route): void {
   history.replaceState(history.state, "", write(to));
 }
 
+/** Have the address name what a person now shows, as a step that Back undoes. */
+export function step(to: Route): void {
+  if (write(to) === location.hash) return;
+  here += 1;
+  history.pushState({ place: here }, "", write(to));
+}
+
 export function go(to: Route): void {
   location.hash = write(to); // which `follow` hears
 }
@@ -111,9 +118,17 @@ function mark(at: number): void {
   history.replaceState({ place: at }, "");
 }
 
+/** The place of the entry that is shown. */
+let here = 0;
+
+/** Whether a view is only another one of the same rows: nothing that waits there is left. */
+function stays(from: Route, to: Route): boolean {
+  return from.view === "rows" && to.view === "rows" && from.connection === to.connection && from.rows.object === to.rows.object;
+}
+
 /** Show what the address says, also after Back and Forward. */
 export function follow(): void {
-  let here = place() ?? 0;
+  here = place() ?? 0;
   let asking = false;
   let passing = false;
   mark(here);
@@ -121,9 +136,10 @@ export function follow(): void {
     const there = place() ?? here + 1;
     mark(there);
     if (there === here) return;
-    if (passing || !guard) {
+    const to = read(location.hash);
+    if (passing || !guard || stays(route.peek(), to)) {
       [here, passing] = [there, false];
-      route.value = read(location.hash);
+      route.value = to;
       return;
     }
     // back to the view that is shown, so that the address and the history stay as they are until a person has chosen
