@@ -125,8 +125,8 @@ def test_columns_are_as_wide_as_their_content(page: Page, cluster: Cluster) -> N
         "big": {"type": "long"},
         "title": {"type": "keyword"},
     }
-    cluster.put("wide", rows, properties)
-    look(page, "shop", "wide")
+    cluster.put("broad", rows, properties)
+    look(page, "shop", "broad")
     widths = {name: cell(page, 1, name).bounding_box()["width"] for name in properties}  # type: ignore[index]
     assert widths["flag"] < 90 < 110 < widths["title"] < 200 < widths["note"] <= 320
     assert not cut(page, "digits")
