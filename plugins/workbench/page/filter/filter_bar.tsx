@@ -12,7 +12,7 @@ import { Icon } from "../ui/icons.tsx";
 import { openMenu } from "../ui/menu.tsx";
 import { copyText, toast } from "../ui/toasts.tsx";
 import type { Failure } from "../wire/client.ts";
-import { shownText } from "../glance/figures.ts";
+import { show } from "../wire/cells.ts";
 import { EntryField } from "./entry_field.tsx";
 import { type Explanation, Meaning, Refused, clauseOf, refusalOf, useExplanation } from "./meaning.tsx";
 import { NameQuery, openSaved } from "./saved_queries.tsx";
@@ -210,9 +210,9 @@ function Pill({ row, number, joined, unsent, explanation, edit, remove, walk }: 
         onFocusOut={() => setNear(false)}
       >
         <button type="button" class="pill-text" aria-description={said} onClick={edit} onKeyDown={walk}>
-          {row.type === "raw" ? <span class="muted">raw</span> : <span class="pill-column">{shownText(row.column)}</span>}
+          {row.type === "raw" ? <span class="muted">raw</span> : <span class="pill-column">{show(row.column).text}</span>}
           {row.type === "filter" && <span class="pill-sign">{signOf(row.op)}</span>}
-          <span class="pill-value">{shownText(valuesOf(row))}</span>
+          <span class="pill-value">{show(valuesOf(row)).text}</span>
           {group && <span class="badge" title="Holds for the same element of the array as the others with this number">same element {group}</span>}
           {!complete(row) && <span class="muted">no value: left out</span>}
           {clause && !clause.exact && <span class="pill-about" title="approximate">≈</span>}

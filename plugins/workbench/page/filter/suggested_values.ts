@@ -4,10 +4,9 @@ import { useEffect, useState } from "preact/hooks";
 import { filterOf, inputs } from "../grid/filter_rows.ts";
 import { type Entry, lastOf, stageOf } from "../grid/filter_entry.ts";
 import type { GridController } from "../grid/controller.ts";
-import { about, shownText } from "../glance/figures.ts";
 import type { Column } from "../messages.ts";
 import { whole } from "../ui/figures.ts";
-import { isCut, textOf } from "../wire/cells.ts";
+import { isCut, show, textOf } from "../wire/cells.ts";
 
 export interface SuggestedValue {
   readonly value: string;
@@ -44,7 +43,7 @@ export function useSuggestedValues(grid: GridController, entry: Entry, column: C
             summary.values.flatMap(({ cell, rows }) => {
               const value = textOf(cell);
               if (value === null || isCut(cell)) return [];
-              return [{ value, label: value === "" ? "“”" : shownText(cell), rows: `${about(summary, "values")}${whole(rows)}` }];
+              return [{ value, label: value === "" ? "“”" : show(cell).text, rows: `${"values" in summary.approximate ? "≈ " : ""}${whole(rows)}` }];
             }),
           ),
         () => stop.signal.aborted || keep([]),
