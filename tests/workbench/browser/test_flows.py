@@ -220,13 +220,13 @@ def test_weaviate_is_opened_filtered_asked_and_scoped_to_a_tenant(chromium: Brow
         write_filter(page, "")
         page.get_by_role("option", name="words").wait_for()
         assert page.get_by_role("option", name="Raw text").count() == 0  # W40: the server has no such text
-        page.keyboard.type("words >= 2000")
+        Hands(page).type("words >= 2000")
         with page.expect_response("**/api/page") as answered:
             page.keyboard.press("Enter")
         assert 0 < answered.value.json()["total"] < 320
         pill(page, 1).hover()
         page.locator(".meaning code").wait_for()
-        page.keyboard.type("section = ")
+        Hands(page).type("section = ")
         page.get_by_role("option", name="travel").wait_for()
         for _ in range(3):
             page.keyboard.press("Backspace")
@@ -254,7 +254,7 @@ ABOVE = {"type": "filter", "column": "total", "op": ">=", "value": "100"}
 def test_E36_a_raw_filter_row_is_offered_typed_and_sent(orders: Page) -> None:
     """E36: in the server's query string syntax, beside a row of a column."""
     add_filter(orders, "total >= 100")
-    orders.keyboard.type("raw")
+    Hands(orders).type("raw")
     orders.keyboard.press("Enter")
     Hands(orders).type("total:<=200")
     orders.locator(".meaning code", has_text="query_string").wait_for()

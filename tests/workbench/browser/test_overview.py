@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from workbench.browser.conftest import browsing
+from workbench.browser.walking import Hands
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page, Route
     from workbench.browser.conftest import Cluster
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(200)]
+pytestmark = [pytest.mark.slow, pytest.mark.browser, pytest.mark.timeout(200)]
 HOSTILE = '<img src=x onerror="document.title=1">'
 
 
@@ -40,10 +41,10 @@ def test_keys_sort_filter_and_open_an_object(page: Page) -> None:
     page.locator(".object-table thead").get_by_role("button", name="Object").click()
     assert _names(page) == by_name
     page.get_by_placeholder("Filter by name").click()
-    page.keyboard.type("zzz", delay=30)
+    Hands(page).type("zzz")
     page.get_by_role("button", name="Clear the filter").click()
     page.get_by_placeholder("Filter by name").click()
-    page.keyboard.type("ORDERS", delay=30)
+    Hands(page).type("ORDERS")
     assert all("orders" in name for name in _names(page))
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")

@@ -1,6 +1,6 @@
 /** The field in which a filter is typed, with what fits: columns, then operators, then values. */
 
-import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import {
   type Entry,
   backFrom,
@@ -106,8 +106,8 @@ export function EntryField({ grid, entry, rows, columns, raw, summarizes, explan
     list.style.maxHeight = `${Math.max(120, innerHeight - at.bottom - 16)}px`;
     list.querySelector("[aria-selected=true]")?.scrollIntoView({ block: "nearest" });
   });
-  useEffect(() => setActive(-1), [stage, entry.text, entry.at]);
-  useEffect(() => {
+  useLayoutEffect(() => setActive(-1), [stage, entry.text, entry.at]);
+  useLayoutEffect(() => { // before the next key, which would be lost
     if (!grid.called.value) return;
     grid.called.value = false;
     input.current?.focus();
