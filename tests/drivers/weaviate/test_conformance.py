@@ -20,7 +20,7 @@ def objects(number: int) -> list[dict[str, Any]]:
     rows = []
     for at in range(number):
         row: dict[str, Any] = {
-            "title": f"Book {at} about tea",
+            "title": f"{'Book' if at % 3 else 'book'} {at} about tea",  # its order does not depend on the case
             "code": f"C-{at}",
             "pages": at * 3 if at % 5 else 2**40 + at,
             "price": at * 1.25,

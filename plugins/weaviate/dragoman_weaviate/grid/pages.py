@@ -393,13 +393,17 @@ def _query(request: PageRequest, view: View) -> _PageQuery:
     keys, notes = compile_sort(request.sort, view)
     body = filters.body(request.object, request.filter)
     residual, notes = residual_of(request, body.residual, notes, lambda name: sort_kind(name, view))
+    if residual is not None and residual.sort:
+        keys = []
+    else:
+        notes += caseless(request.sort, view)
     query = _PageQuery(
         request=request,
         view=view,
         tenant=view.tenant(request.tenant),
         fields=view.choose(request.columns),
         where=body.where,
-        keys=[] if residual is not None and residual.sort else keys,
+        keys=keys,
         notes=notes,
         residual=residual,
     )
@@ -431,6 +435,17 @@ def fetch_cell(request: CellRequest, view: View) -> Exchange[Cell]:
 
 
 SortKeys = list[tuple[list[str], bool]]
+
+
+def caseless(sorts: Sequence[Sort], view: View) -> list[Note]:
+    """Return a note for each sort key of texts, which the server compares in lower case (measured)."""
+    reason = "the server sorts texts whatever their case"
+    fields = [(sort, view.fields[sort.column]) for sort in sorts]
+    return [
+        Note(code="sort-approximate", column=sort.column, reason=reason)
+        for sort, field in fields
+        if field.family is Family.TEXT and not field.sort_reason
+    ]
 
 
 def compile_sort(sorts: Sequence[Sort], view: View) -> tuple[SortKeys, list[Note]]:

@@ -501,6 +501,11 @@ def test_columns_that_do_not_sort_are_dropped_and_said():
     assert requests[0].path.startswith("/v1/objects")
 
 
+def test_a_sort_of_texts_says_that_the_server_sorts_them_whatever_their_case():
+    page, _ = asked(sort=[Sort("pages"), Sort("title"), Sort("uuid")])
+    assert [(note.code, note.column) for note in page.notes] == [("sort-approximate", "title")]
+
+
 def test_a_sort_by_an_unknown_column_is_an_error_that_names_it():
     with pytest.raises(QueryError) as caught:
         asked(sort=[Sort("pages"), Sort("nope")])
