@@ -368,7 +368,7 @@ def free_port() -> int:
 
 @pytest.mark.slow
 def test_an_author_makes_checks_and_tests_a_driver(author):
-    assert re.search(r"^check: 38 rules, 0 faults · sandbox (full|partial)", author("dragoman driver check").out)
+    assert re.search(r"^check: 39 rules, 0 faults · sandbox (full|partial)", author("dragoman driver check").out)
     server = {
         "type": "meilisearch",
         "engine": "Meilisearch",
