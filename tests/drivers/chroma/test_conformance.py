@@ -87,7 +87,6 @@ async def target_of(rig: Rig) -> Target:
 
 
 @pytest.mark.live("chroma")
-@pytest.mark.one_engine
 class TestConformanceOnServerFromTheSandbox(DriverConformance):
     @pytest.fixture(scope="class")
     async def target(self, live_server: dict[str, Any]) -> AsyncIterator[Target]:

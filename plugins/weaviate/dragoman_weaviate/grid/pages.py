@@ -396,7 +396,7 @@ def _query(request: PageRequest, view: View) -> _PageQuery:
     if residual is not None and residual.sort:
         keys = []
     else:
-        notes += caseless(request.sort, view)
+        notes += notes_on_case(request.sort, view)
     query = _PageQuery(
         request=request,
         view=view,
@@ -437,7 +437,7 @@ def fetch_cell(request: CellRequest, view: View) -> Exchange[Cell]:
 SortKeys = list[tuple[list[str], bool]]
 
 
-def caseless(sorts: Sequence[Sort], view: View) -> list[Note]:
+def notes_on_case(sorts: Sequence[Sort], view: View) -> list[Note]:
     """Return a note for each sort key of texts, which the server compares in lower case (measured)."""
     reason = "the server sorts texts whatever their case"
     fields = [(sort, view.fields[sort.column]) for sort in sorts]

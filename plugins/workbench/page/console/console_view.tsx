@@ -57,7 +57,7 @@ export function ConsoleView({ open }: { open: OpenConnection }) {
         const [module, kept] = await Promise.all([import("./editor.ts"), mine === null ? recall<string>(key) : null]);
         if (left || !host.current) return;
         if (kept) sayMasked(kept);
-        const view = module.openEditor(host.current, mine ?? kept ?? `${open.console_example}\n`, { connection, completes }, {
+        const view = module.openEditor(host.current, mine ?? kept ?? open.console_example, { connection, completes }, {
           run: () => runner.current(false),
           runAll: () => runner.current(true),
           changed: (text) => {

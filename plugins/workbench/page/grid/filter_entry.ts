@@ -2,7 +2,7 @@
 
 import type { Column, Filter, Operator } from "../messages.ts";
 import type { FilterRow } from "../state/query.ts";
-import { filterOf, inputs, joinList, splitList, textsOf } from "./filter_rows.ts";
+import { TIMES, filterOf, inputs, joinList, splitList, textsOf } from "./filter_rows.ts";
 
 export interface Entry {
   /** The number of the row that is edited; null for a new one. */
@@ -107,7 +107,6 @@ const WORDS: Readonly<Record<Operator, string>> = {
 };
 const OF_TIME: Partial<Record<Operator, string>> = { "<": "before", "<=": "until", ">": "after", ">=": "since" };
 const SIGNS: Partial<Record<Operator, string>> = { "!=": "≠", "<=": "≤", ">=": "≥", "=": "=", "<": "<", ">": ">" };
-const TIMES = new Set(["timestamp", "date", "time"]);
 
 /** What an operator is called on a column. */
 export function wordsOf(op: Operator, column: Column | undefined): string {

@@ -42,19 +42,42 @@ export function rowForCell(column: Column, cell: Cell, not: boolean): Filter | n
   return op ? filterOf(column.name, op, text) : null;
 }
 
-const ORDERED = new Set(["integer", "unsigned", "float", "decimal", "timestamp", "date", "time"]);
+export const TIMES: ReadonlySet<string> = new Set(["timestamp", "date", "time"]);
+const ORDERED: ReadonlySet<string> = new Set([...TIMES, "integer", "unsigned", "float", "decimal"]);
+const ZONE = /(Z|[+-]\d\d:?\d\d)$/;
 
-/** The row that keeps the rows from the least of these values on, up to the greatest, or both; null if there is none. */
+/** Whether a value comes before another one in a column that has an order; null if they have none. */
+function precedes(one: string, other: string, kind: string): boolean | null {
+  if (kind === "time") return one < other;
+  const [first, second] = [rankOf(one, kind), rankOf(other, kind)];
+  if (first === null || second === null) return null;
+  return first === second ? one.replace(ZONE, "") < other.replace(ZONE, "") : first < second; // ranks end at milliseconds
+}
+
+/** The place of a number or an instant; whole numbers keep all digits. */
+function rankOf(text: string, kind: string): number | bigint | null {
+  if (/^-?\d+$/.test(text)) return BigInt(text);
+  const number = text.trim() ? Number(text) : NaN;
+  const rank = Number.isNaN(number) && TIMES.has(kind) ? Date.parse(text) : number;
+  return Number.isNaN(rank) ? null : rank;
+}
+
+/**
+ * The row that keeps the rows from the least of these values on, up to the greatest, or both; null if there is none, or
+ * the values have no order.
+ */
 export function rowForRange(column: Column, cells: readonly Cell[], ends: "from" | "to" | "both"): Filter | null {
   const op = { from: ">=", to: "<=", both: "between" }[ends];
   if (!ORDERED.has(column.kind) || column.repeated || !column.operators?.some((one) => one === op)) return null;
   const texts = cells.flatMap((cell) => (isCut(cell) ? [] : (textOf(cell) ?? [])));
   if (!texts.length) return null;
-  const numbers = column.kind === "integer" || column.kind === "unsigned" ? BigInt : Number;
-  const time = column.kind === "timestamp" || column.kind === "date" || column.kind === "time";
-  const before = (one: string, other: string) => (time ? one < other : numbers(one) < numbers(other));
-  const least = texts.reduce((one, other) => (before(other, one) ? other : one));
-  const greatest = texts.reduce((one, other) => (before(one, other) ? other : one));
+  let [least, greatest] = [texts[0], texts[0]];
+  for (const text of texts) {
+    const [below, above] = [precedes(text, least, column.kind), precedes(greatest, text, column.kind)];
+    if (below === null || above === null) return null;
+    if (below) least = text;
+    if (above) greatest = text;
+  }
   return filterOf(column.name, op, { from: least, to: greatest, both: [least, greatest] }[ends]);
 }
 

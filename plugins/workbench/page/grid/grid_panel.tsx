@@ -309,6 +309,7 @@ function ranges(grid: GridController, column: Column, cell: Cell, area: Rectangl
     const table = await grid.table(area, false).catch((error: unknown) => void toast(asFailure(error).message, "bad"));
     const row = table && rowForRange(column, table.rows.flat(), "both");
     if (row) grid.narrow([row]);
+    else if (table) toast("These values have no order, so they make no range.", "bad");
   };
   return [{ label: "Only this range", disabled: grid.widens, hint: hintOf(grid), run: () => void run() }];
 }

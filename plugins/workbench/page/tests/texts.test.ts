@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { filterOf, joinList, rowForCell, splitList, textsOf } from "../grid/filter_rows.ts";
+import { filterOf, joinList, rowForCell, rowForRange, splitList, textsOf } from "../grid/filter_rows.ts";
 import { type Entry, NO_ENTRY, backFrom, entryOf, rowOf, rowsWith, typedInto } from "../grid/filter_entry.ts";
-import type { Column } from "../messages.ts";
+import type { Cell, Column } from "../messages.ts";
 import { queryOf, spell } from "../state/query.ts";
 import { read, write } from "../state/route.ts";
 import { compact, duration, fileSize, whole } from "../ui/figures.ts";
@@ -47,6 +47,19 @@ test("a filter is typed in one go, and each kind of row is edited back into itse
   const texts = [];
   for (; entry; entry = backFrom(entry)) texts.push(entry.text);
   assert.deepEqual(texts, ["2", "1", "1", "n"]);
+});
+
+test("a range goes from the least to the greatest value, and mixed values make none", () => {
+  const between = (kind: string, ...cells: unknown[]) => {
+    const column = { name: "c", kind, operators: ["between"], arrays: [], repeated: false } as unknown as Column;
+    return rowForRange(column, cells as Cell[], "both")?.value ?? null;
+  };
+  assert.deepEqual(between("integer", ["integer", "9007199254740993"], ["integer", "9"], ["integer", "9007199254740992"]), ["9", "9007199254740993"]);
+  assert.deepEqual(between("float", ["integer", "10"], ["decimal", "9.5"], null), ["9.5", "10"]);
+  assert.deepEqual(between("timestamp", "2026-01-02T03:04:05.5Z", "2026-01-02T03:04:05Z"), ["2026-01-02T03:04:05Z", "2026-01-02T03:04:05.5Z"]);
+  assert.deepEqual(between("timestamp", "2026-01-02T00:30:00+02:00", "2026-01-01T23:00:00Z"), ["2026-01-02T00:30:00+02:00", "2026-01-01T23:00:00Z"]);
+  assert.deepEqual(between("timestamp", "2026-01-02T03:04:05.1239Z", "2026-01-02T03:04:05.123456Z"), ["2026-01-02T03:04:05.123456Z", "2026-01-02T03:04:05.1239Z"]);
+  assert.equal(between("integer", "many 3", ["integer", "3"]), null);
 });
 
 test("a cell makes the filter row that keeps it", () => {

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     from dragoman_querydsl.columns.grid_columns import View
 
-"""Whether every filter row is counted, too, and not only the first of each operator and mapping."""
-
 # what a stored value is, in Python
 
 
@@ -437,7 +435,7 @@ class ExactnessRules:
                 continue
             page = await es.driver.fetch_page(PageRequest(object="t-exactness", filter=compiled))
             found = {key.id for key in page.keys}
-            if THOROUGH or row.op not in counted:
+            if THOROUGH or row.op not in counted:  # the first of each operator and mapping is counted in each run
                 counted.add(row.op)
                 assert await es.driver.count_rows(CountRequest(object="t-exactness", filter=compiled)) == len(found)
             expected = {key for key, value in stored.items() if matches(case.kind, row, value)}
