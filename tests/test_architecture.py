@@ -276,7 +276,6 @@ def test_few_modules_are_long():
 
 
 ALONE = {
-    "dragoman.__main__": "where the command begins",
     "dragoman.cli.run": "a command, imported by its name",
     "dragoman.cli.workbench": "a command, imported by its name",
     "dragoman.imports.copies": "a load from another connection, which the package offers",

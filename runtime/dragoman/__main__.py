@@ -7,6 +7,7 @@ import sys
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from sys import UnraisableHookArgs
 
     from .sandbox.bare_process import Spare
 
@@ -76,6 +77,27 @@ def start_early(words: Sequence[str]) -> Spare | None:
         return None
 
 
+def keep_interrupt(unraisable: UnraisableHookArgs) -> None:
+    """Send an interrupt once more that a callback of the interpreter has swallowed.
+
+    Python ignores what is raised in a `__del__` or in the callback of a weak reference, and imports have many of them.
+    """
+    if not issubclass(unraisable.exc_type, KeyboardInterrupt):
+        sys.__unraisablehook__(unraisable)
+        return
+    import _thread
+    import signal
+    import time
+
+    interrupted = _thread.get_ident()
+
+    def interrupt_later() -> None:
+        time.sleep(0.01)  # sent at once, it would be raised in here, and ignored, too
+        signal.pthread_kill(interrupted, signal.SIGINT)
+
+    _thread.start_new_thread(interrupt_later, ())
+
+
 def main() -> int:
     """Run the command line and return its exit code."""
     if sys.argv[1:] == ["--version"] and sys.stdout is not None:  # answered before a parser is imported
@@ -90,6 +112,7 @@ def main() -> int:
             return 0
     import gc
 
+    sys.unraisablehook = keep_interrupt
     gc.set_threshold(50_000, 20, 20)  # most imported objects stay; scanning them is wasted time
     try:
         early = start_early(sys.argv[1:])

@@ -213,7 +213,7 @@ def test_a_line_is_in_the_function_that_python_names():
 
 
 @pytest.mark.slow
-def test_every_accepted_survivor_is_still_a_mutant_and_has_a_reason():
+def test_every_accepted_survivor_is_still_a_mutant():
     sources = {each.module: (ROOT / file_of(each.module)).read_text(encoding="utf-8") for each in accepted()}
     found = {module: mutants(module, source) for module, source in sources.items()}
     for each in accepted():
@@ -221,7 +221,6 @@ def test_every_accepted_survivor_is_still_a_mutant_and_has_a_reason():
         fitting = [mutant for mutant in found[each.module] if mutant.operator == each.operator]
         fitting.sort(key=lambda mutant, each=each, lines=lines: lines[mutant.line - 1].strip() != each.line)
         assert any(each.is_that(mutant) for mutant in fitting), each  # each mutant made costs a second at worst
-        assert len(each.why) > 20, each
 
 
 def test_a_change_is_tried_with_the_tests_that_call_it_and_those_whose_calls_are_unseen():

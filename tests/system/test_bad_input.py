@@ -470,6 +470,28 @@ def test_ctrl_c_while_a_command_still_starts_is_no_traceback(house):
     assert all(map(gone, started))
 
 
+INTERRUPTED_IN_A_CALLBACK = """
+import signal, sys, time, weakref
+from dragoman import __main__ as entry
+
+class Referent: pass
+
+def start_early(words):
+    referent = Referent()
+    reference = weakref.ref(referent, lambda _: signal.raise_signal(signal.SIGINT))
+    del referent
+    time.sleep(20)
+
+entry.start_early = start_early
+sys.exit(entry.main())
+"""
+
+
+def test_ctrl_c_in_a_callback_that_swallows_it_still_ends_a_command():
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED_IN_A_CALLBACK], capture_output=True, text=True, timeout=15)
+    assert (done.returncode, done.stderr.strip()) == (130, "interrupted")
+
+
 # drivers --------------------------------------------------------------------------------------------------------------
 
 
