@@ -7,8 +7,10 @@ Without a release's keys, the wheels are signed with throwaway keys and the fold
 from __future__ import annotations
 
 import argparse
+import ctypes
 import hashlib
 import json
+import os
 import shutil
 import tempfile
 from datetime import UTC, datetime
@@ -43,9 +45,21 @@ def bundle(folder: Path, keys: Path | None = None) -> list[str]:
             if plain_name(path.name) != path.name:
                 path.unlink()
         pin(draft, label="release" if keys else "development", root=Repository(draft, Keys(held)).root_digest)
-        shutil.rmtree(folder, ignore_errors=True)
-        shutil.copytree(draft, folder)
+        replace(draft, folder)
     return [f"{release.project} {release.version}" for release in releases]
+
+
+def replace(draft: Path, folder: Path) -> None:
+    """Put a copy of a draft in the place of a folder, which running processes read: at any moment, one of both."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as beside:
+        copy = shutil.copytree(draft, Path(beside) / folder.name)
+        if not folder.exists():
+            copy.rename(folder)
+            return
+        here, exchange = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of renameat2(2)
+        if ctypes.CDLL(None, use_errno=True).renameat2(here, bytes(copy), here, bytes(folder), exchange):
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), str(folder))
 
 
 def driver_wheels(project: Path, folder: Path) -> list[Path]:

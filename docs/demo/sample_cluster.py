@@ -105,13 +105,19 @@ def free_port(wanted: int) -> int:
     return 0
 
 
-async def serve(version: str, port: int) -> AsyncIterator[int]:
-    """Serve the sample; yield the port once it is loaded, and serve until the iterator is closed."""
+async def serve(version: str, port: int = 0) -> AsyncIterator[int]:
+    """Serve the sample; yield the port once it is loaded, and serve until the iterator is closed.
+
+    Args:
+        version: Of Elasticsearch; of OpenSearch after its name and a blank.
+        port: The port; 0 for a free one.
+    """
     if FAKES not in sys.path:
         sys.path.append(FAKES)
     from fakes.elasticsearch import FakeElasticsearch
 
-    async with FakeElasticsearch(version=version, port=port) as server:
+    product, _, number = version.rpartition(" ")
+    async with FakeElasticsearch(port=port, **{product or "version": number}) as server:
         await load(server.url)
         server.requests.clear()
         yield server.port

@@ -17,6 +17,9 @@ from dragoman import Runtime, SavedConnection
 
 from . import sample_cluster, sample_metrics, sample_vectors
 
+SAMPLES = {"shop": "elasticsearch", "search": "opensearch", "library": "weaviate", "metrics": "prometheus"}
+"""Connections and their drivers: those whose servers have a fake."""
+
 
 async def _main(options: argparse.Namespace) -> int:
     status = 0
@@ -36,19 +39,21 @@ async def _cancel_on_sigterm(scope: anyio.CancelScope) -> None:
 
 async def _serve(options: argparse.Namespace) -> int:
     async with (
-        aclosing(sample_cluster.serve("8.19.21", 0)) as cluster,
+        aclosing(sample_cluster.serve("8.19.21")) as cluster,
+        aclosing(sample_cluster.serve("opensearch 3.9.0")) as fork,
         aclosing(sample_vectors.serve()) as vectors,
         aclosing(sample_metrics.serve()) as metrics,
     ):
         ports = {
             "elasticsearch": await anext(cluster),
+            "opensearch": await anext(fork),
             "weaviate": await anext(vectors),
             "prometheus": await anext(metrics),
         }
         with tempfile.TemporaryDirectory(prefix="dragoman-workbench-") as folder:
             home = Path(folder) / "home"
             async with Runtime(home, spare=False) as runtime:
-                for name, kind in (("shop", "elasticsearch"), ("library", "weaviate"), ("metrics", "prometheus")):
+                for name, kind in SAMPLES.items():
                     values = {"host": "127.0.0.1", "port": ports[kind], "auth_method": "none"}
                     await runtime.save(SavedConnection(name=name, type=kind, values=values))
             words = [sys.executable, "-m", "dragoman", "workbench", "shop", "--port", str(options.port)]

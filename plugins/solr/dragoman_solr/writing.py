@@ -306,7 +306,8 @@ def _write(folded: Folded, key: str, view: View, current: _Known, draft: PlanDra
         sets = {name: {"set": value} for name, value in values.items()}
         return _write_of(folded, identity | sets, Update(place, {name: back.get(name) for name in values}))
     if loss:
-        draft.note("values-lost", view.name, f"a document that is replaced loses what it holds in '{loss}'")
+        reason = "a document that is replaced loses what it holds in this field"
+        draft.note("values-lost", view.name, reason, column=loss)
     written = {name: value for name, value in values.items() if value is not None}
     left = digest_guard(written) if undo else {}
     if now is None:
@@ -376,7 +377,8 @@ def _keyed(insert: Insert, view: View, draft: PlanDraft) -> Insert:
         members = decode(insert.document, dict[str, Any])
         computed = [name for name in members if name in view.columns and view.columns[name].written is Written.NEVER]
         for name in computed:
-            draft.note(MEMBERS, name, f"'{name}' is left out: {view.columns[name].reasons['edit']}")
+            reason = f"it is left out: {view.columns[name].reasons['edit']}"
+            draft.note(MEMBERS, insert.object, reason, column=name)
         values = {name: _kept(value) for name, value in members.items() if name not in computed}
         insert = replace(insert, document=None, values=values)
     return insert.with_key(view.key) if view.key else insert

@@ -288,7 +288,9 @@ def test_a_note_is_made_once() -> None:
     for reason in ("first", "second"):
         draft.note("rounded", "n", reason)
     draft.note("rounded", "m", "third")
-    assert [each.reason for each in draft.plan().notes] == ["first", "third"]
+    draft.note("rounded", "m", "fourth", column="c")
+    notes = [(note.reason, note.column) for note in draft.plan().notes]
+    assert notes == [("first", None), ("third", None), ("fourth", "c")]
 
 
 def test_all_faults_of_a_row_are_told_at_once() -> None:

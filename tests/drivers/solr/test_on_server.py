@@ -366,7 +366,7 @@ async def test_an_update_that_would_lose_or_double_what_was_copied_is_refused(
         if field != "words_copied":
             replaced = await rig.plan(Insert(name, {"n_i": 3}, id="a", replace=True))
             assert [note.code for note in replaced.notes] == ["values-lost"]
-            assert field in replaced.notes[0].reason
+            assert replaced.notes[0].column == field
     else:
         assert after.get("kept_copy", []) == sources
         assert [one.status for one in await rig.apply(Delete(RowKey(name, "a")))] == [APPLIED]

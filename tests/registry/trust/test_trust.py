@@ -542,6 +542,34 @@ def is_superseded(root: Path, name: str) -> bool:
 # the drivers that come with the host ----------------------------------------------------------------------------------
 
 
+def test_a_process_that_reads_the_bundled_drivers_while_they_are_replaced_finds_the_old_or_the_new(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    place, states = runpy.run_path(str(wheelhouse.ROOT / "plugins/bundle.py"))["replace"], []
+
+    def looking(work):
+        def step(*paths, **options):
+            states.append({path.name: path.read_text() for path in folder.iterdir()})
+            done = work(*paths, **options)
+            states.append({path.name: path.read_text() for path in folder.iterdir()})
+            return done
+
+        return step
+
+    folder, old, new = tmp_path / "bundled", tmp_path / "old", tmp_path / "new"
+    for draft in (old, new):
+        draft.mkdir()
+        for name in ("pins.json", "wheel"):
+            (draft / name).write_text(draft.name)
+    place(old, folder)
+    for name in ("rmtree", "copytree", "move"):
+        monkeypatch.setattr(shutil, name, looking(getattr(shutil, name)))
+    place(new, folder)
+    assert [state for state in states if state not in [{"pins.json": n, "wheel": n} for n in ("old", "new")]] == []
+    assert states[-1]["pins.json"] == "new"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bundled", "new", "old"]
+
+
 def test_the_bundled_drivers_are_pinned_and_a_changed_file_is_named(tmp_path: Path):
     pin = runpy.run_path(str(wheelhouse.ROOT / "plugins/bundle.py"))["pin"]
     folder = wheelhouse.registry(tmp_path / "bundled", [wheelhouse.Driver().write(tmp_path / "w")])

@@ -118,12 +118,12 @@ class PlanDraft(msgspec.Struct):
     Attributes:
         changes: The changes of the plan.
         planned: The requests so far, in their order.
-        notes: Remarks by code and by what they are about, each once.
+        notes: Remarks by code, object and column, each once.
     """
 
     changes: Sequence[Change] | InsertBatch
     planned: list[PlannedRequest] = msgspec.field(default_factory=list)
-    notes: dict[tuple[str, str], Note] = msgspec.field(default_factory=dict)
+    notes: dict[tuple[str, str, str | None], Note] = msgspec.field(default_factory=dict)
     _refused: dict[int, Outcome] = msgspec.field(default_factory=dict)
 
     def send(
@@ -148,9 +148,9 @@ class PlanDraft(msgspec.Struct):
         key = row_of(self.changes[change])
         self._refused[change] = Outcome(change=change, status=status, id=key, reason=reason, holds=holds)
 
-    def note(self, code: str, about: str, reason: str) -> None:
-        """Add a remark, unless there is one of that code about the same thing."""
-        self.notes.setdefault((code, about), Note(code=code, reason=reason))
+    def note(self, code: str, about: str, reason: str, *, column: str | None = None) -> None:
+        """Add a remark, unless there is one of that code about the same thing, or about the same column of it."""
+        self.notes.setdefault((code, about, column), Note(code=code, reason=reason, column=column))
 
     def judging(self, *changes: int) -> Judging:
         """Plan some changes in a `with` block: an error that is about them refuses only them.

@@ -305,11 +305,11 @@ class _Planner:
     def _note_rounding(self, name: str, entry: Any, stored: Any) -> None:
         """Note a number that the server will not hold as it was entered."""
         if pair := edited_values.rounded(entry, stored):
-            reason = f"'{name}' holds 64-bit floats, so {pair[0]} is stored as {pair[1]}"
-            self.draft.note("number-rounded", name, reason)
+            reason = f"it holds 64-bit floats, so {pair[0]} is stored as {pair[1]}"
+            self.draft.note("number-rounded", "", reason, column=name)
         if edited_values.large_integers(stored):
-            reason = f"'{name}' holds an integer beyond 2^53: the server rounds it"
-            self.draft.note("integer-rounded", name, reason)
+            reason = "it holds an integer beyond 2^53: the server rounds it"
+            self.draft.note("integer-rounded", "", reason, column=name)
 
     def _view(self, name: str) -> Exchange[View]:
         if name not in self.views:
