@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .connections.saved_connections import SavedConnection
     from .exports.formats import FileFormat
     from .imports.loads import load
+    from .imports.previews import preview_import
     from .plugins.driver_views import DriverListing
     from .references import Reference
     from .runtime import Runtime, open  # noqa: A004 - dragoman.open("shop")
@@ -38,6 +39,7 @@ _ROOMS = {
     "dragoman.sessions.rows": "Rows",
     "dragoman.exports.formats": "FileFormat",
     "dragoman.imports.loads": "load",
+    "dragoman.imports.previews": "preview_import",
     "dragoman.references": "Reference",
     "dragoman.plugins.driver_views": "DriverListing",
     "dragoman.automations.consent": "Question",
@@ -49,7 +51,8 @@ _HOME = {name: room for room, names in _ROOMS.items() for name in names.split()}
 __all__ = [
     "Answer", "BlockingSession", "Delete", "DragomanError", "DriverListing", "Drop", "FileFormat", "Filter", "Insert",
     "Outcome", "Page", "Plan", "Question", "RawQuery", "Reference", "Refused", "Row", "RowKey", "RowSelection", "Rows",
-    "Runtime", "SavedConnection", "Session", "Sort", "Span", "Update", "connect", "load", "open", "undo_lines",
+    "Runtime", "SavedConnection", "Session", "Sort", "Span", "Update", "connect", "load", "open",
+    "preview_import", "undo_lines",
 ]  # fmt: skip
 
 

@@ -443,9 +443,11 @@ class BlockingSession(_Blocking[Session]):
         file: Path | BinaryIO,
         format: str | None = None,  # noqa: A002
         delimiter: str | None = None,
+        encoding: str | None = None,
         id: str | None = None,  # noqa: A002
         on_conflict: str = "fail",
         renamed: Mapping[str, str] | None = None,
+        types: Mapping[str, str] | None = None,
         batch: int = 2_000,
         tenant: str | None = None,
         undo: Path | None = None,
@@ -466,9 +468,11 @@ class BlockingSession(_Blocking[Session]):
                 file=file,
                 format=format,
                 delimiter=delimiter,
+                encoding=encoding,
                 id=id,
                 on_conflict=on_conflict,
                 renamed=renamed,
+                types=types,
                 batch=batch,
                 tenant=tenant,
                 undo=undo,

@@ -139,6 +139,27 @@ def test_an_object_that_the_driver_cannot_make_is_not_made(shop, rows, line):
     assert "the driver demo does not make objects" in done.err
 
 
+def test_types_of_a_new_object_are_shown_and_confirmed_never_guessed_in_silence(shop, rows):
+    file = rows("id,n,zip", *(f"{at},{at},0{at}" for at in range(20)), "x,-,1", name="b.csv")
+    words = ["import", "shop", "new", file, "--create", "--id", "id"]
+    done = shop(*words, code=1)
+    assert "error[refused]: Make new with these types? Cannot ask" in done.err
+    assert "  new does not exist; types after a look at all 21 rows:\n" in done.err
+    assert "    n    text       21 values, such as 0, 1, 2; integer but for -\n" in done.err
+    assert json.loads(shop(*words, "--json", code=1).err)["error"]["details"]["types"] == "id=text, n=text, zip=text"
+    done = shop(*words, "--yes", "--type", "n=integer", code=1)
+    assert "    n    integer    21 values, such as 0, 1, 2; does not fit, and is rejected: -\n" in done.err
+    assert "the driver demo does not make objects" in done.err
+    done = shop(*words, "--type", "n=integer", "--type", "id=text", "--type", "zip=text", code=1)
+    assert "the driver demo does not make objects" in done.err
+    document = json.loads(shop(*words, "--dry-run", "--json", code=1).out)
+    assert [(each["name"], each["type"]) for each in document["columns"]] == [
+        ("id", "text"), ("n", "text"), ("zip", "text"),
+    ]  # fmt: skip
+    assert "'n' is not COLUMN=TYPE" in shop(*words, "--type", "n", code=2).err
+    assert "--type says the types" in shop("import", "shop", "books", file, "--type", "n=text", code=2).err
+
+
 def test_a_load_that_was_stopped_names_the_command_that_goes_on(shop, rows, tmp_path, monkeypatch):
     """The disk is full after the first batch; once it has room, the command that is named finishes the load."""
     from dragoman.cli.progress import StatusLine

@@ -296,7 +296,7 @@ def test_a_file_in_utf_16_is_refused_with_what_to_do(monkeypatch, encoding, pack
     monkeypatch.setattr(sources, "BLOCK", 1 << 16)  # without a byte order mark, the second byte tells it
     with pytest.raises(ConfigurationError, match="UTF-16, and an import reads UTF-8") as caught:
         read(source(pack('{"id": 1},é\r\n2,3\r\n'.encode(encoding))))
-    assert caught.value.hint.startswith("iconv -f UTF-16 -t UTF-8 ")
+    assert caught.value.hint.startswith("--encoding utf-16")
 
 
 @pytest.mark.parametrize("data", [b"\xff\xfea\0", b"\xfe\xff\0a"])

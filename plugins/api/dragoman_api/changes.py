@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, NewType
 import msgspec
 
 from .cells import MISSING, CutBytes, CutJson, CutText, Json, Value
-from .columns import Note
+from .columns import ColumnKind, Note
 from .grid import RowId, RowKey, check_id
 
 if TYPE_CHECKING:
@@ -333,6 +333,22 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
             check_id(self.id)
 
 
+class NewColumn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A column of an object that is to be made.
+
+    Attributes:
+        name: Its name; a dotted one is a path.
+        kind: What its values are.
+        repeated: Every value is an array of such values.
+        is_id: Its values become the ids of the rows, so a driver that keeps ids apart may leave the column out.
+    """
+
+    name: str
+    kind: ColumnKind
+    repeated: bool = False
+    is_id: bool = False
+
+
 class NewObject(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """An object that is to be made for the rows of a load.
 
@@ -340,11 +356,14 @@ class NewObject(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         name: Its name.
         like: `Description.structure` of the object that the rows come from; empty if it is not known.
         samples: The first rows of the load as JSON texts: documents, or lines of an export in rows.
+        columns: The columns of a table with the types that a person has confirmed; then there are no samples. A driver
+            leaves out what it keeps itself, such as the id, and refuses a kind that it has no type for.
     """
 
     name: str
     like: str = ""
     samples: list[str] = []
+    columns: list[NewColumn] = []
 
 
 class PlanRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -172,7 +172,7 @@ class Driver:
         from .writing.plan import plan_changes
 
         if request.new is not None:
-            from .writing.plan import plan_collection
+            from .writing.creations import plan_collection
 
             return plan_collection(request.new)
         by_query = self._profile.options.get("delete_route") == "query"

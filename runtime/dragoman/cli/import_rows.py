@@ -23,9 +23,10 @@ from .read_options import FILTER, TENANT, RowChoice, choosing
 from .streams import attended
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterator
+    from collections.abc import Awaitable, Callable, Coroutine, Iterator
 
     from dragoman.imports.loads import Load, LoadReport
+    from dragoman.imports.proposals import ColumnProposal, TypeProposal
     from dragoman.sessions.session import Session
 
     from .options import Options
@@ -55,6 +56,17 @@ def renamed_columns(_context: click.Context, _parameter: click.Parameter, values
     return names
 
 
+def _types(_context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    """Read the values of `--type`; a name may hold a sign of equality, and no type does."""
+    types: dict[str, str] = {}
+    for value in values:
+        column, sign, kind = value.rpartition("=")
+        if not column or not sign or column in types:
+            raise click.BadParameter(f"{value!r} is not COLUMN=TYPE, or names a column twice")
+        types[column] = kind
+    return types
+
+
 def loading(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options of how rows are written."""
     for option in (
@@ -80,19 +92,25 @@ def _delimiter(_context: click.Context, _parameter: click.Parameter, value: str 
 @click.option("--format", type=click.Choice(FORMATS), help="By default chosen by the file's ending, else documents.")
 @click.option("--delimiter", metavar="CHARACTER", callback=_delimiter,
               help="What separates the fields of CSV, for example ';' or tab; by default a comma.")  # fmt: skip
+@click.option("--encoding", metavar="NAME", help="How the file spells characters, such as windows-1252.")
 @click.option("--id", "id_", metavar="COLUMN", help="The column whose value becomes the row's id.")
 @loading
 @TENANT
 @click.option("--undo", metavar="FILE", callback=command_file(written=True),
               help="Write an undo file, a change file that takes the load back.")  # fmt: skip
 @click.option("--resume", is_flag=True, help="Continue an interrupted load of the same file.")
-@click.option("--create", is_flag=True, help="Make the object if it does not exist.")
+@click.option(
+    "--create", is_flag=True, help="Make the object if it does not exist; the types of a table are confirmed."
+)
+@click.option("--type", "types", multiple=True, metavar="COLUMN=TYPE", callback=_types,
+              help="The type of a column that --create makes: text, integer, float, boolean, timestamp, date or "
+                   "binary. Repeatable.")  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Show the exact requests without sending them.")
 @opens
 async def import_(
     options: Options, session: Session, *, object: str, file: str, format: str | None, delimiter: str | None,
-    id_: str | None, on_conflict: str, renamed: dict[str, str], batch: int, tenant: str | None, undo: str | None,
-    resume: bool, create: bool, dry_run: bool,
+    encoding: str | None, id_: str | None, on_conflict: str, renamed: dict[str, str], batch: int, tenant: str | None,
+    undo: str | None, resume: bool, create: bool, types: dict[str, str], dry_run: bool,
 ) -> int | None:  # fmt: skip
     """Load the rows of a file into an object, which must exist unless --create is given.
 
@@ -104,17 +122,20 @@ async def import_(
     streamed = file == "-"
     if streamed and resume:
         raise click.UsageError("standard input cannot be resumed; name a file")
+    if types and not create:
+        raise click.UsageError("--type says the types of an object that --create makes")
     if not dry_run and attended() and not options.yes:
         await options.agree(f"Load {plain(file)} into {plain(object)} of {plain(session.name)}?", instead="--yes")
     wishes = LoadOptions(
-        format=format, delimiter=delimiter, id=id_, on_conflict=on_conflict, renamed=renamed, batch=batch,
-        tenant=tenant, undo=Path(undo) if undo and not dry_run else None, resume=resume, dry_run=dry_run, create=create,
+        format=format, delimiter=delimiter, encoding=encoding, id=id_, on_conflict=on_conflict, renamed=renamed,
+        types=types, batch=batch, tenant=tenant, undo=Path(undo) if undo and not dry_run else None, resume=resume,
+        dry_run=dry_run, create=create,
     )  # fmt: skip
     line = StatusLine(quiet=options.quiet)
     load = Load(
         session, object, Path("stdin" if streamed else file), options=wishes,
         stdin=sys.stdin.buffer if streamed else None, progress=progress_in(line, object), preview=previewed(options),
-        announce=announced(options, object),
+        announce=announced(options, object), confirm_types=confirming(options, line, sends=not dry_run),
     )  # fmt: skip
     with _resumable(options, load), line:
         await load.run()
@@ -145,6 +166,45 @@ def announced(options: Options, name: str) -> Callable[[Any], None]:
         options.say(f"{plain(name)} does not exist and is made: {request.method} {plain(request.path)}")
 
     return tell_of
+
+
+def confirming(options: Options, line: StatusLine, *, sends: bool) -> Callable[[TypeProposal], Awaitable[None]]:
+    """Return what shows the types of a new object's columns, and asks whether they are right."""
+
+    async def confirm(proposal: TypeProposal) -> None:
+        line.clear()
+        if options.json and not sends:
+            write_json(proposal)
+        elif not options.json:
+            _say_types(options, proposal)
+        if not sends or not proposal.guessed:
+            return
+        question = f"Make {plain(proposal.object)} with these types?"
+        try:
+            await options.agree(question, instead="--yes, or --type COLUMN=TYPE")
+        except DragomanError as error:
+            error.details["types"] = ", ".join(f"{column.name}={column.type}" for column in proposal.columns)
+            raise
+
+    return confirm
+
+
+def _say_types(options: Options, proposal: TypeProposal) -> None:
+    looked_at = f"{'all' if proposal.whole else 'the first'} {show_rows(proposal.rows)}"
+    options.say(f"{plain(proposal.object)} does not exist; types after a look at {looked_at}:")
+    width = max((len(plain(column.name)) for column in proposal.columns), default=0)
+    for column in proposal.columns:
+        kind = f"{column.type}{'[]' if column.repeated else ''}"
+        options.say(f"  {plain(column.name):{width}}  {kind:9}  {_evidence(column)}")
+
+
+def _evidence(column: ColumnProposal) -> str:
+    examples = ", ".join(plain(example) for example in column.examples)
+    text = f"{column.values:,} values, such as {examples}" if column.values else "no value"
+    misfits = ", ".join(plain(misfit) for misfit in column.misfits)
+    if column.nearly is not None:
+        return f"{text}; {column.nearly} but for {misfits}"
+    return f"{text}; does not fit, and is rejected: {misfits}" if misfits else text
 
 
 def progress_in(line: StatusLine, name: str) -> Callable[[Any], None]:

@@ -6,7 +6,6 @@ import shlex
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack, closing
-from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -23,27 +22,29 @@ from dragoman_api.kit.page_columns import columns_left_out
 from .batches import BatchReader, no_counts
 from .inserts import DocumentInserts, Wishes, check_id
 from .ledgers import Ledger, checkpoint_path, rejected_path
-from .records import read_array, read_pairs, read_values
-from .sources import ImportSource, choose, digest_of, read_manifest
+from .proposals import TypeProposal, propose
+from .readers import FileRows
 from .writers import ON_CONFLICT, Writer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Awaitable, Callable
 
     from dragoman.sessions.session import Session
-    from dragoman_api.changes import PlannedRequest
+    from dragoman_api.changes import NewColumn, PlannedRequest
     from dragoman_api.columns import Description
 
     from .batches import Batch, Maker
-    from .fields import FieldForm, FieldInserts
+    from .fields import FieldInserts
     from .places import RowInserts
-    from .records import Record
 
 AT_ONCE = 4
 """The number of batches that are written at the same time."""
 
 MAX_BATCH = 5_000
 """Maximum number of rows of a batch."""
+
+UNCONFIRMED = "types-unconfirmed"
+"""The code of the error for a new object whose types nobody has confirmed."""
 
 _SHOWN = 200  # characters of a first line in a message
 
@@ -56,9 +57,11 @@ class LoadOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     format: str | None = None
     delimiter: str | None = None
+    encoding: str | None = None
     id: str | None = None
     on_conflict: str = "fail"
     renamed: Mapping[str, str] = msgspec.field(default_factory=dict)
+    types: Mapping[str, str] = msgspec.field(default_factory=dict)
     batch: int = BATCH
     tenant: str | None = None
     undo: Path | None = None
@@ -86,6 +89,7 @@ class LoadReport(msgspec.Struct, kw_only=True):
         undo: The file that takes the load back; None if there is none.
         seconds: The duration of the last run.
         notes: Notes for the user.
+        proposal: The types of the object's columns, if the load made it, or would make it, for the rows of a table.
     """
 
     file: str
@@ -100,6 +104,7 @@ class LoadReport(msgspec.Struct, kw_only=True):
     undo: str | None = None
     seconds: float = 0.0
     notes: list[Note] = msgspec.field(default_factory=list)
+    proposal: TypeProposal | None = None
 
 
 class LoadProgress(msgspec.Struct, frozen=True):
@@ -129,6 +134,7 @@ class Load:
         progress: Callable[[LoadProgress], None] = lambda _progress: None,
         preview: Callable[[PlannedRequest], None] = lambda _planned: None,
         announce: Callable[[PlannedRequest], None] = lambda _planned: None,
+        confirm_types: Callable[[TypeProposal], Awaitable[None]] | None = None,
     ) -> None:
         """Prepare; nothing is opened.
 
@@ -141,13 +147,17 @@ class Load:
             progress: Called after each batch.
             preview: Called with each request of a dry run.
             announce: Called with the request that creates the object, before it is sent.
+            confirm_types: Awaited with the types of the columns of an object that is to be made; raises an error if
+                they are not wanted. None if nobody is there to ask: then `LoadOptions.types` names every type that
+                the file does not say.
         """
         self._session, self._object, self._file, self._options = session, object, file, options
         self._stdin, self._progress, self._preview, self._announce = stdin, progress, preview, announce
+        self._confirm_types = confirm_types
         self._resources = ExitStack()
         self._one = anyio.CapacityLimiter(1)  # thread at a time writes
         self._reading = anyio.CapacityLimiter(1)
-        self._source: ImportSource | None = None
+        self._file_rows: FileRows
         self._batches: BatchReader
         self._ledger: Ledger
         self._rows: RowInserts | None = None
@@ -200,26 +210,20 @@ class Load:
 
     def _open(self) -> None:
         """Open the file."""
-        options, streamed = self._options, self._stdin is not None
-        if not streamed:
-            try:
-                self._file.stat()
-            except OSError as error:
-                raise ConfigurationError(f"{self._file} cannot be read: {error.strerror}") from error
-        chosen, compression = choose(None if streamed else self._file, format=options.format)
-        self.report.format = chosen
-        if options.delimiter is not None and chosen not in ("csv", "tsv"):
-            text = f"a delimiter is for CSV, and {self._file} is read as {chosen}"
-            raise ConfigurationError(text, hint="leave it out, or name the format: --format csv")
+        options = self._options
+        self._file_rows = self._resources.enter_context(
+            closing(
+                FileRows(
+                    self._file, stdin=self._stdin, format=options.format, delimiter=options.delimiter,
+                    encoding=options.encoding,
+                )
+            )
+        )  # fmt: skip
+        self.report.format = self._file_rows.format
         self._wishes = Wishes(
             object=self._object, id=options.id, renamed=options.renamed, replace=options.on_conflict == "overwrite",
             tenant=options.tenant,
         )  # fmt: skip
-        self._names: list[str] = []
-        self._spelled: FieldForm | None = None
-        self._likely = ""
-        self._place = (0, "")
-        self._records = self._read(chosen, compression)
 
     async def _create(self) -> Description | None:
         """Create the object as the first rows need it; None for a dry run, whose rows cannot be planned."""
@@ -227,9 +231,12 @@ class Load:
 
         options = self._options
         samples: list[str] = []
-        if not options.like:
+        columns: list[NewColumn] = []
+        if not options.like and self._file_rows.names:
+            columns = await self._typed()
+        elif not options.like:
             samples = await run_sync(self._sampled, abandon_on_cancel=True)
-        planned = await plan_object(self._session, NewObject(self._object, options.like, samples))
+        planned = await plan_object(self._session, NewObject(self._object, options.like, samples, columns))
         (self._preview if options.dry_run else self._announce)(planned)
         if options.dry_run:
             reason = f"{self._object!r} does not exist, so its rows are not planned before it is made"
@@ -238,16 +245,23 @@ class Load:
         await make_object(self._session, self._object, planned)
         return await self._session.describe(self._object)
 
+    async def _typed(self) -> list[NewColumn]:
+        """Return the columns of the new object with types that were confirmed."""
+        proposal = await run_sync(propose, self._file_rows, self._wishes, self._options.types, abandon_on_cancel=True)
+        self.report.proposal = proposal
+        if self._confirm_types is not None:
+            await self._confirm_types(proposal)
+        elif guessed := {column.name: str(column.type) for column in proposal.guessed}:
+            text = f"{self._object!r} does not exist, and the file does not say of what types its columns are"
+            hint = f"after a look at the file: types={guessed!r}"
+            raise ConfigurationError(text, hint=hint, code=UNCONFIRMED)
+        return proposal.new_columns(self._options.id)
+
     def _sampled(self) -> list[str]:
         """Return the first rows as JSON texts; they are read again later."""
         from .creations import SAMPLES, sampled
 
-        if self._names:
-            text = f"{self._object!r} does not exist, and a table does not say what types its columns have"
-            hint = "make it in the console, or import documents: NDJSON says what is a number and what is a text"
-            raise ConfigurationError(text, hint=hint, code="table-without-types")
-        first = list(islice(self._records, SAMPLES))
-        self._records = chain(first, self._records)
+        first = self._file_rows.look_ahead(SAMPLES)
         return sampled(first, self._wishes, rows=self.report.format in ("rows", "bulk"))
 
     def _begin(self, description: Description) -> None:
@@ -256,8 +270,9 @@ class Load:
         keeps = not (self._stdin is not None or options.dry_run)
         check_id(self._wishes, description)
         ledger = Ledger(self._file, keeps=keeps, undo=options.undo, stream=self._stdin)
-        if self._names:
-            maker: Maker = self._fields(self._wishes, description, self._names)
+        file_rows = self._file_rows
+        if file_rows.names:
+            maker: Maker = self._fields(self._wishes, description)
         elif chosen in ("bulk", "rows"):
             from .places import RowInserts
 
@@ -271,46 +286,21 @@ class Load:
             self._resources.callback(ledger.close)
             ledger.open(self._identity(chosen), resume=options.resume)
         self._batches = BatchReader(
-            self._records, maker=maker, rows=options.batch, source=self._source, place=self._place,
+            file_rows.records, maker=maker, rows=options.batch, source=file_rows.source, place=file_rows.place,
             uuids=[column.type for column in description.columns if column.is_key] == ["uuid"],
         )  # fmt: skip
         if (earlier := ledger.earlier) is not None:
             self._batches.go_on(earlier.read, doubt=earlier.doubt, waiting=earlier.waiting)
 
-    def _read(self, chosen: str, compression: str | None) -> Iterator[Record]:
-        """Open the file in the chosen format, and return its rows."""
-        if chosen == "parquet":
-            from .parquet import ParquetRows
-
-            try:
-                self._place = self._file.stat().st_size, digest_of(self._file)
-            except OSError as error:
-                raise ConfigurationError(f"{self._file} cannot be read: {error.strerror}") from error
-            table = self._resources.enter_context(closing(ParquetRows(self._file)))
-            self._names = table.names
-            return iter(table)
-        self._source = source = ImportSource(self._file, stdin=self._stdin, compression=compression)
-        self._resources.enter_context(closing(source))
-        if chosen in ("csv", "tsv"):
-            from .fields import FieldForm, SeparatedRows
-
-            manifest = None if self._stdin is not None else read_manifest(self._file)
-            exact = manifest is not None and manifest.format == chosen
-            self._spelled = FieldForm(exact=exact, escaped=exact and manifest is not None and manifest.escaped)
-            delimiter = self._options.delimiter or ("\t" if chosen == "tsv" else ",")
-            lines = SeparatedRows(source, delimiter=delimiter, exact=exact)
-            self._names, self._likely = lines.names, lines.likely
-            return iter(lines)
-        return {"bulk": read_pairs, "rows": read_values}.get(chosen, read_array)(source)
-
-    def _fields(self, wishes: Wishes, description: Description, names: list[str]) -> FieldInserts:
+    def _fields(self, wishes: Wishes, description: Description) -> FieldInserts:
         from .fields import FieldInserts
 
+        names, likely = self._file_rows.names, self._file_rows.likely
         try:
-            fields = FieldInserts(wishes, description, names, spelled=self._spelled)
+            fields = FieldInserts(wishes, description, names, spelled=self._file_rows.spelled)
         except ConfigurationError as error:
-            if self._likely and error.code == "column-unknown":
-                sign = "tab" if self._likely == "\t" else self._likely
+            if likely and error.code == "column-unknown":
+                sign = "tab" if likely == "\t" else likely
                 text = (
                     f"the first line of {self._file} is one column, {names[0][:_SHOWN]!r}, unless {sign!r} separates it"
                 )
@@ -322,13 +312,14 @@ class Load:
     def _identity(self, chosen: str) -> dict[str, Any]:
         """Return the properties that a resumed run must share, by the names of its arguments."""
         options = self._options
-        self._ledger.names = self._names
+        self._ledger.names = self._file_rows.names
         return {
             "connection": self._session.name,
             "type": self._session.type,
             "object": self._object,
             "format": chosen,
             "delimiter": options.delimiter,
+            "encoding": options.encoding,
             "id": options.id,
             "map": dict(options.renamed),
             "on_conflict": options.on_conflict,
@@ -384,8 +375,8 @@ class Load:
 
     def _so_far(self) -> LoadProgress:
         part = None
-        if self._source is not None and self._source.size:
-            part = min(1.0, self._source.place[0] / self._source.size)
+        if (source := self._file_rows.source) is not None and source.size:
+            part = min(1.0, source.place[0] / source.size)
         return LoadProgress(self._ledger.read, self._ledger.read_now, part)
 
     def _tell(self, seconds: float) -> None:
@@ -419,9 +410,11 @@ async def load(
     file: Path | BinaryIO,
     format: str | None = None,  # noqa: A002
     delimiter: str | None = None,
+    encoding: str | None = None,
     id: str | None = None,  # noqa: A002
     on_conflict: str = "fail",
     renamed: Mapping[str, str] | None = None,
+    types: Mapping[str, str] | None = None,
     batch: int = BATCH,
     tenant: str | None = None,
     undo: Path | None = None,
@@ -441,10 +434,14 @@ async def load(
         format: ``documents`` or ``ndjson``, ``json``, ``rows``, ``csv``, ``tsv``, ``bulk``, ``parquet``: what an export
             writes. None goes by the manifest of an export beside the file, else by the file's ending.
         delimiter: What separates the fields of CSV, one character; None for a comma, and for the tab of TSV.
+        encoding: How the file spells its characters, as ``windows-1252``; None for UTF-8.
         id: The column whose value becomes the row's id; None to take the file's own ids, or the server's.
         on_conflict: What happens to a row whose id exists: ``fail`` rejects it, ``skip`` leaves the stored row, and
             ``overwrite`` replaces it.
         renamed: New names of the file's columns by their old ones; an empty name leaves a column out.
+        types: The types of columns of an object that is made for a table, by their new names: ``text``, ``integer``,
+            ``float``, ``boolean``, ``timestamp``, ``date`` or ``binary``. Nothing is guessed: a table of CSV or TSV
+            needs the type of each column (code ``types-unconfirmed``; `preview_import` proposes them).
         batch: The maximum number of rows of a batch, 1 to 5,000.
         tenant: The tenant that receives the rows.
         undo: A new file that receives changes which take the load back.
@@ -462,8 +459,8 @@ async def load(
             count the rows by outcome.
     """
     options = LoadOptions(
-        format=format, delimiter=delimiter, id=id, on_conflict=on_conflict, renamed=renamed or {}, batch=batch,
-        tenant=tenant, undo=undo, resume=resume, create=create,
+        format=format, delimiter=delimiter, encoding=encoding, id=id, on_conflict=on_conflict, renamed=renamed or {},
+        types=types or {}, batch=batch, tenant=tenant, undo=undo, resume=resume, create=create,
     )  # fmt: skip
     path, stream = (file, None) if isinstance(file, Path) else (Path("stream"), file)
     job = Load(session, object, path, options=options, stdin=stream, progress=progress or (lambda _progress: None))

@@ -17,6 +17,7 @@ from msgspec import Raw
 
 from dragoman.spellings import exact_json, value_of
 from dragoman_api.cells import Json
+from dragoman_api.columns import ColumnKind
 from dragoman_api.errors import ConfigurationError
 from dragoman_api.json_text import decode, encode
 
@@ -33,11 +34,19 @@ _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - of UTC, as all here
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
+class FileType(msgspec.Struct, frozen=True):
+    """What a file says of a column: the kind of its values, None for objects, and whether each is an array of them."""
+
+    kind: ColumnKind | None
+    repeated: bool = False
+
+
 class ParquetRows:
     """The rows of a Parquet file.
 
     Attributes:
         names: The names of the file's columns.
+        types: Their types, by name.
     """
 
     def __init__(self, path: Path) -> None:
@@ -81,6 +90,7 @@ class ParquetRows:
             raise ConfigurationError(f"the column of misfits in {path} holds no text", hint="export the rows again")
         self.names = [name for at, name in enumerate(self._schema.names) if at != self._aside]
         self._places = {name: at for at, name in enumerate(self.names)}
+        self.types = {name: _type_of(self._schema.field(name)) for name in self.names}
 
     def __iter__(self) -> Iterator[Record]:
         convert = [_converter(field) for field in self._schema]
@@ -227,6 +237,29 @@ def _nested(column: Any, *, json: bool = False) -> list[Any]:
         make, plain = _scalar(kind, json=False)
         return [_plain(value, make) for value in column.cast(plain).to_pylist()]
     return [flat[starts[at] : starts[at + 1]] if is_valid else None for at, is_valid in enumerate(valid)]
+
+
+def _type_of(field: Any) -> FileType:
+    import pyarrow as pa
+
+    types, kind = pa.types, field.type
+    if _holds_json(field) or types.is_struct(kind) or types.is_map(kind):
+        return FileType(None)
+    if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+        inner = _type_of(kind.value_field)
+        alone = (field.metadata or {}).get(b"one") == b"value"
+        return FileType(None if inner.repeated else inner.kind, repeated=not alone)
+    if types.is_boolean(kind):
+        return FileType(ColumnKind.BOOLEAN)
+    if types.is_integer(kind):
+        return FileType(ColumnKind.INTEGER)
+    if types.is_floating(kind) or types.is_decimal(kind):
+        return FileType(ColumnKind.FLOAT)
+    if types.is_timestamp(kind):
+        return FileType(ColumnKind.TIMESTAMP)
+    if types.is_date(kind):
+        return FileType(ColumnKind.DATE)
+    return FileType(ColumnKind.BINARY if types.is_binary(kind) or types.is_large_binary(kind) else ColumnKind.TEXT)
 
 
 def _holds_json(field: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import hashlib
 import io
 import zlib
@@ -59,6 +60,12 @@ class _Readable(Protocol):
     def read1(self, size: int, /) -> bytes: ...
 
 
+ENCODINGS = (
+    "utf-8", "utf-16", "utf-16-le", "utf-16-be", "windows-1250", "windows-1251", "windows-1252", "iso-8859-1",
+    "iso-8859-15", "mac-roman",
+)  # fmt: skip
+"""How a file may spell its characters; an import reads UTF-8 unless it is told otherwise."""
+
 _UTF_16 = (b"\xff", b"\xfe")
 """First bytes of UTF-16 with its byte order mark; no UTF-8 has them."""
 
@@ -72,17 +79,29 @@ class ImportSource:
         compression: The compression by the first bytes of the file: ``gzip``, ``bzip2``, ``zstd`` or None.
     """
 
-    def __init__(self, path: Path, *, stdin: BinaryIO | None = None, compression: str | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        stdin: BinaryIO | None = None,
+        compression: str | None = None,
+        encoding: str | None = None,
+    ) -> None:
         """Open the file.
 
         Args:
             path: The path of the file.
             stdin: A stream to read instead of the file.
             compression: The compression that the file's name stands for.
+            encoding: One of `ENCODINGS`; None for UTF-8.
 
         Raises:
-            ConfigurationError: The file cannot be read, or is not compressed as its name says.
+            ConfigurationError: There is no such encoding, or the file cannot be read, or is not compressed as its name
+                says.
         """
+        if encoding is not None and encoding not in ENCODINGS:
+            raise ConfigurationError(f"unknown encoding {encoding[:40]!r}", hint=f"use one of: {', '.join(ENCODINGS)}")
+        self._decoder = None if encoding in (None, "utf-8") else codecs.getincrementaldecoder(encoding)()
         self.name = "standard input" if stdin is not None else str(path)
         try:
             stream = stdin if stdin is not None else path.open("rb")
@@ -102,14 +121,25 @@ class ImportSource:
         self._begun = False
 
     def read(self) -> bytes:
-        """Return the next block; empty at the end.
+        """Return the next block in UTF-8; empty at the end.
 
         Raises:
             ConfigurationError: The bytes cannot be read or decompressed (code ``import-file-damaged``), or the first
                 ones are those of UTF-16.
         """
+        block = self._unpacked_block()
+        if self._decoder is not None:
+            return self._decoded(block)
+        if not self._begun and (block[:1] in _UTF_16 or 0 in block[:2]):
+            text = f"{self.name} begins with bytes of UTF-16, and an import reads UTF-8"
+            mark = "" if block[:1] in _UTF_16 else "-be" if block[0] == 0 else "-le"
+            raise ConfigurationError(text, hint=f"--encoding utf-16{mark}")
+        self._begun = True
+        return block
+
+    def _unpacked_block(self) -> bytes:
         try:
-            block = self._stream.read1(BLOCK)
+            return self._stream.read1(BLOCK)
         except EOFError as error:
             raise self._damaged(f"the {self.compression} stream ends in its middle") from error
         except (OSError, ValueError, zlib.error) as error:
@@ -118,11 +148,16 @@ class ImportSource:
             if self.compression != "zstd":
                 raise
             raise self._damaged(str(error)) from error
-        if not self._begun and (block[:1] in _UTF_16 or 0 in block[:2]):
-            text = f"{self.name} begins with bytes of UTF-16, and an import reads UTF-8"
-            raise ConfigurationError(text, hint="iconv -f UTF-16 -t UTF-8 OLD >NEW, then import NEW")
-        self._begun = True
-        return block
+
+    def _decoded(self, block: bytes) -> bytes:
+        """Return a block in UTF-8, with the next one if it holds no whole character; empty at the end."""
+        assert self._decoder is not None
+        try:
+            while not (text := self._decoder.decode(block, not block)) and block:
+                block = self._unpacked_block()
+        except UnicodeError as error:
+            raise self._damaged(f"it has another encoding: {error}") from error
+        return text.encode()
 
     def _damaged(self, reason: str) -> ConfigurationError:
         return ConfigurationError(f"{self.name} is damaged: {reason}", code=DAMAGED)

@@ -16,7 +16,7 @@ from .field_types import Family, Field
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-_COMPUTED = (
+COMPUTED = (
     "_type", "_version", "_seq_no", "_primary_term", "_score", "_ignored", "_explanation", "_shard", "_node", "found",
     "sort", "fields", "highlight", "matched_queries", "inner_hits", "ignored_field_values",
 )  # fmt: skip
@@ -115,7 +115,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True, eq=False):
             notes=notes,
             time=TimeColumn(column=self.time) if self.time else None,
             object_member="_index",
-            server_members=_COMPUTED,
+            server_members=COMPUTED,
         )
 
 

@@ -27,12 +27,13 @@ from dragoman_api import (
 )
 from dragoman_api.cells import is_cut
 from dragoman_api.changes import InsertBatch, object_of
+from dragoman_api.columns import ColumnKind
 from dragoman_api.errors import ObjectNotFoundError
 from dragoman_api.grid import text_id
 from dragoman_api.json_text import decode, encode
 from dragoman_api.kit.row_changes import NotSentError, PlanDraft, row_of, typed
 from dragoman_querydsl import objects
-from dragoman_querydsl.columns.grid_columns import View
+from dragoman_querydsl.columns.grid_columns import COMPUTED, View
 from dragoman_querydsl.protocol import segment
 from dragoman_querydsl.search import StoredHit
 
@@ -41,10 +42,10 @@ from .planned_rows import PlannedRow, RowId, read_rows, same
 from .requests import ID_BYTES, RowWrite, batch_request, planned_requests
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from dragoman_api import RowKey
-    from dragoman_api.changes import Change, NewObject
+    from dragoman_api.changes import Change, NewColumn, NewObject
     from dragoman_api.kit.exchanges import Exchange
     from dragoman_querydsl.columns.field_types import Field
 
@@ -410,11 +411,32 @@ class _Index(msgspec.Struct):
     mappings: Raw
 
 
+_TYPES: dict[ColumnKind, dict[str, object]] = {
+    ColumnKind.TEXT: {"type": "text", "fields": {"keyword": {"type": "keyword", "ignore_above": 256}}},  # as dynamic
+    ColumnKind.INTEGER: {"type": "long"},
+    ColumnKind.FLOAT: {"type": "double"},
+    ColumnKind.BOOLEAN: {"type": "boolean"},
+    ColumnKind.TIMESTAMP: {"type": "date"},
+    ColumnKind.DATE: {"type": "date"},
+    ColumnKind.BINARY: {"type": "binary"},
+}
+_OWN = ("_id", "_index", "_routing", "_source", *COMPUTED)
+
+
+def _fields(columns: Collection[NewColumn]) -> dict[str, object]:
+    """Return the mapping of columns; what the server keeps of each document itself, such as ``_id``, is no field."""
+    if unknown := next((column for column in columns if column.kind not in _TYPES), None):
+        text = f"an index has no type for {unknown.name!r} as {unknown.kind}"
+        raise QueryError(text, hint=f"use one of: {', '.join(_TYPES)}")
+    return {column.name: _TYPES[column.kind] for column in columns if column.name not in _OWN}
+
+
 def plan_index(new: NewObject) -> Plan:
-    """Plan the index; without another one's mapping the server maps each field when a document has it (dynamic).
+    """Plan the index; the server maps each field that nothing is said of when a document has it (dynamic).
 
     Raises:
-        QueryError: No index can have the name, or the other object has more than one mapping.
+        QueryError: No index can have the name, the other object has more than one mapping, or a column has a kind that
+            no field has.
     """
     if not _NAME.fullmatch(new.name) or new.name != new.name.lower():
         raise QueryError(
@@ -427,5 +449,7 @@ def plan_index(new: NewObject) -> Plan:
             text = f"the rows come from indices with {len(indices)} mappings, and one index has one"
             raise QueryError(text, hint="make the index in the console")
         body = encode({"mappings": indices[0].mappings})
+    elif new.columns:
+        body = encode({"mappings": {"properties": _fields(new.columns)}})
     request = HttpRequest("PUT", f"/{segment(new.name)}", body)
     return Plan(planned=[PlannedRequest(request=request, changes=[])])

@@ -5,10 +5,8 @@ With an undo, each row is read first, and its changes become one, so that one ch
 
 from __future__ import annotations
 
-import re
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 from msgspec import UNSET, Raw
 from msgspec.structs import replace
@@ -19,7 +17,6 @@ from dragoman_api import (
     Insert,
     OutcomeStatus,
     Plan,
-    PlannedRequest,
     PlanRequest,
     QueryError,
     RowKey,
@@ -38,9 +35,9 @@ from dragoman_weaviate.stored_objects import filled
 from . import batches, before_images, edited_values
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping
 
-    from dragoman_api.changes import Change, NewObject
+    from dragoman_api.changes import Change
     from dragoman_weaviate.columns.grid_columns import View
     from dragoman_weaviate.protocol import Features
     from dragoman_weaviate.stored_objects import StoredObject
@@ -363,99 +360,3 @@ def other_holders(collection: str, key: str) -> Exchange[str]:
     replies = yield [HttpRequest("HEAD", object_path(other.name, key)) for other in others]
     holding = [other.name for other, reply in zip(others, replies, strict=True) if reply.status != 404]
     return f"{', '.join(holding)} may hold {key} too, and the server would delete it there as well" if holding else ""
-
-
-_NAME = re.compile(r"[A-Z][_0-9A-Za-z]{0,254}")
-_PROPERTY = re.compile(r"[_A-Za-z][_0-9A-Za-z]{0,230}")
-_KEPT = ("description", "properties", "invertedIndexConfig", "multiTenancyConfig")
-_ONE_VECTOR = ("vectorizer", "vectorIndexType", "vectorIndexConfig", "moduleConfig")
-_MEMBERS = {"class", "id", "properties", "vector", "vectors", "tenant", "creationTimeUnix", "lastUpdateTimeUnix"}
-
-
-def plan_collection(new: NewObject) -> Plan:
-    """Plan the collection. Shards and replicas are the server's own choice.
-
-    Without another one's definition, its properties are those of the rows, and no module computes vectors.
-
-    Raises:
-        QueryError: No collection can have the name, or the rows have no properties that one could have.
-    """
-    if not _NAME.fullmatch(new.name):
-        hint = "begin with a capital, and use letters, digits and _"
-        raise QueryError(f"{new.name!r} cannot be the name of a collection", hint=hint)
-    definition = _copied(decode(new.like, dict[str, Any])) if new.like else _derived(new.samples)
-    request = HttpRequest("POST", "/v1/schema", encode({"class": new.name, **definition}))
-    return Plan(planned=[PlannedRequest(request=request, changes=[])])
-
-
-def _copied(other: dict[str, Any]) -> dict[str, Any]:
-    vectors = ("vectorConfig",) if other.get("vectorConfig") else _ONE_VECTOR
-    return {name: other[name] for name in (*_KEPT, *vectors) if other.get(name)}
-
-
-def _derived(samples: Iterable[str]) -> dict[str, Any]:
-    rows = [_properties(decode(sample, dict[str, Any])) for sample in samples]
-    names: set[str] = set()
-    for row in rows:
-        if isinstance(row.get("vectors"), dict):
-            names |= row["vectors"].keys()
-    vectors = {name: {"vectorizer": {"none": {}}, "vectorIndexType": "hnsw"} for name in sorted(names)}
-    properties = _specs([row["properties"] for row in rows])
-    if not properties:
-        raise QueryError("the first rows have no values, so nothing says what properties the collection has")
-    return {"properties": properties, **({"vectorConfig": vectors} if vectors else {"vectorizer": "none"})}
-
-
-def _properties(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a row of an export as it is, and a document as its properties."""
-    whole = isinstance(row.get("properties"), dict) and set(row) <= _MEMBERS
-    return row if whole else {"properties": row}
-
-
-def _specs(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    values: dict[str, list[Any]] = {}
-    for row in rows:
-        for name, value in row.items():
-            if value is not None:
-                values.setdefault(name, []).append(value)
-    if odd := [name for name in values if not _PROPERTY.fullmatch(name)]:
-        raise QueryError(f"{odd[0]!r} cannot be the name of a property", hint="map it to another name")
-    return [{"name": name, **_spec(name, property_values)} for name, property_values in values.items()]
-
-
-def _spec(name: str, values: list[Any]) -> dict[str, Any]:
-    """Return the type that fits all values."""
-    array = all(isinstance(value, list) for value in values)
-    flat = [value for elements in values for value in elements if value is not None] if array else values
-    mark = "[]" if array else ""
-    if flat and all(isinstance(value, dict) for value in flat):
-        return {"dataType": [f"object{mark}"], "nestedProperties": _specs(flat)}
-    kinds = {type(value) for value in flat}
-    if kinds <= {bool} and flat:
-        return {"dataType": [f"boolean{mark}"]}
-    if kinds <= {int, float} and flat:
-        return {"dataType": [f"{'int' if kinds == {int} else 'number'}{mark}"]}
-    if kinds <= {str}:
-        return {"dataType": [f"{_of_texts(flat)}{mark}"]}
-    type_names = ", ".join(sorted(kind.__name__ for kind in kinds))
-    raise QueryError(
-        f"the values of {name!r} have several types ({type_names})", hint="make the collection in the console"
-    )
-
-
-def _of_texts(texts: list[str]) -> str:
-    if texts and all(map(_is_instant, texts)):
-        return "date"
-    return "uuid" if texts and all(map(_is_uuid, texts)) else "text"
-
-
-def _is_instant(text: str) -> bool:
-    with suppress(ValueError):
-        return bool(operands.timestamp(text))
-    return False
-
-
-def _is_uuid(text: str) -> bool:
-    with suppress(ValueError):
-        return len(text) == 36 and bool(str(UUID(text)))
-    return False

@@ -14,7 +14,8 @@ from dragoman.imports.inserts import Wishes
 from dragoman.imports.loads import Load, LoadOptions, load
 from dragoman.imports.records import Record
 from dragoman_api import QueryError, hookimpl
-from dragoman_api.changes import NewObject, Plan
+from dragoman_api.changes import NewColumn, NewObject, Plan
+from dragoman_api.columns import ColumnKind
 from dragoman_api.errors import (
     ConfigurationError,
     ObjectNotFoundError,
@@ -25,6 +26,8 @@ from dragoman_querydsl.writing.plan import plan_index
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from dragoman.imports.proposals import TypeProposal
 
 COLUMNS: dict[str, Any] = {"n": {"type": "long"}, "sku": {"type": "keyword"}}
 
@@ -70,6 +73,36 @@ class Rules:
         mappings = await es.call("GET", f"/{target}/_mapping")
         assert mappings[target]["mappings"] == (await es.call("GET", f"/{name}/_mapping"))[name]["mappings"]
 
+    async def test_a_table_makes_an_index_of_confirmed_types_and_what_fits_none_is_rejected(self, es: Rig, tmp_path):
+        name = await es.index({})
+        await es.call("DELETE", f"/{name}")
+        table = tmp_path / "o.csv"
+        table.write_text(
+            "_id,n,customer.zip,price,paid,at,note\n"
+            "a,1,01234,1.5,true,2024-01-02T03:04:05Z,x\nb,2,99999,2,FALSE,2024-01-03T03:04:05+01:00,\n"
+            "c,3,00001,?,true,2024-01-04T03:04:05Z,y\n"
+        )
+        confirmed: list[TypeProposal] = []
+
+        async def confirm(proposal: TypeProposal) -> None:
+            confirmed.append(proposal)
+
+        options = LoadOptions(create=True, types={"price": "float"})
+        report = await Load(session(es), name, table, options=options, confirm_types=confirm).run()
+        assert (report.counts["applied"], report.counts["refused"], report.proposal) == (2, 1, confirmed[0])
+        types = {column.name: (str(column.type), column.source) for column in confirmed[0].columns}
+        assert types == {
+            "_id": ("text", "rows"), "n": ("integer", "rows"), "customer.zip": ("text", "rows"),
+            "price": ("float", "caller"), "paid": ("boolean", "rows"), "at": ("timestamp", "rows"),
+            "note": ("text", "rows"),
+        }  # fmt: skip
+        assert confirmed[0].columns[3].misfits == ("?",)
+        described = {column.name: column.type for column in (await session(es).describe(name)).columns}
+        assert [described[column] for column in ("n", "customer.zip", "price", "paid", "at", "note")] == [
+            "long", "text", "double", "boolean", "date", "text",
+        ]  # fmt: skip
+        assert sorted(await stored(es, name)) == ["a", "b"]
+
 
 class TestOnFake(Rules, OnFake):
     async def test_a_guard_that_vetoes_the_write_leaves_no_index(self, es: Rig, tmp_path):
@@ -104,8 +137,9 @@ class TestOnFake(Rules, OnFake):
             await load(session(es), "Upper", file=file, create=True)
         table = tmp_path / "o.csv"
         table.write_text("n\n1\n")
-        with pytest.raises(ConfigurationError, match="a table does not say"):
+        with pytest.raises(ConfigurationError, match="does not say of what types") as refused_guess:
             await load(session(es), "missing", file=table, create=True)
+        assert (refused_guess.value.code, await gone(es, "missing")) == ("types-unconfirmed", True)
         assert es.fake is not None
         refusal = {"error": {"type": "illegal_argument_exception", "reason": "no room"}, "status": 400}
         answering = es.driver.execute_console
@@ -175,3 +209,12 @@ def test_an_index_of_several_mappings_is_no_model_for_one():
 
 class TestOnServer(Rules, OnServer):
     pass
+
+
+def test_a_kind_that_no_field_has_is_refused_and_what_the_server_keeps_is_no_field() -> None:
+    with pytest.raises(QueryError, match="no type for 'area' as geo"):
+        plan_index(NewObject("c", columns=[NewColumn("area", ColumnKind.GEO)]))
+    kinds = {"_id": ColumnKind.TEXT, "_score": ColumnKind.FLOAT, "n": ColumnKind.DATE}
+    columns = [NewColumn(name, kind) for name, kind in kinds.items()]
+    [planned] = plan_index(NewObject("c", columns=columns)).planned
+    assert json.loads(planned.request.body or "") == {"mappings": {"properties": {"n": {"type": "date"}}}}

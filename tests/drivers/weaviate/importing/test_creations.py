@@ -12,8 +12,9 @@ from drivers.weaviate.rig import OnFake, OnServer, Rig, key
 
 from dragoman.imports.loads import Load, LoadOptions, load
 from dragoman_api import QueryError
-from dragoman_api.changes import NewObject
-from dragoman_weaviate.writing.plan import plan_collection
+from dragoman_api.changes import NewColumn, NewObject
+from dragoman_api.columns import ColumnKind
+from dragoman_weaviate.writing.creations import plan_collection
 from exporting import Line
 
 if TYPE_CHECKING:
@@ -61,6 +62,19 @@ class Rules:
         assert one["properties"] == other["properties"]
         assert one["invertedIndexConfig"] == other["invertedIndexConfig"]
 
+    async def test_a_table_makes_a_collection_of_stated_types(self, wv: Rig, tmp_path):
+        name = fresh(wv)
+        table = tmp_path / "o.csv"
+        day = "2024-01-02T03:04:05Z"
+        table.write_text(f"id,n,price,at\n{key(1)},1,1.5,{day}\n{key(2)},x,2,{day}\n")
+        types = {"id": "text", "n": "integer", "price": "float", "at": "timestamp"}
+        report = await load(session(wv), name, file=table, id="id", create=True, types=types)
+        assert (report.counts["applied"], report.counts["refused"]) == (1, 1)
+        properties = (await wv.call("GET", f"/v1/schema/{name}"))["properties"]
+        assert {each["name"]: each["dataType"] for each in properties} == {
+            "n": ["int"], "price": ["number"], "at": ["date"],
+        }  # fmt: skip
+
 
 class TestOnFake(Rules, OnFake):
     pass
@@ -102,6 +116,20 @@ def test_what_no_collection_can_hold_is_refused() -> None:
         made({"p": 1}, {"p": True})
     with pytest.raises(QueryError, match="name of a collection"):
         made({"p": 1}, name="lower")
+
+
+@pytest.mark.parametrize(
+    ("column", "reason"),
+    [
+        (NewColumn("day", ColumnKind.DATE), "no type for 'day' as date"),
+        (NewColumn("id", ColumnKind.TEXT), "'id' cannot be the name of a property"),
+        (NewColumn("a b", ColumnKind.TEXT), "name of a property"),
+        (NewColumn("uuid", ColumnKind.TEXT), "no columns that a collection"),
+    ],
+)
+def test_a_column_that_no_collection_can_have_is_refused(column: NewColumn, reason: str) -> None:
+    with pytest.raises(QueryError, match=reason):
+        plan_collection(NewObject("New", columns=[column]))
 
 
 def test_vectors_with_names_are_those_of_the_rows() -> None:

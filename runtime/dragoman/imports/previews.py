@@ -1,0 +1,120 @@
+"""Previews of a file to import: its format, its first rows, and the types that they propose for a new object."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from .inserts import Wishes
+from .proposals import TypeProposal, propose
+from .readers import FileRows
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from .records import Record
+
+CELL = 500
+"""Characters of a field that a preview shows."""
+
+LINE = 2_000
+"""Characters of a document that a preview shows."""
+
+
+class PreviewRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One row of a preview, in texts that are cut where they are long.
+
+    Attributes:
+        number: Its number in the file, from 1.
+        fields: The fields of a table, one for each column; None for an empty one.
+        text: A row that is no line of a table, as it was read.
+        fault: The reason why the row cannot be read; empty if it can.
+    """
+
+    number: int
+    fields: list[str | None] = []
+    text: str = ""
+    fault: str = ""
+
+
+class ImportPreview(msgspec.Struct, frozen=True, kw_only=True):
+    """What a file holds.
+
+    Attributes:
+        format: The format that the file is read as.
+        compression: ``gzip``, ``bzip2``, ``zstd`` or None.
+        delimiter: What separates the fields of CSV and TSV; empty for other formats.
+        likely: The character that seems to separate them instead; empty if the delimiter does.
+        names: The columns of a table; empty for documents.
+        rows: The first rows.
+        whole: These are all rows of the file.
+        proposal: The types that a new object would have, for a table.
+    """
+
+    format: str
+    compression: str | None
+    delimiter: str
+    likely: str
+    names: list[str]
+    rows: list[PreviewRow]
+    whole: bool
+    proposal: TypeProposal | None
+
+
+def preview_import(
+    file: Path,
+    *,
+    object: str = "",  # noqa: A002 - the design's word
+    format: str | None = None,  # noqa: A002
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    id: str | None = None,  # noqa: A002
+    renamed: Mapping[str, str] | None = None,
+    types: Mapping[str, str] | None = None,
+    rows: int = 50,
+) -> ImportPreview:
+    """Look at the first rows of a file; nothing is written, and no server is asked. Blocks.
+
+    Args:
+        file: The file.
+        object: The name of a new object.
+        format: See `load`, as `delimiter`, `encoding`, `id`, `renamed` and `types`.
+        delimiter: What separates the fields of CSV.
+        encoding: How the file spells its characters.
+        id: The column whose value becomes the row's id.
+        renamed: New names of the file's columns by their old ones.
+        types: The types that are known, by the new names.
+        rows: The number of rows that are wanted.
+
+    Raises:
+        ConfigurationError: An argument or the file cannot be used.
+    """
+    wishes = Wishes(object=object, id=id, renamed=renamed or {})
+    with closing(FileRows(file, format=format, delimiter=delimiter, encoding=encoding, hashed=False)) as file_rows:
+        proposal = propose(file_rows, wishes, types or {}) if file_rows.names and object else None
+        first = file_rows.look_ahead(rows + 1)
+        return ImportPreview(
+            format=file_rows.format,
+            compression=file_rows.source.compression if file_rows.source is not None else None,
+            delimiter=file_rows.delimiter,
+            likely=file_rows.likely,
+            names=file_rows.names,
+            rows=[_row(record) for record in first[:rows]],
+            whole=len(first) <= rows,
+            proposal=proposal,
+        )
+
+
+def _row(record: Record) -> PreviewRow:
+    if isinstance(record.data, list):
+        fields = [None if value is None else _cut(str(value), CELL) for value in record.data]
+        return PreviewRow(number=record.number, fields=fields, fault=record.fault)
+    text = _cut(record.data[: 4 * LINE].decode(errors="replace"), LINE)
+    return PreviewRow(number=record.number, text=text, fault=record.fault)
+
+
+def _cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else f"{text[:limit]}…"
