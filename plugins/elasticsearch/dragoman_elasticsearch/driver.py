@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dragoman_api import hookimpl
 from dragoman_querydsl.driver import QueryDslDriver
 
 from . import connect
 
 if TYPE_CHECKING:
-    from dragoman_api import AuthenticationError, Page, Profile, Server
-    from dragoman_api.grid import SimilarRequest
+    from dragoman_api import AuthenticationError, Profile, Server
     from dragoman_api.kit.exchanges import Exchange
     from dragoman_api.replies import Reply
     from dragoman_querydsl.dialect import Dialect
@@ -34,8 +32,3 @@ class Driver(QueryDslDriver):
     def rejected(self, error: AuthenticationError, profile: Profile) -> AuthenticationError:
         """Return the error for rejected credentials."""
         return connect.credentials_rejected(error, profile)
-
-    @hookimpl
-    async def similar_rows(self, request: SimilarRequest) -> Page:
-        """Find the rows whose `dense_vector` is nearest (E46-E48)."""
-        return await self._similar_rows(request)

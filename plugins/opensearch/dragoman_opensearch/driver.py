@@ -52,7 +52,8 @@ _refusal = partial(connect.refusal, supported=SUPPORTED)
 def dialect_of(release: Release = (OLDEST, 0, 0)) -> Dialect:
     """Return what a version has; by default what all have.
 
-    No version finds strings that are longer than `ignore_above`, and none takes the parameter for vectors.
+    No version finds strings that are longer than `ignore_above`, and none takes the parameter for vectors. Vectors come
+    with a plugin, without which there is no column of them.
     """
     return Dialect(
         points=POINTS,
@@ -64,6 +65,8 @@ def dialect_of(release: Release = (OLDEST, 0, 0)) -> Dialect:
         skips_rightly=False,
         counts_wordless=False,
         reads_any_bound=False,
+        finds_near=True,
+        nears_by_clause=True,
     )
 
 

@@ -95,6 +95,7 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
         counts_wordless: The total of an `exists` counts texts without a word, which are among its rows.
         reads_any_bound: A range may have a bound that the type of the field has no room for.
         finds_near: Searches take `knn`, with a filter.
+        nears_by_clause: Vectors are those of a plugin: `knn` is a clause of a query, and `knn_score` a script.
         leaves_out_vectors: Whether answers leave out vectors unless a parameter forbids it, by the version, by what
             the server takes, or by the settings of an index; None if that has to be tried.
     """
@@ -111,6 +112,7 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     counts_wordless: bool = True
     reads_any_bound: bool = True
     finds_near: bool = False
+    nears_by_clause: bool = False
     leaves_out_vectors: bool | None = False
 
     @property

@@ -260,8 +260,9 @@ class QueryDslDriver(ABC):
 
         return await self._views.use(request.object, work, given=request.filter)
 
-    async def _similar_rows(self, request: SimilarRequest) -> Page:
-        """Find similar rows; a driver whose servers have vectors makes it the hook."""
+    @hookimpl
+    async def similar_rows(self, request: SimilarRequest) -> Page:
+        """Find the rows whose `dense_vector` or `knn_vector` is nearest (E46-E48)."""
         from .grid import nearest
 
         async def work(view: View) -> Page:

@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from drivers.opensearch.rig import on_server
 
-from dragoman_api import CountRequest, ExportRequest, Filter, Json, ObjectsRequest, PageRequest, Sort, Update
+from dragoman_api import (
+    CountRequest,
+    ExportRequest,
+    Filter,
+    Json,
+    ObjectsRequest,
+    PageRequest,
+    QueryError,
+    RowKey,
+    Sort,
+    UnsupportedOperationError,
+    Update,
+)
 from dragoman_api import Operator as Op
 from dragoman_api.changes import OutcomeStatus
 from dragoman_api.console import ConsoleText
 from dragoman_api.exports import ExportForm
+from dragoman_api.grid import SimilarRequest
 from dragoman_api.summaries import Figure, SummaryRequest
 
 if TYPE_CHECKING:
@@ -249,3 +263,48 @@ async def test_O21_a_sort_by_the_index_has_an_answer_where_the_first_index_is_em
         assert [key.object for key in page.keys] == [names[1]]
     summary = await server.driver.summarize_column(SummaryRequest(object=",".join(names), column="_index"))
     assert (summary.minimum, summary.maximum) == (names[1], names[1])
+
+
+PLUGIN = (2,)
+"""The major versions whose servers of these tests have the k-NN plugin; that of others is not published alone."""
+
+
+def _product(one: list[float], other: list[float]) -> float:
+    return sum(number * further for number, further in zip(one, other, strict=True))
+
+
+SPACES = {
+    "l2": math.dist,
+    "cosinesimil": lambda one, other: 1 - _product(one, other) / math.hypot(*one) / math.hypot(*other),
+    "innerproduct": lambda one, other: -_product(one, other),
+}
+
+
+async def test_O22_rows_are_near_by_the_index_of_lucene_and_by_the_plugins_script_elsewhere(server: Rig) -> None:
+    keyword = {"type": "keyword"}
+    if server.version[0] not in PLUGIN:
+        reply = await server.raw("PUT", "/t-vectors", {"mappings": {"properties": {"v": {"type": "knn_vector"}}}})
+        assert (reply.status, b"No handler for type [knn_vector]" in reply.body) == (400, True)
+        with pytest.raises(UnsupportedOperationError, match="has no vectors"):
+            await server.driver.similar_rows(SimilarRequest(object=await server.index({"k": keyword}), vector=[1.0]))
+        return
+    vectors = [[0.6, 0.8], [0.8, 0.6], [0.0, 1.0], [-2.0, 1.0], [1.0, 0.5]]
+    documents = [*({"k": "a", "v": vector} for vector in vectors), {"k": "b", "v": [1.0, 1.0]}, {"k": "a"}]
+    for space, distance in SPACES.items():
+        for engine in ("lucene", ""):
+            method = {"name": "hnsw", "engine": "lucene", "space_type": space}
+            mapping = {"type": "knn_vector", "dimension": 2} | ({"method": method} if engine else {"space_type": space})
+            settings = {"index.knn": bool(engine), "number_of_shards": 2}
+            name = await server.index({"k": keyword, "v": mapping}, documents, settings=settings)
+            compiled = await server.filter(name, Filter("k", "=", "a"))
+            request = SimilarRequest(object=name, filter=compiled, key=RowKey(name, "0"), limit=3)
+            page = await server.driver.similar_rows(request)
+            nearest = sorted((distance(vectors[0], vector), str(at)) for at, vector in enumerate(vectors) if at)[:3]
+            assert [key.id for key in page.keys] == [row for _, row in nearest], (space, engine)
+            assert [cells[-1] for cells in page.cells] == pytest.approx([far for far, _ in nearest], abs=1e-5)
+            codes = ["distance-measure", *(["nearest-approximate"] if engine else [])]
+            assert [note.code for note in page.notes] == codes
+    with pytest.raises(QueryError, match="have 2 numbers, not 1"):
+        await server.driver.similar_rows(SimilarRequest(object=name, vector=[1.0]))
+    lacking = f"{name},{await server.index({'k': keyword}, [{'k': 'a'}])}"
+    assert len((await server.driver.similar_rows(SimilarRequest(object=lacking, vector=[1.0, 2.0]))).keys) == 6

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from servers.jdks import Jdk
 
 _FAMILIES = Path(__file__).parent.parent
+_PLUGINS = "plugins"
 _CLASSPATH = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:build-classpath"
 
 
@@ -39,14 +40,14 @@ def build(line: Line, jdk: Jdk) -> bool:
 def java_arguments(line: Line, home: Path) -> list[str]:
     """Return what follows `java` and its options to start a node of this version."""
     folder = build_folder(line)
-    jars = (folder / "classpath").read_text()
+    jars = os.pathsep.join([(folder / "classpath").read_text(), *map(str, sorted(folder.glob(f"{_PLUGINS}/*/*.jar")))])
     last = list(line.plugins) or [str(folder / "modules")]
     return ["-cp", os.pathsep.join([str(folder / "classes"), jars]), line.main, str(home), *last]
 
 
 def _assemble(folder: Path, line: Line, jdk: Jdk) -> None:
     narrate(f"fetching and compiling {line.product} {line.version} …")
-    jars = _resolve(line)
+    jars = _unpacked(_resolve(line), folder / _PLUGINS)
     moved = {_jar(artifact, jars) for module in line.modules for artifact in module.artifacts}
     (folder / "classpath").write_text(os.pathsep.join(str(jar) for jar in jars if jar not in moved))
     _compile(line.sources, folder / "classes", jars=jars, line=line, jdk=jdk)
@@ -69,6 +70,20 @@ def _resolve(line: Line) -> list[Path]:
     ]
     _run(command, line=line, remedy=f"a look at what Maven says, with the network up: mvn -f {_pom(line)} verify")
     return [Path(jar) for jar in listing.read_text().split(os.pathsep)]
+
+
+def _unpacked(paths: Iterable[Path], folder: Path) -> list[Path]:
+    """Return the jars among published files; those of plugins that are published as archives go into a folder."""
+    jars = []
+    for path in paths:
+        if path.suffix != ".zip":
+            jars.append(path)
+            continue
+        with zipfile.ZipFile(path) as archive:
+            for name in archive.namelist():
+                if name.endswith(".jar"):
+                    archive.extract(name, folder / path.stem)
+    return jars
 
 
 def _compile(sources: Sequence[str], into: Path, *, jars: Iterable[Path], line: Line, jdk: Jdk) -> None:

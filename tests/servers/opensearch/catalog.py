@@ -20,7 +20,7 @@ V2_19 = Line(
     version="2.19.6",
     java=11,
     sources=("launch", "2"),
-    plugins=tuple(f"org.opensearch.{name}Plugin" for name in _CLASSES),
+    plugins=tuple(f"org.opensearch.{name}Plugin" for name in (*_CLASSES, "knn.plugin.KNN")),
 )
 
 V3_9 = Line(
@@ -32,6 +32,6 @@ V3_9 = Line(
 )
 
 ENGINES = [
-    engine_of(V2_19, Security.NONE, "the newest 2.x"),
+    engine_of(V2_19, Security.NONE, "the newest 2.x, with the k-NN plugin: vectors"),
     engine_of(V3_9, Security.NONE, "the newest 3.x"),
 ]

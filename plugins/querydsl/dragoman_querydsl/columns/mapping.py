@@ -43,6 +43,10 @@ SETTINGS = (
 """The settings that change what an index makes of its documents."""
 VECTORS_APART = "index.mapping.exclude_source_vectors"
 """Whether an index keeps vectors apart from documents; since 9.2, and by default for an index made since then."""
+NEAR = ("dense_vector", "knn_vector")
+"""The types of vectors by which rows are near."""
+SPACES = {"cosinesimil": "cosine", "innerproduct": "max_inner_product", "l2": "l2_norm"}
+"""What the k-NN plugin calls the ways to compare vectors; a mapping that names none means `l2`."""
 _VECTORS = frozenset(("dense_vector", "rank_vectors", "sparse_vector"))
 _DEFAULTS: Mapping[str, Mapping[str, str]] = {}
 
@@ -368,21 +372,34 @@ def _field(leaves: list[_Leaf], caps: dict[str, dict[str, TypeCapabilities]], gr
         formats=tuple(dict.fromkeys(str(leaf.spec.get("format") or DATE_FORMAT) for leaf in leaves)),
         partial=bool(lacking),
         dimensions=_dimensions([leaf.spec for leaf in leaves]),
-        vectors=tuple(dict.fromkeys(_vectors(leaf.spec) for leaf in leaves if leaf.type == "dense_vector")),
+        vectors=tuple(dict.fromkeys(_vectors(leaf.spec) for leaf in leaves if leaf.type in NEAR)),
         conflict="" if alike else "nested or computed in one index, and not in another",
     )
 
 
 def _dimensions(specs: list[dict[str, Any]]) -> int | None:
     """Return the dimensions of vectors, 0 if the mappings differ or say none; None for another field."""
-    if any(spec.get("type") != "dense_vector" or spec.get("element_type") == "bit" for spec in specs):
+    bits = ("bit", "binary")
+    if any(
+        spec.get("type") not in NEAR or spec.get("element_type") in bits or spec.get("data_type") in bits
+        for spec in specs
+    ):
         return None
-    sizes = {spec.get("dims") for spec in specs}
+    sizes = {spec.get("dims", spec.get("dimension")) for spec in specs}
     size = sizes.pop() if len(sizes) == 1 else None
     return size if isinstance(size, int) and 0 < size <= MAX_DIMENSIONS else 0
 
 
 def _vectors(spec: dict[str, Any]) -> VectorMapping:
+    if spec.get("type") == "knn_vector":
+        method = spec.get("method") or {}
+        space = "that of a model" if "model_id" in spec else method.get("space_type") or spec.get("space_type") or "l2"
+        return VectorMapping(
+            similarity=SPACES.get(space, space),
+            bytes=spec.get("data_type") == "byte",
+            indexed=method.get("engine") == "lucene",
+            quantized="encoder" in (method.get("parameters") or {}),
+        )
     kind = (spec.get("index_options") or {}).get("type", "")
     return VectorMapping(
         similarity=str(spec.get("similarity", "")),

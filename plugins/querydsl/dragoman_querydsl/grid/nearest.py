@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from dragoman_api import Note, PageRequest
 from dragoman_api.errors import QueryError, UnsupportedOperationError
 from dragoman_api.kit import similar_rows
+from dragoman_querydsl.columns.mapping import SPACES
 from dragoman_querydsl.protocol import target
 from dragoman_querydsl.search import READ, search
 
@@ -77,7 +78,7 @@ def similar(request: SimilarRequest, view: View, dialect: Dialect, *, preference
     field = view.fields[column.name]
     mapping = _comparable(field)
     if request.text is not None:
-        reason = "the server makes no vector of a text for a column of type dense_vector"
+        reason = f"the server makes no vector of a text for a column of type {field.type}"
         raise UnsupportedOperationError(reason, hint="give the vector of the text")
     similar_rows.check_length(request, field.dimensions)
     vector = request.vector or (yield from _vector_of(request, view, field))
@@ -87,9 +88,9 @@ def similar(request: SimilarRequest, view: View, dialect: Dialect, *, preference
     )
     query = page_query(rows, view, dialect, window=limit, preference=preference)
     indexed = dialect.finds_near and mapping.indexed and not field.partial
-    if indexed:
+    if indexed or dialect.nears_by_clause:
         measure, distance = _by_index(mapping, len(vector))
-        body = _near(field, vector, query.query, limit)
+        body = (_near if indexed else _scored)(field, vector, query.query, limit, dialect)
     else:
         measure, distance = _by_script(mapping)
         body = _compare(field, vector, query.query, measure)
@@ -145,13 +146,25 @@ def _vector_of(request: SimilarRequest, view: View, field: Field) -> Exchange[li
     return [float(bytes(number)) if isinstance(number, Raw) else number for number in value]
 
 
-def _near(field: Field, vector: Sequence[float], query: Raw, limit: int) -> dict[str, Any]:
+def _near(field: Field, vector: Sequence[float], query: Raw, limit: int, dialect: Dialect) -> dict[str, Any]:
     candidates = min(_MOST_CANDIDATES, max(_CANDIDATES, _TIMES * limit))
+    if dialect.nears_by_clause:
+        return {"query": {"knn": {field.field: {"vector": vector, "k": candidates, "filter": query}}}}
     return {
         "knn": {
             "field": field.field, "query_vector": vector, "k": limit, "num_candidates": candidates, "filter": query,
         }
     }  # fmt: skip
+
+
+def _scored(field: Field, vector: Sequence[float], query: Raw, _limit: int, _dialect: Dialect) -> dict[str, Any]:
+    """Compare all vectors by the script of the k-NN plugin, whose scores are those of its index."""
+    space = next(space for space, measure in SPACES.items() if measure == field.vectors[0].similarity)
+    having = {"bool": {"filter": [query, {"exists": {"field": field.field}}]}}
+    params = {"field": field.field, "query_value": vector, "space_type": space}
+    return {
+        "query": {"script_score": {"query": having, "script": {"lang": "knn", "source": "knn_score", "params": params}}}
+    }
 
 
 def _compare(field: Field, vector: Sequence[float], query: Raw, measure: str) -> dict[str, Any]:
