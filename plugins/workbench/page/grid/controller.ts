@@ -73,6 +73,7 @@ export interface Surroundings {
   paste?: GridActions["paste"];
   compose?: GridActions["compose"];
   openPane(): void;
+  editRow?: GridActions["editRow"];
   similar?: GridActions["similar"];
 }
 
@@ -403,7 +404,7 @@ export class GridController {
   }
 
   #actions(outside: Surroundings): GridActions {
-    const { columnMenu, cellMenu, edit, paste, compose, openPane, similar } = outside;
+    const { columnMenu, cellMenu, edit, paste, compose, openPane, editRow, similar } = outside;
     return {
       sort: (column, add) => this.sort(column, add),
       resize: (column, width) => this.#arrange(resized(this.arrangement.peek(), column, width)),
@@ -419,6 +420,7 @@ export class GridController {
         this.selection.value = selection;
       },
       open: openPane,
+      editRow,
       erase: (area) => void this.erase(area),
       copy: (area) => void copyArea(this, area, "text"),
       similar,

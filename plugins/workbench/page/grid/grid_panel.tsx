@@ -3,7 +3,7 @@
 import type { ComponentType } from "preact";
 import { useSignalEffect } from "@preact/signals";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { changesOf } from "../state/change_list.ts";
+import { type RowDraft, changesOf, isTouched } from "../state/change_list.ts";
 import { rowForCell, rowForRange } from "./filter_rows.ts";
 import type { Cell, Column, Filter, GridRow, OpenConnection, RowSelection, TimeColumn } from "../messages.ts";
 import { go, rename, step, write } from "../state/route.ts";
@@ -22,7 +22,7 @@ import { copyArea } from "./copying.ts";
 import { type Origin, type Query, sameRows } from "../state/query.ts";
 import { type Place, type Rectangle, Selection } from "./selection.ts";
 import { NotesLine } from "./notes_line.tsx";
-import { SidePane } from "./side_pane.tsx";
+import { type RowEditor, SidePane, beginRow } from "./side_pane.tsx";
 import { Scope } from "./scope.tsx";
 
 /** Views that build on the grid and lie beside it; the page as a whole gives them. */
@@ -31,6 +31,7 @@ export interface Panels {
   readonly Strip: ComponentType<{ grid: GridController; show: (column: string) => void }>;
   readonly Glance: ComponentType<{ grid: GridController; column: string; close: () => void }>;
   readonly Changes: ComponentType<{ open: OpenConnection; object: string; applied: () => void }>;
+  readonly RowEditor: RowEditor;
   readonly NewRow: ComponentType<{ grid: GridController; close: () => void }>;
   readonly Export: ComponentType<{
     open: OpenConnection;
@@ -60,18 +61,24 @@ export function GridPanel({ open, rows, near, panels }: {
   const [time, setTime] = useState<TimeColumn | null>(null);
   const summarizes = open.hooks.includes("summarize_column");
   const writable = open.hooks.includes("plan_change") && open.hooks.includes("apply_change");
+  const writeAt = (made: GridController, place: Place, kind: RowDraft["kind"]) => {
+    const row = made.rows.row(place.row);
+    if (!row) toast("This row is still loading.");
+    else void beginRow(made, row, kind).then((begun) => begun && setPane("value"));
+  };
   const grid = useMemo(() => {
     const finds = open.hooks.includes("similar_rows");
     const made: GridController = new GridController(connection, rows, near, {
       columnMenu: (column, anchor) =>
         columnMenu(made, column, anchor, () => setFiltering(true), summarizes && !made.near.peek() ? setGlanced : null),
       cellMenu: (place, anchor) =>
-        cellMenu(made, place, anchor, writable, finds, () => setPane("value")),
+        cellMenu(made, place, anchor, writable, finds, () => setPane("value"), (kind) => writeAt(made, place, kind)),
       similar: finds ? (place) => showSimilar(made, place) : undefined,
       edit: (place, text) => writable && (edit(made, place, text), true),
       paste: writable ? (place, text) => paste(made, place, text) : undefined,
       compose: writable ? (place) => edit(made, place, "", true) : undefined,
       openPane: () => turn("value"),
+      editRow: writable ? (place) => writeAt(made, place, "update") : undefined,
     });
     made.start(); // before anything is drawn: the server works meanwhile
     return made;
@@ -121,6 +128,8 @@ export function GridPanel({ open, rows, near, panels }: {
   const closePane = () => {
     setPane("");
     grid.view.focus();
+    const draft = changesOf(connection).rowDrafts.peek().get(object);
+    if (draft && isTouched(draft)) toast("The row that is being written is kept.", "plain", { label: "Go on", run: () => setPane("value") });
   };
   const none = !status.loading && status.failed === null && status.total === 0;
   return (
@@ -191,7 +200,7 @@ export function GridPanel({ open, rows, near, panels }: {
             )}
           </div>
         </div>
-        {pane === "value" && <SidePane grid={grid} close={closePane} writable={writable} />}
+        {pane === "value" && <SidePane grid={grid} close={closePane} writable={writable} Editor={panels.RowEditor} />}
         {pane === "columns" && <ColumnsPanel grid={grid} close={closePane} />}
       </div>
       <panels.Changes open={open} object={object} applied={() => ask({})} />
@@ -325,6 +334,7 @@ function cellMenu(
   writable: boolean,
   finds: boolean,
   openPane: () => void,
+  write: (kind: RowDraft["kind"]) => void,
 ): void {
   const found = grid.at(place);
   const area = grid.selection.peek().rectangle(grid.view.names.length);
@@ -365,6 +375,8 @@ function cellMenu(
           edit(grid, place, null);
         },
       },
+      { label: "Edit the row as JSON", disabled: !writable || found.row.key === null, hint: writable ? undefined : cannot, run: () => write("update") },
+      { label: "Duplicate the row", icon: "copy", disabled: !writable, hint: writable ? undefined : cannot, run: () => write("insert") },
       {
         label: "Set to null",
         disabled: !!cannot,

@@ -1,11 +1,13 @@
 /** The pane beside the grid: the whole value of a cell, or the whole row. */
 
+import type { ComponentType } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { changesOf } from "../state/change_list.ts";
-import type { Cell } from "../messages.ts";
-import { Badge, Button, ErrorBox, Tabs, Waiting } from "../ui/controls.tsx";
+import { type RowDraft, changesOf, isTouched } from "../state/change_list.ts";
+import type { Cell, GridRow } from "../messages.ts";
+import { Badge, Button, ErrorBox, Tabs, Waiting, asFailure } from "../ui/controls.tsx";
 import { fileSize } from "../ui/figures.ts";
-import { pretty } from "../ui/json_text.ts";
+import { JsonEditor } from "../ui/json_editor.tsx";
+import { JsonFault, lineAt, oneLine, pretty, readJson } from "../ui/json_text.ts";
 import { JsonTree } from "../ui/json_tree.tsx";
 import { copyText, toast } from "../ui/toasts.tsx";
 import { call } from "../wire/client.ts";
@@ -15,11 +17,29 @@ import type { GridController } from "./controller.ts";
 const TABS = ["value", "row"] as const;
 const TITLES = { value: "Value", row: "Row" };
 
-export function SidePane({ grid, close, writable }: { grid: GridController; close: () => void; writable: boolean }) {
-  const [tab, setTab] = useState<"value" | "row">("value");
+/** The editor of a row. */
+export type RowEditor = ComponentType<{ grid: GridController; draft: RowDraft }>;
+
+export function SidePane({ grid, close, writable, Editor }: {
+  grid: GridController;
+  close: () => void;
+  writable: boolean;
+  Editor: RowEditor;
+}) {
+  const list = changesOf(grid.connection);
+  const draft = list.rowDrafts.value.get(grid.object);
+  const [tab, setTab] = useState<"value" | "row">(draft ? "row" : "value");
   grid.version.value;
   const place = grid.selection.value.active;
   const found = grid.at({ row: Math.max(0, place.row), column: place.column });
+  const begun = draft?.row;
+  useEffect(() => {
+    if (begun) setTab("row");
+  }, [begun]);
+  useEffect(() => {
+    // the pane goes with the cursor, unless something is written in it
+    if (draft && !isTouched(draft) && found && found.row.key !== draft.row.key) list.write(grid.object, null);
+  }, [found?.row.key]);
   return (
     <aside class="pane" aria-label="Side pane" onKeyDown={(event) => event.key === "Escape" && close()}>
       <div class="pane-head">
@@ -27,16 +47,28 @@ export function SidePane({ grid, close, writable }: { grid: GridController; clos
         <Button icon="close" label="Close the pane" bare tone="quiet" onClick={close} />
       </div>
       <div id="pane" role="tabpanel" aria-label={TITLES[tab]} class="pane-panel">
-        {!found ? (
+        {draft && tab === "row" ? (
+          <Editor key={`${draft.kind}/${draft.row.key}`} grid={grid} draft={draft} />
+        ) : !found ? (
           <p class="muted pad">Select a cell to see its whole value.</p>
         ) : tab === "value" ? (
           <Value key={`${found.row.key}/${found.column.name}/${place.row}`} grid={grid} found={found} writable={writable} />
         ) : (
-          <WholeRow grid={grid} row={Math.max(0, place.row)} />
+          <WholeRow grid={grid} row={Math.max(0, place.row)} writable={writable} />
         )}
       </div>
     </aside>
   );
+}
+
+/** Begin to write a row in the pane; false, and a message, if that cannot be. */
+export async function beginRow(grid: GridController, row: GridRow, kind: RowDraft["kind"]): Promise<boolean> {
+  try {
+    return await (await import("./row_writing.ts")).writeRow(grid, row, kind);
+  } catch (error) {
+    toast(asFailure(error).message, "bad");
+    return false;
+  }
 }
 
 type Found = NonNullable<ReturnType<GridController["at"]>>;
@@ -62,10 +94,13 @@ function Value({ grid, found, writable }: { grid: GridController; found: Found; 
   const editable =
     writable && row.key !== null && !isCut(cell) && !column.reasons?.edit && (column.written ?? "always") === "always";
   const begin = tagOf(cell) === "json" ? pretty(text) : text;
+  const json = tagOf(cell) === "json";
+  const fault = json && draft !== null ? faultOf(draft) : null;
   const save = () => {
     if (draft !== null && draft !== begin) {
-      const after = typed(withBreaksOf(text, draft), column);
-      changesOf(grid.connection).edit(grid.object, row, column.name, found.cell, after);
+      const written = json && !fault ? oneLine(readJson(draft)) : withBreaksOf(text, draft);
+      const same = json && !fault && written === oneLine(readJson(text));
+      if (!same) changesOf(grid.connection).edit(grid.object, row, column.name, found.cell, typed(written, column));
     }
     setDraft(null);
   };
@@ -102,26 +137,51 @@ function Value({ grid, found, writable }: { grid: GridController; found: Found; 
       {draft === null ? (
         <Whole cell={cell} name={column.name} />
       ) : (
-        <div class="pane-edit">
-          <textarea
-            aria-label={`New value of ${column.name}`}
-            value={draft}
-            spellcheck={false}
-            onInput={(event) => setDraft(event.currentTarget.value)}
-            onKeyDown={(event) => {
-              if (event.key !== "Escape" || event.isComposing) return;
-              event.stopPropagation(); // it ends the writing, not the pane
-              drop();
-            }}
-          />
+        <div class={json ? "pane-edit code" : "pane-edit"}>
+          {json ? (
+            <JsonEditor
+              label={`New value of ${column.name}`}
+              text={draft}
+              marks={fault ? { changed: [], faults: [fault.at] } : NO_MARKS}
+              commands={{ changed: setDraft, done: () => void (fault || save()), cancel: drop }}
+            />
+          ) : (
+            <textarea
+              aria-label={`New value of ${column.name}`}
+              value={draft}
+              spellcheck={false}
+              onInput={(event) => setDraft(event.currentTarget.value)}
+              onKeyDown={(event) => {
+                if (event.isComposing) return;
+                if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) save();
+                if (event.key !== "Escape") return;
+                event.stopPropagation(); // it ends the writing, not the pane
+                drop();
+              }}
+            />
+          )}
           <div class="actions">
-            <Button label="Cancel" onClick={drop} />
-            <Button label="Change" tone="primary" onClick={save} />
+            {fault && <span class="field-error grow" role="status">line {lineAt(draft, fault.at)}: {fault.message}</span>}
+            <Button label="Cancel" title="Cancel (Esc)" onClick={drop} />
+            <Button label="Change" tone="primary" title="Ctrl+Enter" disabled={!!fault} onClick={save} />
           </div>
         </div>
       )}
     </div>
   );
+}
+
+const NO_MARKS = { changed: [], faults: [] };
+
+/** Why a text is no JSON; null if it is. */
+function faultOf(text: string): JsonFault | null {
+  try {
+    readJson(text);
+    return null;
+  } catch (error) {
+    if (error instanceof JsonFault) return error;
+    throw error;
+  }
 }
 
 /** A text with the line breaks of another: fields know only one kind. */
@@ -145,7 +205,7 @@ export function Whole({ cell, name }: { cell: Cell; name: string }) {
   );
 }
 
-function WholeRow({ grid, row }: { grid: GridController; row: number }) {
+function WholeRow({ grid, row, writable }: { grid: GridController; row: number; writable: boolean }) {
   const [words, setWords] = useState("");
   const found = grid.rows.row(row);
   if (!found) return <p class="muted pad">The row is loading.</p>;
@@ -158,14 +218,18 @@ function WholeRow({ grid, row }: { grid: GridController; row: number }) {
   );
   return (
     <div class="pane-body">
-      <input
-        type="search"
-        class="row-search"
-        placeholder="Search names and values"
-        aria-label="Search names and values of the row"
-        value={words}
-        onInput={(event) => setWords(event.currentTarget.value)}
-      />
+      <div class="row-tools">
+        <input
+          type="search"
+          placeholder="Search names and values"
+          aria-label="Search names and values of the row"
+          value={words}
+          onInput={(event) => setWords(event.currentTarget.value)}
+        />
+        {writable && found.key !== null && (
+          <Button icon="edit" label="Edit the row as JSON" title="Edit the row as JSON (Shift+Enter)" bare tone="quiet" onClick={() => void beginRow(grid, found, "update")} />
+        )}
+      </div>
       <dl class="row-list">
         {columns.map(({ name }) => {
           const cell = grid.rows.cellOf(found, name);

@@ -32,6 +32,8 @@ export interface GridActions {
   exact(place: Place): string | null;
   open(place: Place): void;
   edit(place: Place, typed: string | null): boolean;
+  /** The row of a place is to be edited as a whole. */
+  editRow?(place: Place): void;
   /** A text is pasted at a place. */
   paste?(place: Place, text: string): void;
   /** An input method begins a text at a place. */
@@ -352,6 +354,7 @@ export class GridView {
     else if (event.key === "Escape" && !this.selection.single) this.#reselect(new Selection(active));
     else if (event.key === "ContextMenu" || (event.key === "F10" && event.shiftKey)) this.#menuAt(active);
     else if (far && event.key === "Enter" && this.#actions.similar) this.#actions.similar(active);
+    else if (event.key === "Enter" && event.shiftKey && this.#actions.editRow) this.#actions.editRow(active);
     else if (event.key === "Enter" || event.key === "F2") return this.#edit(active, null);
     else if (isTyped(event)) return this.#edit(active, event.key);
     else if (this.#input?.begins(event)) void this.#edit(active, ""); // the text itself comes into the field

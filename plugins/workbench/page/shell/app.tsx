@@ -15,7 +15,7 @@ import { GridPanel, type Panels } from "../grid/grid_panel.tsx";
 import { Structure } from "../connections/structure.tsx";
 import { DriverView } from "../marketplace/driver_view.tsx";
 import { Marketplace } from "../marketplace/marketplace.tsx";
-import { CopyCommand, Blank, Waiting } from "../ui/controls.tsx";
+import { CopyCommand, Blank, Waiting, lazily } from "../ui/controls.tsx";
 import { MenuHost } from "../ui/menu.tsx";
 import { Toasts } from "../ui/toasts.tsx";
 import { Header } from "./header.tsx";
@@ -58,6 +58,7 @@ const PANELS: Panels = {
   Strip: GlanceStrip,
   Glance: GlancePanel,
   Changes: ChangeBar,
+  RowEditor: lazily(async () => (await import("../changes/row_editor.tsx")).RowEditor),
   NewRow,
   Export: ExportDialog,
 };

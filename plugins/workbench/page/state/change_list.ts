@@ -45,6 +45,20 @@ export interface NewRowDraft {
   readonly texts: Readonly<Record<string, string>>;
 }
 
+/** A row that is being written as a document. */
+export interface RowDraft {
+  readonly kind: "insert" | "update";
+  /** The row that is changed, or that a new one begins as. */
+  readonly row: GridRow;
+  /** What the row has, by column, whole; nothing for a new row. */
+  readonly cells: Readonly<Record<string, Cell>>;
+  /** What the writing began with. */
+  readonly begin: string;
+  readonly text: string;
+  /** The id of a new row; empty if the server makes one. */
+  readonly id: string;
+}
+
 interface Edit {
   readonly row: GridRow;
   readonly column: string;
@@ -56,10 +70,20 @@ export class ChangeList {
   readonly list = signal<readonly Change[]>([]);
   /** New rows that are not in the list yet, by object: closing their dialog loses nothing. */
   readonly drafts = new Map<string, NewRowDraft>();
+  /** Rows that are being written, by object: closing their pane loses nothing. */
+  readonly rowDrafts = signal<ReadonlyMap<string, RowDraft>>(new Map());
   readonly #steps = new Map<string, Steps>();
 
   of(object: string): readonly Change[] {
     return this.list.value.filter((change) => change.object === object);
+  }
+
+  /** Keep a row as it is written so far; null ends the writing. */
+  write(object: string, draft: RowDraft | null): void {
+    const others = new Map(this.rowDrafts.peek());
+    if (draft) others.set(object, draft);
+    else others.delete(object);
+    this.rowDrafts.value = others;
   }
 
   /** Change one cell; a cell that gets back its old value is no longer changed. */
@@ -153,6 +177,7 @@ export class ChangeList {
   clear(): void {
     this.#steps.clear();
     this.drafts.clear();
+    this.rowDrafts.value = new Map();
     this.list.value = [];
   }
 
@@ -221,9 +246,15 @@ export function changesOf(connection: string): ChangeList {
   return list;
 }
 
-/** How many changes wait, of all connections of this tab. */
+/** Whether a row is written otherwise than it began. */
+export function isTouched({ kind, text, begin, id }: RowDraft): boolean {
+  return kind === "insert" || text !== begin || !!id;
+}
+
+/** How many changes wait, of all connections of this tab; a row that is being written is one. */
 export function unsent(): number {
-  return [...lists.values()].reduce((sum, { list }) => sum + list.value.length, 0);
+  const written = (list: ChangeList) => [...list.rowDrafts.value.values()].filter(isTouched).length;
+  return [...lists.values()].reduce((sum, list) => sum + list.list.value.length + written(list), 0);
 }
 
 /** Drop what waits for a connection that is removed, or for all when the tab is signed out. */

@@ -1,6 +1,6 @@
 /** Small controls that every view uses. */
 
-import type { ComponentChildren } from "preact";
+import { type ComponentChildren, type ComponentType, createElement } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import type { Action, RequestFailure, Note } from "../messages.ts";
 import { Failure } from "../wire/client.ts";
@@ -206,6 +206,24 @@ export function Tabs<T extends string>({ label, names, titles, chosen, choose, p
       ))}
     </div>
   );
+}
+
+/** A view whose code is loaded when it is first shown. */
+export function lazily<P extends object>(load: () => Promise<ComponentType<P>>): ComponentType<P> {
+  let loaded: ComponentType<P> | null = null;
+  return function Lazy(props: P) {
+    const [, setReady] = useState(false);
+    const [failed, setFailed] = useState<unknown>(null);
+    useEffect(() => {
+      if (loaded) return;
+      load().then((view) => {
+        loaded = view;
+        setReady(true);
+      }, setFailed);
+    }, []);
+    if (failed !== null) return <ErrorBox error={failed} />;
+    return loaded ? createElement(loaded, props) : <Waiting what="Loading …" />;
+  };
 }
 
 /** What an empty place says, and what to do there. */

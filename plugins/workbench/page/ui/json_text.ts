@@ -5,75 +5,176 @@ export type JsonNode =
   | { readonly kind: "array"; readonly items: readonly JsonNode[] }
   | { readonly kind: "string" | "number" | "word"; readonly text: string };
 
+/** Why a text is no JSON, and where it stops being so, in units of UTF-16. */
+export class JsonFault extends SyntaxError {
+  readonly at: number;
+
+  constructor(reason: string, at: number) {
+    super(reason);
+    this.at = at;
+  }
+}
+
+/** A member of an object, and where it stands in the text. */
+export interface JsonMember {
+  readonly name: string;
+  readonly value: JsonNode;
+  readonly from: number;
+  readonly to: number;
+}
+
+interface Token {
+  readonly kind: "sign" | "string" | "number" | "word";
+  readonly text: string;
+  readonly from: number;
+  readonly to: number;
+}
+
 const TOKEN = /\s*(?:([{}[\],:])|("(?:[^"\\]|\\.)*")|(-?[0-9][0-9.eE+-]*)|(true|false|null))/y;
+const KINDS = ["sign", "string", "number", "word"] as const;
+const NUMBER = /^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$/;
 const DEEPEST = 200;
 
 class Reader {
   readonly #text: string;
-  #at = 0;
-  #next: RegExpExecArray | null = null;
+  #next: Token | null = null;
+  /** The end of the last token that was taken. */
+  #end = 0;
 
   constructor(text: string) {
     this.#text = text;
-    this.#step();
+    this.#look();
   }
 
-  #step(): RegExpExecArray | null {
-    const taken = this.#next;
-    TOKEN.lastIndex = this.#at;
-    this.#next = TOKEN.exec(this.#text);
-    if (this.#next) this.#at = TOKEN.lastIndex;
-    return taken;
+  #look(): void {
+    TOKEN.lastIndex = this.#end;
+    const match = TOKEN.exec(this.#text);
+    const group = match ? match.findIndex((part, at) => at > 0 && part !== undefined) : 0;
+    const to = TOKEN.lastIndex;
+    this.#next = match && { kind: KINDS[group - 1], text: match[group], from: to - match[group].length, to };
+  }
+
+  #step(): Token | null {
+    const token = this.#next;
+    if (!token) return null;
+    this.#end = token.to;
+    this.#look();
+    return token;
+  }
+
+  /** The beginning of what comes next. */
+  get #at(): number {
+    const rest = /\S/.exec(this.#text.slice(this.#end));
+    return this.#next?.from ?? (rest ? this.#end + rest.index : this.#text.length);
+  }
+
+  #fault(reason: string, at = this.#at): JsonFault {
+    return new JsonFault(at < this.#text.length ? reason : "the text ends too early", at);
   }
 
   whole(): JsonNode {
     const node = this.#value(0);
-    if (this.#next || this.#text.slice(this.#at).trim()) throw new SyntaxError("text after the end");
+    this.#finish();
     return node;
   }
 
+  members(): JsonMember[] {
+    if (this.#next?.text !== "{") throw this.#fault("a document begins with {");
+    this.#step();
+    const members = this.#list("}", () => {
+      const from = this.#at;
+      const [name, value] = this.#member(0);
+      return { name, value, from, to: this.#end };
+    });
+    this.#finish();
+    return members;
+  }
+
+  #finish(): void {
+    if (this.#at < this.#text.length) throw this.#fault("there is a text after the end");
+  }
+
   #value(depth: number): JsonNode {
+    const at = this.#at;
     const token = this.#step();
-    if (!token || depth > DEEPEST) throw new SyntaxError("no value");
-    const [, sign, string, number, word] = token;
-    if (string) return { kind: "string", text: JSON.parse(string) as string };
-    if (number) return { kind: "number", text: number };
-    if (word) return { kind: "word", text: word };
-    if (sign === "{") return { kind: "object", members: this.#list("}", () => this.#member(depth)) };
-    if (sign === "[") return { kind: "array", items: this.#list("]", () => this.#value(depth + 1)) };
-    throw new SyntaxError(`unexpected ${sign}`);
+    if (!token) throw this.#fault("this is no value", at);
+    if (depth > DEEPEST) throw this.#fault(`it is deeper than ${DEEPEST} values`, at);
+    const { kind, text } = token;
+    if (kind === "string") return { kind, text: this.#string(token) };
+    if (kind === "word") return { kind, text };
+    if (kind === "number") {
+      if (!NUMBER.test(text)) throw this.#fault(`${text} is no number`, at);
+      return { kind, text };
+    }
+    if (text === "{") return { kind: "object", members: this.#list("}", () => this.#member(depth)) };
+    if (text === "[") return { kind: "array", items: this.#list("]", () => this.#value(depth + 1)) };
+    throw this.#fault(`a value is missing before ${text}`, at);
   }
 
   #member(depth: number): readonly [string, JsonNode] {
+    const at = this.#at;
     const name = this.#step();
-    if (!name?.[2] || this.#step()?.[1] !== ":") throw new SyntaxError("no name");
-    return [JSON.parse(name[2]) as string, this.#value(depth + 1)];
+    if (name?.kind !== "string") throw this.#fault(name?.text === "}" ? "there is a comma too many before }" : "a name in quotes is missing", at);
+    if (this.#next?.text !== ":") throw this.#fault("a colon is missing");
+    this.#step();
+    return [this.#string(name), this.#value(depth + 1)];
+  }
+
+  #string({ text, from }: Token): string {
+    try {
+      return JSON.parse(text) as string;
+    } catch {
+      throw new JsonFault("this text is not closed, or has a sign that JSON writes with \\", from);
+    }
   }
 
   #list<T>(end: string, read: () => T): T[] {
-    const found: T[] = [];
-    if (this.#next?.[1] === end) {
+    const list: T[] = [];
+    if (this.#next?.text === end) {
       this.#step();
-      return found;
+      return list;
     }
     for (;;) {
-      found.push(read());
-      const sign = this.#step()?.[1];
-      if (sign === end) return found;
-      if (sign !== ",") throw new SyntaxError("no comma");
+      list.push(read());
+      const at = this.#at;
+      const sign = this.#step()?.text;
+      if (sign === end) return list;
+      if (sign !== ",") throw this.#fault("a comma is missing before this", at);
     }
   }
 }
 
-/** Read a JSON text; raises SyntaxError. */
+/** The line of a place in a text, from 1. */
+export function lineAt(text: string, at: number): number {
+  return text.slice(0, at).split("\n").length;
+}
+
+/** Read a JSON text; raises JsonFault. */
 export function readJson(text: string): JsonNode {
   return new Reader(text).whole();
 }
 
-/** Lay a JSON text out over lines, every digit kept; a text that is no JSON stays as it is. */
-export function pretty(text: string): string {
+/** Read the text of a JSON object; raises JsonFault. */
+export function readMembers(text: string): JsonMember[] {
+  return new Reader(text).members();
+}
+
+/** A JSON value in one line, every digit kept. */
+export function oneLine(node: JsonNode): string {
+  if (node.kind === "object") {
+    return `{${node.members.map(([name, value]) => `${JSON.stringify(name)}:${oneLine(value)}`).join(",")}}`;
+  }
+  if (node.kind === "array") return `[${node.items.map(oneLine).join(",")}]`;
+  return node.kind === "string" ? JSON.stringify(node.text) : node.text;
+}
+
+/**
+ * Lay a JSON text out over lines, every digit kept; a text that is no JSON stays as it is. `indent` stands before all
+ * lines but the first.
+ */
+export function pretty(text: string, indent = ""): string {
   try {
-    return written(readJson(text), "");
+    return written(readJson(text), indent);
   } catch {
     return text;
   }
