@@ -272,6 +272,9 @@ class Description(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         server_members: Members of an exported row, or of a search hit, that the server computes for every row, so that
             no change can write them. An import leaves them out with a note, and refuses a row with any other member
             that it cannot write.
+
+    Raises:
+        ValueError: Two columns have one name: their cells could not be told apart.
     """
 
     object: str
@@ -281,3 +284,10 @@ class Description(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     time: TimeColumn | None = None
     object_member: str = ""
     server_members: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        names = set[str]()
+        for column in self.columns:
+            if column.name in names:
+                raise ValueError(f"two columns of {self.object!r} are called {column.name!r}")
+            names.add(column.name)

@@ -248,6 +248,9 @@ export interface Counted {
  *     server_members: Members of an exported row, or of a search hit, that the server computes for every row, so that
  *         no change can write them. An import leaves them out with a note, and refuses a row with any other member
  *         that it cannot write.
+ *
+ * Raises:
+ *     ValueError: Two columns have one name: their cells could not be told apart.
  */
 export interface Description {
   readonly object: string;

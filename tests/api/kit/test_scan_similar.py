@@ -72,6 +72,22 @@ async def test_a_filter_leaves_the_only_rows_that_may_come():
     assert driver.calls == [("place", 10, ["a", "c"])]
 
 
+async def test_a_filter_leaves_no_more_rows_than_the_server_can_be_told():
+    driver = Places()
+    driver.near_most = 2
+    assert len((await similar(driver, vector=[0, 1], filter=await filtered(driver, "x"))).keys) == 2
+    driver.near_most = 1
+    with pytest.raises(QueryError, match="more than 1 rows, among which"):
+        await similar(driver, vector=[0, 1], filter=await filtered(driver, "x"))
+
+
+async def test_two_columns_of_one_name_are_refused_where_they_are_described():
+    driver = Places()
+    driver.columns.append(driver.columns[0])
+    with pytest.raises(ValueError, match="two columns of 'rows' are called 'id'"):
+        await driver.describe_object("rows")
+
+
 async def test_a_filter_that_leaves_nothing_asks_the_server_nothing():
     driver = Places()
     page = await similar(driver, vector=[0, 1], filter=await filtered(driver, "nothing"))

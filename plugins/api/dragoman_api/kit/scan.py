@@ -315,7 +315,12 @@ class SimilarRows(ScannedRows):
             async def near(self, name, vectors, vector, limit, keys):
                 hits = await self.http.post_json(..., read=True)
                 return [(ScannedRow(RowKey(name, hit["id"]), hit), hit["distance"]) for hit in hits]
+
+    Attributes:
+        near_most: The most rows that a filter may leave, since `near` gets their keys.
     """
+
+    near_most: int = 100_000
 
     async def near(
         self, name: str, vectors: str, vector: Sequence[float], limit: int, keys: Sequence[RowKey] | None
@@ -344,7 +349,12 @@ class SimilarRows(ScannedRows):
         keys = None
         if request.filter is not None or request.time is not None:
             async with self._matching(request, request.revision, columns) as matching:
-                keys = [row.key async for row in matching]
+                keys = list[RowKey]()
+                async for row in matching:
+                    if len(keys) == self.near_most:
+                        reason = f"the filter leaves more than {self.near_most:,} rows, among which the near ones are"
+                        raise QueryError(reason, code="scan-too-long", hint="filter more narrowly")
+                    keys.append(row.key)
         limit = request.limit + (request.key is not None)
         vectors = f"{column.name}.{member}" if member else column.name
         nearest = await self.near(request.object, vectors, vector, limit, keys) if keys != [] else []
