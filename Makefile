@@ -55,7 +55,7 @@ $(DEMO): pyproject.toml plugins/api/pyproject.toml docs/demo/requirements.txt te
 	@touch $@
 
 # It holds what the demo needs, so `make test` alone asks pip once.
-$(TOOLS): pyproject.toml plugins/api/pyproject.toml plugins/dask/pyproject.toml plugins/workbench/pyproject.toml tests/requirements.txt tests/constraints.txt
+$(TOOLS): pyproject.toml plugins/api/pyproject.toml plugins/dask/pyproject.toml plugins/mcp/pyproject.toml plugins/workbench/pyproject.toml tests/requirements.txt tests/constraints.txt
 	@$(call set_up,tests/requirements.txt,half a minute)
 	@touch $(DEMO) $@
 
@@ -155,6 +155,7 @@ release: $(DEMO) page ## signed drivers inside the host's wheel, and the wheels 
 	@$(BIN)/python -m hatchling build -t wheel -d dist
 	@cd plugins/api && "$(abspath $(BIN))/python" -m hatchling build -t wheel -d ../../dist
 	@cd plugins/dask && "$(abspath $(BIN))/python" -m hatchling build -t wheel -d ../../dist
+	@cd plugins/mcp && "$(abspath $(BIN))/python" -m hatchling build -t wheel -d ../../dist
 	@cd plugins/workbench && "$(abspath $(BIN))/python" -m hatchling build -t wheel -d ../../dist
 
 clean: ## remove what make made

@@ -279,7 +279,7 @@ def lines() -> Iterator[str]:
 
 def settings() -> Iterator[str]:
     """Write the keys of config.toml."""
-    from dragoman.settings import Guard, Guards, Limit, Settings
+    from dragoman.settings import AgentRules, Guard, Guards, Limit, Settings
 
     def rows(kind: type, texts: type) -> Iterator[tuple[str, ...]]:
         known = attributes(texts)
@@ -290,6 +290,8 @@ def settings() -> Iterator[str]:
     yield from table(("key", "type", "default", ""), (row for row in rows(Guards, Guard) if row[3]))
     yield from ("", "`[guards.limits]`, and `[guards.connections.NAME.limits]`:", "", *summary(Limit))
     yield from ("", *table(("key", "type", "default", ""), rows(Limit, Limit)))
+    yield from ("", "`[connections.NAME.agents]`:", "", *summary(AgentRules))
+    yield from ("", *table(("key", "type", "default", ""), rows(AgentRules, AgentRules)))
 
 
 def commands() -> Iterator[str]:

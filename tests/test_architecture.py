@@ -31,6 +31,7 @@ PACKAGES = {
         "dragoman_registry": "registry",
         "dragoman_api": "plugins/api",
         "dragoman_dask": "plugins/dask",
+        "dragoman_mcp": "plugins/mcp",
         "dragoman_workbench": "plugins/workbench",
         **bundled_drivers.PACKAGES,
     }.items()
@@ -92,7 +93,7 @@ def test_no_driver_can_be_imported_beside_the_host(tmp_path):
     drivers = [
         path.name
         for path in (ROOT / "plugins").glob("*/dragoman_*")
-        if path.name not in ("dragoman_api", "dragoman_dask", "dragoman_workbench")
+        if path.name not in ("dragoman_api", "dragoman_dask", "dragoman_mcp", "dragoman_workbench")
     ]
     program = f"from importlib.util import find_spec; print([name for name in {drivers} if find_spec(name)])"
     done = subprocess.run(
@@ -240,7 +241,7 @@ def test_a_driver_writes_no_command():
 def test_every_folder_for_temporary_files_is_a_private_one():
     """Files without a name, and folders beside their target, need none."""
     found = set()
-    for package in (HOST, "dragoman_registry", "dragoman_worker", "dragoman_dask", WORKBENCH, "dragoman_api"):
+    for package in PACKAGES.keys() - bundled_drivers.PACKAGES.keys():
         for path in modules(package):
             for node in nodes_of(path):
                 name = name_called(node)
@@ -276,12 +277,14 @@ def test_few_modules_are_long():
 
 
 ALONE = {
+    "dragoman.cli.mcp": "a command, imported by its name",
     "dragoman.cli.run": "a command, imported by its name",
     "dragoman.cli.workbench": "a command, imported by its name",
     "dragoman.imports.copies": "a load from another connection, which the package offers",
     "dragoman.imports.creations": "beside loads, which is long",
     "dragoman_api.testing.conformance.similar": "beside grid, which is long",
     "dragoman_elasticsearch.driver": "the class that the manifest names",
+    "dragoman_mcp.serving": "what the command imports, by its name",
     "dragoman_worker.lockdown.confine": "runs before anything else is imported",
     "dragoman_worker.lockdown.selftest": "runs before anything else is imported",
 }
@@ -361,7 +364,7 @@ def test_every_driver_asks_for_one_range_of_the_api():
     major = current.partition(".")[0]
     for path in (ROOT / "plugins").glob("*/pyproject.toml"):
         project = tomllib.loads(path.read_text(encoding="utf-8"))["project"]
-        if project["name"] not in ("dragoman-api", "dragoman-dask", "dragoman-workbench"):
+        if project["name"] not in ("dragoman-api", "dragoman-dask", "dragoman-mcp", "dragoman-workbench"):
             assert project["dependencies"][0] == f"dragoman-api~={major}.0"
         for manifest in path.parent.glob("*/driver.json"):
             assert json.loads(manifest.read_text(encoding="utf-8"))["host_api"] == f"~={major}.0"
@@ -520,7 +523,7 @@ def writes(call: ast.Call, imported: set[str]) -> bool:
 
 def test_what_two_processes_may_change_is_changed_under_one_lock():
     """Small state has one writer: `dragoman_registry.files.change`; another module that writes says why it may."""
-    packages = ("dragoman", "dragoman_registry", "dragoman_worker", "dragoman_dask", "dragoman_workbench")
+    packages = PACKAGES.keys() - bundled_drivers.PACKAGES.keys() - {"dragoman_api"}
     found = {
         str(path.relative_to(PACKAGES[package].parent)): calls
         for package in packages
@@ -534,7 +537,9 @@ def test_what_two_processes_may_change_is_changed_under_one_lock():
 def packages_of(*files: str) -> set[str]:
     """The names of all packages that requirements files bring, with what those need, as they are installed here."""
     lines = [line for file in files for line in (ROOT / file).read_text(encoding="utf-8").splitlines()]
-    projects = {".": "dragoman"} | {f"./plugins/{name}": f"dragoman-{name}" for name in ("api", "dask", "workbench")}
+    projects = {".": "dragoman"} | {
+        f"./plugins/{name}": f"dragoman-{name}" for name in ("api", "dask", "mcp", "workbench")
+    }
     editable = [re.fullmatch(r"-e ([^[]+)(.*)", line) for line in lines]
     wanted = [Requirement(projects[match[1]] + match[2]) for match in editable if match]
     wanted += [Requirement(line.partition("#")[0]) for line in lines if re.match("[a-z]", line)]

@@ -1,4 +1,4 @@
-"""What a distribution beside the host builds on, apart from the names of `dragoman` itself, such as dragoman-dask."""
+"""What a distribution beside the host builds on, apart from the names of `dragoman` itself."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from .exports.targets import is_url, reporting, unwritable
 from .folders import scratch_folder
 from .lifetimes import background
 from .sessions.splits import PartResult, Split
+from .settings import AgentRules
 
 __all__ = [
+    "AgentRules",
     "BlockingRows",
     "PartResult",
     "Split",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Self
 
@@ -15,7 +15,7 @@ from dragoman_registry.client.installed_drivers import Store
 
 from .automations import ProductionLocks, named, shipped
 from .automations.event_bus import Bus
-from .automations.hook_manager import Hooks
+from .automations.hook_manager import CLIENT, Hooks
 from .connections.form_values import check_values, to_save
 from .connections.profiles import make_profile, open_files
 from .connections.saved_connections import Connections
@@ -43,7 +43,7 @@ from .sessions.session import Session
 from .settings import change_file, read_settings
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
     from pathlib import Path
     from types import TracebackType
@@ -95,7 +95,7 @@ class Runtime:
             use: Automations: modules or objects with the hooks `before_call` and `on_event`.
             confirm: Called before an action that needs consent; None refuses it (unattended).
             sandbox: ``auto``, ``require`` or ``off``; None for what `config.toml` says.
-            surface: The user interface: ``cli``, ``desktop``, ``tablet`` or ``phone`` (P6).
+            surface: The user interface: ``cli``, ``desktop``, ``tablet``, ``phone`` (P6), or ``agent``.
             spare: Keep ready what starts a driver's process fast: a fork server, or one warm process if `config.toml`
                 says ``processes = "spawn"`` or ``sandbox = "off"``, or if processes cannot be forked here. False is for
                 a single connection.
@@ -120,7 +120,7 @@ class Runtime:
             mask=self._bus.mask,
         )
         automations = [*use, *named(self.settings.automations), *guards]
-        self._hooks = Hooks(automations, emit=self._bus.emit)
+        self._hooks = Hooks(automations, emit=self._bus.emit, surface=surface)
         self._policy: Policy = sandbox or self.settings.sandbox
         self._confirm, self._unattended = confirm, confirm is None
         self._consents = Consents(self.connections, confirm)
@@ -195,6 +195,23 @@ class Runtime:
         An error that it raises does not stop what happens: every listener receives it as `automation.failed`.
         """
         self._bus.add_sink(sink)
+
+    def emit(self, event: Event) -> None:
+        """Emit an event as the runtime does its own: every listener and the audit receive it."""
+        self._bus.emit(event)
+
+    @contextmanager
+    def calling_for(self, client: str) -> Iterator[None]:
+        """Let automations see the name of an agent's program in the calls of this task, and of tasks that it starts.
+
+        Args:
+            client: What `Call.client` says.
+        """
+        token = CLIENT.set(client)
+        try:
+            yield
+        finally:
+            CLIENT.reset(token)
 
     @property
     def sandbox(self) -> str:

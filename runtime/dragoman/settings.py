@@ -112,6 +112,50 @@ class Guards(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         )
 
 
+Power = Literal["read", "plan", "write"]
+"""What an agent may do: only read; also see what a change would send; also send it."""
+
+_Most = Annotated[int, msgspec.Meta(ge=0)]
+
+
+class AgentRules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What agents may do with one connection. A pattern is a name in which ``*`` and ``?`` stand for other characters.
+
+    Attributes:
+        allow: ``read``, ``plan`` (also see the exact requests of a change), or ``write`` (also send them).
+        objects: Patterns of the objects that agents see; the others do not exist for them.
+        columns: Patterns of the columns that agents see.
+        hidden: Patterns of columns that do not exist for agents, nor what lies in them or around them.
+        masked: Patterns of columns whose values agents do not see, and cannot filter, sort or summarize.
+        hosts: Errors may name the host of the connection.
+        rows: Rows of one answer; 0 means no limit, here and below.
+        bytes: Bytes of one answer as JSON, of which about four are a token.
+        rows_an_hour: Rows of all answers of an hour, of all agents of one server.
+        bytes_an_hour: Bytes of all answers of an hour.
+    """
+
+    allow: Power = "read"
+    objects: tuple[str, ...] = ("*",)
+    columns: tuple[str, ...] = ("*",)
+    hidden: tuple[str, ...] = ()
+    masked: tuple[str, ...] = ()
+    hosts: bool = False
+    rows: _Most = 500
+    bytes: _Most = 32_768
+    rows_an_hour: _Most = 20_000
+    bytes_an_hour: _Most = 4 << 20
+
+
+class ConnectionSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Settings of one connection, by its name.
+
+    Attributes:
+        agents: What agents may do; None if `dragoman mcp` serves the connection only where its command line names it.
+    """
+
+    agents: AgentRules | None = None
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The contents of `config.toml`.
 
@@ -122,6 +166,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             need. ``spawn`` starts each by itself, with a memory layout of its own, as commands for one connection do.
         automations: Entry points of the group `dragoman.automations` to run, by name.
         guards: Settings of the built-in automations.
+        connections: Settings of single connections by name.
         registries: Registries in lookup order, before the bundled one.
         allow_stale: Accept a registry's expired signatures; each use is recorded in the audit log.
         queries: A folder of saved queries that a team shares, one TOML file each; empty for none.
@@ -133,6 +178,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     processes: Literal["fork", "spawn"] = "fork"
     automations: list[str] = []
     guards: Guards = Guards()
+    connections: dict[str, ConnectionSettings] = {}
     registries: list[RegistryEntry] = []
     allow_stale: bool = False
     queries: str = ""

@@ -71,7 +71,7 @@ def test_a_released_host_installs_its_drivers_without_a_network(tmp_path: Path):
     keys = tmp_path / "keys"
     run("make", "-o", ".venv/.demo", "-o", ".venv/.workbench", "release", f"KEYS={keys}", cwd=tree)
     wheels = {path.name.split("-")[0]: path for path in (tree / "dist").iterdir()}
-    assert wheels.keys() == {"dragoman", "dragoman_api", "dragoman_dask", "dragoman_workbench"}
+    assert wheels.keys() == {"dragoman", "dragoman_api", "dragoman_dask", "dragoman_mcp", "dragoman_workbench"}
     python = empty_environment(tmp_path / "env", [wheels["dragoman"], wheels["dragoman_api"]])
     home = tmp_path / "home"
     environment = {"PATH": os.environ["PATH"], "HOME": str(home), "DRAGOMAN_HOME": str(home / "dragoman")}

@@ -343,6 +343,22 @@ class ExportFailed(Event, frozen=True, kw_only=True, tag="export.failed"):
     reason: str
 
 
+class AgentAnswered(Event, frozen=True, kw_only=True, tag="agent.answered"):
+    """An agent's call of a tool was answered, or refused with the error `code`.
+
+    The client has chosen its name itself. `rows` and `bytes` are those of the answer.
+    """
+
+    client: str
+    tool: str
+    connection: str | None = None
+    object: str | None = None
+    rows: int = 0
+    bytes: int = 0
+    seconds: float = 0.0
+    code: str = ""
+
+
 class CallRefused(Event, frozen=True, kw_only=True, tag="call.refused"):
     """An automation vetoed a call."""
 
@@ -395,6 +411,8 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
             inserts, too.
         rows: The maximum number of rows requested, of `fetch_page`.
         unattended: No person is present to answer questions.
+        surface: What the caller uses: ``cli`` (the default of a script, too), ``desktop`` (the workbench), ``agent``.
+        client: The program of an agent, in its own words; empty for other callers.
     """
 
     hook: str
@@ -406,3 +424,5 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     changes: tuple[Change, ...] | InsertBatch = ()
     rows: int | None = None
     unattended: bool = True
+    surface: str = ""
+    client: str = ""

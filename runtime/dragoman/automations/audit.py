@@ -33,7 +33,9 @@ BEGINNING = 4 << 10
 LINE = 1 << 20
 """Bytes of the requests in one line, about; those beyond are recorded by their number and one digest."""
 
-_RECORDED = re.compile(r"(connection|rows?|object|console|call|plugin|automation|events)\.|export\.(finished|failed)$")
+_RECORDED = re.compile(
+    r"(agent|connection|rows?|object|console|call|plugin|automation|events)\.|export\.(finished|failed)$"
+)
 _decoder = msgspec.json.Decoder(float_hook=exact_number)
 _encoder = msgspec.json.Encoder(decimal_format="number")
 _UNREADABLE = (ValueError, RecursionError, ArithmeticError)  # msgspec's errors are ValueErrors
@@ -57,7 +59,8 @@ class Audit:
         if not call.writes or (call.connection is not None and not self._watches(call.connection.name)):
             return
         connection = call.connection.name if call.connection else None
-        record = self._mask.structure({"call": call.hook, "connection": connection, "object": call.object})
+        caller = {"client": call.client} if call.client else {}
+        record = self._mask.structure({"call": call.hook, "connection": connection, "object": call.object} | caller)
         await anyio.to_thread.run_sync(self._append, record, call.requests, call.statements)
 
     @hookimpl

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import anyio
+import msgspec
 import pluggy
 
 from dragoman.spellings import near_names
@@ -36,6 +37,8 @@ OBSERVE_SECONDS = 30.0
 AT_WORK: ContextVar[str] = ContextVar("dragoman_automation", default="")
 """Name of the automation whose code runs; what it prints is not data of a command."""
 
+CLIENT: ContextVar[str] = ContextVar("dragoman_client", default="")
+"""Name of the agent's program for which the calls of this task are made; empty for none."""
 
 DECIDES_ON = "decides_on"
 """Attribute of an automation that names the hooks whose calls it decides on; without it, it is asked about all."""
@@ -51,13 +54,20 @@ class Hooks:
     manager a second connection's driver would answer for the first.
     """
 
-    def __init__(self, automations: Sequence[object], *, emit: Callable[[Event], None], driver: object = None) -> None:
+    def __init__(
+        self,
+        automations: Sequence[object],
+        *,
+        emit: Callable[[Event], None],
+        driver: object = None,
+        surface: str = "",
+    ) -> None:
         self._manager = pluggy.PluginManager(PROJECT)
         self._manager.add_hookspecs(AutomationSpec)
         self._manager.add_hookspecs(DriverSpec)
         self._automations = list(automations)
         self._deciding: dict[str, list[pluggy.HookImpl]] = {}
-        self._emit = emit
+        self._emit, self._surface = emit, surface
         names: Counter[str] = Counter()
         for automation in automations:
             names[name := _name_of(automation)] += 1
@@ -119,7 +129,7 @@ class Hooks:
 
     def for_connection(self, driver: object = None) -> Hooks:
         """Build one connection's manager: the same automations, and its driver once it exists."""
-        return Hooks(self._automations, emit=self._emit, driver=driver)
+        return Hooks(self._automations, emit=self._emit, driver=driver, surface=self._surface)
 
     def set_driver(self, driver: object) -> None:
         """Replace the driver that answers hooks."""
@@ -140,6 +150,7 @@ class Hooks:
         """
         if not (deciding := self._decide_on(call.hook)):
             return
+        call = msgspec.structs.replace(call, surface=self._surface, client=CLIENT.get())
         names = [implementation.plugin_name for implementation in deciding]
         vetoes: dict[int, Refused | None] = dict.fromkeys(range(len(names)))
 

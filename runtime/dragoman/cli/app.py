@@ -41,6 +41,7 @@ _ROOMS = {
     "export": "export:export",
     "import": "import_rows:import_",
     "insert": "changes:insert",
+    "mcp": "mcp:mcp",
     "objects": "grid:objects",
     "open": "open_prompt:open_",
     "page": "grid:page",

@@ -60,6 +60,7 @@ SWITCHES = {"\\x": ("on", "off", "auto"), "\\pager": ("on", "off")}
 
 ABSENT = {
     "open": "one shell holds one connection: leave it with quit, or open the other one in another terminal",
+    "mcp": "it serves an agent on standard input and output: let the agent's program start it",
     "workbench": "it serves until Ctrl-C: start it in another terminal",
 }
 """The commands that a line cannot be, and why."""

@@ -1,0 +1,249 @@
+"""What agents may do with a connection: its rules, applied to names, columns and amounts. No agent can change them."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+from dragoman.extending import AgentRules
+from dragoman_api import ColumnKind
+from dragoman_api.errors import ConfigurationError, DriverError, ObjectNotFoundError, Refused
+from dragoman_api.remedies import Remedy, RemedyKind
+from dragoman_api.wording import quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from dragoman import Runtime
+    from dragoman_api import Column
+
+POWERS = ("read", "plan", "write")
+"""What an agent may do, each with all before it."""
+
+HOUR = 3_600.0
+_CONTAINERS = (ColumnKind.JSON, ColumnKind.OTHER)
+
+
+def may_contain(name: str, pattern: str) -> bool:
+    """Return whether a name below a column could match a pattern.
+
+    >>> may_contain("customer", "customer.email"), may_contain("customer", "*.email"), may_contain("sku", "customer.*")
+    (True, True, False)
+    """
+    places = {0}
+    for letter in f"{name}.":
+        places = _with_stars(places, pattern)
+        places = {
+            place if pattern[place] == "*" else place + 1
+            for place in places
+            if place < len(pattern) and pattern[place] in ("*", "?", letter)
+        }
+    return bool(places)
+
+
+def _with_stars(places: set[int], pattern: str) -> set[int]:
+    """Add the places after the stars that may stand for nothing."""
+    widened = set(places)
+    for place in places:
+        following = place
+        while following < len(pattern) and pattern[following] == "*":
+            following += 1
+            widened.add(following)
+    return widened
+
+
+class Allowance:
+    """Rows and bytes of the last hour, of all agents."""
+
+    def __init__(self, rules: AgentRules, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._rows, self._bytes, self._clock = rules.rows_an_hour, rules.bytes_an_hour, clock
+        self._answers: deque[tuple[float, int, int]] = deque()
+
+    def charge(self, *, rows: int, size: int) -> None:
+        """Count an answer."""
+        self._answers.append((self._clock(), rows, size))
+
+    def _spent(self) -> tuple[int, int]:
+        since = self._clock() - HOUR
+        while self._answers and self._answers[0][0] < since:
+            self._answers.popleft()
+        return sum(rows for _, rows, _ in self._answers), sum(size for _, _, size in self._answers)
+
+    def left(self) -> tuple[int | None, int | None]:
+        """Return the rows and bytes that this hour still allows; None for no limit."""
+        rows, size = self._spent()
+        return (max(0, self._rows - rows) if self._rows else None, max(0, self._bytes - size) if self._bytes else None)
+
+
+class ConnectionRules:
+    """The rules of one connection, and what of them is used up.
+
+    Attributes:
+        name: The connection.
+        type: Its database type.
+        host: What errors do not say, unless the rules allow it.
+        power: What agents may do.
+        allowance: What this hour still allows.
+    """
+
+    def __init__(self, rules: AgentRules, *, name: str, type: str, host: str, power: str) -> None:  # noqa: A002
+        self._rules = rules
+        self.name, self.type, self.power = name, type, power
+        self.host = "" if rules.hosts else host
+        self.allowance = Allowance(rules)
+        self._listed: set[str] = set()
+
+    def check_power(self, power: str) -> None:
+        """Refuse a call that needs more than the rules allow.
+
+        Raises:
+            Refused: They allow less.
+        """
+        if POWERS.index(self.power) < POWERS.index(power):
+            reason = f"agents may {self.power} on {self.name}, and this needs {power}; nothing was sent"
+            raise Refused(reason, code="not-allowed", details={"allow": self.power, "needs": power})
+
+    @property
+    def limits_objects(self) -> bool:
+        """Whether agents see some objects only."""
+        return self._rules.objects != ("*",)
+
+    @property
+    def limits_columns(self) -> bool:
+        """Whether agents see some columns only."""
+        return bool(self._rules.hidden or self._rules.masked) or self._rules.columns != ("*",)
+
+    def sees(self, object_name: str) -> bool:
+        """Return whether agents see an object that the server has listed, and remember it."""
+        seen = any(fnmatchcase(object_name, pattern) for pattern in self._rules.objects)
+        if seen:
+            self._listed.add(object_name)
+        return seen
+
+    def is_listed(self, object_name: str) -> bool:
+        """Return whether the server has listed an object of that very name, which agents see.
+
+        Only such a name is sent where objects are limited: a server may read others as several objects.
+        """
+        return object_name in self._listed
+
+    def no_such_object(self, object_name: str) -> ObjectNotFoundError:
+        """Return the error about an object that does not exist for agents, whether or not it exists."""
+        remedy = Remedy(RemedyKind.LIST_OBJECTS, {"connection": self.name})
+        return ObjectNotFoundError(f"{quoted(object_name[:200])} does not exist", remedies=[remedy])
+
+    def hides(self, column: Column) -> bool:
+        """Return whether a column does not exist for agents."""
+        return not any(fnmatchcase(column.name, pattern) for pattern in self._rules.columns) or self._covers(
+            self._rules.hidden, column
+        )
+
+    def masks(self, column: Column) -> bool:
+        """Return whether agents do not see the values of a column."""
+        return self._covers(self._rules.masked, column)
+
+    def _covers(self, patterns: Iterable[str], column: Column) -> bool:
+        """Return whether a pattern is of the column, of one around it, or of one that may lie in it."""
+        parts = column.name.split(".")
+        around = [".".join(parts[:length]) for length in range(1, len(parts) + 1)]
+        holds = column.kind in _CONTAINERS
+        return any(
+            any(fnmatchcase(name, pattern) for name in around) or (holds and may_contain(column.name, pattern))
+            for pattern in patterns
+        )
+
+    def check_columns(self, names: Iterable[str], columns: Sequence[Column], *, readable: bool = True) -> None:
+        """Refuse columns that do not exist for agents or, where their values matter, that are masked.
+
+        Args:
+            names: What a call names.
+            columns: The columns of the object.
+            readable: The call depends on their values, as a filter does.
+
+        Raises:
+            DriverError: A column does not exist for agents (code ``column-unknown``).
+            Refused: A column is masked.
+        """
+        by_name = {column.name: column for column in columns if not self.hides(column)}
+        for name in names:
+            column = by_name.get(name)
+            if column is None:
+                reason = f"there is no column {quoted(name[:200])}"
+                raise DriverError(reason, code="column-unknown", details={"column": name[:200]})
+            if readable and self.masks(column):
+                reason = f"the values of {quoted(name)} are masked for agents, so nothing can depend on them"
+                raise Refused(reason, code="column-masked", details={"column": name})
+
+    def check_raw(self, what_for: str) -> None:
+        """Refuse what names columns in the server's own syntax, if some columns do not exist for agents.
+
+        Raises:
+            Refused: They are limited.
+        """
+        if self.limits_columns:
+            reason = f"{what_for} could name columns that are hidden from agents; nothing was sent"
+            raise Refused(reason, code="not-allowed", hint="use filter rows")
+
+    def rows_for(self, wanted_rows: int) -> int:
+        """Return how many rows an answer may have.
+
+        Raises:
+            Refused: This hour allows no more (code ``limit-exceeded``).
+        """
+        left, _ = self._left()
+        limits = [limit for limit in (self._rules.rows or None, left, wanted_rows) if limit is not None]
+        return min(limits)
+
+    def bytes_for(self) -> int:
+        """Return how many bytes an answer may have.
+
+        Raises:
+            Refused: This hour allows no more (code ``limit-exceeded``).
+        """
+        _, left = self._left()
+        return min(limit for limit in (self._rules.bytes or None, left, 1 << 40) if limit is not None)
+
+    def _left(self) -> tuple[int | None, int | None]:
+        rows, size = self.allowance.left()
+        for left, unit in ((rows, "rows"), (size, "bytes")):
+            if left == 0:
+                reason = f"agents have read all {unit} of {self.name} that one hour allows"
+                raise Refused(reason, code="limit-exceeded", hint="ask for counts and summaries, or wait")
+        return rows, size
+
+
+def rules_of(runtime: Runtime, *, names: Sequence[str], power: str | None) -> dict[str, ConnectionRules]:
+    """Return the rules of every connection that agents may use. Blocks.
+
+    Args:
+        runtime: Where connections and settings are.
+        names: The connections that the command line names; empty for those of `config.toml`.
+        power: What the command line allows at most; None for what `config.toml` says, or ``read``.
+
+    Raises:
+        ConfigurationError: There is no such connection, or there are none.
+    """
+    settings = {
+        name: connection.agents
+        for name, connection in runtime.settings.connections.items()
+        if connection.agents is not None
+    }
+    saved = {name: runtime.connections.get(name) for name in {*names, *settings}}
+    if not saved:
+        hint = "dragoman mcp --connection NAME, or [connections.NAME.agents] in config.toml"
+        raise ConfigurationError("no connection is named that agents may use", hint=hint)
+    rules: dict[str, ConnectionRules] = {}
+    for name in names or sorted(settings):
+        connection = saved[name]
+        of_file = settings.get(name)
+        limits = [level for level in (of_file.allow if of_file else None, power) if level is not None]
+        rules[name] = ConnectionRules(
+            of_file or AgentRules(),
+            name=name,
+            type=connection.type,
+            host=str(connection.values.get("host", "")),
+            power=min(limits, key=POWERS.index, default="read"),
+        )
+    return rules

@@ -1,0 +1,420 @@
+"""What each tool does: reads of sessions, within the rules of their connection."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from dragoman import Filter, RowKey, Rows, RowSelection, Sort, Span
+from dragoman_api import Role
+from dragoman_api.errors import ConfigurationError
+from dragoman_api.wording import quoted
+
+from . import messages
+from .answers import MASKED, Handles, as_json, harmless, is_shown_cut, rows_within, shown_cell, whole_text
+from .failures import bounded
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
+
+    from dragoman import Page, Session
+    from dragoman_api import Cell, Note, Object
+
+    from .failures import Helper
+    from .open_sessions import OpenSessions
+    from .rules import ConnectionRules
+
+MOST_ROWS = 50_000
+"""Rows whose handles are kept."""
+MOST_CURSORS = 64
+"""Answers that can be continued."""
+LEVEL = 1_000
+"""Objects of one request for a list."""
+
+
+class _Rest(NamedTuple):
+    """What an answer did not hold: the rest of its page, and where the page after it begins.
+
+    Attributes:
+        choice: The rows as the call chose them.
+        selection: The same rows for further pages, of the same instant.
+        cursor: Where the next page begins; or `offset`, for a driver that has no cursors. Both are None at the end.
+    """
+
+    choice: RowSelection
+    selection: RowSelection
+    columns: list[str]
+    rows: list[list[Any]]
+    keys: list[str]
+    cursor: str | None
+    offset: int | None
+    total: int | None
+    total_exact: bool
+
+
+class Reader:
+    """The tools that read.
+
+    Attributes:
+        rules: The connections that agents may use, with their rules.
+    """
+
+    def __init__(self, sessions: OpenSessions, rules: Mapping[str, ConnectionRules]) -> None:
+        self._sessions, self.rules = sessions, rules
+        self._keys = Handles[RowKey](MOST_ROWS, letter="r")
+        self._rests = Handles[_Rest](MOST_CURSORS, letter="c")
+
+    def rules_for(self, connection: str) -> ConnectionRules:
+        """Return the rules of a connection.
+
+        Raises:
+            ConfigurationError: Agents may not use it, whether or not it exists.
+        """
+        if (rules := self.rules.get(connection)) is None:
+            reason = f"{quoted(connection[:200])} is no connection that agents may use"
+            raise ConfigurationError(reason, code="connection-unknown", hint="list_connections names those")
+        return rules
+
+    async def list_connections(self, _call: messages.ListConnections, _helper: Helper) -> messages.ServedConnections:
+        """List what agents may use."""
+        served = []
+        for name, rules in self.rules.items():
+            rows_left, bytes_left = rules.allowance.left()
+            served.append(
+                messages.ServedConnection(
+                    name=name, type=rules.type, allow=rules.power, rows_left=rows_left, bytes_left=bytes_left
+                )
+            )
+        return messages.ServedConnections(connections=served)
+
+    async def list_objects(self, call: messages.ListObjects, helper: Helper) -> messages.ObjectPage:
+        """List the objects of one level whose names match a pattern."""
+        rules = self.rules_for(call.connection)
+        async with self._sessions.using(call.connection) as session:
+            if call.parent is not None:
+                await self._check_object(session, rules, call.parent)
+            listed, notes = await self._level(session, rules, pattern=call.pattern, parent=call.parent)
+        limit = rules.rows_for(call.limit)
+        listing = [
+            messages.ListedObject(
+                name=harmless(item.name),
+                rows=item.rows,
+                size=item.size,
+                kind="" if item.kind == "table" else harmless(item.kind),
+                branch=item.branch,
+            )
+            for item in listed[call.start : call.start + limit]
+        ]
+        following = call.start + len(listing)
+        return messages.ObjectPage(
+            notes=[helper.remark(note) for note in notes],
+            objects=listing,
+            total=len(listed),
+            next=following if following < len(listed) else None,
+        )
+
+    async def _level(
+        self, session: Session, rules: ConnectionRules, *, pattern: str, parent: str | None
+    ) -> tuple[list[Object], list[Note]]:
+        """Return all objects of one level that agents see and that match a pattern."""
+        contains = max(pattern.replace("?", "*").replace("[", "*").split("*"), key=len)
+        listed: list[Object] = []
+        notes: list[Note] = []
+        cursor: str | None = None
+        while True:
+            part = await session.objects(parent=parent, contains=contains, cursor=cursor, limit=LEVEL)
+            listed += [item for item in part if rules.sees(item.name) and fnmatchcase(item.name, pattern)]
+            notes += [note for note in part.notes if note not in notes]
+            cursor = part.next
+            if cursor is None:
+                return listed, notes
+
+    async def _check_object(self, session: Session, rules: ConnectionRules, name: str) -> None:
+        """Refuse an object that agents do not see: where objects are limited, its very name must have been listed.
+
+        Raises:
+            ObjectNotFoundError: It does not exist for agents.
+        """
+        if not rules.limits_objects or rules.is_listed(name):
+            return
+        await self._level(session, rules, pattern=name, parent=None)
+        if not rules.is_listed(name):
+            raise rules.no_such_object(name)
+
+    async def describe_object(self, call: messages.DescribeObject, helper: Helper) -> messages.ObjectDescription:
+        """Describe the columns of an object whose names match a pattern."""
+        rules = self.rules_for(call.connection)
+        async with self._sessions.using(call.connection) as session:
+            await self._check_object(session, rules, call.object)
+            description = await session.describe(call.object)
+        seen = [column for column in description.columns if not rules.hides(column)]
+        hidden = {column.name for column in description.columns} - {column.name for column in seen}
+        matching = [column for column in seen if fnmatchcase(column.name, call.columns)]
+        operator_sets: list[list[str]] = []
+        listing = []
+        limit = rules.rows_for(call.limit)
+        for column in matching[call.start : call.start + limit]:
+            operators = [str(operator) for operator in column.operators]
+            if operators not in operator_sets:
+                operator_sets.append(operators)
+            listing.append(
+                messages.ShownColumn(
+                    name=harmless(column.name),
+                    type=harmless(column.type),
+                    kind=str(column.kind),
+                    operators=operator_sets.index(operators),
+                    sortable=column.sortable,
+                    repeated=column.repeated,
+                    role=column.role.value,
+                    written=column.written.value,
+                    dimensions=column.dimensions,
+                    masked=rules.masks(column),
+                )
+            )
+        following = call.start + len(listing)
+        time = description.time
+        return messages.ObjectDescription(
+            notes=_remarks(helper, description.notes, hidden),
+            columns=listing,
+            operator_sets=operator_sets,
+            total=len(matching),
+            time_column=None if time is None or time.column in hidden else harmless(time.column),
+            next=following if following < len(matching) else None,
+        )
+
+    async def explain_rows(self, call: messages.ExplainRows, _helper: Helper) -> messages.FilterExplanation:
+        """Say how each filter row would run."""
+        rules = self.rules_for(call.connection)
+        async with self._sessions.using(call.connection) as session:
+            compiled = await (await self._rows(session, rules, call)).explain()
+        return messages.FilterExplanation(
+            rows=[
+                messages.ExplainedRow(
+                    row=explanation.row,
+                    clause=bounded(explanation.clause),
+                    exact=explanation.exact,
+                    approximations=[bounded(text) for text in (*explanation.approximations, *explanation.unlikely)],
+                )
+                for explanation in compiled.rows
+            ]
+        )
+
+    async def count_rows(self, call: messages.CountRows, helper: Helper) -> messages.RowCount:
+        """Count rows."""
+        rules = self.rules_for(call.connection)
+        async with self._sessions.using(call.connection) as session:
+            number = await (await self._rows(session, rules, call)).count()
+        notes = [note for note in number.notes if note.code != "time-window"]
+        return messages.RowCount(
+            notes=[helper.remark(note) for note in number.notes], rows=int(number), exact=not notes
+        )  # fmt: skip
+
+    async def read_rows(self, call: messages.ReadRows, helper: Helper) -> messages.RowPage:
+        """Read rows, as many as the budget holds."""
+        rules = self.rules_for(call.connection)
+        limit, budget = rules.rows_for(call.limit), rules.bytes_for()
+        async with self._sessions.using(call.connection) as session:
+            rows = await self._rows(session, rules, call, columns=call.columns, sort=call.sort)
+            if call.cursor is None:
+                page = await rows.page(limit=limit)
+                return self._answer(call, page, rows.selection, helper, budget=budget)
+            rest = self._rests.get(call.connection, call.cursor)
+            if rest.choice != rows.selection:
+                reason = "the cursor belongs to another choice of rows"
+                raise ConfigurationError(reason, hint="repeat the arguments of the call that returned it")
+            if rest.rows:
+                return self._within(call.connection, rest, [], limit=limit, budget=budget)
+            rows = session.select(rest.selection)
+            page = await rows.page(limit=limit, offset=rest.offset or 0, cursor=rest.cursor, total=False)
+        page = msgspec.structs.replace(page, total=rest.total, total_exact=rest.total_exact)
+        return self._answer(call, page, rest.choice, helper, budget=budget)
+
+    async def similar_rows(self, call: messages.FindSimilar, helper: Helper) -> messages.RowPage:
+        """Find the rows nearest to a row, a vector or a text."""
+        rules = self.rules_for(call.connection)
+        if sum(origin is not None for origin in (call.row, call.vector, call.text)) != 1:
+            raise ConfigurationError("rows are similar to exactly one of row, vector and text")
+        limit, budget = rules.rows_for(call.limit), rules.bytes_for()
+        key = None if call.row is None else self._keys.get(call.connection, call.row)
+        async with self._sessions.using(call.connection) as session:
+            rows = await self._rows(session, rules, call, columns=call.columns)
+            if rules.limits_columns:
+                columns = await self._sessions.columns(session, call.object)
+                vectors = [column.name for column in columns if column.dimensions is not None]
+                origins = [name for name in vectors if call.column and f"{call.column}.".startswith(f"{name}.")]
+                rules.check_columns(origins or vectors, columns)
+            page = await rows.similar(key, vector=call.vector, text=call.text, column=call.column, limit=limit)
+        return self._answer(call, page, rows.selection, helper, budget=budget, whole=True)
+
+    async def read_cell(self, call: messages.ReadCell, _helper: Helper) -> messages.CellText:
+        """Read the value of one cell, from a character on."""
+        rules = self.rules_for(call.connection)
+        key = self._keys.get(call.connection, call.row)
+        async with self._sessions.using(call.connection) as session:
+            if rules.limits_columns:
+                rules.check_columns([call.column], await self._sessions.columns(session, key.object))
+            value = await session.rows(key.object).cell(key, call.column)
+        kind, text = whole_text(value)
+        part, budget = text[call.start : call.start + call.length], rules.bytes_for()
+        while len(part) > 1 and (size := len(as_json(harmless(part)).encode())) > budget:
+            part = part[: max(1, len(part) * budget // size - 1)]
+        following = call.start + len(part)
+        return messages.CellText(
+            kind=kind, text=harmless(part), length=len(text), next=following if following < len(text) else None
+        )
+
+    async def summarize_column(self, call: messages.SummarizeColumn, helper: Helper) -> messages.SummaryAnswer:
+        """Summarize a column."""
+        rules = self.rules_for(call.connection)
+        rules.rows_for(1)
+        async with self._sessions.using(call.connection) as session:
+            rows = await self._rows(session, rules, call, decisive=[call.column])
+            summary = await rows.summarize(call.column, values=call.values, buckets=call.buckets)
+        cell = _cells(messages.CELL)
+        return messages.SummaryAnswer(
+            notes=[helper.remark(note) for note in summary.notes],
+            rows=summary.rows,
+            missing=summary.missing,
+            values=[messages.CountedValue(value=cell(item.value), rows=item.rows) for item in summary.values],
+            distinct=summary.distinct,
+            minimum=cell(summary.minimum),
+            maximum=cell(summary.maximum),
+            buckets=[
+                messages.HistogramBar(lower=cell(bucket.lower), upper=cell(bucket.upper), rows=bucket.rows)
+                for bucket in summary.buckets
+            ],
+            approximate={str(figure): bounded(reason) for figure, reason in summary.approximate.items()},
+            absent={str(figure): bounded(reason) for figure, reason in summary.absent.items()},
+        )
+
+    async def _rows(
+        self,
+        session: Session,
+        rules: ConnectionRules,
+        choice: messages.ChosenRows,
+        *,
+        columns: Sequence[str] | None = None,
+        sort: Sequence[messages.SortKey] = (),
+        decisive: Sequence[str] = (),
+    ) -> Rows:
+        """Return the rows that a call chooses, if the rules let it.
+
+        Raises:
+            DragomanError: The rules hide what it names.
+        """
+        await self._check_object(session, rules, choice.object)
+        if choice.raw:
+            rules.check_raw("a filter in the server's syntax")
+        if rules.limits_columns:
+            described = await self._sessions.columns(session, choice.object)
+            filtering = [row.column for row in choice.filters]
+            rules.check_columns([*filtering, *(key.column for key in sort), *decisive], described)
+            rules.check_columns(columns or (), described, readable=False)
+            if columns is None:
+                columns = [column.name for column in described if not rules.hides(column)]
+        return session.rows(
+            choice.object,
+            filters=[Filter(row.column, row.operator, row.value, row.group, row.case) for row in choice.filters],
+            match=choice.match,
+            raw=choice.raw,
+            sort=[Sort(key.column, descending=key.descending) for key in sort],
+            columns=columns,
+            tenant=choice.tenant,
+            span=Span(since=choice.since, until=choice.until, all_time=choice.all_time),
+        )
+
+    def _answer(
+        self,
+        call: messages.ReadRows | messages.FindSimilar,
+        page: Page,
+        selection: RowSelection,
+        helper: Helper,
+        *,
+        budget: int,
+        whole: bool = False,
+    ) -> messages.RowPage:
+        """Return a page as an agent sees it: no hidden columns, no masked values, no more than the budget."""
+        rules = self.rules_for(call.connection)
+        last = len(page.columns) - 1 if whole else None  # the distance, which a driver adds
+        left_out = {Role.SERVER} if call.columns is None else set()
+        places = [
+            place
+            for place, column in enumerate(page.columns)
+            if place == last or not (column.role in left_out or rules.hides(column))
+        ]
+        masked = [rules.masks(page.columns[place]) for place in places]
+        cell = _cells(call.cell_length)
+        rows = [
+            [MASKED if covered else cell(row[place]) for place, covered in zip(places, masked, strict=True)]
+            for row in page.cells
+        ]
+        keys = [self._keys.add(call.connection, key) if key.id not in ("", b"") else "" for key in page.keys]
+        hidden = {column.name for column in page.columns if rules.hides(column)}
+        following = page.offset + len(rows)
+        goes_on = page.next is not None or (page.total is not None and following < page.total and bool(rows))
+        rest = _Rest(
+            choice=selection,
+            selection=msgspec.structs.replace(
+                selection,
+                now=datetime.fromisoformat(page.now) if page.now else None,
+                span=Span.of(page.time) if page.time is not None else selection.span,
+            ),
+            columns=[harmless(page.columns[place].name) for place in places],
+            rows=rows,
+            keys=keys,
+            cursor=page.next,
+            offset=following if goes_on and page.next is None else None,
+            total=page.total,
+            total_exact=page.total_exact,
+        )
+        if whole:
+            rest = rest._replace(cursor=None, offset=None)
+        remarks = _remarks(helper, page.notes, hidden)
+        return self._within(call.connection, rest, remarks, limit=len(rows), budget=budget)
+
+    def _within(
+        self, connection: str, rest: _Rest, notes: list[messages.Remark], *, limit: int, budget: int
+    ) -> messages.RowPage:
+        """Return the first rows of what is left that fit into a budget, and a cursor to go on."""
+        number, size = rows_within(rest.rows[:limit], budget)
+        page_rows, keys = rest.rows[:number], rest.keys[:number]
+        left = rest._replace(rows=rest.rows[number:], keys=rest.keys[number:])
+        following = None
+        if left.rows or left.cursor is not None or left.offset is not None:
+            following = self._rests.add(connection, left)
+        if number < len(rest.rows[:limit]):
+            reason = f"{number} of {len(rest.rows[:limit])} rows fit into the {budget:,} bytes of an answer"
+            call = messages.ToolCall(why="choose few columns, or go on with `next`")
+            notes = [messages.Remark(code="answer-cut", reason=reason, calls=[call]), *notes]
+        cut = sorted({rest.columns[place] for row in page_rows for place, cell in enumerate(row) if is_shown_cut(cell)})
+        if cut:
+            first = next((at for at, row in enumerate(page_rows) if any(map(is_shown_cut, row))), 0)
+            place = next(place for place, cell in enumerate(page_rows[first]) if is_shown_cut(cell))
+            arguments = {"connection": connection, "row": keys[first] if keys else "", "column": rest.columns[place]}
+            call = messages.ToolCall(why="read a whole value", tool="read_cell", arguments=arguments)
+            reason = f"long values are cut: {', '.join(cut[:20])}"
+            notes = [*notes, messages.Remark(code="values-cut", reason=reason, calls=[call])]
+        return messages.RowPage(
+            notes=notes,
+            columns=rest.columns,
+            rows=page_rows,
+            keys=keys if any(keys) else [],
+            total=rest.total,
+            total_exact=rest.total_exact,
+            next=following,
+            bytes=size,
+        )
+
+
+def _cells(length: int) -> Callable[[Cell], Any]:
+    """Return what shows cells of at most so many characters."""
+    return lambda cell: shown_cell(cell, length=length)
+
+
+def _remarks(helper: Helper, notes: Sequence[Note], hidden: AbstractSet[str]) -> list[messages.Remark]:
+    """Return notes as an agent reads them, without those about columns that it does not see."""
+    return [helper.remark(note) for note in notes if note.column not in hidden]

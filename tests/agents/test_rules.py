@@ -1,0 +1,136 @@
+"""Rules hold: what they hide does not exist for agents, and what they forbid never reaches the server."""
+
+from __future__ import annotations
+
+import pytest
+
+from command_line import Machine
+from library import ROWS
+
+RULES = """
+objects = ["book*"]
+hidden = ["owner.email", "lines.card"]
+masked = ["card"]
+"""
+HIDDEN = (
+    "salaries", "books,salaries", "b*", "book*", "bookz", "book*,salaries", "<book{now/d}>", "books:salaries",
+    "_all", "BOOKS", "books/../salaries", "books%2Fsalaries", "_search", " books",
+)  # fmt: skip
+"""Names that are no object which agents see, though most of them match the pattern or lead a server elsewhere."""
+
+
+def row(column, value="x", operator="="):
+    return {"column": column, "operator": operator, "value": value}
+
+
+ATTEMPTS = [
+    *(("read_rows", {"object": name}, "object-not-found") for name in HIDDEN),
+    *((tool, {"object": "salaries"}, "object-not-found") for tool in ("count_rows", "explain_rows", "describe_object")),
+    ("summarize_column", {"object": "salaries", "column": "euros"}, "object-not-found"),
+    ("similar_rows", {"object": "salaries", "text": "x"}, "object-not-found"),
+    ("list_objects", {"parent": "salaries"}, "object-not-found"),
+    *(
+        (tool, {"object": "books", "filters": [row(column)]}, "column-unknown")
+        for tool in ("read_rows", "count_rows", "explain_rows")
+        for column in ("owner.email", "lines.card", "owner.email.keyword", "lines", "*", "owner.*")
+    ),
+    *((tool, {"object": "books", "filters": [row("card", "4", "starts")]}, "column-masked")
+      for tool in ("read_rows", "count_rows", "explain_rows")),
+    ("read_rows", {"object": "books", "sort": [{"column": "owner.email"}]}, "column-unknown"),
+    ("read_rows", {"object": "books", "sort": [{"column": "card"}]}, "column-masked"),
+    ("read_rows", {"object": "books", "columns": ["title", "owner.email"]}, "column-unknown"),
+    ("read_rows", {"object": "books", "columns": ["_source"]}, "column-unknown"),
+    ("summarize_column", {"object": "books", "column": "owner.email"}, "column-unknown"),
+    ("summarize_column", {"object": "books", "column": "card"}, "column-masked"),
+    ("read_rows", {"object": "books", "raw": ['{"term":{"owner.email":"x"}}']}, "not-allowed"),
+    ("count_rows", {"object": "books", "raw": ['{"match_all":{}}']}, "not-allowed"),
+    ("read_rows", {"connection": "prod", "object": "books"}, "connection-unknown"),
+    ("read_rows", {"connection": "", "object": "books"}, "argument-invalid"),
+    ("read_rows", {"object": "books", "cursor": "c000000.1"}, "handle-unknown"),
+    ("read_cell", {"row": "r000000.1", "column": "title"}, "handle-unknown"),
+    ("read_cell", {"row": "", "column": "title"}, "argument-invalid"),
+    ("similar_rows", {"object": "books", "row": "r1.1"}, "handle-unknown"),
+    ("similar_rows", {"object": "books", "row": "r1.1", "text": "x"}, "configuration-invalid"),
+    ("read_rows", {"object": "books", "limit": 0}, "argument-invalid"),
+    ("read_rows", {"object": "books", "limit": 10**9}, "argument-invalid"),
+    ("read_rows", {"object": "books", "cell_length": 10**9}, "argument-invalid"),
+    ("read_rows", {"object": "books", "allow": "write"}, "argument-invalid"),
+    ("read_rows", {"object": "books", "residual": 10_000}, "argument-invalid"),
+    ("read_rows", {"object": ["books"]}, "argument-invalid"),
+    ("read_rows", {"object": "books", "filters": [row("title")] * 101}, "argument-invalid"),
+    ("read_rows", {"object": "b" * 2_000}, "argument-invalid"),
+    ("read_rows", {"object": "books", "filters": [row("title", operator="script")]}, "argument-invalid"),
+]  # fmt: skip
+"""Calls that the rules refuse, and the code of each refusal."""
+
+
+async def test_nothing_that_rules_hide_is_answered_or_asked_for(agents):
+    assert len(ATTEMPTS) >= 60
+    async with agents(RULES) as agent:
+        await agent.call("describe_object", object="books")
+        agent.requests.clear()
+        codes = []
+        for tool, arguments, _ in ATTEMPTS:
+            codes.append((await agent.call(tool, failing=True, **arguments))["code"])
+        assert codes == [code for _, _, code in ATTEMPTS]
+        reading = [
+            request for request in agent.requests if request.path.split("/")[-1] in ("_search", "_count", "_doc")
+        ]
+        assert reading == []
+        assert not [request for request in agent.requests if request.path.startswith("/salaries")]
+
+
+async def test_hidden_columns_and_objects_do_not_exist_and_masked_values_are_not_shown(agents):
+    async with agents(RULES) as agent:
+        listed = await agent.call("list_objects")
+        assert [item["name"] for item in listed["objects"]] == ["books"]
+        description = await agent.call("describe_object", object="books")
+        columns = {column["name"]: column for column in description["columns"]}
+        assert not columns.keys() & {"owner.email", "lines", "lines.card"}
+        assert columns.keys() >= {"owner.city", "title"}
+        assert columns["card"]["masked"]
+        answer = await agent.client.call_tool("read_rows", {"connection": "shop", "object": "books", "limit": ROWS})
+        page, text = answer.structured_content, answer.content[0].text
+        assert "example.org" not in text
+        assert "4111" not in text
+        assert "4222" not in text
+        assert page["rows"][0][page["columns"].index("card")] == {"$masked": True}
+        for column, code in (("card", "column-masked"), ("owner.email", "column-unknown")):
+            wrong = await agent.call("read_cell", failing=True, row=page["keys"][0], column=column)
+            assert wrong["code"] == code
+        elsewhere = await agent.call("read_rows", object="books", filters=[row("owner.city", "Ghent")], limit=1)
+        assert elsewhere["total"] == ROWS
+
+
+async def test_an_hour_has_so_many_rows_and_bytes(agents):
+    async with agents("rows_an_hour = 10\nbytes_an_hour = 100_000") as agent:
+        first = await agent.call("read_rows", object="books", limit=8, columns=["title"])
+        second = await agent.call("read_rows", object="books", limit=8, columns=["title"])
+        assert [len(answer["rows"]) for answer in (first, second)] == [8, 2]
+        agent.requests.clear()
+        assert (await agent.call("read_rows", failing=True, object="books"))["code"] == "limit-exceeded"
+        assert not agent.requests
+        assert (await agent.call("count_rows", object="books"))["rows"] == ROWS
+        [connection] = (await agent.client.call_tool("list_connections", {})).structured_content["connections"]
+        assert connection["rows_left"] == 0
+        assert 0 < connection["bytes_left"] < 100_000
+
+
+@pytest.mark.parametrize(
+    ("config", "words", "text"),
+    [
+        ("", "", "no connection is named"),
+        ('[connections.shop.agents]\nallow = "wirte"', "", "wirte"),
+        ('[connections.shop.agents]\nhiden = ["card"]', "", "hiden"),
+        ("[connections.shop]\nagent = {}", "", "agent"),
+        ("[connections.shpo.agents]", "", "shpo"),
+        ("", "--connection shpo", "shpo"),
+        ("", "--connection shop --allow all", "all"),
+    ],
+)
+def test_a_rule_that_is_misspelt_starts_no_server(shop_home, config, words, text):
+    (shop_home / "config").mkdir(exist_ok=True)
+    (shop_home / "config/config.toml").write_text(config)
+    ended = Machine(shop_home)(f"dragoman mcp {words}", code=2)
+    assert text in ended.err
+    assert not ended.out
