@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from workbench.browser.conftest import Cluster, show
-from workbench.browser.walking import Hands
+from workbench.browser.walking import Hands, becomes
 
 from thorough import THOROUGH
 
@@ -227,18 +227,38 @@ class TestHands:
         notes.keyboard.press("Enter")
         holds(notes, 1, "title", "first↵second")
 
-    def test_a_table_is_pasted_in_one_step_or_not_at_all(self, notes: Page) -> None:
-        start = min((cell(notes, 1, name) for name in ("price", "title")), key=lambda one: one.bounding_box()["x"])  # type: ignore[index]
-        start.click()
-        Hands(notes).paste("1\t2\t3\n4\t5\t6")
-        notes.locator(".toast", has_text="Pasted 6 cells").wait_for()
-        assert notes.locator(".cell.edited").count() == 6
+    def test_a_block_is_pasted_in_one_step_and_what_cannot_be_is_named_first(self, notes: Page) -> None:
+        hands, edited = Hands(notes), notes.locator(".cell.edited")
+        cell(notes, 1, "price").click()
+        hands.paste("12.50\tx\nmuch\ty\n3\tz\n")  # the title is the next column
+        dialog = notes.get_by_role("dialog")
+        dialog.get_by_text("takes a number").wait_for()
+        assert dialog.locator("tbody td").all_inner_texts() == ["2", "price", "much", "takes a number"]
+        assert edited.count() == 0
+        dialog.get_by_role("button", name="Paste nothing").click()
+        hands.paste("12.50\nmuch\n3")  # no number has several lines
+        dialog.get_by_role("button", name="Paste the other 2 cells").click()
+        holds(notes, 1, "price", "12.50")
+        holds(notes, 3, "price", "3")
+        assert edited.count() == 2
         notes.keyboard.press("Control+z")
-        notes.locator(".cell.edited").first.wait_for(state="detached")
-        notes.keyboard.press("Control+End")
-        Hands(notes).paste("1\t2\n4\t5")
-        notes.locator(".toast", has_text="Nothing is pasted").wait_for()
-        assert notes.locator(".cell.edited").count() == 0
+        edited.first.wait_for(state="detached")
+
+    def test_a_value_fills_what_is_selected_and_copied_rows_are_pasted_as_rows(self, notes: Page) -> None:
+        edited = notes.locator(".cell.edited")
+        cell(notes, 1, "title").click()
+        for _ in range(2):
+            notes.keyboard.press("Shift+ArrowDown")
+        Hands(notes).paste("same")
+        becomes(notes, lambda: edited.count() == 3)
+        notes.keyboard.press("Control+c")
+        notes.locator(".toast", has_text="Copied 3").wait_for()
+        cell(notes, 6, "title").click()
+        notes.keyboard.press("Control+v")
+        becomes(notes, lambda: edited.count() == 6)
+        holds(notes, 8, "title", "same")
+        notes.keyboard.press("Control+z")
+        becomes(notes, lambda: edited.count() == 3)
 
     def test_escape_drops_what_was_typed_and_the_next_key_begins_anew(self, notes: Page) -> None:
         cell(notes, 1, "title").click()

@@ -21,10 +21,11 @@ import { toast } from "../ui/toasts.tsx";
 import { call } from "../wire/client.ts";
 import { type Arrangement, UNTOUCHED, moved, resized, usualOrder, visible, withHidden, withPinned } from "./column_layout.ts";
 import { fitted, fittedWhole, measured, widened } from "./column_widths.ts";
-import { textOf, typed } from "../wire/cells.ts";
+import { textOf } from "../wire/cells.ts";
 import { copyArea } from "./copying.ts";
 import { takeAhead } from "./first_page.ts";
 import { type FilterRow, type Origin, type Query, queryOf, sameRows, spell } from "../state/query.ts";
+import type { Pasted } from "./pasting.ts";
 import { RowBlocks } from "./row_blocks.ts";
 import { type Place, type Rectangle, Selection } from "./selection.ts";
 import { type GridActions, GridView } from "./view.ts";
@@ -61,7 +62,8 @@ const NOTHING: Status = {
   time: null,
 };
 const MOST_COPIED = 10_000;
-const MOST_ERASED = 5_000;
+/** Rows that one request to the server may change. */
+const MOST_CHANGED = 5_000;
 /** What a card above a column can show. */
 const SMALL = { values: 3, buckets: 16 };
 
@@ -75,15 +77,6 @@ export interface Surroundings {
   openPane(): void;
   editRow?: GridActions["editRow"];
   similar?: GridActions["similar"];
-}
-
-/** Why no change can name a cell; empty if one can. */
-export function whyNoChange(row: GridRow | undefined, column: Column | undefined): string {
-  if (!row) return "there is no such row, or it is still loading.";
-  if (!column) return "there is no such column.";
-  if (row.key === null) return "this row has no key, so no change can name it.";
-  if (column.written && column.written !== "always") return column.reasons?.edit ?? `the server writes ${column.name}.`;
-  return column.reasons?.edit ?? "";
 }
 
 export class GridController {
@@ -433,29 +426,35 @@ export class GridController {
     };
   }
 
-  /** Change cells from a place to the right and down, in one step; nothing changes if one of them cannot. */
-  async fill(place: Place, table: readonly (readonly string[])[]): Promise<void> {
-    const names = this.view.names.slice(place.column, place.column + Math.max(...table.map((line) => line.length)));
+  /** Change cells from a place to the right and down, in one step; if one of them cannot, `review` is asked first. */
+  async fill(place: Place, table: readonly (readonly string[])[], review: (pasted: Pasted) => void): Promise<void> {
+    if (table.length > MOST_CHANGED) return toast(`At most ${MOST_CHANGED.toLocaleString("en")} rows can be changed at once.`, "bad");
+    const width = Math.max(...table.map((line) => line.length));
+    const columns = this.view.names.slice(place.column, place.column + width).flatMap((name) => this.column(name) ?? []);
     try {
+      const { readPaste } = await import("./pasting.ts");
       const rows = await this.#rows.read(place.row, Math.min(this.#rows.count, place.row + table.length) - 1);
-      const cells = table.flatMap((line, down) => line.map((text, right) => ({ text, row: rows[down], column: this.column(names[right]) })));
-      const refused = cells.map(({ row, column }) => whyNoChange(row, column)).find(Boolean);
-      if (refused) return toast(`Nothing is pasted: ${refused}`, "bad");
-      const edits = cells.map(({ text, row, column }) => {
-        const { name } = column!;
-        return { row, column: name, before: this.#rows.cellOf(row, name), after: typed(text, column!) };
-      });
-      changesOf(this.connection).fill(this.object, edits);
-      toast(`Pasted ${cells.length} ${cells.length === 1 ? "cell" : "cells"} as changes; Ctrl+Z takes them back.`, "good");
+      const cellOf = (row: GridRow, column: string) => this.#rows.cellOf(row, column);
+      const pasted = readPaste(table, { first: place.row, rows, columns, cellOf });
+      if (pasted.refused.length) return review(pasted);
+      this.put(pasted.edits);
+      const last = { row: place.row + table.length - 1, column: place.column + width - 1 };
+      this.view.select(new Selection(last, place)); // what was pasted, with the cursor where it was
     } catch (error) {
       toast(asFailure(error).message, "bad");
     }
   }
 
+  /** Put pasted cells into the change list, in one step. */
+  put(edits: Pasted["edits"]): void {
+    changesOf(this.connection).fill(this.object, edits);
+    toast(`Pasted ${edits.length.toLocaleString("en")} ${edits.length === 1 ? "cell" : "cells"} as changes; Ctrl+Z takes them back.`, "good");
+  }
+
   /** Mark the rows of an area as deleted, or keep them again. */
   async erase(area: Rectangle): Promise<void> {
-    const most = area.top + MOST_ERASED - 1;
-    if (area.bottom > most) return toast(`At most ${MOST_ERASED.toLocaleString("en")} rows can be deleted at once.`, "bad");
+    const most = area.top + MOST_CHANGED - 1;
+    if (area.bottom > most) return toast(`At most ${MOST_CHANGED.toLocaleString("en")} rows can be deleted at once.`, "bad");
     let rows: readonly GridRow[];
     try {
       rows = await this.#rows.read(area.top, Math.min(area.bottom, this.#rows.count - 1));

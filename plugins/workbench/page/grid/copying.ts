@@ -13,6 +13,13 @@ export interface CellSource {
   table(area: Rectangle, whole: boolean): Promise<Table | null>;
 }
 
+let copied = "";
+
+/** Whether a text is what was copied from cells here last. */
+export function isCopied(text: string): boolean {
+  return text !== "" && text.replaceAll("\r\n", "\n") === copied.replaceAll("\r\n", "\n");
+}
+
 /** Copy the cells of an area, or with `whole` its whole rows; what is cut is said. */
 export async function copyArea(
   source: CellSource,
@@ -26,7 +33,9 @@ export async function copyArea(
     const cut = table.rows.flat().filter(isCut).length;
     const cells = table.rows.length * table.columns.length;
     const what = cells === 1 ? "Copied the cell" : `Copied ${table.rows.length.toLocaleString("en")} × ${table.columns.length} cells`;
-    await copyText(FORMS[form](table), cut ? `${what}; ${cut} of them only in part, because they are cut` : what);
+    const text = FORMS[form](table);
+    copied = form === "text" && cells > 1 ? text : "";
+    await copyText(text, cut ? `${what}; ${cut} of them only in part, because they are cut` : what);
   } catch (error) {
     toast(asFailure(error).message, "bad");
   }

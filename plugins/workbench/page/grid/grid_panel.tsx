@@ -3,7 +3,7 @@
 import type { ComponentType } from "preact";
 import { useSignalEffect } from "@preact/signals";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { type RowDraft, changesOf, isTouched } from "../state/change_list.ts";
+import { type RowDraft, changesOf, isTouched, whyNoChange } from "../state/change_list.ts";
 import { rowForCell, rowForRange } from "./filter_rows.ts";
 import type { Cell, Column, Filter, GridRow, OpenConnection, RowSelection, TimeColumn } from "../messages.ts";
 import { go, rename, step, write } from "../state/route.ts";
@@ -16,9 +16,10 @@ import { call } from "../wire/client.ts";
 import { type CellEditor, editCell } from "./cell_editor.ts";
 import { isCut, textOf, typed } from "../wire/cells.ts";
 import { ColumnsPanel } from "./columns_panel.tsx";
-import { GridController, whyNoChange } from "./controller.ts";
+import { GridController } from "./controller.ts";
 import { readTable } from "./clipboard.ts";
-import { copyArea } from "./copying.ts";
+import { copyArea, isCopied } from "./copying.ts";
+import type { Pasted } from "./pasting.ts";
 import { type Origin, type Query, sameRows } from "../state/query.ts";
 import { type Place, type Rectangle, Selection } from "./selection.ts";
 import { NotesLine } from "./notes_line.tsx";
@@ -32,6 +33,7 @@ export interface Panels {
   readonly Glance: ComponentType<{ grid: GridController; column: string; close: () => void }>;
   readonly Changes: ComponentType<{ open: OpenConnection; object: string; applied: () => void }>;
   readonly RowEditor: RowEditor;
+  readonly Refused: ComponentType<{ pasted: Pasted; paste: () => void; close: () => void }>;
   readonly NewRow: ComponentType<{ grid: GridController; close: () => void }>;
   readonly Export: ComponentType<{
     open: OpenConnection;
@@ -56,6 +58,7 @@ export function GridPanel({ open, rows, near, panels }: {
   const [filtering, setFiltering] = useState(false);
   const [adding, setAdding] = useState(false);
   const [exporting, setExporting] = useState(false);
+  const [refused, setRefused] = useState<Pasted | null>(null);
   const [glancing, setGlancing] = useState(false);
   const [glanced, setGlanced] = useState("");
   const [time, setTime] = useState<TimeColumn | null>(null);
@@ -75,7 +78,7 @@ export function GridPanel({ open, rows, near, panels }: {
         cellMenu(made, place, anchor, writable, finds, () => setPane("value"), (kind) => writeAt(made, place, kind)),
       similar: finds ? (place) => showSimilar(made, place) : undefined,
       edit: (place, text) => writable && (edit(made, place, text), true),
-      paste: writable ? (place, text) => paste(made, place, text) : undefined,
+      paste: writable ? (place, text, table) => paste(made, place, text, table, setRefused) : undefined,
       compose: writable ? (place) => edit(made, place, "", true) : undefined,
       openPane: () => turn("value"),
       editRow: writable ? (place) => writeAt(made, place, "update") : undefined,
@@ -207,6 +210,7 @@ export function GridPanel({ open, rows, near, panels }: {
       <StatusLine grid={grid} open={open} />
       {glanced && <panels.Glance grid={grid} column={glanced} close={() => setGlanced("")} />}
       {adding && <panels.NewRow grid={grid} close={() => setAdding(false)} />}
+      {refused && <panels.Refused pasted={refused} paste={() => grid.put(refused.edits)} close={() => setRefused(null)} />}
       {exporting && (
         <panels.Export
           open={open}
@@ -464,7 +468,7 @@ function edit(
   const begin = { text: text ?? old, typed: text !== null, composing };
   return editCell(() => grid.view.where(place), `New value of ${column.name}`, begin, (edited) => {
     if (edited && (edited.text !== old || (textOf(before) === null && edited.text !== ""))) {
-      changesOf(grid.connection).edit(grid.object, row, column.name, before, typed(edited.text, column));
+      changesOf(grid.connection).edit(grid.object, row, column.name, before, typed(edited.text, column, before));
     }
     const next = edited?.next ?? "stay";
     if (next === "stay") return edited ? undefined : grid.view.focus();
@@ -476,9 +480,24 @@ function edit(
 
 const STEPS = { down: 0, right: 1, left: -1 };
 
-/** Begin to edit with a text from the clipboard; a table of such changes its cells at once. */
-function paste(grid: GridController, place: Place, text: string): void {
+/** Columns whose values may have several lines. */
+const LONG = new Set(["text", "json", "other"]);
+
+/**
+ * Begin to edit with a text from the clipboard. A table changes the cells from the active one on, and a single value
+ * all that are selected; several lines are one text if a text can stand there and no table was copied.
+ */
+function paste(grid: GridController, place: Place, text: string, copiedTable: boolean, review: (pasted: Pasted) => void): void {
   const one = text.replace(/\r?\n$/, "");
-  if (one.includes("\t") || (/[\n\r]/.test(one) && !grid.selection.peek().single)) void grid.fill(place, readTable(text));
-  else edit(grid, place, one);
+  const selection = grid.selection.peek();
+  const area = selection.rectangle(grid.view.names.length);
+  const lines = /[\n\r]/.test(one);
+  const table = one.includes("\t") || (lines && (copiedTable || isCopied(text) || !selection.single || !LONG.has(grid.at(place)?.column.kind ?? "")));
+  if (table) void grid.fill(place, readTable(text), review);
+  else if (selection.single || !area) edit(grid, place, one);
+  else {
+    const line = new Array<string>(area.right - area.left + 1).fill(one);
+    const down = Math.min(area.bottom, grid.rows.count - 1) - area.top + 1;
+    void grid.fill({ row: area.top, column: area.left }, new Array<string[]>(down).fill(line), review);
+  }
 }

@@ -100,7 +100,7 @@ function Value({ grid, found, writable }: { grid: GridController; found: Found; 
     if (draft !== null && draft !== begin) {
       const written = json && !fault ? oneLine(readJson(draft)) : withBreaksOf(text, draft);
       const same = json && !fault && written === oneLine(readJson(text));
-      if (!same) changesOf(grid.connection).edit(grid.object, row, column.name, found.cell, typed(written, column));
+      if (!same) changesOf(grid.connection).edit(grid.object, row, column.name, found.cell, typed(written, column, cell));
     }
     setDraft(null);
   };

@@ -34,8 +34,8 @@ export interface GridActions {
   edit(place: Place, typed: string | null): boolean;
   /** The row of a place is to be edited as a whole. */
   editRow?(place: Place): void;
-  /** A text is pasted at a place. */
-  paste?(place: Place, text: string): void;
+  /** A text is pasted at a place; `table` if it was copied from one. */
+  paste?(place: Place, text: string, table: boolean): void;
   /** An input method begins a text at a place. */
   compose?(place: Place): CellEditor | null;
   erase(area: Rectangle): void;
@@ -387,7 +387,8 @@ export class GridView {
     const text = event.clipboardData?.getData("text/plain") ?? "";
     if (!text || active.row === HEAD || !this.#actions.paste) return;
     event.preventDefault();
-    if (this.#bring(active)) this.#actions.paste(active, text);
+    const table = /<td[\s>]/i.test(event.clipboardData?.getData("text/html") ?? ""); // as spreadsheets write it beside the text
+    if (this.#bring(active)) this.#actions.paste(active, text, table);
   };
 
   #menuAt(place: Place): void {

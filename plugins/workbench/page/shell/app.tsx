@@ -59,6 +59,7 @@ const PANELS: Panels = {
   Glance: GlancePanel,
   Changes: ChangeBar,
   RowEditor: lazily(async () => (await import("../changes/row_editor.tsx")).RowEditor),
+  Refused: lazily(async () => (await import("../changes/refused_cells.tsx")).RefusedCells),
   NewRow,
   Export: ExportDialog,
 };

@@ -2,7 +2,7 @@
 
 import { signal } from "@preact/signals";
 import { sameCell } from "../wire/cells.ts";
-import type { Cell, ChangeEntry, GridRow } from "../messages.ts";
+import type { Cell, ChangeEntry, Column, GridRow } from "../messages.ts";
 
 export interface Change {
   readonly number: number;
@@ -235,6 +235,15 @@ export function toEntry(change: Change): ChangeEntry {
   if (kind === "delete") return { kind, key };
   if (kind === "update") return { kind, key, values };
   return { kind, object, values, id: change.id || null, tenant };
+}
+
+/** Why no change can name a cell; empty if one can. */
+export function whyNoChange(row: GridRow | undefined, column: Column | undefined): string {
+  if (!row) return "there is no such row, or it is still loading.";
+  if (!column) return "there is no such column.";
+  if (row.key === null) return "this row has no key, so no change can name it.";
+  if (column.written && column.written !== "always") return column.reasons?.edit ?? `the server writes ${column.name}.`;
+  return column.reasons?.edit ?? "";
 }
 
 const lists = new Map<string, ChangeList>();

@@ -77,11 +77,17 @@ export function line(text: string): string {
 const INTEGER = /^-?(0|[1-9][0-9]*)$/;
 const NUMBER = /^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$/;
 
-/** What a typed text becomes as a value of a column: numbers keep their digits, and what is no number stays a text. */
-export function typed(text: string, column: Column): Cell {
-  if (column.repeated || column.kind === "json" || column.kind === "range" || column.kind === "geo") {
-    return isJson(text) ? reread(text) : text;
-  }
+const OPEN = new Set(["json", "range", "geo"]);
+
+/**
+ * What a typed text becomes as a value of a column: numbers keep their digits, and what is no number stays a text. An
+ * array is one where the column always has one, or can have one and is not of texts, or where one stood before.
+ */
+export function typed(text: string, column: Column, before: Cell = null): Cell {
+  const lists = column.repeated || OPEN.has(column.kind);
+  const mayList = (column.multiple && column.kind !== "text") || tagOf(before) === "json";
+  if ((lists || (mayList && /^\s*[[{]/.test(text))) && isJson(text)) return reread(text);
+  if (lists) return text;
   if (column.kind === "boolean" && (text === "true" || text === "false")) return text === "true";
   if (isNumeric(column) && INTEGER.test(text)) return ["integer", text];
   if (isNumeric(column) && NUMBER.test(text)) return ["decimal", text];
