@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -242,7 +243,7 @@ async def test_a_scan_that_looks_up_times_gets_the_range_of_each_read_and_may_yi
             columns = [scanned_column("id", ColumnKind.TEXT, role=Role.KEY), scanned_column("at", ColumnKind.TIMESTAMP)]
             return Description(object=name, columns=columns, time=TimeColumn(column="at"))
 
-        async def scan_within(self, name, revision, time):
+        async def scan_within(self, name, revision, time, texts):
             self.ranges.append(time)
             for hour in (9, 10, 11):
                 yield ScannedRow(RowKey(name, f"r{hour}"), {"id": f"r{hour}", "at": f"2026-01-01T{hour:02}:00:00Z"})
@@ -256,6 +257,31 @@ async def test_a_scan_that_looks_up_times_gets_the_range_of_each_read_and_may_yi
     assert sum(part.rows for part in parts) == 1
     assert await driver.count_rows(CountRequest(object="rows")) == 3
     assert driver.ranges == [time, time, time, None]
+
+
+@pytest.mark.parametrize(
+    ("rows", "match", "texts"),
+    [
+        ([Filter("id", "=", "r03"), Filter("n", ">", 1)], "all", {"id": "r03"}),
+        ([Filter("id", "=", "r03")], "any", {"id": "r03"}),
+        ([Filter("id", "=", "r03"), Filter("id", "=", "r04")], "any", {}),
+        ([Filter("id", "=", "r03", case=False)], "all", {}),
+        ([Filter("id", "!=", "r03"), Filter("n", "=", "3")], "all", {}),
+    ],
+)
+async def test_a_scan_that_looks_up_texts_gets_those_that_every_row_must_have(rows, match, texts):
+    class Narrowed(Listed):
+        narrowed: list[Any] = []  # noqa: RUF012 - of this test
+
+        def scan_within(self, name, revision, time, texts):
+            self.narrowed.append(texts)
+            return self.scan(name, revision)
+
+    driver = Narrowed()
+    where = await driver.compile_filter(FilterRequest(object="rows", rows=rows, match=match))
+    count = await driver.count_rows(CountRequest(object="rows", filter=where))
+    assert driver.narrowed[-1] == texts
+    assert count == await Listed().count_rows(CountRequest(object="rows", filter=where))
 
 
 @pytest.mark.parametrize("limit", [1, 7, 40])

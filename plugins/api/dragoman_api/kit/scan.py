@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from msgspec.json import Decoder
 
 from dragoman_api.cells import MISSING
-from dragoman_api.columns import Column, ColumnKind, Role, Written
+from dragoman_api.columns import Column, ColumnKind, Operator, Role, Written
 from dragoman_api.errors import ObjectChangedError, QueryError, RowNotFoundError, UnsupportedOperationError
 from dragoman_api.exports import ExportForm, ExportPart
 from dragoman_api.filters import CompiledFilter, Explanation, Filter, FilterRequest, RawQuery
@@ -130,8 +130,19 @@ class ScannedRows:
         """Yield the rows of an object, in one order, at one revision; an empty one is the present."""
         raise NotImplementedError("a driver with ScannedRows writes 'scan'")
 
-    def scan_within(self, name: str, revision: str, time: TimeRange | None) -> AsyncIterator[ScannedRow]:
-        """Yield the rows that `scan` yields, at least those of a range of time; for a server that looks up times."""
+    def scan_within(
+        self, name: str, revision: str, time: TimeRange | None, texts: Mapping[str, str]
+    ) -> AsyncIterator[ScannedRow]:
+        """Yield rows that `scan` yields, and all of those that count; for a server that finds some of them itself.
+
+        What else it yields is left out, so that a driver may leave a part of this to the kit.
+
+        Args:
+            name: The object.
+            revision: The revision.
+            time: The only range of time; None for all times.
+            texts: The text that a column has, letter by letter, in every row that a filter leaves.
+        """
         return self.scan(name, revision)
 
     async def scan_revision(self, name: str) -> str:
@@ -255,10 +266,10 @@ class ScannedRows:
         return row_test(row, kind, self.text_order)
 
     async def _scanned(
-        self, name: str, revision: str, time: TimeRange | None = None
+        self, name: str, revision: str, time: TimeRange | None = None, texts: Mapping[str, str] = MappingProxyType({})
     ) -> AsyncGenerator[ScannedRow, None]:
-        number = 0
-        async with aclosing(cast("AsyncGenerator[ScannedRow, None]", self.scan_within(name, revision, time))) as rows:
+        number, scan = 0, self.scan_within(name, revision, time, texts)
+        async with aclosing(cast("AsyncGenerator[ScannedRow, None]", scan)) as rows:
             async for row in rows:
                 number += 1
                 if self.scan_most is not None and number > self.scan_most:
@@ -275,7 +286,7 @@ class ScannedRows:
     async def _matches(
         self, request: Reads, revision: str, columns: Mapping[str, Column]
     ) -> AsyncGenerator[ScannedRow, None]:
-        time, tests, join = request.time, list[tuple[str, Any]](), all
+        time, tests, join, texts = request.time, list[tuple[str, Any]](), all, dict[str, str]()
         if request.filter is not None:
             if request.filter.object != request.object:
                 raise QueryError(f"the filter was compiled for '{request.filter.object}', not for '{request.object}'")
@@ -286,7 +297,9 @@ class ScannedRows:
                 reason = f"the columns of '{request.object}' changed since the filter was compiled: {error}"
                 raise ObjectChangedError(reason, hint="compile the filter again") from None
             join = all if where.match == "all" else any
-        async with aclosing(self._scanned(request.object, revision, time)) as rows:
+            if join is all or len(where.rows) == 1:
+                texts = {row.column: row.value for row in where.rows if _is_exact(row, columns)}  # type: ignore[union-attr, misc]
+        async with aclosing(self._scanned(request.object, revision, time, texts)) as rows:
             async for row in rows:
                 if time is not None and not within(time, cast("Cell", row.values.get(time.column))):
                     continue
@@ -377,6 +390,14 @@ class SimilarRows(ScannedRows):
         if not isinstance(vector, list) or not vector:
             raise QueryError(f"the row {request.key.id!r} has no vector in {column.name!r}")
         return [float(number) for number in vector]
+
+
+def _is_exact(row: Filter | RawQuery, columns: Mapping[str, Column]) -> bool:
+    """Return whether a row of a filter asks for one text, letter by letter."""
+    if not isinstance(row, Filter) or row.op is not Operator.EQ or row.case is False or not isinstance(row.value, str):
+        return False
+    column = columns[row.column]
+    return column.kind is ColumnKind.TEXT and not column.repeated
 
 
 def _cells(rows: Iterable[ScannedRow], columns: Sequence[Column]) -> list[list[Cell]]:
