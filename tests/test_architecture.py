@@ -586,7 +586,7 @@ PAGE_LAYERS = (
     ("ui", "markdown"),
     ("state",),
     ("grid",),
-    ("changes", "export", "filter", "glance"),
+    ("changes", "chart", "export", "filter", "glance"),
     ("console", "marketplace"),
     ("connections",),
     ("shell",),

@@ -67,6 +67,21 @@ const MOST_CHANGED = 5_000;
 /** What a card above a column can show. */
 const SMALL = { values: 3, buckets: 16 };
 
+/** What rows are asked for with: their span gets absolute instants, for time goes on and they stay the same. */
+interface Question {
+  readonly query: Query;
+  span: Span | null;
+  /** The instant that relative times of their filter count from. */
+  now: string | null;
+}
+
+/** Rows, and what they are asked for with. */
+type Reading = readonly [RowBlocks, Question];
+
+function selectionOf({ query, span, now }: Question): Query {
+  return { ...query, span: span ?? query.span, now };
+}
+
 /** What only the panel around the grid can do. */
 export interface Surroundings {
   columnMenu(column: string, anchor: DOMRect): void;
@@ -110,14 +125,14 @@ export class GridController {
   readonly version = signal(0);
   readonly view: GridView;
   #rows: RowBlocks;
+  /** The same rows read anew, until those in view have come. */
+  #coming: Reading | null = null;
+  /** Called when they have come, or are given up. */
+  #settled: () => void = () => {};
   /** What the rows shown were asked for with; `query` may be ahead of it. */
-  #asked: Query;
+  #asked: Question;
   /** What rows came for at last. */
   #answered: { readonly query: Query; readonly near: Origin | null } | null = null;
-  /** Their span with absolute instants: time goes on, and they stay the same. */
-  #span: Span | null = null;
-  /** The instant that relative times of their filter count from. */
-  #now: string | null = null;
   /** Widths that the columns' content asks for. */
   #widths = new Map<string, number>();
   #end: () => void;
@@ -129,9 +144,8 @@ export class GridController {
     this.near = signal(near);
     this.addressed = this.#admit(rows);
     this.query = signal(this.addressed);
-    this.#asked = this.addressed;
     this.summaries = new Summaries((column, signal) => this.summary(column, SMALL, signal));
-    this.#rows = this.#newRows((signal) => (!near && spell(rows) === spell({ object }) ? takeAhead(connection, object, signal) : null));
+    [this.#rows, this.#asked] = this.#read((signal) => (!near && spell(rows) === spell({ object }) ? takeAhead(connection, object, signal) : null));
     this.view = new GridView(`Rows of ${object}`, this.#rows, this.#actions(surroundings));
     const changes = changesOf(connection);
     this.#end = effect(() => {
@@ -156,6 +170,7 @@ export class GridController {
   close(): void {
     this.#end();
     this.summaries.close();
+    this.#giveUp();
     this.#rows.close();
     this.view.close();
   }
@@ -164,12 +179,13 @@ export class GridController {
     return `grid/${this.connection}/${this.object}`;
   }
 
-  /** Add rows to the filter, and ask for the rows that they leave. */
-  narrow(rows: readonly FilterRow[]): void {
+  /** Add rows to the filter, in place of those that they make needless, and ask for the rows that they leave. */
+  narrow(rows: readonly FilterRow[], needless: (row: FilterRow) => boolean = () => false): void {
     const query = this.query.peek();
     const draft = this.filter.peek();
-    if (draft) this.filter.value = { ...draft, rows: [...draft.rows, ...rows] };
-    this.ask({ ...query, filters: [...query.filters, ...rows] });
+    const added = (before: readonly FilterRow[]) => [...before.filter((row) => !needless(row)), ...rows];
+    if (draft) this.filter.value = { ...draft, rows: added(draft.rows) };
+    this.ask({ ...query, filters: added(query.filters) });
   }
 
   /** Whether a further row of the filter would show more rows, not fewer. */
@@ -225,12 +241,36 @@ export class GridController {
     });
     this.nearId.value = "";
     this.status.value = NOTHING;
+    this.#giveUp();
     this.#rows.close();
-    this.#rows = this.#newRows();
+    [this.#rows, this.#asked] = this.#read();
     this.#rows.overlay = changesOf(this.connection).overlay();
     this.#rows.start();
     this.summaries.reset();
     this.#lay(); // the head tells how the rows are sorted
+  }
+
+  /** Read the same rows anew, and put them where the others stand once they have come. */
+  refresh(): Promise<void> {
+    this.#giveUp();
+    this.#coming = this.#read();
+    this.#coming[0].start();
+    return new Promise((done) => (this.#settled = done));
+  }
+
+  /** End the reading anew, if there is one. */
+  #giveUp(): void {
+    this.#coming?.[0].close();
+    this.#coming = null;
+    this.#settled();
+  }
+
+  /** Have the rows in view come, too? What is missing is asked for. */
+  #inView(rows: RowBlocks): boolean {
+    const [first, last] = this.view.range(rows.count);
+    if (last < first || (rows.row(first) && rows.row(last))) return true;
+    rows.wanted(first, last);
+    return false;
   }
 
   /** What the rows that were shown last were asked for with, if that is something else than now. */
@@ -242,6 +282,7 @@ export class GridController {
   /** Fetch again what could not be fetched: the rows of another place, or all of them. */
   retry(): void {
     if (!this.#rows.columns.length) return this.ask();
+    if (!this.#rows.broken) return void this.refresh();
     this.#set({ loading: true, failed: null });
     this.#rows.retry();
   }
@@ -261,24 +302,24 @@ export class GridController {
 
   /** The rows that are shown, for requests about just these: a relative span is the one that was read. */
   get shown(): Query {
-    return { ...this.#asked, span: this.#span ?? this.#asked.span, now: this.#now };
+    return selectionOf(this.#asked);
   }
 
-  #newRows(ahead = (_: AbortSignal): Promise<PageAnswer> | null => null): RowBlocks {
-    [this.#asked, this.#span, this.#now] = [this.query.peek(), null, this.query.peek().now];
+  #read(ahead = (_: AbortSignal): Promise<PageAnswer> | null => null): Reading {
+    const asked: Question = { query: this.query.peek(), span: null, now: this.query.peek().now };
     const [connection, near] = [this.connection, this.near.peek()];
     const rows: RowBlocks = new RowBlocks(
       (order, signal) =>
         near
-          ? call("similar", { connection, rows: this.shown, ...near, limit: order.limit }, signal)
-          : ((order.offset ? null : ahead(signal)) ?? call("page", { connection, rows: this.shown, ...order }, signal)),
+          ? call("similar", { connection, rows: selectionOf(asked), ...near, limit: order.limit }, signal)
+          : ((order.offset ? null : ahead(signal)) ?? call("page", { connection, rows: selectionOf(asked), ...order }, signal)),
       {
-        arrived: (page) => this.#arrived(rows, page),
+        arrived: (page) => this.#arrived(rows, asked, page),
         failed: (failed) => this.#failed(rows, failed),
         walking: (walking) => rows === this.#rows && this.#set({ walking }),
       },
     );
-    return rows;
+    return [rows, asked];
   }
 
   #set(part: Partial<Status>): void {
@@ -287,6 +328,10 @@ export class GridController {
 
   /** Rows of another question do not stand under this one. */
   #failed(rows: RowBlocks, failed: unknown): void {
+    if (rows === this.#coming?.[0]) {
+      this.#giveUp();
+      return this.#set({ failed });
+    }
     if (rows !== this.#rows) return;
     this.#set({ loading: false, failed });
     if (rows.columns.length) return; // only those of another place are missing
@@ -294,14 +339,22 @@ export class GridController {
     this.version.value += 1;
   }
 
-  #arrived(rows: RowBlocks, page: PageAnswer): void {
+  #arrived(rows: RowBlocks, asked: Question, page: PageAnswer): void {
+    asked.now ??= page.now ?? null;
+    asked.span ??= page.time ? { since: page.time.since, until: page.time.until } : { all_time: true };
+    if (rows === this.#coming?.[0] && this.#inView(rows)) {
+      this.#rows.close();
+      [this.#rows, this.#asked] = this.#coming;
+      this.#rows.overlay = changesOf(this.connection).overlay();
+      this.#coming = null;
+      this.#settled();
+      this.summaries.renew();
+    }
     if (rows !== this.#rows) return;
-    this.#answered = { query: this.#asked, near: this.near.peek() };
+    this.#answered = { query: asked.query, near: this.near.peek() };
     this.nearId.value = page.near ?? "";
     const { notes, total, totalExact: exact, columns } = rows;
     const time = page.time ?? null;
-    this.#now ??= page.now ?? null;
-    this.#span ??= time ? { since: time.since, until: time.until } : { all_time: true };
     this.#set({ loading: false, failed: null, notes, total, exact, seconds: page.seconds, time });
     if (columns !== this.columns.peek()) {
       this.columns.value = columns;

@@ -23,14 +23,17 @@ import type { Pasted } from "./pasting.ts";
 import { type Origin, type Query, sameRows } from "../state/query.ts";
 import { type Place, type Rectangle, Selection } from "./selection.ts";
 import { NotesLine } from "./notes_line.tsx";
+import { Refreshing } from "./refreshing.tsx";
 import { type RowEditor, SidePane, beginRow } from "./side_pane.tsx";
 import { Scope } from "./scope.tsx";
+import { type ChartChoice, useChartChoice } from "./time_columns.ts";
 
 /** Views that build on the grid and lie beside it; the page as a whole gives them. */
 export interface Panels {
   readonly Filter: ComponentType<{ grid: GridController; open: OpenConnection; close: () => void }>;
   readonly Strip: ComponentType<{ grid: GridController; show: (column: string) => void }>;
   readonly Glance: ComponentType<{ grid: GridController; column: string; close: () => void }>;
+  readonly Chart: ComponentType<{ grid: GridController; choice: ChartChoice; time: TimeColumn | null }>;
   readonly Changes: ComponentType<{ open: OpenConnection; object: string; applied: () => void }>;
   readonly RowEditor: RowEditor;
   readonly Refused: ComponentType<{ pasted: Pasted; paste: () => void; close: () => void }>;
@@ -134,6 +137,8 @@ export function GridPanel({ open, rows, near, panels }: {
     const draft = changesOf(connection).rowDrafts.peek().get(object);
     if (draft && isTouched(draft)) toast("The row that is being written is kept.", "plain", { label: "Go on", run: () => setPane("value") });
   };
+  const chart = useChartChoice(connection, object, grid.columns.value);
+  const charted = summarizes && !grid.near.value && chart.all.length > 0;
   const none = !status.loading && status.failed === null && status.total === 0;
   return (
     <div class="grid-panel">
@@ -158,7 +163,11 @@ export function GridPanel({ open, rows, near, panels }: {
           />
         )}
         <Scope open={open} time={time} range={status.time} query={query} ask={ask} />
-        <Button icon="refresh" label="Refresh" bare busy={status.loading} onClick={() => ask({})} />
+        <span class="joined">
+          <Button icon="refresh" label="Refresh" bare busy={status.loading} onClick={() => ask({})} />
+          <Refreshing grid={grid} />
+        </span>
+        {charted && <Button icon="chart" label="Over time" bare pressed={!!chart.column} onClick={chart.flip} />}
         {summarizes && !grid.near.value && (
           <Button icon="bars" label="At a glance" bare pressed={glancing} onClick={() => setGlancing(!glancing)} />
         )}
@@ -189,6 +198,7 @@ export function GridPanel({ open, rows, near, panels }: {
       )}
       <div class={pane ? "grid-and-pane with-pane" : "grid-and-pane"}>
         <div class="grid-column">
+          {charted && chart.column && !empty && <panels.Chart grid={grid} choice={chart} time={time} />}
           {glancing && !grid.near.value && <panels.Strip grid={grid} show={setGlanced} />}
           <div class={stale ? "grid-host stale" : "grid-host"} aria-busy={stale} ref={host}>
             {empty && (

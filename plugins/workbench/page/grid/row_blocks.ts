@@ -70,6 +70,11 @@ export class RowBlocks implements GridData {
     this.#stop.abort();
   }
 
+  /** Whether a fetch failed, and nothing is tried until somebody says so. */
+  get broken(): boolean {
+    return this.#broken;
+  }
+
   /** Try again what failed. */
   retry(): void {
     this.#broken = false;

@@ -15,6 +15,8 @@ export class Summaries {
   readonly #ask: (column: string, signal: AbortSignal) => Promise<Summarized>;
   readonly #pause: number;
   readonly #kept = new Map<string, Glance>();
+  /** Those of the same rows as they were before, for as long as there are no others. */
+  #earlier: ReadonlyMap<string, Glance> = new Map();
   readonly #running = new Map<string, AbortController>();
   #waiting: string[] = [];
   #timer: ReturnType<typeof setTimeout> | undefined;
@@ -26,7 +28,7 @@ export class Summaries {
 
   /** The summary of a column, or why there is none; undefined while it is not here. */
   of(column: string): Glance | undefined {
-    return this.#kept.get(column);
+    return this.#kept.get(column) ?? this.#earlier.get(column);
   }
 
   /** Ask for these columns once the view has rested, in this order; requests for others are ended. */
@@ -42,7 +44,15 @@ export class Summaries {
   reset(): void {
     this.close();
     this.#kept.clear();
+    this.#earlier = new Map();
     this.version.value += 1;
+  }
+
+  /** Ask again for what is wanted: the same rows were read anew. */
+  renew(): void {
+    const earlier = new Map([...this.#earlier, ...this.#kept]);
+    this.reset();
+    this.#earlier = earlier;
   }
 
   close(): void {

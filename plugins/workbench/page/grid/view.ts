@@ -149,6 +149,12 @@ export class GridView {
     this.#layout();
   }
 
+  /** The first and last row in view of so many; last < first if there are none. */
+  range(count: number): [number, number] {
+    const rows = new Rows(count, this.#rows.view);
+    return rows.range(rows.clamp(this.#y));
+  }
+
   get places(): Places {
     return this.#places;
   }

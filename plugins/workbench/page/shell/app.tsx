@@ -2,6 +2,7 @@
 
 import { ChangeBar } from "../changes/change_bar.tsx";
 import { NewRow } from "../changes/new_row.tsx";
+import { TimeChart } from "../chart/time_chart.tsx";
 import { ConnectionView } from "../connections/connection_view.tsx";
 import { EditConnection, NewConnection } from "../connections/editor.tsx";
 import { Home } from "../connections/home.tsx";
@@ -57,6 +58,7 @@ const PANELS: Panels = {
   Filter: FilterBar,
   Strip: GlanceStrip,
   Glance: GlancePanel,
+  Chart: TimeChart,
   Changes: ChangeBar,
   RowEditor: lazily(async () => (await import("../changes/row_editor.tsx")).RowEditor),
   Refused: lazily(async () => (await import("../changes/refused_cells.tsx")).RefusedCells),
