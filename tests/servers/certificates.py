@@ -31,7 +31,7 @@ def make_certificates(folder: Path) -> None:
         )
     for name, speaks_for in SERVER_NAMES.items():
         (folder / f"{name}.ext").write_text(
-            f"subjectAltName={speaks_for}\nextendedKeyUsage=serverAuth\nbasicConstraints=CA:FALSE\n"
+            f"subjectAltName={speaks_for}\nextendedKeyUsage=serverAuth,clientAuth\nbasicConstraints=CA:FALSE\n"
             "keyUsage=digitalSignature,keyEncipherment\n"
         )
         _openssl(folder, "req", *_NEW_KEY, "-subj", f"/CN={name}", "-keyout", f"{name}.key", "-out", f"{name}.csr")

@@ -72,17 +72,19 @@ def _resolve(line: Line) -> list[Path]:
     return [Path(jar) for jar in listing.read_text().split(os.pathsep)]
 
 
-def _unpacked(paths: Iterable[Path], folder: Path) -> list[Path]:
-    """Return the jars among published files; those of plugins that are published as archives go into a folder."""
-    jars = []
+def plugin_configuration(line: Line) -> Path:
+    """Return the folder of the settings that a plugin of the line is published with."""
+    return next(build_folder(line).glob(f"{_PLUGINS}/*/config"))
+
+
+def _unpacked(paths: Sequence[Path], folder: Path) -> list[Path]:
+    """Return the jars among published files; plugins that are published as archives go into a folder."""
+    jars = [path for path in paths if path.suffix != ".zip"]
+    names = {jar.name for jar in jars}
     for path in paths:
-        if path.suffix != ".zip":
-            jars.append(path)
-            continue
-        with zipfile.ZipFile(path) as archive:
-            for name in archive.namelist():
-                if name.endswith(".jar"):
-                    archive.extract(name, folder / path.stem)
+        if path.suffix == ".zip":
+            with zipfile.ZipFile(path) as archive:
+                archive.extractall(folder / path.stem, [name for name in archive.namelist() if name not in names])
     return jars
 
 

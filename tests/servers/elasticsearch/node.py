@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import shutil
 import sys
 import time
 from contextlib import contextmanager
@@ -12,7 +13,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from servers.certificates import make_certificates
-from servers.elasticsearch.build import java_arguments
+from servers.elasticsearch.build import java_arguments, plugin_configuration
 from servers.elasticsearch.security import make_api_keys, make_users, write_user_files
 from servers.faults import EngineError
 from servers.processes import Process, free_ports
@@ -76,7 +77,8 @@ class Node:
         self._config = folder / "config"
         self._config.mkdir()
         self._tls = security is Security.TLS
-        self._users = make_users() if security is not Security.NONE else {}
+        users = make_users if line.product == "elasticsearch" else _demo_users
+        self._users = users() if security is not Security.NONE else {}
         self._port, self._transport = free_ports(2)
         scheme = "https" if self._tls else "http"
         self._url = f"{scheme}://{_HOST}:{self._port}"
@@ -109,6 +111,8 @@ class Node:
         if not self._users:
             # Lines without the security plugin do not know the setting and would not start with it.
             return {"xpack.security.enabled": False} if _has_security(self._line) else {}
+        if self._line.product == "opensearch":
+            return self._plugin_settings()
         write_user_files(self._config, self._users)
         settings = {
             "xpack.security.enabled": True,
@@ -126,6 +130,24 @@ class Node:
                 "xpack.security.http.ssl.certificate": f"{self._options.certificate}.crt",
             }
         return settings
+
+    def _plugin_settings(self) -> dict[str, Any]:
+        """Return the settings of OpenSearch's security plugin, which has TLS between the nodes at least."""
+        make_certificates(self._config)
+        shutil.copytree(plugin_configuration(self._line), self._config / "opensearch-security")
+        name = self._options.certificate
+        files = {"cert_filepath": f"{name}.crt", "key_filepath": f"{name}.key", "trustedcas_filepath": "ca.crt"}
+        return {
+            "plugins.security.ssl.http.enabled": self._tls,
+            "plugins.security.allow_default_init_securityindex": True,
+            "plugins.security.audit.type": "noop",
+            "plugins.security.nodes_dn": [f"CN={name}"],
+            **{
+                f"plugins.security.ssl.{on}.pem{part}": file
+                for on in ("http", "transport")
+                for part, file in files.items()
+            },
+        }
 
     def _command(self, jdk: Jdk) -> list[str]:
         scratch = self._home / "tmp"
@@ -153,7 +175,7 @@ class Node:
         if version != self._line.version:
             raise EngineError(self._name, f"GET / tells version {version}", tail=process.tail())
         return {
-            "type": self._line.product,
+            "type": "opensearch-secured" if self._users and self._line.product == "opensearch" else self._line.product,
             "engine": self._name,
             "version": version,
             "url": self._url,
@@ -166,11 +188,17 @@ class Node:
             "certificate": self._options.certificate if self._tls else None,
             "wrong_name_url": self._wrong_name_url if self._tls else None,
             "users": self._users,
-            "api_keys": make_api_keys(rest) if self._users else {},
+            "api_keys": make_api_keys(rest) if self._users and self._line.product == "elasticsearch" else {},
             "pid": process.pid,
             "supervisor": os.getpid(),
             "data_dir": str(self._home),
         }
+
+
+def _demo_users() -> dict[str, dict[str, Any]]:
+    """Return users that the settings of the security plugin begin with: one may all, one reads every index."""
+    names = {"superuser": "admin", "reader": "readall"}
+    return {role: {"username": name, "password": name} for role, name in names.items()}
 
 
 def _settings(port: int, transport: int) -> dict[str, Any]:

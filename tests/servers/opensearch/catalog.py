@@ -23,6 +23,15 @@ V2_19 = Line(
     plugins=tuple(f"org.opensearch.{name}Plugin" for name in (*_CLASSES, "knn.plugin.KNN")),
 )
 
+V2_19_1 = Line(
+    product="opensearch",
+    version="2.19.1",
+    java=11,
+    sources=("launch", "2"),
+    plugins=tuple(f"org.opensearch.{name}Plugin" for name in (*_CLASSES, "security.OpenSearchSecurity")),
+)
+"""The last one whose security plugin is published."""
+
 V3_9 = Line(
     product="opensearch",
     version="3.9.0",
@@ -33,5 +42,6 @@ V3_9 = Line(
 
 ENGINES = [
     engine_of(V2_19, Security.NONE, "the newest 2.x, with the k-NN plugin: vectors"),
+    engine_of(V2_19_1, Security.TLS, "the security plugin: users, TLS"),
     engine_of(V3_9, Security.NONE, "the newest 3.x"),
 ]
