@@ -45,7 +45,7 @@ beside = $(MAKE) --no-print-directory -j2 $(if $(filter output-sync,$(.FEATURES)
 tests = $(BIN)/python -m pytest -q -n auto --dist loadfile $(1) || { [ $$? = 1 ] && echo "== what failed, once more" && \
   $(BIN)/python -m pytest -q --maxfail 10 --last-failed --last-failed-no-failures none $(1); }
 
-.PHONY: help setup demo test quick slow some fuzz mutants check live sample page browser workbench servers stores ray bench release clean
+.PHONY: help setup demo test quick slow some floors fuzz mutants check live sample page browser workbench servers stores ray bench release clean
 
 help: ## what can be made
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -92,6 +92,13 @@ slow: $(TOOLS) $(BUNDLE) browser ## the slow tests: an author's way, kills and r
 
 some: $(TOOLS) $(BUNDLE) ## tests of your choice, as the others run: TESTS="-m slow tests/worker"
 	@$(call tests,$(TESTS))
+
+FLOORS := build/floors
+floors: $(TOOLS) $(BUNDLE) ## the default tests with the lowest version of each package that a distribution declares
+	@rm -rf $(FLOORS) && mkdir -p build && $(uv) venv -q --python $(BIN)/python $(FLOORS)
+	@{ $(BIN)/python -m tests.lowest_versions; grep -v '^-c' tests/requirements.txt; } >$(FLOORS)/requirements.txt
+	@$(call patiently,installing packages,$(uv) pip install -q --python $(FLOORS)/bin/python -r $(FLOORS)/requirements.txt)
+	@$(FLOORS)/bin/python -m pytest -q -n auto --dist loadfile -m "not slow" -W "ignore:_pytest.python.CallSpec2"
 
 fuzz: $(TOOLS) $(BUNDLE) ## search for inputs that a parser does not survive; TARGET=NAME, SECONDS=60 each, JOBS=1
 	@$(BIN)/python -m tests.fuzz $(TARGET) --seconds $(or $(SECONDS),60) --jobs $(or $(JOBS),1)

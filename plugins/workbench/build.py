@@ -7,6 +7,7 @@ only, never by an installed workbench.
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import subprocess
 import sys
@@ -68,6 +69,28 @@ def prepare() -> None:
     stamp.write_text(locked)
 
 
+def licenses() -> str:
+    """Collect the licence of every package of others that the page may hold, as each asks for.
+
+    Vite's own list leaves out what a worker is built of.
+
+    Raises:
+        SystemExit: A package has no licence text.
+    """
+    lock = json.loads((SOURCE / "package-lock.json").read_text(encoding="utf-8"))
+    sections = []
+    for folder, package in sorted(lock["packages"].items()):
+        name = folder.rpartition("node_modules/")[2]
+        if not folder or package.get("dev") or name.startswith("@types/"):  # types end in no page
+            continue
+        texts = [file for file in sorted((SOURCE / folder).iterdir()) if file.stem.lower() in ("license", "licence")]
+        if not texts:
+            raise SystemExit(f"building the page failed: {folder} of package-lock.json has no licence text")
+        text = texts[0].read_text(encoding="utf-8").strip()
+        sections.append(f"## {name} {package['version']} ({package['license']})\n\n{text}\n")
+    return "\n".join(["# Licences of the packages in this page\n", *sections])
+
+
 def build() -> bool:
     """Build the page unless it is up to date; False if it was."""
     state = digest(sources())
@@ -77,6 +100,7 @@ def build() -> bool:
     prepare()
     node("node_modules/typescript/bin/tsc", "--noEmit")
     node("node_modules/vite/bin/vite.js", "build", "--logLevel", "warn", PAGE_OUT=str(TARGET))
+    (TARGET / "licenses.md").write_text(licenses(), encoding="utf-8")
     stamp.write_text(state)
     return True
 

