@@ -51,7 +51,7 @@ _LONGEST_PATH = 3_000  # a server takes 4,096 bytes of method, path and version
 _HIDDEN = Note(
     code="objects-hidden",
     reason="the credentials may not list indices: those that they may read are shown, without their size",
-    hint="grant the cluster privilege monitor",
+    hint="grant the cluster privilege monitor; on OpenSearch, cluster_monitor and indices_monitor",
 )
 
 _BATCH = 500  # searches of one _msearch

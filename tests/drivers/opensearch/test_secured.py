@@ -33,7 +33,7 @@ async def test_O2_a_user_signs_in_and_reads_what_the_rights_allow(live_server: d
             assert (await reader.driver.ping()).ok
             objects = await reader.driver.list_objects(ObjectsRequest())
             assert name in [item.name for item in objects]
-            assert [note.code for note in objects.notes] == ["objects-hidden"]
+            assert [(note.code, "indices_monitor" in note.hint) for note in objects.notes] == [("objects-hidden", True)]
             [row_key] = (await reader.page(name)).keys
             [outcome] = await reader.apply(Update(row_key, {"n": 2}))
             assert (outcome.status, "403" in outcome.reason) == (OutcomeStatus.FAILED, True)
