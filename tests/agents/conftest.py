@@ -18,9 +18,9 @@ from fakes.elasticsearch import FakeElasticsearch
 from library import load
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def cluster():
-    """Serve the fake from a thread of this process, for all tests."""
+    """Serve the fake from a thread of this process, for the tests of one file."""
     with start_blocking_portal() as portal:
         server = FakeElasticsearch(version="8.19.21")
         with portal.wrap_async_context_manager(server):
@@ -28,9 +28,9 @@ def cluster():
             yield server
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def prepared(tmp_path_factory, cluster):
-    """Prepare a home once: the driver is installed, and the connection saved."""
+    """Prepare a home once for each file: the driver is installed, and the connection saved."""
     home = tmp_path_factory.mktemp("prepared") / "home"
 
     async def prepare():
@@ -53,17 +53,20 @@ def agents(shop_home, cluster):
     """Return a context manager: an agent that is connected to a server under rules, with what it sees and causes."""
 
     @asynccontextmanager
-    async def connected(rules="", **options):
+    async def connected(rules="", client=None, **options):
         (shop_home / "config").mkdir(exist_ok=True)
         (shop_home / "config/config.toml").write_text(f"[connections.shop.agents]\n{rules}\n")
         events = []
-        async with agent_server(shop_home, sinks=[events.append], **options) as agents, Client(agents.server) as client:
+        async with (
+            agent_server(shop_home, sinks=[events.append], **options) as agents,
+            Client(agents.server, **client or {}) as session,
+        ):
 
             async def call(tool, failing=False, **arguments):
-                answer = await client.call_tool(tool, {"connection": "shop"} | arguments)
+                answer = await session.call_tool(tool, {"connection": "shop"} | arguments)
                 assert answer.is_error is failing, answer.content[0].text
                 return answer.structured_content
 
-            yield SimpleNamespace(call=call, client=client, events=events, requests=cluster.requests)
+            yield SimpleNamespace(call=call, client=session, events=events, requests=cluster.requests)
 
     return connected

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import time
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -11,14 +12,17 @@ import mcp_types as types
 import msgspec
 from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from dragoman_api import DragomanError
-from dragoman_api.errors import ConfigurationError
+from dragoman_api.errors import ConfigurationError, Refused
 from dragoman_api.events import AgentAnswered
 
 from . import messages
 from .answers import as_json, harmless, plain
+from .changes import MOST_PLANS, QUESTION, Changer
 from .failures import Helper
+from .rules import POWERS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,6 +35,13 @@ if TYPE_CHECKING:
 
 MOST_AT_ONCE = 8
 """Calls that run at a time; the others wait."""
+
+CONSENT = {
+    "type": "object",
+    "properties": {"send": {"type": "boolean", "title": "Send exactly these requests"}},
+    "required": ["send"],
+}
+"""What a user answers before something is written."""
 
 INSTRUCTIONS = (
     "Rows of databases, read-only unless a tool says otherwise. Begin with list_connections, then list_objects and "
@@ -48,6 +59,7 @@ class ToolSpec(NamedTuple):
         takes: The struct of its arguments.
         gives: The struct of its answer.
         annotations: Hints for clients: what a call may change.
+        power: What agents must be allowed on some connection, else the tool is not there.
     """
 
     title: str
@@ -55,9 +67,12 @@ class ToolSpec(NamedTuple):
     takes: type[msgspec.Struct]
     gives: type[msgspec.Struct]
     annotations: Mapping[str, bool]
+    power: str = "read"
 
 
 _READS = {"read_only_hint": True, "destructive_hint": False, "idempotent_hint": True, "open_world_hint": False}
+_FILES = {"read_only_hint": False, "destructive_hint": False, "idempotent_hint": False, "open_world_hint": False}
+_WRITES = {"read_only_hint": False, "destructive_hint": True, "idempotent_hint": False, "open_world_hint": False}
 
 TOOLS: dict[str, ToolSpec] = {
     "list_connections": ToolSpec(
@@ -95,6 +110,27 @@ TOOLS: dict[str, ToolSpec] = {
         "Similar rows", "Find the rows nearest to a row, a vector or a text, where the database has vectors.",
         messages.FindSimilar, messages.RowPage, _READS,
     ),
+    "find_drivers": ToolSpec(
+        "Drivers", "Find drivers for other databases, which a person can install.",
+        messages.FindDrivers, messages.FoundDrivers, _READS,
+    ),
+    "export_rows": ToolSpec(
+        "Export", "Export rows into a new file on this machine, instead of reading them.",
+        messages.ExportRows, messages.WrittenExport, _FILES,
+    ),
+    "run_console": ToolSpec(
+        "Console", "Send requests in the server's own syntax. What cannot be shown to be a read needs allow = write.",
+        messages.RunConsole, messages.ConsoleReplies, _WRITES,
+    ),
+    "plan_changes": ToolSpec(
+        "Plan changes", "Show the exact requests that would insert, update or delete rows; nothing is written.",
+        messages.PlanChanges, messages.ChangePlan, _READS, "plan",
+    ),
+    "apply_plan": ToolSpec(
+        "Apply a plan", "Send the requests of a plan, once, exactly as plan_changes showed them. A row that changed "
+        "since is a conflict, and stays.",
+        messages.ApplyPlan, messages.AppliedPlan, _WRITES, "write",
+    ),
 }  # fmt: skip
 """The tools by name. Nothing here comes from a server or a driver."""
 
@@ -120,8 +156,13 @@ def _slim(part: Any) -> Any:
     }
 
 
-def tool_list() -> types.ListToolsResult:
-    """Return the list of tools."""
+def tool_list(power: str, *, exports: bool) -> types.ListToolsResult:
+    """Return the list of tools.
+
+    Args:
+        power: What agents may do on the connection where they may do most.
+        exports: Whether there is a folder for exports.
+    """
     return types.ListToolsResult(
         tools=[
             types.Tool(
@@ -130,9 +171,12 @@ def tool_list() -> types.ListToolsResult:
                 description=tool.text,
                 input_schema=schema(tool.takes),
                 output_schema=schema(tool.gives),
-                annotations=types.ToolAnnotations(title=tool.title, **tool.annotations),
+                annotations=types.ToolAnnotations(
+                    title=tool.title, **(_READS if name == "run_console" and power != "write" else tool.annotations)
+                ),
             )
             for name, tool in TOOLS.items()
+            if POWERS.index(tool.power) <= POWERS.index(power) and (exports or name != "export_rows")
         ]
     )
 
@@ -140,10 +184,12 @@ def tool_list() -> types.ListToolsResult:
 class AgentServer:
     """Answers the calls of agents: decodes arguments, runs the tool, bounds and records the answer."""
 
-    def __init__(self, runtime: Runtime, reader: Reader) -> None:
-        self._runtime, self._reader = runtime, reader
+    def __init__(self, runtime: Runtime, reader: Reader, changer: Changer) -> None:
+        self._runtime, self._reader, self._changer = runtime, reader, changer
+        self._states: dict[str, str] = {}
         self._places = anyio.CapacityLimiter(MOST_AT_ONCE)
-        self._tools = tool_list()
+        power = max((rules.power for rules in reader.rules.values()), key=POWERS.index)
+        self._tools = tool_list(power, exports=changer.folder is not None)
         self.server: Server[Any] = Server(
             "dragoman",
             version=version("dragoman-mcp"),
@@ -160,19 +206,26 @@ class AgentServer:
 
     async def _answer(
         self, context: ServerRequestContext[Any], params: types.CallToolRequestParams
-    ) -> types.CallToolResult:
+    ) -> types.CallToolResult | types.InputRequiredResult:
         if (tool := TOOLS.get(params.name)) is None:
             raise MCPError(types.INVALID_PARAMS, f"there is no tool {harmless(params.name[:100])!r}")
         client = context.session.client_params
         name = harmless(client.client_info.name[:100]) if client else ""
         with self._runtime.calling_for(name or "unknown"):
             async with self._places:
-                return await self._run(params.name, tool, params.arguments or {}, client=name)
+                return await self._run(params.name, tool, context, params, client=name)
 
     async def _run(
-        self, name: str, tool: ToolSpec, arguments: Mapping[str, Any], *, client: str
-    ) -> types.CallToolResult:
+        self,
+        name: str,
+        tool: ToolSpec,
+        context: ServerRequestContext[Any],
+        params: types.CallToolRequestParams,
+        *,
+        client: str,
+    ) -> types.CallToolResult | types.InputRequiredResult:
         began = time.perf_counter()
+        arguments = params.arguments or {}
         connection = arguments.get("connection")
         rules = self._reader.rules.get(connection) if isinstance(connection, str) else None
         helper = Helper(
@@ -184,7 +237,12 @@ class AgentServer:
         code, rows = "", 0
         try:
             call = _decoded(arguments, tool.takes)
-            answer: msgspec.Struct = await getattr(self._reader, name)(call, helper)
+            if tool.annotations["destructive_hint"] and (requests := await self._changer.question(call)):
+                question = await self._ask(context, params, call, f"Send to {connection}?\n\n{requests}")
+                if question is not None:
+                    return question
+            tools: object = self._reader if hasattr(self._reader, name) else self._changer
+            answer: msgspec.Struct = await getattr(tools, name)(call, helper)
             rows = len(answer.rows) if isinstance(answer, messages.RowPage) else 0
         except DragomanError as error:
             code, answer = error.code, helper.failure(error)
@@ -208,6 +266,45 @@ class AgentServer:
         )
         content: list[Any] = [types.TextContent(type="text", text=text)]
         return types.CallToolResult(content=content, structured_content=values, is_error=bool(code))
+
+    async def _ask(
+        self, context: ServerRequestContext[Any], params: types.CallToolRequestParams, call: object, text: str
+    ) -> types.InputRequiredResult | None:
+        """Let the client ask its user for consent, if it can; where it cannot, the rule alone decides.
+
+        Returns:
+            What the client has to answer first; None if the user agreed, or cannot be asked.
+
+        Raises:
+            Refused: The user did not agree, or the requests are too long to be shown.
+        """
+        capabilities = context.session.client_capabilities
+        if capabilities is None or capabilities.elicitation is None:
+            return None
+        if len(text) > QUESTION:
+            raise Refused("the requests are longer than a question can show", code="too-large", hint="send fewer")
+        form = types.ElicitRequestFormParams(message=text, requested_schema=CONSENT)
+        if context.protocol_version not in MODERN_PROTOCOL_VERSIONS:
+            answer: object = await context.session.elicit_form(text, CONSENT, context.request_id)
+        elif params.request_state is None:
+            state = secrets.token_urlsafe(16)
+            self._states[state] = text
+            while len(self._states) > MOST_PLANS:
+                del self._states[next(iter(self._states))]
+            return types.InputRequiredResult(
+                input_requests={"consent": types.ElicitRequest(params=form)}, request_state=state
+            )
+        else:
+            shown_text = self._states.pop(params.request_state, None)
+            answer = (params.input_responses or {}).get("consent") if shown_text == text else None
+        if not (
+            isinstance(answer, types.ElicitResult)
+            and answer.action == "accept"
+            and (answer.content or {}).get("send") is True
+        ):
+            self._changer.forget(call)
+            raise Refused("the user did not agree; nothing was sent", code="not-confirmed")
+        return None
 
 
 def _decoded(arguments: Mapping[str, Any], kind: type[msgspec.Struct]) -> msgspec.Struct:

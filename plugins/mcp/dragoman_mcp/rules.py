@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import time
 from collections import deque
 from fnmatch import fnmatchcase
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from dragoman import Runtime
-    from dragoman_api import Column
+    from dragoman_api import Column, HttpRequest
 
 POWERS = ("read", "plan", "write")
 """What an agent may do, each with all before it."""
@@ -247,3 +249,59 @@ def rules_of(runtime: Runtime, *, names: Sequence[str], power: str | None) -> di
             power=min(limits, key=POWERS.index, default="read"),
         )
     return rules
+
+
+# Which console requests the host itself can show to be reads, whatever a driver says of them. A list of what reads, and
+# nothing else: a request that it does not know may write. Method and path decide, as written: no path with a percent
+# sign, which a server decodes, is in it. The endpoints are those of the manuals of Elasticsearch 7 to 9, OpenSearch 1
+# to 3, and Weaviate 1.
+
+_INDEX = r"(?:/[a-z0-9.*][a-z0-9.,*-]*)?"
+_SEARCH = (
+    rf"{_INDEX}/_(?:search|count|mapping|mappings|settings|alias|stats|field_caps)",
+    r"/[a-z0-9.][a-z0-9.-]*/_(?:doc|source)/[A-Za-z0-9.-]+",
+    r"/|/[a-z0-9.][a-z0-9.-]*|/_cat/[a-z]+(?:/[a-z0-9.*-]+)?|/_cluster/health",
+)
+_SEARCH_POST = (rf"{_INDEX}/_(?:search|count|field_caps)",)
+_GETS = {
+    "elasticsearch": _SEARCH,
+    "opensearch": _SEARCH,
+    "weaviate": (r"/v1/(?:meta|schema|objects|nodes)(?:/[A-Za-z0-9_-]+)*",),
+}
+_POSTS = {"elasticsearch": _SEARCH_POST, "opensearch": _SEARCH_POST, "weaviate": (r"/v1/graphql",)}
+_HOLDING = frozenset({"scroll", "preference", "source_content_type"})
+"""Parameters with which a read keeps something on the server, or is read in another way."""
+_TEXT = re.compile(r'"""(?:[^\\"]|\\.|"(?!""))*"""|"(?:[^"\\\n]|\\.)*"|#[^\n]*', re.DOTALL)
+_GRAPHQL = re.compile(r"\s*(?:query\b[^{]*)?\{")
+
+
+def surely_reads(request: HttpRequest, *, database: str) -> bool:
+    """Return whether a request to a database of that type changes nothing, as far as its manual goes.
+
+    >>> from dragoman_api import HttpRequest
+    >>> surely_reads(HttpRequest("POST", "/books/_search", "{}"), database="elasticsearch")
+    True
+    >>> surely_reads(HttpRequest("GET", "/books/%5Fbulk"), database="elasticsearch")
+    False
+    """
+    path, _, query = request.path.partition("?")
+    names = {parameter.partition("=")[0] for parameter in query.split("&")}
+    if any("%" in name for name in names) or names & _HOLDING:
+        return False
+    table = _POSTS if request.method == "POST" else _GETS if request.method in ("GET", "HEAD") else {}
+    if not any(re.fullmatch(pattern, path) for pattern in table.get(database, ())):
+        return False
+    return not path.endswith("/graphql") or _is_query(request.body or "")
+
+
+def _is_query(body: str) -> bool:
+    """Return whether the body of a GraphQL request holds one query and no other operation."""
+    try:
+        document = json.loads(body)
+    except (ValueError, RecursionError):
+        return False
+    text = document.get("query") if isinstance(document, dict) else None
+    if not isinstance(text, str):
+        return False
+    code = _TEXT.sub(" ", text)
+    return '"' not in code and bool(_GRAPHQL.match(code)) and not re.search(r"\b(?:mutation|subscription)\b", code)

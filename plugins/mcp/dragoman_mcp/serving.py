@@ -5,11 +5,14 @@ from __future__ import annotations
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+import anyio
 import anyio.to_thread
 from mcp.server.stdio import stdio_server
 
 from dragoman import Runtime
+from dragoman_api.errors import ConfigurationError
 
+from .changes import Changer
 from .open_sessions import OpenSessions
 from .protocol import AgentServer
 from .rules import rules_of
@@ -31,6 +34,7 @@ async def agent_server(
     *,
     connections: Sequence[str] = (),
     allow: str | None = None,
+    export_to: Path | None = None,
     use: Sequence[object] = (),
     sinks: Sequence[Callable[[Event], None]] = (),
     **options: Any,
@@ -41,6 +45,7 @@ async def agent_server(
         home: Root of everything on disk; None for DRAGOMAN_HOME, else the platform's places.
         connections: The connections that agents may use; empty for those that `config.toml` names.
         allow: What agents may do at most: ``read``, ``plan`` or ``write``; None for what `config.toml` says.
+        export_to: The folder for exports; None for no exports.
         use: Automations.
         sinks: Functions that receive every event.
         options: Passed on to Runtime.
@@ -51,6 +56,8 @@ async def agent_server(
     Raises:
         ConfigurationError: No connection is named, one does not exist, or `config.toml` is wrong.
     """
+    if export_to is not None and not await anyio.Path(export_to).is_dir():
+        raise ConfigurationError(f"{export_to} is not a folder", hint=f"mkdir -p {export_to}")
     runtime = Runtime(home, use=use, surface=SURFACE, spare=False, **options)
     for sink in sinks:
         runtime.add_sink(sink)
@@ -58,7 +65,8 @@ async def agent_server(
     async with runtime, anyio.create_task_group() as tasks:
         sessions = OpenSessions(runtime, tasks)
         try:
-            yield AgentServer(runtime, Reader(sessions, rules))
+            reader = Reader(runtime, sessions, rules)
+            yield AgentServer(runtime, reader, Changer(sessions, reader, folder=export_to))
         finally:
             sessions.close()
 

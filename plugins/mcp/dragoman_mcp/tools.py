@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
-    from dragoman import Page, Session
+    from dragoman import Page, Runtime, Session
     from dragoman_api import Cell, Note, Object
 
     from .failures import Helper
@@ -63,8 +63,8 @@ class Reader:
         rules: The connections that agents may use, with their rules.
     """
 
-    def __init__(self, sessions: OpenSessions, rules: Mapping[str, ConnectionRules]) -> None:
-        self._sessions, self.rules = sessions, rules
+    def __init__(self, runtime: Runtime, sessions: OpenSessions, rules: Mapping[str, ConnectionRules]) -> None:
+        self._runtime, self._sessions, self.rules = runtime, sessions, rules
         self._keys = Handles[RowKey](MOST_ROWS, letter="r")
         self._rests = Handles[_Rest](MOST_CURSORS, letter="c")
 
@@ -79,6 +79,14 @@ class Reader:
             raise ConfigurationError(reason, code="connection-unknown", hint="list_connections names those")
         return rules
 
+    def key(self, connection: str, row: str) -> RowKey:
+        """Return the key that a handle stands for. Raises ConfigurationError if it stands for none."""
+        return self._keys.get(connection, row)
+
+    def add_key(self, connection: str, key: RowKey) -> str:
+        """Return a handle of a row."""
+        return self._keys.add(connection, key)
+
     async def list_connections(self, _call: messages.ListConnections, _helper: Helper) -> messages.ServedConnections:
         """List what agents may use."""
         served = []
@@ -91,12 +99,30 @@ class Reader:
             )
         return messages.ServedConnections(connections=served)
 
+    async def find_drivers(self, call: messages.FindDrivers, _helper: Helper) -> messages.FoundDrivers:
+        """Find drivers that the registries offer."""
+        listings = await self._runtime.plugins.browse(call.words)
+        return messages.FoundDrivers(
+            drivers=[
+                messages.FoundDriver(
+                    id=bounded(listing.id),
+                    label=bounded(listing.label),
+                    types=[*map(bounded, listing.types)],
+                    version=bounded(listing.version),
+                    state=listing.state,
+                    summary=bounded(listing.summary),
+                )
+                for listing in listings[: call.limit]
+            ],
+            total=len(listings),
+        )
+
     async def list_objects(self, call: messages.ListObjects, helper: Helper) -> messages.ObjectPage:
         """List the objects of one level whose names match a pattern."""
         rules = self.rules_for(call.connection)
         async with self._sessions.using(call.connection) as session:
             if call.parent is not None:
-                await self._check_object(session, rules, call.parent)
+                await self.check_object(session, rules, call.parent)
             listed, notes = await self._level(session, rules, pattern=call.pattern, parent=call.parent)
         limit = rules.rows_for(call.limit)
         listing = [
@@ -133,7 +159,7 @@ class Reader:
             if cursor is None:
                 return listed, notes
 
-    async def _check_object(self, session: Session, rules: ConnectionRules, name: str) -> None:
+    async def check_object(self, session: Session, rules: ConnectionRules, name: str) -> None:
         """Refuse an object that agents do not see: where objects are limited, its very name must have been listed.
 
         Raises:
@@ -149,7 +175,7 @@ class Reader:
         """Describe the columns of an object whose names match a pattern."""
         rules = self.rules_for(call.connection)
         async with self._sessions.using(call.connection) as session:
-            await self._check_object(session, rules, call.object)
+            await self.check_object(session, rules, call.object)
             description = await session.describe(call.object)
         seen = [column for column in description.columns if not rules.hides(column)]
         hidden = {column.name for column in description.columns} - {column.name for column in seen}
@@ -190,7 +216,7 @@ class Reader:
         """Say how each filter row would run."""
         rules = self.rules_for(call.connection)
         async with self._sessions.using(call.connection) as session:
-            compiled = await (await self._rows(session, rules, call)).explain()
+            compiled = await (await self.chosen(session, rules, call)).explain()
         return messages.FilterExplanation(
             rows=[
                 messages.ExplainedRow(
@@ -207,7 +233,7 @@ class Reader:
         """Count rows."""
         rules = self.rules_for(call.connection)
         async with self._sessions.using(call.connection) as session:
-            number = await (await self._rows(session, rules, call)).count()
+            number = await (await self.chosen(session, rules, call)).count()
         notes = [note for note in number.notes if note.code != "time-window"]
         return messages.RowCount(
             notes=[helper.remark(note) for note in number.notes], rows=int(number), exact=not notes
@@ -218,7 +244,7 @@ class Reader:
         rules = self.rules_for(call.connection)
         limit, budget = rules.rows_for(call.limit), rules.bytes_for()
         async with self._sessions.using(call.connection) as session:
-            rows = await self._rows(session, rules, call, columns=call.columns, sort=call.sort)
+            rows = await self.chosen(session, rules, call, columns=call.columns, sort=call.sort)
             if call.cursor is None:
                 page = await rows.page(limit=limit)
                 return self._answer(call, page, rows.selection, helper, budget=budget)
@@ -241,7 +267,7 @@ class Reader:
         limit, budget = rules.rows_for(call.limit), rules.bytes_for()
         key = None if call.row is None else self._keys.get(call.connection, call.row)
         async with self._sessions.using(call.connection) as session:
-            rows = await self._rows(session, rules, call, columns=call.columns)
+            rows = await self.chosen(session, rules, call, columns=call.columns)
             if rules.limits_columns:
                 columns = await self._sessions.columns(session, call.object)
                 vectors = [column.name for column in columns if column.dimensions is not None]
@@ -272,7 +298,7 @@ class Reader:
         rules = self.rules_for(call.connection)
         rules.rows_for(1)
         async with self._sessions.using(call.connection) as session:
-            rows = await self._rows(session, rules, call, decisive=[call.column])
+            rows = await self.chosen(session, rules, call, decisive=[call.column])
             summary = await rows.summarize(call.column, values=call.values, buckets=call.buckets)
         cell = _cells(messages.CELL)
         return messages.SummaryAnswer(
@@ -291,7 +317,7 @@ class Reader:
             absent={str(figure): bounded(reason) for figure, reason in summary.absent.items()},
         )
 
-    async def _rows(
+    async def chosen(
         self,
         session: Session,
         rules: ConnectionRules,
@@ -306,7 +332,7 @@ class Reader:
         Raises:
             DragomanError: The rules hide what it names.
         """
-        await self._check_object(session, rules, choice.object)
+        await self.check_object(session, rules, choice.object)
         if choice.raw:
             rules.check_raw("a filter in the server's syntax")
         if rules.limits_columns:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from .command_files import load_automation, load_distribution
 from .options import Command, complete_connection
+from .output import write_json
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
     from .options import Options
 
 PACKAGE = "dragoman_mcp"
@@ -31,12 +36,43 @@ PACKAGE = "dragoman_mcp"
     type=click.Choice(["read", "plan", "write"]),
     help="What agents may do at most; by default what config.toml says, else read.",
 )
+@click.option(
+    "--export-to",
+    metavar="DIR",
+    type=click.Path(path_type=Path, resolve_path=True),
+    help="Let agents export rows into new files of this folder.",
+)
+@click.option(
+    "--print-config",
+    type=click.Choice(["claude", "cursor", "vscode"]),
+    help="Print what an agent's program needs to start this server, and end.",
+)
 @click.pass_obj
-async def mcp(options: Options, *, connections: tuple[str, ...], allow: str | None) -> None:
+def mcp(
+    options: Options,
+    *,
+    connections: tuple[str, ...],
+    allow: str | None,
+    export_to: Path | None,
+    print_config: str | None,
+) -> Coroutine[Any, Any, None] | None:
     """Serve connections to an agent on standard input and output, until it closes them.
 
     Rules below [connections.NAME.agents] in config.toml say which objects and columns agents see.
     """
+    if print_config is None:
+        return _serve(options, connections=connections, allow=allow, export_to=export_to)
+    words = [word for name in connections for word in ("--connection", name)]
+    words += ["--allow", allow] if allow else []
+    words += ["--export-to", str(export_to)] if export_to else []
+    server: dict[str, object] = {"command": sys.executable, "args": ["-m", "dragoman", "mcp", *words]}
+    if home := options.home or os.environ.get("DRAGOMAN_HOME"):
+        server["env"] = {"DRAGOMAN_HOME": str(Path(home).absolute())}
+    write_json({"servers" if print_config == "vscode" else "mcpServers": {"dragoman": server}})
+    return None
+
+
+async def _serve(options: Options, *, connections: tuple[str, ...], allow: str | None, export_to: Path | None) -> None:
     module = load_distribution(
         f"{PACKAGE}.serving", reason="the server for agents is not installed", install="pip install 'dragoman[mcp]'"
     )
@@ -46,6 +82,7 @@ async def mcp(options: Options, *, connections: tuple[str, ...], allow: str | No
         Path(options.home) if options.home else None,
         connections=connections,
         allow=allow,
+        export_to=export_to,
         use=[load_automation(path) for path in options.use],
         sinks=[options.listener()] if options.events else [],
         sandbox=options.sandbox,

@@ -1,0 +1,278 @@
+"""The tools that may change something: plans of changes, and the console."""
+
+from __future__ import annotations
+
+import secrets
+from collections import OrderedDict
+from decimal import Decimal, InvalidOperation
+from typing import TYPE_CHECKING, Any
+
+import anyio
+
+from dragoman import Delete, Insert, Update
+from dragoman_api import Json, Role
+from dragoman_api.cells import as_bytes
+from dragoman_api.errors import ConfigurationError, Refused
+
+from . import messages
+from .answers import as_json, harmless, rows_within, shown_cell
+from .failures import bounded
+from .rules import surely_reads
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from dragoman import Answer, Outcome, Plan, Session
+    from dragoman_api import Column, ConsoleRequest, HttpRequest
+
+    from .failures import Helper
+    from .open_sessions import OpenSessions
+    from .rules import ConnectionRules
+    from .tools import Reader
+
+MOST_PLANS = 32
+"""Plans that wait to be applied."""
+QUESTION = 40_000
+"""Characters of the requests that a question to a person shows."""
+
+
+class Changer:
+    """The tools that plan and send changes, those of the console, and exports.
+
+    Attributes:
+        folder: Where exports may be written; None for nowhere.
+    """
+
+    def __init__(self, sessions: OpenSessions, reader: Reader, *, folder: Path | None) -> None:
+        self._sessions, self._reader, self.folder = sessions, reader, folder
+        self._plans: OrderedDict[str, tuple[str, Plan]] = OrderedDict()
+
+    async def question(self, call: object) -> str:
+        """Return the exact requests of a call that writes, for a person to agree to; empty if it only reads.
+
+        Raises:
+            DragomanError: The rules do not allow it; or there is no such plan.
+        """
+        if isinstance(call, messages.ApplyPlan):
+            self._reader.rules_for(call.connection).check_power("write")
+            requests = self._plan(call).requests
+        elif isinstance(call, messages.RunConsole):
+            rules = self._reader.rules_for(call.connection)
+            async with self._sessions.using(call.connection) as session:
+                requests = [request.request for request in await self._parsed(session, rules, call)
+                            if not _reads(request, rules)]  # fmt: skip
+        else:
+            return ""
+        return "\n\n".join(harmless(str(request)) for request in requests)
+
+    def forget(self, call: object) -> None:
+        """Drop the plan that a person has refused."""
+        if isinstance(call, messages.ApplyPlan):
+            self._plans.pop(call.plan, None)
+
+    def _plan(self, call: messages.ApplyPlan) -> Plan:
+        connection, plan = self._plans.get(call.plan, ("", None))
+        if plan is None or connection != call.connection:
+            reason = f"there is no plan {call.plan[:100]!r} for {call.connection}, or it was applied"
+            raise ConfigurationError(reason, code="plan-gone", hint="plan the changes again")
+        return plan
+
+    async def plan_changes(self, call: messages.PlanChanges, helper: Helper) -> messages.ChangePlan:
+        """Build the exact requests of changes; nothing is written."""
+        rules = self._reader.rules_for(call.connection)
+        rules.check_power("plan")
+        async with self._sessions.using(call.connection) as session:
+            changes = [await self._change(session, rules, change) for change in call.changes]
+            plan = await session.plan(*changes)
+        requests = [
+            messages.ExactRequest(
+                method=planned.request.method,
+                path=harmless(planned.request.path),
+                body=harmless(planned.request.body or ""),
+                statement=harmless(planned.statement),
+            )
+            for planned in plan.planned
+        ]
+        size = sum(len(request.path) + len(as_json(request.body).encode()) for request in requests)
+        if size > (budget := rules.bytes_for()):
+            reason = f"the requests have {size:,} bytes, and an answer that shows them all may have {budget:,}"
+            raise Refused(reason, code="limit-exceeded", hint="plan fewer changes at a time")
+        name = ""
+        if plan.planned:
+            name = f"p{secrets.token_urlsafe(12)}"
+            self._plans[name] = call.connection, plan
+            while len(self._plans) > MOST_PLANS:
+                self._plans.popitem(last=False)
+        return messages.ChangePlan(
+            notes=[helper.remark(note) for note in plan.notes],
+            plan=name,
+            requests=requests,
+            refusals=[self._outcome(call.connection, outcome) for outcome in plan.refusals],
+        )
+
+    async def _change(
+        self, session: Session, rules: ConnectionRules, change: messages.RowChange
+    ) -> Insert | Update | Delete:
+        """Return a change as the host takes it.
+
+        Raises:
+            DragomanError: It lacks what its kind needs, or the rules do not allow it.
+        """
+        wrong = change.object is None if change.kind == "insert" else change.row is None
+        surplus = change.row if change.kind == "insert" else change.object or change.id or change.tenant
+        if wrong or surplus or (change.kind == "delete" and change.values):
+            reason = "an insert names `object` and `values`; an update `row` and `values`; a delete `row` alone"
+            raise ConfigurationError(reason, code="argument-invalid")
+        if change.kind == "insert":
+            object_name = str(change.object)
+            await self._reader.check_object(session, rules, object_name)
+        else:
+            key = self._reader.key(rules.name, str(change.row))
+            object_name = key.object
+        if change.values and rules.limits_columns:
+            columns: Iterable[Column] = await self._sessions.columns(session, object_name)
+            rules.check_columns(change.values, [*columns])
+        values = {name: _entered(value, column=name) for name, value in change.values.items()}
+        if change.kind == "insert":
+            return Insert(object_name, values, change.id, tenant=change.tenant)
+        return Update(key, values) if change.kind == "update" else Delete(key)
+
+    async def apply_plan(self, call: messages.ApplyPlan, _helper: Helper) -> messages.AppliedPlan:
+        """Send the requests of a plan, once."""
+        self._reader.rules_for(call.connection).check_power("write")
+        plan = self._plan(call)
+        del self._plans[call.plan]
+        async with self._sessions.using(call.connection) as session:
+            outcomes = await session.apply(plan)
+        return messages.AppliedPlan(outcomes=[self._outcome(call.connection, outcome) for outcome in outcomes])
+
+    def _outcome(self, connection: str, outcome: Outcome) -> messages.ChangeOutcome:
+        key = outcome.key
+        return messages.ChangeOutcome(
+            change=outcome.change,
+            status=outcome.status.value,
+            reason=bounded(outcome.reason),
+            row="" if key is None or key.id in ("", b"") else self._reader.add_key(connection, key),
+        )
+
+    async def export_rows(self, call: messages.ExportRows, helper: Helper) -> messages.WrittenExport:
+        """Export rows into a new file of the folder; they count as rows of this hour."""
+        rules = self._reader.rules_for(call.connection)
+        if self.folder is None:
+            raise Refused("no folder is allowed for exports", code="not-allowed", hint="dragoman mcp --export-to DIR")
+        path = self.folder / call.file
+        if await anyio.Path(path).exists():
+            raise ConfigurationError(f"there is a file {call.file!r} already", code="file-exists", hint="name another")
+        async with self._sessions.using(call.connection) as session:
+            columns = call.columns
+            if rules.limits_columns:
+                if call.format == "documents":
+                    raise Refused("whole documents hold what is hidden from agents", code="not-allowed", hint="csv")
+                described = await self._sessions.columns(session, call.object)
+                visible = [
+                    column.name
+                    for column in described
+                    if column.path
+                    and column.role is not Role.SERVER
+                    and not (rules.hides(column) or rules.masks(column))
+                ]
+                columns = visible if columns is None else columns
+                rules.check_columns(columns, described)
+            rows = await self._reader.chosen(session, rules, call, columns=columns)
+            left, _ = rules.allowance.left()
+            if left is not None and (number := await rows.count()) > left:
+                reason = f"there are {number:,} rows, and this hour allows {left:,} more"
+                raise Refused(reason, code="limit-exceeded", hint="filter more")
+            result = await rows.export(path, format=call.format, manifest=False)
+        rules.allowance.charge(rows=result.rows, size=0)
+        return messages.WrittenExport(
+            notes=[helper.remark(note) for note in result.notes],
+            file=str(path),
+            rows=result.rows,
+            bytes=result.bytes,
+            sha256=result.sha256,
+        )
+
+    async def _parsed(
+        self, session: Session, rules: ConnectionRules, call: messages.RunConsole
+    ) -> list[ConsoleRequest]:
+        """Return the requests of a console text, if agents may send them.
+
+        Raises:
+            Refused: Objects or columns are limited; or a request may write, and agents may not.
+        """
+        if rules.limits_objects or rules.limits_columns:
+            reason = f"the console could name what is hidden from agents on {rules.name}; nothing was sent"
+            raise Refused(reason, code="not-allowed", hint="use read_rows")
+        requests = await session.parse(call.text)
+        if not all(_reads(request, rules) for request in requests):
+            rules.check_power("write")
+        return requests
+
+    async def run_console(self, call: messages.RunConsole, _helper: Helper) -> messages.ConsoleReplies:
+        """Send the requests of a console text."""
+        rules = self._reader.rules_for(call.connection)
+        budget, most_rows = rules.bytes_for(), rules.rows_for(10_000)
+        replies: list[messages.ConsoleReply] = []
+        async with self._sessions.using(call.connection) as session:
+            for request in await self._parsed(session, rules, call):
+                answer: Answer | None = await session.execute(request)
+                while answer is not None:
+                    reply = _reply(answer, budget=max(200, budget), most_rows=most_rows)
+                    budget -= len(as_json([reply.text, reply.rows]).encode())
+                    replies.append(reply)
+                    answer = answer.next
+        return messages.ConsoleReplies(replies=replies)
+
+
+def _reads(request: ConsoleRequest, rules: ConnectionRules) -> bool:
+    """Return whether driver and host agree that a request only reads."""
+    sent: HttpRequest = request.request
+    return not request.writes and surely_reads(sent, database=rules.type)
+
+
+def _reply(answer: Answer, *, budget: int, most_rows: int) -> messages.ConsoleReply:
+    """Return one answer, as much of it as fits."""
+    if answer.page is not None and not answer.text:
+        rows = [[shown_cell(cell, length=messages.CELL) for cell in row] for row in answer.page.cells[:most_rows]]
+        number, _ = rows_within(rows, budget)
+        columns = [harmless(column.name) for column in answer.page.columns]
+        return messages.ConsoleReply(
+            status=answer.status, columns=columns, rows=rows[:number], failed=bounded(answer.failed)
+        )
+    text = harmless(answer.text)
+    part = text
+    while len(part) > 1 and (size := len(as_json(part).encode())) > budget:
+        part = part[: max(1, len(part) * budget // size - 1)]
+    length = len(text) if len(part) < len(text) else 0
+    return messages.ConsoleReply(status=answer.status, text=part, length=length, failed=bounded(answer.failed))
+
+
+def _entered(value: Any, *, column: str) -> Any:
+    """Return the value that an agent gives for a column, spelled as answers spell values.
+
+    Raises:
+        ConfigurationError: It is none (code ``value-invalid``).
+    """
+    if not isinstance(value, dict) or not any(name.startswith("$") for name in value):
+        if value == {}:
+            reason = f"{column}: a change cannot remove a field; null stores a null"
+            raise ConfigurationError(reason, code="value-invalid")
+        return value
+    match value:
+        case {"$integer": str(digits)} if len(value) == 1 and digits.removeprefix("-").isdecimal() and digits.isascii():
+            return int(digits)
+        case {"$decimal": str(digits)} if len(value) == 1:
+            try:
+                return Decimal(digits)
+            except InvalidOperation:
+                pass
+        case {"$json": str(text)} if len(value) == 1:
+            return Json(text)
+        case {"$bytes": str(text)} if len(value) == 1:
+            try:
+                return as_bytes(text)
+            except ValueError:
+                pass
+    raise ConfigurationError(f"{column}: this is no value that can be stored", code="value-invalid")

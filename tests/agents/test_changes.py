@@ -1,0 +1,216 @@
+"""Agents change rows by plans: shown exactly, sent once, and only where rules and the user agree."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+
+import pytest
+from mcp_types import ElicitResult
+
+from command_line import Machine
+from dragoman_api import ConsoleRequest, HttpRequest
+from dragoman_mcp import changes
+from dragoman_mcp.rules import surely_reads
+
+WRITES = ("PUT", "DELETE")
+
+
+def written(requests):
+    """Return the requests that may have changed something."""
+    return [
+        request
+        for request in requests
+        if request.method in WRITES
+        or (request.method == "POST" and not request.path.endswith(("_search", "_count", "_field_caps", "_mget")))
+    ]
+
+
+async def first(agent, number):
+    """Return the handle of a book."""
+    rows = [{"column": "_id", "operator": "=", "value": str(number)}]
+    return (await agent.call("read_rows", object="books", filters=rows))["keys"][0]
+
+
+@pytest.fixture
+def answers():
+    """What the user says to each question; the questions asked so far."""
+    return {"content": {"send": True}, "action": "accept", "asked": []}
+
+
+@pytest.fixture
+def consent(answers):
+    async def ask(_context, params):
+        answers["asked"].append(params.message)
+        return ElicitResult(action=answers["action"], content=answers["content"])
+
+    return ask
+
+
+async def test_a_plan_is_sent_once_and_as_it_was_shown_and_a_row_that_changed_is_a_conflict(agents):
+    async with agents('allow = "write"') as agent:
+        row = await first(agent, 20)
+        change = {"kind": "update", "row": row, "values": {"pages": 777, "serial": {"$integer": "9007199254740999"}}}
+        agent.requests.clear()
+        plan = await agent.call("plan_changes", changes=[change])
+        rival = await agent.call("plan_changes", changes=[{**change, "values": {"pages": 778}}])
+        assert not written(agent.requests)
+        [request] = plan["requests"]
+        assert "9007199254740999" in request["body"]
+        applied = await agent.call("apply_plan", plan=plan["plan"])
+        assert [outcome["status"] for outcome in applied["outcomes"]] == ["applied"]
+        [sent] = written(agent.requests)
+        assert (sent.method, sent.body.decode()) == (request["method"], request["body"])
+        assert (await agent.call("apply_plan", failing=True, plan=plan["plan"]))["code"] == "plan-gone"
+        late = await agent.call("apply_plan", plan=rival["plan"])
+        assert [outcome["status"] for outcome in late["outcomes"]] == ["conflict"]
+        new = {"kind": "insert", "object": "books", "id": "new", "values": {"title": "New"}}
+        plan = await agent.call("plan_changes", changes=[new])
+        [outcome] = (await agent.call("apply_plan", plan=plan["plan"]))["outcomes"]
+        plan = await agent.call("plan_changes", changes=[{"kind": "delete", "row": outcome["row"]}])
+        [outcome] = (await agent.call("apply_plan", plan=plan["plan"]))["outcomes"]
+        assert outcome["status"] == "applied"
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_the_user_is_asked_with_the_exact_requests_and_decides(agents, answers, consent, mode):
+    async with agents('allow = "write"', client={"elicitation_callback": consent, "mode": mode}) as agent:
+        change = {"kind": "update", "row": await first(agent, 21), "values": {"title": "Asked"}}
+        agent.requests.clear()
+        plan = await agent.call("plan_changes", changes=[change])
+        answers["content"] = {"send": False}
+        assert (await agent.call("apply_plan", failing=True, plan=plan["plan"]))["code"] == "not-confirmed"
+        assert (await agent.call("apply_plan", failing=True, plan=plan["plan"]))["code"] == "plan-gone"
+        plan = await agent.call("plan_changes", changes=[change])
+        answers.update(content=None, action="decline")
+        assert (await agent.call("apply_plan", failing=True, plan=plan["plan"]))["code"] == "not-confirmed"
+        assert not written(agent.requests)
+        plan = await agent.call("plan_changes", changes=[change])
+        answers.update(content={"send": True}, action="accept")
+        await agent.call("apply_plan", plan=plan["plan"])
+        assert plan["requests"][0]["body"] in answers["asked"][-1]
+        assert len(written(agent.requests)) == 1
+        answers.update(content={"send": False})
+        request = "DELETE /books/_doc/21"
+        assert (await agent.call("run_console", failing=True, text=request))["code"] == "not-confirmed"
+        await agent.call("run_console", text="GET /books/_count")
+        assert len(answers["asked"]) == 4
+
+
+FORBIDDEN = [
+    "PUT /books/_doc/1\n{}", "POST /books/_doc\n{}", "DELETE /books/_doc/1", "DELETE /books", "PUT /other\n{}",
+    "POST /_bulk\n{\"delete\":{\"_index\":\"books\",\"_id\":\"1\"}}\n", "GET /_bulk\n{}", "GET /books/_bulk\n{}",
+    "POST /books/_update/1\n{\"doc\":{}}", "POST /books/_update_by_query\n{}", "POST /books/_delete_by_query\n{}",
+    "GET /books/_delete_by_query\n{}", "POST /_reindex\n{}", "POST /books/_search/template\n{}",
+    "GET /_msearch/template\n{}", "POST /_scripts/x\n{}", "DELETE /_search/scroll\n{}", "POST /_search/scroll\n{}",
+    "GET /books/_search?scroll=1m", "POST /books/_pit?keep_alive=1m", "GET /books/%5Fbulk\n{}", "POST /books/_close",
+    "POST /books/_search%2F..%2F_bulk\n{}", "POST /books/_forcemerge", "POST /_aliases\n{}", "GET /_cat/../_bulk",
+    "POST /books/_search/../_delete_by_query\n{}", "POST /_cluster/reroute\n{}", "PUT /_cluster/settings\n{}",
+    "POST /_sql\n{\"query\":\"x\"}", "GET /_nodes/hot_threads", "POST /_security/user/x\n{}",
+]  # fmt: skip
+"""Texts that hide a write, or that the host cannot show to be a read."""
+
+
+async def test_a_console_request_that_may_write_never_reaches_the_server(agents):
+    async with agents('allow = "plan"') as agent:
+        tools = {tool.name: tool for tool in (await agent.client.list_tools()).tools}
+        assert "plan_changes" in tools
+        assert "apply_plan" not in tools
+        assert tools["run_console"].annotations.read_only_hint
+        row = await first(agent, 22)
+        plan = await agent.call("plan_changes", changes=[{"kind": "delete", "row": row}])
+        agent.requests.clear()
+        codes = {text: (await agent.call("run_console", failing=True, text=text))["code"] for text in FORBIDDEN}
+        assert {text: code for text, code in codes.items() if code not in ("not-allowed", "console-syntax")} == {}
+        assert sum(code == "not-allowed" for code in codes.values()) >= 25
+        both = "GET /books/_count\n\nDELETE /books/_doc/22"
+        assert (await agent.call("run_console", failing=True, text=both))["code"] == "not-allowed"
+        assert (await agent.call("apply_plan", failing=True, plan=plan["plan"]))["code"] == "not-allowed"
+        assert not agent.requests
+        count = await agent.call("run_console", text="GET /books/_count")
+        assert count["replies"][0]["status"] == 200
+    async with agents('hidden = ["card"]') as agent:
+        for tool, arguments in (
+            ("run_console", {"text": "GET /books/_search"}),
+            ("plan_changes", {"changes": [{"kind": "insert", "object": "books"}]}),
+        ):
+            assert (await agent.call(tool, failing=True, **arguments))["code"] == "not-allowed"
+    async with agents('allow = "write"\nobjects = ["books"]\nhidden = ["card"]', allow="plan") as agent:
+        for change, code in (
+            ({"kind": "insert", "object": "salaries"}, "object-not-found"),
+            ({"kind": "insert", "object": "books", "values": {"card": "1"}}, "column-unknown"),
+            ({"kind": "update", "row": "r000000.1", "values": {}}, "handle-unknown"),
+            ({"kind": "delete"}, "argument-invalid"),
+            ({"kind": "drop", "object": "books"}, "argument-invalid"),
+            ({"kind": "insert", "object": "books", "values": {"title": {"$cut": "x"}}}, "value-invalid"),
+            ({"kind": "insert", "object": "books", "values": {"title": {"$masked": True}}}, "value-invalid"),
+        ):
+            assert (await agent.call("plan_changes", failing=True, changes=[change]))["code"] == code
+
+
+@pytest.mark.parametrize(
+    ("text", "reads"),
+    [
+        ("{ Get { Book { title } } }", True),
+        ('query Q { Get { Book(where: {valueText: "mutation"}) { title } } }', True),
+        ("mutation { addBook { id } }", False),
+        ("{ Get { Book { title } } } mutation { x }", False),
+        ('query Q { a } # "\nmutation { x } # "', False),
+        ("subscription { x }", False),
+        ("fragment F on B { x } mutation { y }", False),
+    ],
+)
+def test_a_graphql_request_reads_only_if_it_holds_no_other_operation(text, reads):
+    request = HttpRequest("POST", "/v1/graphql", json.dumps({"query": text}))
+    assert surely_reads(request, database="weaviate") is reads
+    assert not surely_reads(request, database="solr")
+
+
+@pytest.mark.parametrize("writes", [True, False])
+def test_a_driver_and_the_host_must_agree_that_a_console_request_reads(writes):
+    count = HttpRequest("GET", "/books/_count")
+    rules = SimpleNamespace(type="elasticsearch")
+    assert changes._reads(ConsoleRequest(request=count, writes=writes), rules) is not writes
+    assert not surely_reads(HttpRequest("GET", "/books/_search?scrol%6c=1m"), database="elasticsearch")
+
+
+async def test_rows_are_exported_into_new_files_of_one_folder_without_what_is_hidden(agents, tmp_path):
+    folder = tmp_path / "exports"
+    folder.mkdir()
+    rules = 'hidden = ["owner.email", "lines.card"]\nmasked = ["card"]\nrows_an_hour = 70'
+    async with agents(rules, export_to=folder) as agent:
+        few = [{"column": "pages", "operator": "<=", "value": 104}]
+        exported = await agent.call("export_rows", object="books", filters=few, file="books.csv")
+        text = (folder / "books.csv").read_text()
+        assert (exported["rows"], len(text.splitlines())) == (4, 5)
+        assert "pages" in text
+        assert not [secret for secret in ("example.org", "4111", "4222") if secret in text]
+        for arguments, code in (
+            ({"file": "books.csv"}, "file-exists"),
+            ({"file": "../books.csv"}, "argument-invalid"),
+            ({"file": "/tmp/x.csv"}, "argument-invalid"),
+            ({"file": ".bashrc"}, "argument-invalid"),
+            ({"file": "all.ndjson", "format": "documents"}, "not-allowed"),
+            ({"file": "card.csv", "columns": ["card"]}, "column-masked"),
+            ({"file": "lines.csv", "columns": ["lines"]}, "column-unknown"),
+        ):
+            wrong = await agent.call("export_rows", failing=True, object="books", **{"filters": few} | arguments)
+            assert wrong["code"] == code
+        await agent.call("export_rows", object="books", file="all.csv")
+        late = await agent.call("export_rows", failing=True, object="books", file="again.csv")
+        assert late["code"] == "limit-exceeded"
+        assert sorted(path.name for path in folder.iterdir()) == ["all.csv", "books.csv"]
+        drivers = (await agent.client.call_tool("find_drivers", {"words": "weaviate"})).structured_content
+        assert drivers["drivers"][0]["id"] == "weaviate"
+    async with agents() as agent:
+        assert "export_rows" not in [tool.name for tool in (await agent.client.list_tools()).tools]
+        wrong = await agent.call("export_rows", failing=True, object="books", file="x.csv")
+        assert wrong["code"] == "not-allowed"
+
+
+@pytest.mark.parametrize(("program", "key"), [("claude", "mcpServers"), ("vscode", "servers")])
+def test_the_settings_of_an_agents_program_start_the_server(shop_home, program, key):
+    words = f"dragoman mcp --connection shop --allow plan --print-config {program}"
+    server = Machine(shop_home)(words).json[key]["dragoman"]
+    assert server["args"][-5:] == ["mcp", "--connection", "shop", "--allow", "plan"]
+    assert server["env"] == {"DRAGOMAN_HOME": str(shop_home)}
