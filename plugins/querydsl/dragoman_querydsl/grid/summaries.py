@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from decimal import Decimal
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -124,13 +125,23 @@ class _Summing(msgspec.Struct, kw_only=True):
     approximate: dict[Figure, str] = msgspec.field(default_factory=dict)
     absent: dict[Figure, str] = msgspec.field(default_factory=dict)
 
+    @property
+    def _counts_distinct(self) -> bool:
+        """Whether different values are counted: for bars of dates alone, that costs as much as the bars."""
+        return self.request.values > 0 or self.field.family is not Family.DATE
+
     def exchange(self) -> Exchange[ColumnSummary]:
         answer = yield from self._search(self._body(), _Answer)
         figures = answer.aggregations
         inner = figures.elements or figures
         rows = answer.count or 0
         missing = figures.missing.doc_count if figures.missing is not None else 0
-        listed, distinct = self._values(inner)
+        if self._counts_distinct:
+            listed, distinct = self._values(inner)
+        else:
+            listed, distinct = [], 0 if missing == rows else None
+            if missing < rows:
+                self.absent[Figure.DISTINCT] = "it is counted along with the values, and none were asked for"
         low, high = self._extremes(inner)
         if missing < rows and (self.field.family in _SORTED or self._is_finer(low, high)):
             low = yield from self._extreme(descending=False)
@@ -164,7 +175,9 @@ class _Summing(msgspec.Struct, kw_only=True):
 
     def _body(self) -> dict[str, Any]:
         field = self.field
-        inner: dict[str, Any] = {"distinct": _of("cardinality", field.whole, precision_threshold=_PRECISION)}
+        inner: dict[str, Any] = {}
+        if self._counts_distinct:
+            inner["distinct"] = _of("cardinality", field.whole, precision_threshold=_PRECISION)
         # Which of two values a column holds determines its extremes.
         if size := max(self.request.values, 2 if field.family is Family.BOOLEAN else 0):
             inner["values"] = _of("terms", field.whole, size=size, shard_size=max(SHARD_VALUES, size))
@@ -209,13 +222,23 @@ class _Summing(msgspec.Struct, kw_only=True):
             nested(self._range(None if at == 0 else bounds[at], None if at == last else bounds[at + 1]), [self.field])
             for at in range(last + 1)
         ]
-        spread = {"filters": {"filters": ranges}}
+        if {*self.field.types} == {"date"} and not self.field.nested and last:
+            spread = self._date_range(bounds)
+        else:
+            spread = {"filters": {"filters": ranges}}
         body = {"size": 0, "track_total_hits": False, "query": self.query, "aggs": {"spread": spread}}
         answer = yield from self._search(body, _Counted)
         counts = [bucket.doc_count for bucket in answer.aggregations.spread.buckets]
         if len(counts) != len(ranges):
             raise QueryError(f"the server counted {len(counts)} of {len(ranges)} buckets")
         return counts
+
+    def _date_range(self, bounds: Sequence[Any]) -> Clause:
+        """Count by one pass over the values: under a query, a filter for each bucket takes ten times as long."""
+        texts = [instant_text(bound) for bound in bounds]
+        ranges = [{"from": low, "to": high} for low, high in pairwise(texts)]
+        del ranges[0]["from"], ranges[-1]["to"]
+        return _of("date_range", self.field.field, format="strict_date_optional_time", ranges=ranges)
 
     def _range(self, low: Any, high: Any) -> Clause:
         if low is None and high is None:
@@ -313,7 +336,7 @@ class _Summing(msgspec.Struct, kw_only=True):
         rule = Op.STARTS if self.field.keyword or self.field.family in _TEXTS else Op.BETWEEN
         self._add(Figure.MISSING, self._reasons(Op.NULL, ()))
         if has_values or extremes or plain_values:
-            for figure in (Figure.VALUES, Figure.DISTINCT):
+            for figure in {Figure.VALUES, Figure.DISTINCT} - {*self.absent}:
                 self._add(figure, [*self._reasons(Op.EQ, plain_values), *self._reasons(rule, plain_values)])
         for figure, figure_values in (
             (Figure.MINIMUM, extremes[:1]), (Figure.MAXIMUM, extremes[1:]), (Figure.BUCKETS, bounds),

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from dragoman_api import CountRequest, Filter, QueryError, UnsupportedOperationError
+from dragoman_api import CountRequest, Filter, Operator, QueryError, UnsupportedOperationError
 from dragoman_api.summaries import Bucket, ColumnSummary, Figure, SummaryRequest, ValueCount
 from dragoman_elasticsearch.connect import dialect_of
 from dragoman_querydsl.columns.field_types import Family, Field
@@ -131,12 +131,25 @@ class Rules:
             Bucket(f"2026-{month:02}-01T00:00:00Z", f"2026-{month + 1:02}-01T00:00:00Z", 4 if month == 2 else 5)
             for month in (1, 2, 3, 4)
         ]
+        bars = await summarized(es, name, "sold", values=0, buckets=6)
+        assert (bars.buckets, bars.values, bars.distinct) == (sold.buckets, [], None)
+        assert "none were asked for" in bars.absent[Figure.DISTINCT]
         exact = await summarized(es, name, "exact", values=1)
         assert shown(exact) == [("2026-01-01T00:00:00.000Z", 19)]
         assert "millisecond" in exact.approximate[Figure.VALUES]
         assert sum(each.rows for each in exact.buckets) == 19
         assert (exact.minimum, exact.maximum) == ("2026-01-01T00:00:00.000Z", "2026-01-01T00:00:00.000000019Z")
         assert Figure.MAXIMUM not in exact.approximate
+
+    async def test_a_row_with_several_dates_counts_once_in_each_bucket(self, es: Rig) -> None:
+        days = [["2026-01-01", "2026-01-02", "2026-03-05"], ["2026-03-01"], []]
+        name = await es.index({"at": {"type": "date"}}, [{"at": day} for day in days])
+        found = await summarized(es, name, "at", values=0, buckets=3)
+        assert [(bucket.lower, bucket.rows) for bucket in found.buckets] == [
+            (f"2026-0{month}-01T00:00:00Z", rows) for month, rows in ((1, 1), (2, 0), (3, 2))
+        ]
+        none = await summarized(es, name, "at", Filter("at", Operator.NULL), values=0)
+        assert (none.missing, none.distinct, none.absent) == (1, 0, {})
 
     @pytest.mark.parametrize("kind", ["date", "date_nanos"])
     @pytest.mark.parametrize("format", ["yyyy-MM-dd||strict_date_optional_time", "yyyy||strict_date_optional_time"])
