@@ -6,6 +6,7 @@ import json
 import math
 import re
 from contextlib import aclosing
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -14,6 +15,7 @@ from aiohttp import web
 from drivers.prometheus import rig as rigs
 from drivers.prometheus.rig import OnServer, Rig, on_fake, profile
 from drivers.prometheus.samples import BEGIN, STEP, samples
+from msgspec.structs import replace
 
 from dragoman_api import (
     CellRequest,
@@ -23,6 +25,7 @@ from dragoman_api import (
     FilterNotSupportedError,
     Json,
     ObjectsRequest,
+    PageRequest,
     QueryError,
     RowKey,
     Sort,
@@ -169,6 +172,10 @@ class Rules:
         assert [row["value"] for row in page.rows] == [717.0, 717.0, 714.0]
         assert page.total == 2 * len([number for number in range(240) if number * 3 >= 700])
         assert [row["value"] for row in (await metrics.page("odd", Filter("value", "=", "+Inf"))).rows] == ["+Inf"]
+        ascending, nan = ["minus", "zero", "third", "big", "inf"], [] if metrics.victoria else ["nan"]
+        for descending, kinds in ((False, ascending), (True, ascending[::-1])):
+            rows = (await metrics.page("odd", sort=[Sort("value", descending=descending)])).rows
+            assert [row["kind"] for row in rows if row["kind"] != "tiny"] == [*kinds, *nan]
 
     async def test_all_rows_of_a_filter_hold_together(self, metrics: Rig) -> None:
         """M8: matchers join, and the spans of several rows on the time are cut to what they share."""
@@ -227,6 +234,25 @@ class Rules:
         async with aclosing(metrics.driver.export_rows(again)) as stream:
             rest = b"".join([part.data async for part in stream])
         assert rest == b"".join(part.data for part in parts[3:])
+
+    async def test_what_continues_ends_where_it_would_have_ended(
+        self, metrics: Rig, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """M15: samples that came meanwhile are not among them."""
+        ends = [(BEGIN + number * STEP) / 1000 for number in (60, 240)]
+        monkeypatch.setattr(walks, "CHUNK", 50)
+        monkeypatch.setattr(walks, "time", SimpleNamespace(time=lambda: ends[0]))
+        request = ExportRequest(object=NAME, form=ExportForm.ROWS)
+        await metrics.driver.describe_object(NAME)
+        parts = [part async for part in metrics.driver.export_rows(request)]
+        page_request = PageRequest(object=NAME, limit=10)
+        page = await metrics.driver.fetch_page(page_request)
+        monkeypatch.setattr(walks, "time", SimpleNamespace(time=lambda: ends[1]))
+        rest = replace(request, checkpoint=parts[0].checkpoint)
+        assert [part.data async for part in metrics.driver.export_rows(rest)] == [part.data for part in parts[1:]]
+        assert len(parts) > 2
+        following = await metrics.driver.fetch_page(replace(page_request, cursor=page.next))
+        assert (following.total, (await metrics.page(NAME)).total > page.total) == (page.total, True)
 
     async def test_a_cell_is_read_by_the_key_of_its_row(self, metrics: Rig) -> None:
         """M6, M11: whatever its labels are; a query cannot name each of them."""
