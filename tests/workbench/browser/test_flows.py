@@ -79,6 +79,9 @@ def test_a_connection_is_made_edited_and_removed(chromium: Browser, empty: Path,
         assert "stored" in command(empty, "connections", "show", "mine").lower()
         kept = [file for file in empty.rglob("*") if file.is_file() and PASSWORD.encode() in file.read_bytes()]
         assert [file.stat().st_mode & 0o777 for file in kept] == [0o600]
+        elsewhere = page.locator(".toast", has_text="changed elsewhere")
+        page.wait_for_timeout(2_200)  # the workbench looks at its files every two seconds
+        assert not elsewhere.count()
         page.get_by_role("button", name="More", exact=True).click()
         page.get_by_role("menuitem", name="Edit this connection").click()
         page.get_by_role("heading", name="Edit mine").wait_for()
@@ -93,6 +96,10 @@ def test_a_connection_is_made_edited_and_removed(chromium: Browser, empty: Path,
         page.get_by_role("dialog").get_by_role("button", name="Remove").click()
         page.get_by_text("No connection is saved yet").wait_for()
         assert not [file for file in empty.rglob("*") if file.is_file() and PASSWORD.encode() in file.read_bytes()]
+        page.wait_for_timeout(3_000)
+        assert not elsewhere.count()
+        command(empty, *SAVE, "--port", cluster.port)
+        elsewhere.wait_for()
 
 
 def test_opening_installs_a_missing_driver_before_the_eyes(chromium: Browser, shop: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
@@ -151,6 +152,29 @@ def test_columns_values_keys_and_notes(bad: Page) -> None:
     bad.locator("[role=columnheader]").nth(1).click(button="right")
     bad.get_by_role("menu").wait_for()
     bad.keyboard.press("Escape")
+
+
+def test_rows_as_documents_refused_cells_and_the_palette(bad: Page) -> None:
+    go(bad, address_of("fine", connection="bad"))
+    cells = bad.locator('[role=row][aria-rowindex="2"] [role=gridcell]:not(.loading)')
+    cells.nth(1).click()
+    bad.keyboard.press("Shift+Enter")
+    bad.locator(".row-editor .cm-line").nth(2).wait_for()
+    unharmed(bad)
+    bad.keyboard.press("Control+a")
+    Hands(bad).paste(json.dumps(dict.fromkeys(corpus.TEXTS, 1), ensure_ascii=False))
+    bad.locator(".row-faults").get_by_text("more").wait_for()
+    unharmed(bad)
+    bad.keyboard.press("Escape")
+    bad.locator(".toast", has_text="dropped").wait_for()
+    bad.keyboard.press("End")
+    Hands(bad).paste("\t".join(" ".join(text.split()) for text in corpus.TEXTS))
+    bad.get_by_role("dialog").get_by_text("there is no such column").first.wait_for()
+    unharmed(bad)
+    bad.keyboard.press("Escape")
+    bad.keyboard.press("Control+k")
+    bad.get_by_role("option").nth(20).wait_for()
+    unharmed(bad)
 
 
 def test_filters_what_explains_them_and_their_names(bad: Page) -> None:

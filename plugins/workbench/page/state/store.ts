@@ -4,7 +4,7 @@ import { computed, signal } from "@preact/signals";
 import type { Action, ConnectionList, ExportJob, OpenConnection, OpenQuestion, ServerEvent, State } from "../messages.ts";
 import { asFailure } from "../ui/controls.tsx";
 import { toast } from "../ui/toasts.tsx";
-import { call, enter, hasSecret, onExpired } from "../wire/client.ts";
+import { call, enter, hasSecret, onExpired, wroteLately } from "../wire/client.ts";
 import { type Link, listen } from "../wire/event_stream.ts";
 import { go } from "./route.ts";
 
@@ -127,7 +127,7 @@ function heard(event: ServerEvent): void {
   }
   if (event.kind === "files") {
     void reload();
-    toast("connections.toml or config.toml has changed; the lists are up to date again.");
+    if (!wroteLately()) toast("Connections or settings have changed elsewhere; the lists are up to date.");
   }
   if (event.event) told(event.event as Told);
 }

@@ -32,6 +32,17 @@ export function onExpired(action: () => void): void {
   expired = action;
 }
 
+/** Requests that write what the workbench's files hold. */
+const WRITES = /^(connections\/(save|remove)|plugins\/(install|update|rollback|pin|enable|disable|remove|repair))$/;
+/** Milliseconds within which the workbench notices that its files have changed. */
+const NOTICED = 3_000;
+let written = -Infinity;
+
+/** Whether what this tab wrote may just have been noticed. */
+export function wroteLately(): boolean {
+  return performance.now() - written < NOTICED;
+}
+
 /** Send one request; raises Failure, or an AbortError if `signal` ends it. */
 export async function call<R extends keyof Routes>(
   route: R,
@@ -39,6 +50,7 @@ export async function call<R extends keyof Routes>(
   signal?: AbortSignal,
 ): Promise<Routes[R][1]> {
   const answer = await send(`api/${route}`, { method: "POST", body: JSON.stringify(body), signal });
+  if (WRITES.test(route)) written = performance.now();
   return (await answer.json()) as Routes[R][1];
 }
 
