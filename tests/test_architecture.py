@@ -487,6 +487,7 @@ WRITES = {  # modules that write files besides `change`, and why two processes l
     "dragoman_worker/lockdown/selftest.py": "it expects to be refused",
     "dragoman_dask/folder_target.py": "its claim, taken with O_EXCL, says who writes",
     "dragoman_workbench/serving.py": OWN,
+    "dragoman_workbench/uploads.py": OWN,
 }
 
 
@@ -586,7 +587,7 @@ PAGE_LAYERS = (
     ("ui", "markdown"),
     ("state",),
     ("grid",),
-    ("changes", "chart", "export", "filter", "glance"),
+    ("changes", "chart", "export", "filter", "glance", "import"),
     ("console", "marketplace"),
     ("connections",),
     ("shell",),

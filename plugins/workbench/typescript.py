@@ -15,6 +15,7 @@ import msgspec
 
 from dragoman_workbench import messages
 from dragoman_workbench.messages.base import CellTag, Failed, Request
+from dragoman_workbench.messages.imports import Uploaded
 from dragoman_workbench.messages.routes import ROUTES, ServerEvent
 
 TARGET = Path(__file__).parent / "page" / "messages.ts"
@@ -24,7 +25,8 @@ HEAD = "// Made by plugins/workbench/typescript.py from dragoman_workbench/messa
 def render() -> str:
     """Return the text of `page/messages.ts`."""
     kinds = sorted(
-        {kind for pair in ROUTES.values() for kind in pair} | {ServerEvent, Failed}, key=lambda kind: kind.__name__
+        {kind for pair in ROUTES.values() for kind in pair} | {ServerEvent, Failed, Uploaded},
+        key=lambda kind: kind.__name__,
     )
     _, components = msgspec.json.schema_components(kinds, ref_template="{name}")
     documents = {kind.__name__: inspect.getdoc(kind) or "" for kind in _structs()}

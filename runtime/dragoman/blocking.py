@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from anyio.abc import TaskStatus
     from anyio.streams.memory import MemoryObjectReceiveStream
 
+    from dragoman_api.changes import PlannedRequest
     from dragoman_api.columns import Note
     from dragoman_api.connections import Server
     from dragoman_api.events import Event
@@ -453,11 +454,13 @@ class BlockingSession(_Blocking[Session]):
         undo: Path | None = None,
         resume: bool = False,
         create: bool = False,
+        dry_run: bool = False,
         progress: Callable[[LoadProgress], None] | None = None,
+        preview: Callable[[PlannedRequest], None] | None = None,
     ) -> LoadReport:
         """Load the rows of a file into an object; see `dragoman.load`, whose arguments and errors it has.
 
-        `progress` is called in the thread of the connection.
+        `progress` and `preview` are called in the thread of the connection.
         """
         from .imports.loads import load
 
@@ -478,7 +481,9 @@ class BlockingSession(_Blocking[Session]):
                 undo=undo,
                 resume=resume,
                 create=create,
+                dry_run=dry_run,
                 progress=progress,
+                preview=preview,
             )
         )
 

@@ -891,7 +891,7 @@ def test_a_checkpoint_holds_for_the_bytes_that_were_read_and_no_more(tmp_path):
     assert digest_of(tmp_path / "f", 600_000) != digest_of(tmp_path / "f")
 
 
-@pytest.mark.parametrize("number", [1, 2, 4])
+@pytest.mark.parametrize("number", [2, 3, 5])  # the first call says that it begins
 async def test_an_error_of_the_callers_progress_ends_the_load_as_itself_and_every_row_has_its_outcome(tmp_path, number):
     table = Table(written_file(tmp_path / "folder", [(f"s{at}", at) for at in range(8)]))
     calls = []

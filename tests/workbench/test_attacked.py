@@ -285,12 +285,12 @@ def test_no_part_of_a_body_is_so_extreme_that_reading_it_fails(route):
     "route",
     [
         "cell", "changes/plan", "changes/row", "console/complete", "console/history", "console/parse", "describe",
-        "explain", "exports/start", "objects", "page", "queries/save",
+        "explain", "exports/start", "imports/preview", "imports/start", "objects", "page", "queries/save",
     ],
 )  # fmt: skip
 async def test_no_part_of_a_body_is_so_extreme_that_the_server_fails(shop_tab, route, monkeypatch):
     monkeypatch.setattr("dragoman_workbench.access.Tab.admit", lambda _: True)
-    monkeypatch.setattr("dragoman_workbench.routes.exports.MAX_RUNNING", 10_000)
+    monkeypatch.setattr("dragoman_workbench.routes.jobs.MAX_RUNNING", 10_000)
     row = {"type": "filter", "column": "total", "op": "in", "value": ["1"], "group": None, "case": None}
     usual = {"connection": "shop", "object": "orders", "column": "total", "columns": ["total"], "tenant": None}
     usual |= {"filters": [row, {"type": "raw", "text": "a"}], "sort": [{"column": "total"}], "residual": None}

@@ -426,7 +426,7 @@ async def test_an_export_that_failed_can_go_on_where_that_helps(error, to, rows,
     )
     asked = {"connection": "shop", "file": "x", "to": to}
     for number in ("this", "other"):
-        room._exports[number] = ExportJob(id=number, object="books", state="running", rows=rows, **asked)
+        room._jobs.tell(ExportJob(id=number, object="books", state="running", rows=rows, **asked))
     await room._run("this", ExportAsked(**asked, rows=RowSelection(object="books")), "there", target_name="there")
     this, other = room.all
     assert (this.state, this.resumable, other.state) == ("failed", resumable, "running")
@@ -434,7 +434,7 @@ async def test_an_export_that_failed_can_go_on_where_that_helps(error, to, rows,
 
 
 async def test_exports_that_wait_or_run_are_bounded(shop_tab, monkeypatch):
-    monkeypatch.setattr("dragoman_workbench.routes.exports.MAX_RUNNING", 2)
+    monkeypatch.setattr("dragoman_workbench.routes.jobs.MAX_RUNNING", 2)
     asked = {"connection": "shop", "rows": BOOKS, "to": "download", "file": "x.ndjson"}
     exports = [await shop_tab("exports/start", **asked) for _ in range(2)]
     assert (await shop_tab.failure("exports/start", **asked))["code"] == "too-many"

@@ -16,6 +16,7 @@ from .access import DOOR, Door, welcome
 from .event_stream import encode
 from .failures import failure_of
 from .messages.base import Done, Enter, Entered, Failed, NewToken, Request, RequestFailure
+from .messages.imports import Uploaded
 from .messages.routes import ROUTES, ServerEvent
 from .surfaces import read_surface, surface
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from .background_work import Work
     from .event_stream import EventStream
     from .messages.base import Empty
+    from .uploads import ReceivedFiles
 
     Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
     Route = Callable[[Any], Awaitable[msgspec.Struct]]
@@ -38,6 +40,10 @@ MAX_BODY = 8 << 20
 """Maximum bytes of a request's body."""
 WRONG_SECONDS = 1.0
 """Seconds after which one of too many wrong tokens is answered; the right one never waits."""
+MAX_FILE_NAME = 255
+"""Characters of the name of a file to import."""
+CHUNK = 1 << 20
+"""Bytes of such a file that are written at a time."""
 MAX_SMALL = 64 << 10
 """Bytes of the body of a request that no tab has signed."""
 
@@ -60,8 +66,8 @@ HEADERS = {
 
 WRITES = {
     "changes/apply", "connections/remove", "connections/save", "console/execute", "exports/resume", "exports/start",
-    "plugins/disable", "plugins/enable", "plugins/pin", "plugins/remove", "plugins/rollback", "queries/remove",
-    "queries/save",
+    "imports/discard", "imports/resume", "imports/start", "plugins/disable", "plugins/enable", "plugins/pin",
+    "plugins/remove", "plugins/rollback", "queries/remove", "queries/save",
 }  # fmt: skip
 """Routes that go on when the browser aborts the request: half of a change helps no person."""
 
@@ -114,11 +120,12 @@ class HttpSide:
         assets: Mapping[str, Asset],
         routes: Mapping[str, Route],
         download: Callable[[web.Request, str], Awaitable[web.StreamResponse]],
+        uploads: ReceivedFiles,
         entered: Callable[[], Awaitable[None]],
     ) -> None:
         self._access, self._stream, self._work, self._assets = access, stream, work, assets
         self._routes: dict[str, Route] = {**routes, "token": self._token}
-        self._download, self._entered = download, entered
+        self._download, self._uploads, self._entered = download, uploads, entered
 
     def application(self) -> web.Application:
         """Return the aiohttp application."""
@@ -128,6 +135,7 @@ class HttpSide:
         app.router.add_post("/api/{route:.+}", self._api)
         app.router.add_get("/api/events", self._events)
         app.router.add_get("/download/{ticket}", self._downloaded)
+        app.router.add_post("/upload", self._upload)
         app.router.add_get("/{path:.*}", self._asset)
         return app
 
@@ -223,6 +231,21 @@ class HttpSide:
 
     async def _downloaded(self, request: web.Request) -> web.StreamResponse:
         return await self._download(request, request.match_info["ticket"])
+
+    async def _upload(self, request: web.Request) -> web.Response:
+        """Receive a file to import; it is deleted if the browser goes before it is whole."""
+        if request.content_type != "application/octet-stream" or (size := request.content_length) is None:
+            raise RefusedError(400, "bad-request", "the body is not a file of a known size")
+        tab = self._tab(request)
+        name = request.query.get("name", "")
+        if len(name) > MAX_FILE_NAME:
+            raise RefusedError(400, "bad-request", "the name of the file is too long")
+        tab.running += 1
+        try:
+            number = await self._uploads.receive(name, size, request.content.iter_chunked(CHUNK))
+        finally:
+            tab.running -= 1
+        return _json(Uploaded(id=number, name=name, bytes=size))
 
     async def _asset(self, request: web.Request) -> web.StreamResponse:
         asset = self._assets.get(request.path)

@@ -23,6 +23,7 @@ from .event_stream import EventStream, FileWatch, Questions
 from .open_connections import OpenConnections
 from .routes.all_routes import make_routes
 from .server import HttpSide, find_assets
+from .uploads import ReceivedFiles, remove_ended
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -97,6 +98,7 @@ async def serving(
     if connection:
         await anyio.to_thread.run_sync(runtime.connections.get, connection)
     file = await anyio.to_thread.run_sync(EntryFile, runtime.paths.state / "workbench")
+    uploads = await anyio.to_thread.run_sync(ReceivedFiles, runtime.paths.state / "workbench")
     assets = await anyio.to_thread.run_sync(find_assets, page)
     async with runtime, anyio.create_task_group() as tasks:
         work = Work(tasks)
@@ -111,6 +113,7 @@ async def serving(
             files=files,
             first=connection,
             export_folder=export_folder,
+            uploads=uploads,
         )
         place: Workbench
         server = HttpSide(
@@ -120,6 +123,7 @@ async def serving(
             assets=assets,
             routes=routes,
             download=download,
+            uploads=uploads,
             entered=lambda: place.renew(),
         )
         async with _listening(server.application(), port, tasks) as url:
@@ -135,6 +139,7 @@ async def serving(
         with anyio.CancelScope(shield=True), anyio.move_on_after(CLOSING):
             await connections.close_all()
         tasks.cancel_scope.cancel()
+    await anyio.to_thread.run_sync(uploads.remove)
 
 
 @asynccontextmanager
@@ -182,9 +187,7 @@ class EntryFile:
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             _check_private(folder)
-            for old in folder.glob("open-*.html"):
-                if not _runs(old.stem.removeprefix("open-")):
-                    old.unlink(missing_ok=True)
+            remove_ended(folder, "open-*.html")
         except OSError as error:
             raise ConfigurationError(f"{folder} cannot be used: {error.strerror}", hint="set DRAGOMAN_HOME") from error
         self.path = folder / f"open-{os.getpid()}.html"
@@ -223,14 +226,3 @@ def _check_private(folder: Path) -> None:
         raise ConfigurationError(reason, hint="set DRAGOMAN_HOME")
     if stat.S_IMODE(status.st_mode) & 0o077:
         folder.chmod(0o700)
-
-
-def _runs(process: str) -> bool:
-    """Return whether a process runs, judged by its number; True if in doubt."""
-    try:
-        os.kill(int(process), 0)
-    except (ProcessLookupError, ValueError, OverflowError):
-        return False
-    except OSError:
-        return True
-    return True

@@ -14,7 +14,8 @@
  *
  * ``GET /api/events`` (same header, read with fetch) answers with ``text/event-stream``; the ``data`` of each message is
  * one `ServerEvent`. ``GET /download/TICKET`` streams an export; the browser navigates to it, so it has no header. A
- * ticket holds once, for 30 seconds.
+ * ticket holds once, for 30 seconds. ``POST /upload?name=NAME`` (same header, ``application/octet-stream``) takes a file
+ * to import, whose bytes are the body, and answers with `imports.Uploaded`.
  *
  * **Cells.** A cell is null, true, false or a string, which stands for that text, or a pair ``[tag, text]``:
  *
@@ -589,6 +590,129 @@ export interface HttpRequest {
 }
 
 /**
+ * Import a file.
+ *
+ * Attributes:
+ *     create: Make the object if it is missing, with `types` for a table.
+ *     undo: Keep a file of changes that take the import back.
+ *     dry_run: Send nothing, and show the first requests.
+ */
+export interface ImportAsked {
+  readonly connection: string;
+  readonly object: string;
+  readonly upload: string;
+  readonly format?: "bulk" | "csv" | "documents" | "json" | "parquet" | "rows" | "tsv" | null;
+  readonly delimiter?: string | null;
+  readonly encoding?: string | null;
+  readonly id?: string | null;
+  readonly renamed?: Readonly<Record<string, string>>;
+  readonly types?: Readonly<Record<string, string>>;
+  readonly on_conflict?: "fail" | "overwrite" | "skip";
+  readonly create?: boolean;
+  readonly undo?: boolean;
+  readonly dry_run?: boolean;
+  readonly tenant?: string | null;
+}
+
+/** A file that an import wrote. */
+export interface ImportFileAsked {
+  readonly id: string;
+  readonly file: "rejected" | "undo";
+}
+
+/**
+ * An import, as ``imports`` and the event ``import`` report it.
+ *
+ * Attributes:
+ *     file: The name of the file.
+ *     part: The fraction of the file that was read; None if it is not known.
+ *     counts: The number of rows by outcome.
+ *     rejected: Rows were not written: ``imports/rejected``.
+ *     undo: There is a file that takes the import back: ``imports/download``.
+ *     requests: The first requests of a dry run.
+ *     resumable: It can go on where it ended: ``imports/resume``.
+ *     changes: How often it has changed; of two reports, that with the larger number is the newer one.
+ */
+export interface ImportJob {
+  readonly id: string;
+  readonly connection: string;
+  readonly object: string;
+  readonly file: string;
+  readonly dry_run: boolean;
+  readonly state: "cancelled" | "failed" | "finished" | "running";
+  readonly rows: number;
+  readonly part: number | null;
+  readonly counts: Readonly<Record<string, number>>;
+  readonly seconds: number;
+  readonly rejected: boolean;
+  readonly undo: boolean;
+  readonly requests: readonly string[];
+  readonly notes: readonly Note[];
+  readonly error: RequestFailure | null;
+  readonly resumable: boolean;
+  readonly changes: number;
+}
+
+/** An import by id. */
+export interface ImportNamed {
+  readonly id: string;
+}
+
+/**
+ * How a file is read, as `dragoman.load` takes it.
+ *
+ * Attributes:
+ *     object: The object that receives the rows; it may be missing.
+ *     renamed: New names of the file's columns by their old ones; an empty one leaves the column out.
+ *     types: The types of columns of an object that is to be made, by their new names.
+ */
+export interface ImportPreviewAsked {
+  readonly connection: string;
+  readonly object: string;
+  readonly upload: string;
+  readonly format?: "bulk" | "csv" | "documents" | "json" | "parquet" | "rows" | "tsv" | null;
+  readonly delimiter?: string | null;
+  readonly encoding?: string | null;
+  readonly id?: string | null;
+  readonly renamed?: Readonly<Record<string, string>>;
+  readonly types?: Readonly<Record<string, string>>;
+}
+
+/**
+ * What a file holds.
+ *
+ * Attributes:
+ *     likely: The character that seems to separate the fields instead; empty if the delimiter does.
+ *     names: The columns of a table; empty for documents.
+ *     whole: The rows are all rows of the file.
+ *     proposal: The types of a new object, for a table, if it is missing.
+ *     exists: The object is there; `columns` are its columns.
+ */
+export interface ImportPreviewed {
+  readonly format: string;
+  readonly compression: string | null;
+  readonly delimiter: string;
+  readonly likely: string;
+  readonly names: readonly string[];
+  readonly rows: readonly PreviewedRow[];
+  readonly whole: boolean;
+  readonly proposal: Proposal | null;
+  readonly exists: boolean;
+  readonly columns: readonly TargetColumn[];
+}
+
+/** A ticket for ``/download/TICKET``, and the name of the file. */
+export interface ImportTicket {
+  readonly ticket: string;
+  readonly file: string;
+}
+
+/** All imports since the start. */
+export interface Imports {
+  readonly imports: readonly ImportJob[];
+}
+
+/**
  * One field of the form.
  *
  * Attributes:
@@ -891,6 +1015,34 @@ export interface PreferencesAsked {
   readonly prefix?: string;
 }
 
+/** One of the first rows; long texts are cut. */
+export interface PreviewedRow {
+  readonly number: number;
+  readonly fields: ReadonlyArray<string | null>;
+  readonly text: string;
+  readonly fault: string;
+}
+
+/** Types for a new object, after a look at some rows. */
+export interface Proposal {
+  readonly rows: number;
+  readonly whole: boolean;
+  readonly columns: readonly ProposedColumn[];
+}
+
+/** The type of a column of a new object, with the evidence for it; see `dragoman.TypeProposal`. */
+export interface ProposedColumn {
+  readonly column: string;
+  readonly name: string;
+  readonly type: ColumnKind;
+  readonly repeated: boolean;
+  readonly source: "caller" | "file" | "rows";
+  readonly values: number;
+  readonly examples: readonly string[];
+  readonly nearly: ColumnKind | null;
+  readonly misfits: readonly string[];
+}
+
 /** The saved queries of a connection, and those that cannot be used, by name with the reason. */
 export interface QueryList {
   readonly queries: readonly SavedQuery[];
@@ -907,6 +1059,20 @@ export interface QueryNamed {
 export interface RawQuery {
   readonly type: "raw";
   readonly text: string;
+}
+
+/** A row that was not written, with the reason; `row` is its number in the file. */
+export interface RejectedRow {
+  readonly row: number;
+  readonly code: string;
+  readonly reason: string;
+  readonly text: string;
+}
+
+/** The first rows that were not written; `whole` says whether these are all. */
+export interface RejectedRows {
+  readonly rows: readonly RejectedRow[];
+  readonly whole: boolean;
 }
 
 /**
@@ -1050,16 +1216,17 @@ export interface SavedQuery {
  * Attributes:
  *     kind: ``event`` (of dragoman: `event` has ``name``, ``at`` and the fields of docs/reference/events.md, such as
  *         ``plugin.install_progressed`` with ``phase``, ``done``, ``total``); ``question`` and ``answered``;
- *         ``export``; ``opened`` (also after unlocking) and ``closed``; ``files`` (connections.toml or config.toml
- *         changed: load the lists again); ``lost`` (this tab was too slow: load the state again); ``bye`` (the server
- *         ends); ``hello`` first, and ``beat`` every 15 seconds.
+ *         ``export`` and ``import``; ``opened`` (also after unlocking) and ``closed``; ``files`` (connections.toml or
+ *         config.toml changed: load the lists again); ``lost`` (this tab was too slow: load the state again); ``bye``
+ *         (the server ends); ``hello`` first, and ``beat`` every 15 seconds.
  */
 export interface ServerEvent {
-  readonly kind: "answered" | "beat" | "bye" | "closed" | "event" | "export" | "files" | "hello" | "lost" | "opened" | "question";
+  readonly kind: "answered" | "beat" | "bye" | "closed" | "event" | "export" | "files" | "hello" | "import" | "lost" | "opened" | "question";
   readonly event: Readonly<Record<string, unknown>> | null;
   readonly question: OpenQuestion | null;
   readonly answered: string | null;
   readonly export: ExportJob | null;
+  readonly import_job: ImportJob | null;
   readonly opened: OpenConnection | null;
   readonly closed: string | null;
 }
@@ -1110,6 +1277,7 @@ export interface Span {
  * Attributes:
  *     sandbox: The level that drivers reach here: ``full``, ``partial: no Landlock …``, ``off``.
  *     export_folder: Where exports may be written, as given at the start; empty if only downloads are possible.
+ *     upload_bytes: The maximum size of a file to import.
  */
 export interface State {
   readonly version: string;
@@ -1118,7 +1286,9 @@ export interface State {
   readonly open: readonly OpenConnection[];
   readonly questions: readonly OpenQuestion[];
   readonly exports: readonly ExportJob[];
+  readonly imports: readonly ImportJob[];
   readonly export_folder: string;
+  readonly upload_bytes: number;
   readonly warnings: readonly string[];
 }
 
@@ -1176,6 +1346,14 @@ export interface SummaryAsked {
   readonly column: string;
   readonly values?: number;
   readonly buckets?: number;
+}
+
+/** A column of the object that receives the rows; `writable` says whether an insert may name it. */
+export interface TargetColumn {
+  readonly name: string;
+  readonly type: string;
+  readonly key: boolean;
+  readonly writable: boolean;
 }
 
 /** Connect with these entries, without saving them. */
@@ -1272,6 +1450,18 @@ export interface Updates {
   readonly updates: readonly UpdateOffer[];
 }
 
+/** A file that was received. */
+export interface UploadNamed {
+  readonly upload: string;
+}
+
+/** A file that was received; `id` stands for it until it is discarded, or imported. */
+export interface Uploaded {
+  readonly id: string;
+  readonly name: string;
+  readonly bytes: number;
+}
+
 /** The files of an installed driver that differ from what was installed; none if it is intact. */
 export interface Verification {
   readonly faults: readonly string[];
@@ -1327,6 +1517,14 @@ export interface Routes {
   "exports/start": [ExportAsked, ExportJob];
   "exports/cancel": [ExportNamed, Done];
   "exports/resume": [ExportNamed, ExportJob];
+  "imports": [Empty, Imports];
+  "imports/preview": [ImportPreviewAsked, ImportPreviewed];
+  "imports/start": [ImportAsked, ImportJob];
+  "imports/cancel": [ImportNamed, Done];
+  "imports/resume": [ImportNamed, ImportJob];
+  "imports/rejected": [ImportNamed, RejectedRows];
+  "imports/download": [ImportFileAsked, ImportTicket];
+  "imports/discard": [UploadNamed, Done];
   "plugins/browse": [BrowseAsked, Browsed];
   "plugins/show": [DriverNamed, DriverPage];
   "plugins/install": [DriverNamed, Installed];

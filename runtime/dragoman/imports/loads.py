@@ -47,7 +47,6 @@ UNCONFIRMED = "types-unconfirmed"
 """The code of the error for a new object whose types nobody has confirmed."""
 
 _SHOWN = 200  # characters of a first line in a message
-
 BATCH = 2_000
 """The default number of rows of a batch."""
 
@@ -90,6 +89,7 @@ class LoadReport(msgspec.Struct, kw_only=True):
         seconds: The duration of the last run.
         notes: Notes for the user.
         proposal: The types of the object's columns, if the load made it, or would make it, for the rows of a table.
+        resumable: The load was stopped, and another run can continue it.
     """
 
     file: str
@@ -105,14 +105,24 @@ class LoadReport(msgspec.Struct, kw_only=True):
     seconds: float = 0.0
     notes: list[Note] = msgspec.field(default_factory=list)
     proposal: TypeProposal | None = None
+    resumable: bool = False
 
 
 class LoadProgress(msgspec.Struct, frozen=True):
-    """The progress of a load: rows read in all and by this run, and the fraction of the file, if its size is known."""
+    """The progress of a load.
+
+    Attributes:
+        read: The number of rows that were read in all.
+        now: The number of rows that this run read.
+        part: The fraction of the file that was read; None if its size is not known.
+        report: The report of the load, whose counts are those of now; it is complete once the load has ended, in
+            whichever way.
+    """
 
     read: int
     now: int
     part: float | None
+    report: LoadReport
 
 
 class Load:
@@ -120,7 +130,6 @@ class Load:
 
     Attributes:
         report: The outcomes of the rows, also if `run` fails.
-        resumable: Whether another run can continue after `run` has failed.
     """
 
     def __init__(
@@ -162,7 +171,11 @@ class Load:
         self._ledger: Ledger
         self._rows: RowInserts | None = None
         self.report = LoadReport(file=str(file), object=object, format=options.format or "")
-        self.resumable = False
+
+    @property
+    def resumable(self) -> bool:
+        """Whether another run can continue after `run` has failed."""
+        return self.report.resumable
 
     async def run(self) -> LoadReport:
         """Load the file.
@@ -196,12 +209,13 @@ class Load:
 
     async def _work(self, began: float) -> None:
         try:
+            self._progress(self._so_far())
             await self._pump()
             await run_sync(self._ledger.complete, limiter=self._one)
             self.report.complete = True
         except BaseException:
             with anyio.CancelScope(shield=True):
-                self.resumable = await run_sync(self._ledger.give_up, limiter=self._one)
+                self.report.resumable = await run_sync(self._ledger.give_up, limiter=self._one)
             raise
         finally:
             self._tell(time.perf_counter() - began)
@@ -239,8 +253,8 @@ class Load:
         planned = await plan_object(self._session, NewObject(self._object, options.like, samples, columns))
         (self._preview if options.dry_run else self._announce)(planned)
         if options.dry_run:
-            reason = f"{self._object!r} does not exist, so its rows are not planned before it is made"
-            self.report.notes.append(Note(code="object-missing", reason=reason))
+            text = f"{self._object!r} does not exist, so its rows are not planned before it is made"
+            self.report.notes.append(Note(code="object-missing", reason=text))
             return None
         await make_object(self._session, self._object, planned)
         return await self._session.describe(self._object)
@@ -377,11 +391,16 @@ class Load:
         part = None
         if (source := self._file_rows.source) is not None and source.size:
             part = min(1.0, source.place[0] / source.size)
-        return LoadProgress(self._ledger.read, self._ledger.read_now, part)
+        self._count()
+        return LoadProgress(self._ledger.read, self._ledger.read_now, part, self.report)
+
+    def _count(self) -> None:
+        report, ledger = self.report, self._ledger
+        report.rows, report.counts, report.resumed = ledger.read, dict(ledger.counts), ledger.resumed
 
     def _tell(self, seconds: float) -> None:
         report, ledger = self.report, self._ledger
-        report.rows, report.counts, report.resumed = ledger.read, dict(ledger.counts), ledger.resumed
+        self._count()
         report.counts["unknown"] += ledger.doubtful
         report.now, report.seconds = ledger.read_now, seconds
         if self._options.dry_run:
@@ -420,7 +439,9 @@ async def load(
     undo: Path | None = None,
     resume: bool = False,
     create: bool = False,
+    dry_run: bool = False,
     progress: Callable[[LoadProgress], None] | None = None,
+    preview: Callable[[PlannedRequest], None] | None = None,
 ) -> LoadReport:
     """Load the rows of a file into an object, in constant memory, through the same calls as any change.
 
@@ -447,7 +468,9 @@ async def load(
         undo: A new file that receives changes which take the load back.
         resume: Continue an interrupted load of the same file, with the same arguments.
         create: Make the object if it does not exist, as far as the driver can.
-        progress: Called after each batch.
+        dry_run: Send nothing; `preview` gets the exact requests.
+        progress: Called at the start and after each batch.
+        preview: Called with each request of a dry run.
 
     Returns:
         What became of the rows.
@@ -461,9 +484,13 @@ async def load(
     options = LoadOptions(
         format=format, delimiter=delimiter, encoding=encoding, id=id, on_conflict=on_conflict, renamed=renamed or {},
         types=types or {}, batch=batch, tenant=tenant, undo=undo, resume=resume, create=create,
+        dry_run=dry_run,
     )  # fmt: skip
     path, stream = (file, None) if isinstance(file, Path) else (Path("stream"), file)
-    job = Load(session, object, path, options=options, stdin=stream, progress=progress or (lambda _progress: None))
+    job = Load(
+        session, object, path, options=options, stdin=stream, progress=progress or (lambda _progress: None),
+        preview=preview or (lambda _planned: None),
+    )  # fmt: skip
     try:
         return await job.run()
     except DragomanError as error:

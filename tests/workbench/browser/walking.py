@@ -130,6 +130,14 @@ class Hands:
         with self._session() as send:
             send("Input.insertText", text=text)
 
+    def drop(self, file: Path, *, x: int, y: int) -> None:
+        """Drag a file from the desktop to a place of the page, and drop it."""
+        files = {"items": [], "files": [str(file)], "dragOperationsMask": 1}
+        with self._session() as send:
+            for step in ("dragEnter", "dragOver", "drop"):
+                send("Input.dispatchDragEvent", type=step, x=x, y=y, data=files)
+                self._page.wait_for_timeout(200)  # until the page has said whether it takes what is over it
+
     @contextmanager
     def _session(self) -> Iterator[Callable[..., object]]:
         session = self._page.context.new_cdp_session(self._page)

@@ -11,7 +11,8 @@ is `Failed` with a status of 400 or more:
 
 ``GET /api/events`` (same header, read with fetch) answers with ``text/event-stream``; the ``data`` of each message is
 one `ServerEvent`. ``GET /download/TICKET`` streams an export; the browser navigates to it, so it has no header. A
-ticket holds once, for 30 seconds.
+ticket holds once, for 30 seconds. ``POST /upload?name=NAME`` (same header, ``application/octet-stream``) takes a file
+to import, whose bytes are the body, and answers with `imports.Uploaded`.
 
 **Cells.** A cell is null, true, false or a string, which stands for that text, or a pair ``[tag, text]``:
 

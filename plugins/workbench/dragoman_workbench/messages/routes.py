@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 
 from dragoman_api.columns import Description, ObjectList
 
-from . import connections, rows, work
+from . import connections, imports, rows, work
 from .base import Done, Empty, Enter, Entered, NewToken, Request, RouteAnswer, Text, Ticket
 
 
@@ -58,6 +58,7 @@ class State(RouteAnswer, frozen=True, kw_only=True):
     Attributes:
         sandbox: The level that drivers reach here: ``full``, ``partial: no Landlock …``, ``off``.
         export_folder: Where exports may be written, as given at the start; empty if only downloads are possible.
+        upload_bytes: The maximum size of a file to import.
     """
 
     version: str
@@ -66,7 +67,9 @@ class State(RouteAnswer, frozen=True, kw_only=True):
     open: list[connections.OpenConnection]
     questions: list[OpenQuestion]
     exports: list[work.ExportJob]
+    imports: list[imports.ImportJob]
     export_folder: str
+    upload_bytes: int
     warnings: list[str]
 
 
@@ -76,18 +79,19 @@ class ServerEvent(RouteAnswer, frozen=True, kw_only=True):
     Attributes:
         kind: ``event`` (of dragoman: `event` has ``name``, ``at`` and the fields of docs/reference/events.md, such as
             ``plugin.install_progressed`` with ``phase``, ``done``, ``total``); ``question`` and ``answered``;
-            ``export``; ``opened`` (also after unlocking) and ``closed``; ``files`` (connections.toml or config.toml
-            changed: load the lists again); ``lost`` (this tab was too slow: load the state again); ``bye`` (the server
-            ends); ``hello`` first, and ``beat`` every 15 seconds.
+            ``export`` and ``import``; ``opened`` (also after unlocking) and ``closed``; ``files`` (connections.toml or
+            config.toml changed: load the lists again); ``lost`` (this tab was too slow: load the state again); ``bye``
+            (the server ends); ``hello`` first, and ``beat`` every 15 seconds.
     """
 
     kind: Literal[
-        "hello", "beat", "event", "question", "answered", "export", "opened", "closed", "files", "lost", "bye"
+        "hello", "beat", "event", "question", "answered", "export", "import", "opened", "closed", "files", "lost", "bye"
     ]
     event: dict[str, Any] | None = None
     question: OpenQuestion | None = None
     answered: str | None = None
     export: work.ExportJob | None = None
+    import_job: imports.ImportJob | None = None
     opened: connections.OpenConnection | None = None
     closed: str | None = None
 
@@ -128,6 +132,14 @@ ROUTES: dict[str, tuple[type[Request], type[Struct]]] = {
     "exports/start": (work.ExportAsked, work.ExportJob),
     "exports/cancel": (work.ExportNamed, Done),
     "exports/resume": (work.ExportNamed, work.ExportJob),
+    "imports": (Empty, imports.Imports),
+    "imports/preview": (imports.ImportPreviewAsked, imports.ImportPreviewed),
+    "imports/start": (imports.ImportAsked, imports.ImportJob),
+    "imports/cancel": (imports.ImportNamed, Done),
+    "imports/resume": (imports.ImportNamed, imports.ImportJob),
+    "imports/rejected": (imports.ImportNamed, imports.RejectedRows),
+    "imports/download": (imports.ImportFileAsked, imports.ImportTicket),
+    "imports/discard": (imports.UploadNamed, Done),  # the file is deleted, unless an import reads it
     "plugins/browse": (connections.BrowseAsked, connections.Browsed),
     "plugins/show": (connections.DriverNamed, connections.DriverPage),
     "plugins/install": (connections.DriverNamed, connections.Installed),  # takes a version; progress by events

@@ -13,12 +13,14 @@ from dragoman_workbench.messages.base import Done
 from dragoman_workbench.messages.routes import ROUTES, Preferences, State
 from dragoman_workbench.remembered import Remembered
 from dragoman_workbench.surfaces import SurfaceRules
+from dragoman_workbench.uploads import MAX_BYTES
 
 from .changes import ChangeRoutes
 from .connections import ConnectionRoutes
 from .console import ConsoleRoutes
 from .exports import ExportRoutes
 from .grid import GridRoutes, QueryRoutes
+from .imports import ImportRoutes
 from .marketplace import MarketplaceRoutes
 
 if TYPE_CHECKING:
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from dragoman_workbench.messages.connections import OnConnection, OpenConnection, Unlock
     from dragoman_workbench.messages.routes import AnswerQuestion, PreferencesAsked, SetPreference
     from dragoman_workbench.open_connections import OpenConnections
+    from dragoman_workbench.uploads import ReceivedFiles
 
     Route = Callable[[Any], Awaitable[msgspec.Struct]]
     Download = Callable[[web.Request, str], Awaitable[web.StreamResponse]]
@@ -53,12 +56,14 @@ def make_routes(
     files: FileWatch,
     first: str,
     export_folder: Path | None,
+    uploads: ReceivedFiles,
 ) -> tuple[Mapping[str, Route], Download]:
     """Return what answers each route, and what answers the request for a ticket."""
     downloads, rules = Downloads(work), SurfaceRules(runtime)
     remembered = Remembered(runtime.paths.state / "workbench", change_file=runtime.change_file, mask=runtime.masked)
     exports = ExportRoutes(runtime, connections, stream=stream, work=work, downloads=downloads, folder=export_folder)
-    front = _Front(runtime, connections, questions=questions, exports=exports, remembered=remembered)
+    imports = ImportRoutes(connections, stream=stream, work=work, downloads=downloads, uploads=uploads)
+    front = _Front(runtime, connections, questions=questions, exports=exports, imports=imports, remembered=remembered)
     front.files, front.first, front.folder = files, first, str(export_folder or "")
     reads = ("objects", "describe", "page", "similar", "count", "cell", "summarize", "explain")
     groups: dict[str, Any] = dict.fromkeys(reads, GridRoutes(connections)) | {
@@ -67,6 +72,7 @@ def make_routes(
         "changes": ChangeRoutes(connections, downloads),
         "console": ConsoleRoutes(connections, remembered),
         "exports": exports,
+        "imports": imports,
         "plugins": MarketplaceRoutes(runtime),
     }
     routes: dict[str, Route] = {}
@@ -112,10 +118,11 @@ class _Front:
         *,
         questions: Questions,
         exports: ExportRoutes,
+        imports: ImportRoutes,
         remembered: Remembered,
     ) -> None:
         self._runtime, self._open = runtime, connections
-        self._questions, self._exports, self._remembered = questions, exports, remembered
+        self._questions, self._exports, self._imports, self._remembered = questions, exports, imports, remembered
 
     async def state(self, _: Empty) -> State:
         """Return what a tab shows first."""
@@ -126,6 +133,8 @@ class _Front:
             open=self._open.all(),
             questions=self._questions.open,
             exports=self._exports.all,
+            imports=self._imports.all,
+            upload_bytes=MAX_BYTES,
             export_folder=self.folder,
             warnings=[RESTART] if self.files.settings_changed else [],
         )

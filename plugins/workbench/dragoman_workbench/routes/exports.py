@@ -11,12 +11,12 @@ import anyio
 from anyio.to_thread import run_sync
 from msgspec.structs import replace
 
-from dragoman_api.errors import ConfigurationError, DragomanError, ExportError
+from dragoman_api.errors import ConfigurationError, ExportError
 from dragoman_api.events import ExportProgressed
-from dragoman_workbench.failures import failure_of
-from dragoman_workbench.messages.base import Done
 from dragoman_workbench.messages.routes import ServerEvent
 from dragoman_workbench.messages.work import ExportJob, Exports
+
+from .jobs import Jobs
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,18 +26,14 @@ if TYPE_CHECKING:
     from dragoman_workbench.background_work import Work
     from dragoman_workbench.downloads import Downloads, ResponseStream
     from dragoman_workbench.event_stream import EventStream
-    from dragoman_workbench.messages.base import Empty
+    from dragoman_workbench.messages.base import Done, Empty
     from dragoman_workbench.messages.work import ExportAsked, ExportNamed
     from dragoman_workbench.open_connections import OpenConnections
 
-MAX_RUNNING = 4
-MAX_KEPT = 100
-"""Exports that are listed; the oldest finished ones are forgotten."""
 _NAME = re.compile(r"[^\x00-\x1f\x7f/\\:*?\"<>|.][^\x00-\x1f\x7f/\\:*?\"<>|]*")
 _DEVICES = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
 _FINAL = ("resume-refused", "export-running", "export-not-resumable", "context-lost", "limit-exceeded", "file-exists")
 """Codes of errors that resuming would meet again."""
-_ENDED = ("finished", "failed", "cancelled")
 
 
 class ExportRoutes:
@@ -55,19 +51,20 @@ class ExportRoutes:
     ) -> None:
         self._open, self._stream, self._work = connections, stream, work
         self._downloads, self._folder = downloads, folder
-        self._exports: dict[str, ExportJob] = {}
+        self._jobs = Jobs[ExportJob](
+            "export", connections, send=lambda job: stream.send(ServerEvent(kind="export", export=job))
+        )
         self._requests: dict[str, ExportAsked] = {}
-        self._scopes: dict[str, anyio.CancelScope] = {}
         self._targets: dict[str, str] = {}
         runtime.add_sink(self._progressed)
 
     @property
     def all(self) -> list[ExportJob]:
         """All exports since the start; a download that no browser fetched in time is cancelled."""
-        for export in [*self._exports.values()]:
+        for export in self._jobs.all:
             if export.state == "waiting" and not self._downloads.waits(export.ticket):
-                self._tell(replace(export, state="cancelled", ticket=""))
-        return [*self._exports.values()]
+                self._jobs.tell(replace(export, state="cancelled", ticket=""))
+        return self._jobs.all
 
     async def exports(self, _: Empty) -> Exports:
         """List the exports."""
@@ -76,16 +73,13 @@ class ExportRoutes:
     async def start(self, request: ExportAsked) -> ExportJob:
         """Start an export into the folder, or offer one as a download."""
         (await self._open.session(request.connection)).select(request.rows)  # what no driver can read is reported now
-        self._check_room()
+        self._make_room()
         _check_name(request.file)
         if request.to == "folder" and self._folder is None:
             hint = "dragoman workbench --export-to FOLDER"
             raise ConfigurationError("no folder for exports was given at the start; download it instead", hint=hint)
         place = self._folder / request.file if request.to == "folder" and self._folder else io.BytesIO()
         await run_sync(request.format.file_format.choose, place)  # a download could only break off
-        ended = [export.id for export in self._exports.values() if export.state in _ENDED]
-        for number in ended[: max(0, len(self._exports) - MAX_KEPT)]:
-            del self._exports[number], self._requests[number]
         number = secrets.token_urlsafe(8)
         export = ExportJob(
             id=number,
@@ -98,82 +92,70 @@ class ExportRoutes:
         if request.to == "download":
             ticket = self._downloads.offer(lambda stream: self._to_browser(number, request, stream), file=request.file)
             export = replace(export, state="waiting", ticket=ticket)
-            self._tell(export)
+            self._jobs.tell(export)
         else:
             assert self._folder is not None
             target = self._folder / request.file
             if await anyio.Path(target).exists():
                 raise ExportError(f"{target} exists already", hint="choose another name", code="file-exists")
-            self._tell(export)
+            self._jobs.tell(export)
             self._work.start(lambda: self._run(number, request, target, target_name=str(target)))
         self._requests[number] = request
         return export
 
-    def _check_room(self) -> None:
-        running = [export for export in self.all if export.state not in _ENDED]
-        if len(running) >= MAX_RUNNING:
-            raise ExportError(f"{MAX_RUNNING} exports are running", hint="wait for one, or cancel it", code="too-many")
+    def _make_room(self) -> None:
+        assert self.all is not None  # downloads that nobody fetched have ended
+        for number in self._jobs.make_room():
+            del self._requests[number]
 
     async def resume(self, request: ExportNamed) -> ExportJob:
         """Continue a cancelled or failed export into the folder; any tab may, even after a reload."""
-        export, original = self._exports.get(request.id), self._requests.get(request.id)
+        export, original = self._jobs.get(request.id), self._requests.get(request.id)
         if export is None or original is None or not export.resumable or self._folder is None:
             raise ExportError("this export cannot be resumed", hint="start it again", code="resume-refused")
-        self._check_room()
+        self._make_room()
         await self._open.session(original.connection)
         target = self._folder / original.file
         export = replace(export, state="running", error=None, resumable=False)
-        self._tell(export)
+        self._jobs.tell(export)
         self._work.start(lambda: self._run(export.id, original, target, target_name=str(target), resume=True))
         return export
 
     async def cancel(self, request: ExportNamed) -> Done:
         """Cancel an export."""
-        if (export := self._exports.get(request.id)) is None:
-            raise ConfigurationError("there is no such export", code="not-found")
-        if (scope := self._scopes.get(request.id)) is not None:
-            scope.cancel()
-        elif export.state == "waiting":
+        done, export = self._jobs.cancel(request.id), self._jobs.get(request.id)
+        if export is not None and export.state == "waiting":
             self._downloads.withdraw(export.ticket)
-            self._tell(replace(export, state="cancelled", ticket=""))
-        return Done()
+            self._jobs.tell(replace(export, state="cancelled", ticket=""))
+        return done
 
     async def _to_browser(self, number: str, request: ExportAsked, stream: ResponseStream) -> None:
-        self._tell(replace(self._exports[number], state="running", ticket=""))
+        self._jobs.tell(replace(self._job(number), state="running", ticket=""))
         stream.name = f"{request.file} (download {number})"  # two downloads may have one file name
         await self._run(number, request, stream, target_name=stream.name)
-        if self._exports[number].state != "finished":
+        if self._job(number).state != "finished":
             raise ExportError("the export did not finish")
 
     async def _run(
         self, number: str, request: ExportAsked, target: Any, *, target_name: str, resume: bool = False
     ) -> None:
-        scope = self._scopes[number] = anyio.CancelScope()
         self._targets.setdefault(target_name, number)  # a second export into one file is refused
         try:
-            with scope, self._open.busy(request.connection):
-                self._tell(await self._export(number, request, target, resume=resume))
-        except DragomanError as error:
-            resumable = self._begun(number, request) and error.code not in _FINAL
-            failed = replace(
-                self._exports[number],
-                state="failed",
-                error=failure_of(error, connection=request.connection),
-                resumable=resumable,
-            )
-            self._tell(failed)
-        except OSError as error:  # the browser is gone
-            gone = ExportError(f"the download ended early: {error.strerror or error}", hint="start it again")
-            self._tell(
-                replace(self._exports[number], state="failed", error=failure_of(gone, connection=request.connection))
+            await self._jobs.run(
+                number,
+                lambda: self._written(number, request, target, resume=resume),
+                resumable=lambda error: self._begun(number, request) and (error is None or error.code not in _FINAL),
             )
         finally:
-            del self._scopes[number]
             if self._targets.get(target_name) == number:
                 del self._targets[target_name]
-            if self._exports[number].state == "running":
-                resumable = self._begun(number, request)
-                self._tell(replace(self._exports[number], state="cancelled", resumable=resumable))
+
+    async def _written(self, number: str, request: ExportAsked, target: Any, *, resume: bool) -> ExportJob:
+        try:
+            return await self._export(number, request, target, resume=resume)
+        except OSError as error:  # the browser is gone
+            text = f"the download ended early: {error.strerror or error}"
+            raise ExportError(text, hint="start it again") from error
 
     async def _export(self, number: str, request: ExportAsked, target: Any, *, resume: bool) -> ExportJob:
         session = await self._open.session(request.connection)
@@ -184,7 +166,7 @@ class ExportRoutes:
                 raise
             return await self._export(number, request, target, resume=False)  # nothing can go on: from the first row
         return replace(
-            self._exports[number],
+            self._job(number),
             state="finished",
             rows=result.rows,
             bytes=result.bytes,
@@ -192,20 +174,20 @@ class ExportRoutes:
             notes=result.notes,
         )
 
+    def _job(self, number: str) -> ExportJob:
+        job = self._jobs.get(number)
+        assert job is not None
+        return job
+
     def _begun(self, number: str, request: ExportAsked) -> bool:
         """Return whether a file in the folder holds rows already; without them, nothing is there to go on with."""
-        return request.to == "folder" and self._exports[number].rows > 0
+        return request.to == "folder" and self._job(number).rows > 0
 
     def _progressed(self, event: Event) -> None:
         if isinstance(event, ExportProgressed):
-            export = self._exports.get(self._targets.get(event.target, ""))
+            export = self._jobs.get(self._targets.get(event.target, ""))
             if export is not None and export.state == "running":
-                self._tell(replace(export, rows=event.rows, bytes=event.bytes, total=event.total))
-
-    def _tell(self, export: ExportJob) -> None:
-        export = replace(export, changes=export.changes + 1)
-        self._exports[export.id] = export
-        self._stream.send(ServerEvent(kind="export", export=export))
+                self._jobs.tell(replace(export, rows=event.rows, bytes=event.bytes, total=event.total))
 
 
 def _check_name(name: str) -> None:

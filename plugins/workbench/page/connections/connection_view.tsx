@@ -44,6 +44,9 @@ export function ConnectionView({ open }: { open: OpenConnection }) {
     <div class="overview">
       <div class="toolbar overview-head">
         <h1 class="grow">{name}</h1>
+        {open.hooks.includes("plan_change") && (
+          <a class="button plain" href={write({ view: "import", connection: name, object: "" })}><Icon name="import" />Import rows</a>
+        )}
         {!empty && console}
       </div>
       <dl class="facts overview-facts">

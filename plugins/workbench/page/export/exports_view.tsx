@@ -1,7 +1,8 @@
 /** Exports since the start: progress, cancel, what became of each. */
 
 import type { ExportJob } from "../messages.ts";
-import { exports, state } from "../state/store.ts";
+import { write } from "../state/route.ts";
+import { exports, imports, state } from "../state/store.ts";
 import { Badge, Button, CopyCommand, Blank, ErrorBox, Notes, asFailure } from "../ui/controls.tsx";
 import { fileSize, whole } from "../ui/figures.ts";
 import { toast } from "../ui/toasts.tsx";
@@ -27,6 +28,14 @@ export function ExportsView() {
       )}
       <ul class="cards single">
         {all.map((one) => <Item key={one.id} export_={one} />)}
+      </ul>
+      {imports.value.length > 0 && <h2>Imports</h2>}
+      <ul class="plain-list">
+        {[...imports.value].reverse().map(({ id, connection, object, file, state, rows }) => (
+          <li key={id}>
+            <a href={write({ view: "import", connection, object })}><bdi>{file}</bdi></a> into {connection} · <bdi>{object}</bdi>: {whole(rows ?? 0)} rows, {state}
+          </li>
+        ))}
       </ul>
     </div>
   );

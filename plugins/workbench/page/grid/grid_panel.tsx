@@ -12,7 +12,6 @@ import { Button, Blank, ErrorBox, asFailure } from "../ui/controls.tsx";
 import { duration, whole } from "../ui/figures.ts";
 import { type MenuItem, openMenu } from "../ui/menu.tsx";
 import { toast } from "../ui/toasts.tsx";
-import { Toolbar } from "../ui/toolbar.tsx";
 import { call } from "../wire/client.ts";
 import { type CellEditor, editCell } from "./cell_editor.ts";
 import { isCut, textOf, typed } from "../wire/cells.ts";
@@ -143,7 +142,7 @@ export function GridPanel({ open, rows, near, panels }: {
   const none = !status.loading && status.failed === null && status.total === 0;
   return (
     <div class="grid-panel">
-      <Toolbar label="Grid tools">
+      <div class="toolbar" role="toolbar" aria-label="Grid tools">
         <h1 class="grow" title={object}>{object}</h1>
         <Button
           icon="filter"
@@ -178,10 +177,13 @@ export function GridPanel({ open, rows, near, panels }: {
         {open.hooks.includes("export_rows") && !grid.near.value && (
           <Button icon="export" label="Export" bare onClick={() => setExporting(true)} />
         )}
+        {open.hooks.includes("plan_change") && !grid.near.value && (
+          <Button icon="import" label="Import" bare onClick={() => go({ view: "import", connection: open.connection, object: rows.object })} />
+        )}
         <a class="button plain bare" href={write({ view: "structure", connection, object })} aria-label="Structure" title="Structure">
           <StructureIcon />
         </a>
-      </Toolbar>
+      </div>
       {waits && (
         <p class="banner warn" role="status">
           The filter of this address is not sent until you apply it; the rows below are not filtered.

@@ -9,6 +9,7 @@ import { Home } from "../connections/home.tsx";
 import { ConsoleView } from "../console/console_view.tsx";
 import { ExportDialog } from "../export/export_dialog.tsx";
 import { ExportsView } from "../export/exports_view.tsx";
+import { ImportRoom } from "../import/import_room.tsx";
 import { FilterBar } from "../filter/filter_bar.tsx";
 import { GlancePanel } from "../glance/glance_panel.tsx";
 import { GlanceStrip } from "../glance/glance_strip.tsx";
@@ -24,7 +25,6 @@ import { LeaveQuestion } from "../state/leaving.tsx";
 import { Questions } from "./questions.tsx";
 import { route } from "../state/route.ts";
 import { WhenOpen } from "./when_open.tsx";
-import { Shortcuts } from "./shortcuts.tsx";
 import { Sidebar } from "./sidebar.tsx";
 import { entry, failure, sidebarOpen } from "../state/store.ts";
 
@@ -45,7 +45,6 @@ export function App() {
       <LeaveQuestion />
       <Questions />
       <MenuHost />
-      <Shortcuts />
       <Toasts />
     </div>
   );
@@ -91,6 +90,14 @@ function View() {
           key={here.connection}
           name={here.connection}
           show={(open) => <GridPanel key={here.rows.object} open={open} rows={here.rows} near={here.near ?? null} panels={PANELS} />}
+        />
+      );
+    case "import":
+      return (
+        <WhenOpen
+          key={here.connection}
+          name={here.connection}
+          show={(open) => <ImportRoom key={here.object} open={open} object={here.object} />}
         />
       );
     case "structure":

@@ -11,6 +11,7 @@ export type Route =
   | { readonly view: "drivers"; readonly driver: string }
   | { readonly view: "connection" | "console"; readonly connection: string }
   | { readonly view: "rows"; readonly connection: string; readonly rows: RowSelection; readonly near?: Origin | null }
+  | { readonly view: "import"; readonly connection: string; readonly object: string }
   | { readonly view: "structure"; readonly connection: string; readonly object: string };
 
 /** The object that a view is about; empty for none. */
@@ -25,6 +26,7 @@ export function read(hash: string): Route {
     if (third === "console") return { view: "console", connection: second };
     if (third === "edit") return { view: "edit", connection: second };
     if (third === "structure" && fourth) return { view: third, connection: second, object: fourth };
+    if (third === "import") return { view: third, connection: second, object: fourth };
     const rows = third === "rows" ? readSelection(fourth) : null;
     if (rows && fifth === "near" && sixth) {
       return { view: "rows", connection: second, rows, near: { key: sixth, column: seventh || null } };
@@ -44,6 +46,8 @@ export function write(to: Route): string {
       return `${name}/rows/${encodeURIComponent(spell(to.rows))}${nearTo(to.near)}`;
     case "structure":
       return `${name}/structure/${encodeURIComponent(to.object)}`;
+    case "import":
+      return to.object ? `${name}/import/${encodeURIComponent(to.object)}` : `${name}/import`;
     case "console":
     case "edit":
       return `${name}/${to.view}`;

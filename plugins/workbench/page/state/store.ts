@@ -1,7 +1,7 @@
 /** What all views share: connections, what is open, questions, exports, and the state of the event stream. */
 
 import { computed, signal } from "@preact/signals";
-import type { Action, ConnectionList, ExportJob, OpenConnection, OpenQuestion, ServerEvent, State } from "../messages.ts";
+import type { Action, ConnectionList, ExportJob, ImportJob, OpenConnection, OpenQuestion, ServerEvent, State } from "../messages.ts";
 import { asFailure } from "../ui/controls.tsx";
 import { toast } from "../ui/toasts.tsx";
 import { call, enter, hasSecret, onExpired, wroteLately } from "../wire/client.ts";
@@ -16,6 +16,7 @@ export const connections = signal<ConnectionList | null>(null);
 export const opened = signal<ReadonlyMap<string, OpenConnection>>(new Map());
 export const questions = signal<readonly OpenQuestion[]>([]);
 export const exports = signal<readonly ExportJob[]>([]);
+export const imports = signal<readonly ImportJob[]>([]);
 export const installs = signal<ReadonlyMap<string, Install>>(new Map());
 export const failure = signal<unknown>(null);
 /** The health of connections that a check found broken, by name. */
@@ -74,6 +75,7 @@ export async function load(): Promise<void> {
     opened.value = new Map(now.open.map((one) => [one.connection, one]));
     questions.value = now.questions;
     exports.value = now.exports;
+    imports.value = now.imports;
     events.forEach(apply);
     changes.value += 1;
   } finally {
@@ -94,11 +96,19 @@ export async function loadConnections(): Promise<void> {
   connections.value = await call("connections", {});
 }
 
-/** Keep what is now known about an export, in its place in the list; an answer may come after newer events. */
+/** What is now known of a job, in its place in the list; an answer may come after newer events. */
+function heardOfJob<T extends { readonly id: string; readonly changes?: number }>(jobs: readonly T[], now: T): readonly T[] {
+  const known = jobs.find((one) => one.id === now.id);
+  if (!known) return [...jobs, now];
+  return (known.changes ?? 0) < (now.changes ?? 0) ? jobs.map((one) => (one.id === now.id ? now : one)) : jobs;
+}
+
 export function heardOfExport(now: ExportJob): void {
-  const known = exports.value.find((one) => one.id === now.id);
-  if (!known) exports.value = [...exports.value, now];
-  else if (known.changes < now.changes) exports.value = exports.value.map((one) => (one.id === now.id ? now : one));
+  exports.value = heardOfJob(exports.value, now);
+}
+
+export function heardOfImport(now: ImportJob): void {
+  imports.value = heardOfJob(imports.value, now);
 }
 
 let greeted = false;
@@ -111,10 +121,11 @@ function apply(event: ServerEvent): void {
     left.delete(event.closed);
     opened.value = left;
   }
-  const { question, export: export_ } = event;
+  const { question, export: export_, import_job } = event;
   if (question) questions.value = [...questions.value.filter((one) => one.id !== question.id), question];
   if (event.answered) questions.value = questions.value.filter((one) => one.id !== event.answered);
   if (export_) heardOfExport(export_);
+  if (import_job) heardOfImport(import_job);
 }
 
 function heard(event: ServerEvent): void {

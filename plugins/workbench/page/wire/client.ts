@@ -1,6 +1,6 @@
 /** Requests to the server: JSON by POST, with the secret in a header. */
 
-import type { Action, Failed, RequestFailure, Routes } from "../messages.ts";
+import type { Action, Failed, RequestFailure, Routes, Uploaded } from "../messages.ts";
 
 const STORED = "dragoman-secret";
 let secret = stored();
@@ -54,6 +54,13 @@ export async function call<R extends keyof Routes>(
   return (await answer.json()) as Routes[R][1];
 }
 
+/** Send a file that is to be imported; only its ending decides anything. */
+export async function upload(file: File, signal: AbortSignal): Promise<Uploaded> {
+  const headers = { "Content-Type": "application/octet-stream" };
+  const answer = await send(`upload?name=${encodeURIComponent(file.name.slice(-200))}`, { method: "POST", body: file, headers, signal });
+  return (await answer.json()) as Uploaded;
+}
+
 /** Open the event stream. */
 export async function openStream(signal: AbortSignal): Promise<ReadableStream<Uint8Array>> {
   const answer = await send("api/events", { signal });
@@ -62,7 +69,7 @@ export async function openStream(signal: AbortSignal): Promise<ReadableStream<Ui
 }
 
 async function send(path: string, init: RequestInit): Promise<Response> {
-  const headers: Record<string, string> = { "Content-Type": "application/json" };
+  const headers: Record<string, string> = { "Content-Type": "application/json", ...(init.headers as Record<string, string>) };
   if (secret) headers["Dragoman-Secret"] = secret;
   let answer: Response;
   try {

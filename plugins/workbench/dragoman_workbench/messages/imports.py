@@ -1,0 +1,204 @@
+"""Messages of imports: a file that the browser sent, what it holds, and what becomes of its rows."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from dragoman_api.columns import ColumnKind, Note
+
+from .base import ColumnName, Name, ObjectName, Request, RequestFailure, RouteAnswer, Ticket
+
+MAX_COLUMNS = 4_096
+"""Maximum number of columns that an import renames or whose types it says."""
+
+Columns = Annotated[dict[str, Annotated[str, Meta(max_length=4_096)]], Meta(max_length=MAX_COLUMNS)]
+FileFormat = Literal["documents", "json", "rows", "csv", "tsv", "bulk", "parquet"]
+
+
+class Uploaded(RouteAnswer, frozen=True, kw_only=True):
+    """A file that was received; `id` stands for it until it is discarded, or imported."""
+
+    id: str
+    name: str
+    bytes: int
+
+
+class UploadNamed(Request, frozen=True, kw_only=True):
+    """A file that was received."""
+
+    upload: Ticket
+
+
+class ImportPreviewAsked(Request, frozen=True, kw_only=True):
+    """How a file is read, as `dragoman.load` takes it.
+
+    Attributes:
+        object: The object that receives the rows; it may be missing.
+        renamed: New names of the file's columns by their old ones; an empty one leaves the column out.
+        types: The types of columns of an object that is to be made, by their new names.
+    """
+
+    connection: Name
+    object: ObjectName
+    upload: Ticket
+    format: FileFormat | None = None
+    delimiter: Annotated[str, Meta(min_length=1, max_length=1)] | None = None
+    encoding: Annotated[str, Meta(max_length=40)] | None = None
+    id: ColumnName | None = None
+    renamed: Columns = {}
+    types: Columns = {}
+
+
+class PreviewedRow(RouteAnswer, frozen=True, kw_only=True):
+    """One of the first rows; long texts are cut."""
+
+    number: int
+    fields: list[str | None]
+    text: str
+    fault: str
+
+
+class ProposedColumn(RouteAnswer, frozen=True, kw_only=True):
+    """The type of a column of a new object, with the evidence for it; see `dragoman.TypeProposal`."""
+
+    column: str
+    name: str
+    type: ColumnKind
+    repeated: bool
+    source: Literal["rows", "file", "caller"]
+    values: int
+    examples: list[str]
+    nearly: ColumnKind | None
+    misfits: list[str]
+
+
+class Proposal(RouteAnswer, frozen=True, kw_only=True):
+    """Types for a new object, after a look at some rows."""
+
+    rows: int
+    whole: bool
+    columns: list[ProposedColumn]
+
+
+class TargetColumn(RouteAnswer, frozen=True, kw_only=True):
+    """A column of the object that receives the rows; `writable` says whether an insert may name it."""
+
+    name: str
+    type: str
+    key: bool
+    writable: bool
+
+
+class ImportPreviewed(RouteAnswer, frozen=True, kw_only=True):
+    """What a file holds.
+
+    Attributes:
+        likely: The character that seems to separate the fields instead; empty if the delimiter does.
+        names: The columns of a table; empty for documents.
+        whole: The rows are all rows of the file.
+        proposal: The types of a new object, for a table, if it is missing.
+        exists: The object is there; `columns` are its columns.
+    """
+
+    format: str
+    compression: str | None
+    delimiter: str
+    likely: str
+    names: list[str]
+    rows: list[PreviewedRow]
+    whole: bool
+    proposal: Proposal | None
+    exists: bool
+    columns: list[TargetColumn]
+
+
+class ImportAsked(ImportPreviewAsked, frozen=True, kw_only=True):
+    """Import a file.
+
+    Attributes:
+        create: Make the object if it is missing, with `types` for a table.
+        undo: Keep a file of changes that take the import back.
+        dry_run: Send nothing, and show the first requests.
+    """
+
+    on_conflict: Literal["fail", "skip", "overwrite"] = "fail"
+    create: bool = False
+    undo: bool = True
+    dry_run: bool = False
+    tenant: Annotated[str, Meta(min_length=1, max_length=4_096)] | None = None
+
+
+class ImportJob(RouteAnswer, frozen=True, kw_only=True):
+    """An import, as ``imports`` and the event ``import`` report it.
+
+    Attributes:
+        file: The name of the file.
+        part: The fraction of the file that was read; None if it is not known.
+        counts: The number of rows by outcome.
+        rejected: Rows were not written: ``imports/rejected``.
+        undo: There is a file that takes the import back: ``imports/download``.
+        requests: The first requests of a dry run.
+        resumable: It can go on where it ended: ``imports/resume``.
+        changes: How often it has changed; of two reports, that with the larger number is the newer one.
+    """
+
+    id: str
+    connection: str
+    object: str
+    file: str
+    dry_run: bool
+    state: Literal["running", "finished", "failed", "cancelled"]
+    rows: int = 0
+    part: float | None = None
+    counts: dict[str, int] = {}
+    seconds: float = 0.0
+    rejected: bool = False
+    undo: bool = False
+    requests: list[str] = []
+    notes: list[Note] = []
+    error: RequestFailure | None = None
+    resumable: bool = False
+    changes: int = 0
+
+
+class ImportNamed(Request, frozen=True, kw_only=True):
+    """An import by id."""
+
+    id: Ticket
+
+
+class Imports(RouteAnswer, frozen=True, kw_only=True):
+    """All imports since the start."""
+
+    imports: list[ImportJob]
+
+
+class RejectedRow(RouteAnswer, frozen=True, kw_only=True):
+    """A row that was not written, with the reason; `row` is its number in the file."""
+
+    row: int
+    code: str
+    reason: str
+    text: str
+
+
+class RejectedRows(RouteAnswer, frozen=True, kw_only=True):
+    """The first rows that were not written; `whole` says whether these are all."""
+
+    rows: list[RejectedRow]
+    whole: bool
+
+
+class ImportFileAsked(ImportNamed, frozen=True, kw_only=True):
+    """A file that an import wrote."""
+
+    file: Literal["rejected", "undo"]
+
+
+class ImportTicket(RouteAnswer, frozen=True, kw_only=True):
+    """A ticket for ``/download/TICKET``, and the name of the file."""
+
+    ticket: str
+    file: str

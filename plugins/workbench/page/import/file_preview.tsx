@@ -1,0 +1,120 @@
+/** The first rows of a file, under heads that say where each column goes and of what type it is. */
+
+import type { ImportPreviewed, ProposedColumn } from "../messages.ts";
+import { Badge } from "../ui/controls.tsx";
+import { whole } from "../ui/figures.ts";
+import { type Mapping, placeOf, renamedTo, unplaced } from "./mapping.ts";
+
+const TYPES = ["text", "integer", "float", "boolean", "timestamp", "date", "binary"] as const;
+
+export function FilePreview({ preview, mapping, map, rowId }: {
+  preview: ImportPreviewed;
+  mapping: Mapping;
+  map: (mapping: Mapping) => void;
+  rowId: string | null;
+}) {
+  const { names, rows, proposal, exists } = preview;
+  if (!rows.length) return <p class="muted">The file holds no rows.</p>;
+  if (!names.length) {
+    return (
+      <section aria-label="First rows of the file">
+        <p class="muted">{amount(preview)} {exists ? "" : "The server decides on the types when it has the documents."}</p>
+        <ol class="import-documents" tabIndex={0}>
+          {rows.map((row) => (
+            <li key={row.number} value={row.number} class={row.fault ? "faulty" : ""}>
+              <code><bdi>{row.text}</bdi></code>
+              {row.fault && <Badge tone="bad" title={row.fault}>cannot be read</Badge>}
+            </li>
+          ))}
+        </ol>
+      </section>
+    );
+  }
+  const lost = new Set(unplaced(preview, mapping, rowId));
+  const proposed = new Map(proposal?.columns.map((one) => [one.column, one]));
+  const known = new Set(preview.columns.map((column) => column.name));
+  const choices = preview.columns.filter(({ name, writable, key }) => writable || key || names.includes(name));
+  return (
+    <section aria-label="First rows of the file">
+      <p class="muted">{amount(preview)}</p>
+      <div class="import-table" tabIndex={0} role="group" aria-label="Rows, which scroll">
+        <table>
+          <thead>
+            <tr>
+              <th scope="col" class="import-number">row</th>
+              {names.map((name) => {
+                const place = placeOf(name, mapping);
+                return (
+                  <th scope="col" key={name} class={place ? "" : "out"}>
+                    <div class="import-head">
+                      <bdi class="import-name" title={name}>{name}</bdi>
+                      {exists ? (
+                        <select
+                          aria-label={`Column of the object for ${name}`} aria-invalid={lost.has(name)} value={place}
+                          onChange={(event) => map(renamedTo(mapping, name, event.currentTarget.value))}
+                        >
+                          <option value="">leave it out</option>
+                          {!known.has(name) && <option value={name} disabled={!lost.has(name)}>{name === rowId ? "the id" : "choose a column …"}</option>}
+                          {place && place !== name && !known.has(place) && <option value={place}>{place}</option>}
+                          {choices.map((one) => <option key={one.name} value={one.name}>{one.name} · {one.type}</option>)}
+                        </select>
+                      ) : (
+                        <>
+                          <span class="import-pair">
+                            <input
+                              aria-label={`Name of ${name} in the object; empty leaves it out`} value={place} placeholder="left out"
+                              spellcheck={false} onInput={(event) => map(renamedTo(mapping, name, event.currentTarget.value.trim()))}
+                            />
+                            {place && (
+                              <select
+                                aria-label={`Type of ${name}`} value={mapping.types[place] ?? proposed.get(name)?.type ?? "text"}
+                                onChange={(event) => map({ ...mapping, types: { ...mapping.types, [place]: event.currentTarget.value } })}
+                              >
+                                {TYPES.map((type) => <option key={type} value={type}>{type}{proposed.get(name)?.repeated ? "[]" : ""}</option>)}
+                              </select>
+                            )}
+                          </span>
+                          {place && <Evidence column={proposed.get(name)} />}
+                        </>
+                      )}
+                    </div>
+                  </th>
+                );
+              })}
+            </tr>
+          </thead>
+          <tbody>
+            {rows.map((row) => (
+              <tr key={row.number} class={row.fault ? "faulty" : ""}>
+                <th scope="row" class="import-number">{whole(row.number)}</th>
+                {row.fault ? (
+                  <td colSpan={names.length}><Badge tone="bad">cannot be read</Badge> {row.fault}: <bdi>{row.text || row.fields.map((field) => field ?? "").join(preview.delimiter || " ")}</bdi></td>
+                ) : (
+                  row.fields.map((field, at) => (
+                    <td key={names[at]} class={placeOf(names[at], mapping) ? "" : "out"}>
+                      {field === null ? <span class="muted">–</span> : field === "" ? <em class="muted">empty</em> : <bdi title={field}>{field}</bdi>}
+                    </td>
+                  ))
+                )}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </section>
+  );
+}
+
+function amount({ rows, whole: all }: ImportPreviewed): string {
+  return all ? `All ${whole(rows.length)} ${rows.length === 1 ? "row" : "rows"} of the file.` : `The first ${whole(rows.length)} rows of the file.`;
+}
+
+/** Why a column gets its type, and what does not fit it. */
+function Evidence({ column }: { column: ProposedColumn | undefined }) {
+  if (!column) return null;
+  const misfits = column.misfits.join(", ");
+  if (column.source === "file") return <span class="import-why">as the file says</span>;
+  if (column.nearly) return <span class="import-why warn">{column.nearly} but for <bdi>{misfits}</bdi></span>;
+  if (misfits) return <span class="import-why bad">rejects <bdi>{misfits}</bdi></span>;
+  return <span class="import-why">{column.values ? `fits ${whole(column.values)} values` : "no value"}</span>;
+}

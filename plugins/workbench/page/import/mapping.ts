@@ -1,0 +1,36 @@
+/** Which column of the file becomes which column of the object. */
+
+import type { ImportPreviewed } from "../messages.ts";
+
+export interface Mapping {
+  /** New names of the file's columns; an empty one leaves the column out. */
+  readonly renamed: Readonly<Record<string, string>>;
+  /** Types that a person chose, by the new names. */
+  readonly types: Readonly<Record<string, string>>;
+}
+
+/** What a column of the file is called in the object. */
+export function placeOf(name: string, { renamed }: Mapping): string {
+  return Object.hasOwn(renamed, name) ? renamed[name] : name;
+}
+
+/** Give a column of the file another name in the object; a chosen type goes with it. */
+export function renamedTo(mapping: Mapping, name: string, place: string): Mapping {
+  const { [placeOf(name, mapping)]: type, ...types } = mapping.types;
+  const { [name]: _, ...renamed } = mapping.renamed;
+  return {
+    renamed: place === name ? renamed : { ...renamed, [name]: place },
+    types: type && place ? { ...types, [place]: type } : types,
+  };
+}
+
+/** Columns of the file that an object which exists has no place for. */
+export function unplaced(preview: ImportPreviewed, mapping: Mapping, rowId: string | null): string[] {
+  if (!preview.exists) return [];
+  const known = new Set(preview.columns.map(({ name }) => name));
+  const has = (place: string) => place.split(".").some((_, at, parts) => known.has(parts.slice(0, parts.length - at).join(".")));
+  return preview.names.filter((name) => {
+    const place = placeOf(name, mapping);
+    return place !== "" && name !== rowId && !has(place);
+  });
+}

@@ -1,0 +1,123 @@
+"""Files as a person imports them: chosen or dropped, looked at, mapped, tried, loaded, and mended."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from workbench.browser import corpus
+from workbench.browser.test_hostile import COLLECT, unharmed
+from workbench.browser.walking import Hands, becomes
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from playwright.sync_api import Locator, Page
+    from workbench.browser.conftest import Cluster
+
+pytestmark = [pytest.mark.slow, pytest.mark.browser, pytest.mark.timeout(240)]
+
+
+def enter(page: Page, target: str) -> None:
+    """Go from the overview to the view of imports, and name the object that gets the rows."""
+    page.get_by_role("link", name="shop").first.click()
+    page.get_by_role("link", name="Import rows").click()
+    Hands(page).write(page.get_by_label("Into the object"), target)
+
+
+def choose(page: Page, file: Path) -> None:
+    """Choose a file with the mouse."""
+    with page.expect_file_chooser() as chooser:
+        page.get_by_role("button", name="Choose a").click()
+    chooser.value.set_files(file)
+
+
+def card(page: Page, state: str) -> Locator:
+    """Wait for the newest import to be in a state, and return its card."""
+    newest = page.get_by_role("list", name="Imports").locator("li.card").first
+    newest.locator(".badge", has_text=state).first.wait_for(timeout=60_000)
+    return newest
+
+
+def test_a_dropped_table_is_typed_tried_loaded_and_its_rejected_rows_are_shown(
+    page: Page, cluster: Cluster, tmp_path: Path
+) -> None:
+    file = tmp_path / "stock.csv"
+    rows = "".join(f"0{at};{at}.5;Böttcher {at}\n" for at in range(1_999))
+    file.write_bytes(f"code;price;kürzel\n{rows}x;n/a;y\n".encode("windows-1252"))
+    enter(page, "stock-new")
+    Hands(page).drop(file, x=640, y=240)
+    page.get_by_text("it is not UTF-8").wait_for()
+    page.get_by_role("button", name="Read it as windows-1252").click()
+    page.get_by_text("does not exist, and is made").wait_for()
+    assert page.get_by_label("Separator").input_value() == ";"
+    assert page.locator(".import-table tbody tr").count() == 50
+    assert page.get_by_label("Type of price").input_value() == "float"
+    assert page.get_by_label("Type of code").input_value() == "text"
+    assert "after a look at the first 1,000 rows" in page.locator(".page.import").inner_text()
+    Hands(page).write(page.get_by_label("Name of kürzel"), "name")
+    page.get_by_role("button", name="Dry run").click()
+    tried = card(page, "dry run, finished")
+    assert "PUT /stock-new" in tried.inner_text()
+    page.get_by_role("button", name="Make it with these types").click()
+    loaded = card(page, "finished")
+    assert "2,000 rows read: 1,999 written, 1 " in loaded.inner_text()
+    loaded.get_by_role("button", name="Show the rejected rows").click()
+    rejected = loaded.get_by_role("row").nth(1)
+    assert "2,000" in rejected.inner_text()
+    assert "n/a" in rejected.inner_text()
+    for button, ending in (("undo file", "undo-stock.csv.ndjson"), ("rejected rows", "stock.csv.rejected.ndjson")):
+        with page.expect_download() as download:
+            loaded.get_by_role("button", name=f"Download the {button}").click()
+        assert download.value.suggested_filename == ending
+    loaded.get_by_role("link", name="stock-new").click()
+    page.locator('[role=row][aria-rowindex="2"] [role=gridcell]:not(.loading)').first.wait_for()
+    mapping = cluster.send("GET", "/stock-new/_mapping")["stock-new"]["mappings"]["properties"]
+    assert {name: field["type"] for name, field in mapping.items()} == {
+        "code": "text",
+        "price": "double",
+        "name": "text",
+    }
+
+
+def test_columns_without_a_place_wait_for_a_choice_and_a_cancelled_import_goes_on(
+    page: Page, cluster: Cluster, tmp_path: Path
+) -> None:
+    cluster.put("depot", [{"n": 0}], {"n": {"type": "long"}})
+    file = tmp_path / "many.csv"
+    file.write_text("number,odd\n" + "".join(f"{at},x\n" for at in range(30_000)))
+    enter(page, "depot")
+    choose(page, file)
+    page.get_by_text("2 columns have no place").wait_for()
+    assert page.get_by_role("button", name="Import", exact=True).is_disabled()
+    Hands(page).choose(page.get_by_label("Column of the object for number"), "n")
+    Hands(page).choose(page.get_by_label("Column of the object for odd"), "")
+    page.get_by_role("button", name="Import", exact=True).click()
+    running = card(page, "running")
+    becomes(page, lambda: "written" in running.inner_text())
+    running.get_by_role("button", name="Cancel").click()
+    card(page, "cancelled").get_by_role("button", name="Resume").click()
+    assert "30,000 rows read: 30,000 written" in card(page, "finished").inner_text()
+    cluster.send("POST", "/depot/_refresh")
+    assert cluster.send("GET", "/depot/_count")["count"] == 30_001
+
+
+def test_hostile_names_and_cells_are_text(page: Page, tmp_path: Path) -> None:
+    page.evaluate(COLLECT)
+    file = tmp_path / "<img src=x onerror=attacked(1)>.csv"
+    heads = ",".join('"{}"'.format(text.replace('"', '""')) for text in dict.fromkeys(corpus.TEXTS))
+    file.write_text(f"{heads}\n{heads}\n{heads}\nshort\n")
+    enter(page, "<svg onload=attacked(2)>")
+    choose(page, file)
+    page.locator(".import-table tbody tr").nth(2).wait_for()
+    assert corpus.TEXTS[0] in page.locator(".import-table tbody").inner_text()
+    page.get_by_role("button", name="Make it with these types").click()
+    assert "<svg onload=attacked(2)>" in card(page, "failed").inner_text()
+    unharmed(page)
+    choose(page, file)
+    documents = tmp_path / "d.ndjson"
+    documents.write_text("".join(json.dumps({text: text}) + "\n" for text in corpus.TEXTS))
+    choose(page, documents)
+    page.locator(".import-documents li").nth(20).wait_for()
+    unharmed(page)

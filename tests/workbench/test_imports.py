@@ -1,0 +1,181 @@
+"""Files that the browser sends: kept privately and bounded, looked at, loaded, resumed, and gone in the end."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import stat
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import anyio
+import pytest
+
+from browsing import Tab, signed_in
+from dragoman_workbench.uploads import ReceivedFiles
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CSV = "code,n,name\n" + "".join(f"0{at},{at},Böttcher {at}\n" for at in range(300))
+
+
+async def upload(tab: Tab, data: str | bytes, name: str = "items.csv", status: int = 200) -> Any:
+    """Send a file, and return what the server says of it."""
+    headers = {"Dragoman-Secret": tab.secret, "Content-Type": "application/octet-stream"}
+    body = io.BytesIO(data.encode() if isinstance(data, str) else data)
+    async with tab.http.post(f"/upload?name={name}", data=body, headers=headers) as answer:
+        assert answer.status == status, await answer.text()
+        return await answer.json()
+
+
+async def ended(tab: Tab, number: str) -> Any:
+    """Wait until an import has ended."""
+    with anyio.fail_after(60):
+        while True:
+            [job] = [job for job in (await tab("imports"))["imports"] if job["id"] == number]
+            if job["state"] != "running":
+                return job
+            await anyio.sleep(0.02)
+
+
+def kept(home: Path) -> list[Path]:
+    """Return the files that are kept of uploads."""
+    return [path for path in (home / "state" / "workbench").glob("uploads-*/*/*") if path.is_file()]
+
+
+async def test_a_table_is_looked_at_and_makes_an_object_of_confirmed_types(shop_tab: Tab, shop_home: Path) -> None:
+    name = f"items-{uuid4().hex[:8]}"
+    sent = await upload(shop_tab, CSV)
+    [path] = kept(shop_home)
+    assert [stat.S_IMODE(each.stat().st_mode) for each in (path, path.parent)] == [0o600, 0o700]
+    reading = {"connection": "shop", "object": name, "upload": sent["id"]}
+    preview = await shop_tab("imports/preview", **reading)
+    assert (preview["names"], len(preview["rows"]), preview["exists"]) == (["code", "n", "name"], 50, False)
+    types = {column["name"]: column["type"] for column in preview["proposal"]["columns"]}
+    assert types == {"code": "text", "n": "integer", "name": "text"}
+    refused = await shop_tab("imports/start", **reading, create=True)
+    assert (await ended(shop_tab, refused["id"]))["error"]["code"] == "types-unconfirmed"
+    dry = await shop_tab("imports/start", **reading, create=True, types=types, dry_run=True)
+    job = await ended(shop_tab, dry["id"])
+    assert (job["state"], job["requests"][0].partition("\n")[0]) == ("finished", f"PUT /{name}")
+    begun = await shop_tab("imports/start", **reading, create=True, types=types, id="code")
+    job = await ended(shop_tab, begun["id"])
+    assert (job["state"], job["rows"], job["counts"]["applied"], job["rejected"]) == ("finished", 300, 300, False)
+    assert [path.name for path in kept(shop_home)] == ["undo.ndjson"]
+    ticket = await shop_tab("imports/download", id=job["id"], file="undo")
+    async with shop_tab.http.get(f"/download/{ticket['ticket']}") as answer:
+        assert len((await answer.read()).splitlines()) == 300
+    assert (await shop_tab("count", connection="shop", rows={"object": name}))["rows"] == "300"
+    await shop_tab("imports/discard", upload=sent["id"])
+    assert kept(shop_home) == []
+    assert (await shop_tab.failure("imports/download", id=job["id"], file="undo"))["code"] == "not-found"
+
+
+async def test_rejected_rows_are_shown_and_downloaded(shop_tab: Tab) -> None:
+    sent = await upload(shop_tab, "total,note\n1,a\n\n,,\nx,b\n", name="orders.csv")
+    reading = {"connection": "shop", "object": "orders", "upload": sent["id"], "renamed": {"note": ""}}
+    preview = await shop_tab("imports/preview", **reading)
+    assert (preview["exists"], [row["fault"] for row in preview["rows"]]) == (
+        True, ["", "it has 3 fields, and the file has 2 columns", ""],
+    )  # fmt: skip
+    job = await ended(shop_tab, (await shop_tab("imports/start", **reading))["id"])
+    assert (job["counts"]["applied"], job["rejected"]) == (1, True)
+    rejected = await shop_tab("imports/rejected", id=job["id"])
+    assert [(row["row"], row["code"]) for row in rejected["rows"]] == [(2, "unreadable"), (3, "refused")]
+    ticket = await shop_tab("imports/download", id=job["id"], file="rejected")
+    assert ticket["file"] == "orders.csv.rejected.ndjson"
+    async with shop_tab.http.get(f"/download/{ticket['ticket']}") as answer:
+        assert [json.loads(line)["row"] for line in (await answer.text()).splitlines()] == [2, 3]
+
+
+async def test_an_import_that_was_cancelled_goes_on_where_it_ended(shop_tab: Tab, shop_home: Path) -> None:
+    name = f"many-{uuid4().hex[:8]}"
+    sent = await upload(shop_tab, "".join(f'{{"id":"{at}","n":{at}}}\n' for at in range(30_000)), name="many.ndjson")
+    begun = await shop_tab("imports/start", connection="shop", object=name, upload=sent["id"], create=True, id="id")
+    with anyio.fail_after(60):
+        while not (await shop_tab("imports"))["imports"][0]["rows"]:
+            await anyio.sleep(0.01)
+    assert (await shop_tab.failure("imports/discard", upload=sent["id"]))["code"] == "import-running"
+    await shop_tab("imports/cancel", id=begun["id"])
+    job = await ended(shop_tab, begun["id"])
+    assert (job["state"], job["resumable"]) == ("cancelled", True)
+    assert 0 < job["rows"] == job["counts"]["applied"] < 30_000
+    await shop_tab("imports/resume", id=job["id"])
+    job = await ended(shop_tab, job["id"])
+    assert (job["state"], job["rows"], job["resumable"]) == ("finished", 30_000, False)
+    assert (await shop_tab("count", connection="shop", rows={"object": name}))["rows"] == "30000"
+    assert (await shop_tab.failure("imports/resume", id=job["id"]))["code"] == "resume-refused"
+
+
+async def test_an_error_names_the_file_as_the_person_does(shop_tab: Tab, shop_home: Path) -> None:
+    sent = await upload(shop_tab, b"\x1f\x8bnothing", name="my%20rows.csv.gz")
+    assert sent["name"] == "my rows.csv.gz"
+    failure = await shop_tab.failure("imports/preview", connection="shop", object="orders", upload=sent["id"])
+    assert (failure["code"], str(shop_home) in json.dumps(failure)) == ("import-file-damaged", False)
+    assert "my rows.csv.gz" in failure["message"]
+
+
+@pytest.mark.parametrize(
+    "name", ["../../x.csv", "%00.csv", "a%0Ab.csv", "..", "CON", "%3Cimg%20src=x%3E.csv", "x" * 255]
+)
+async def test_a_name_decides_nothing_but_the_format(shop_tab: Tab, shop_home: Path, name: str) -> None:
+    await upload(shop_tab, CSV, name=name)
+    assert all(path.name in ("rows", "rows.csv") for path in kept(shop_home))
+    assert len(kept(shop_home)) == 1
+
+
+async def test_what_is_too_large_unsigned_cut_off_or_without_a_size_is_not_kept(
+    shop_tab: Tab, shop_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dragoman_workbench.uploads.MAX_BYTES", 10)
+    failure = (await upload(shop_tab, CSV, status=422))["error"]
+    assert (failure["code"], "10 at most" in failure["message"]) == ("upload-too-large", True)
+    monkeypatch.setattr("dragoman_workbench.uploads.MAX_BYTES", 1 << 20)
+    monkeypatch.setattr("dragoman_workbench.uploads.SPARE_BYTES", 1 << 60)
+    assert (await upload(shop_tab, CSV, status=422))["error"]["code"] == "disk-full"
+    monkeypatch.setattr("dragoman_workbench.uploads.SPARE_BYTES", 0)
+
+    async def chunks() -> Any:
+        yield b"a"
+
+    headers = {"Dragoman-Secret": shop_tab.secret, "Content-Type": "application/octet-stream"}
+    foreign = {**headers, "Origin": "http://attacker.invalid"}
+    for body, sent, status in (
+        (CSV, {"Content-Type": "application/octet-stream"}, 401), (CSV, foreign, 403), (chunks(), headers, 400),
+        (CSV, {**headers, "Content-Type": "text/plain"}, 400), (CSV, {**headers, "Host": "attacker.invalid"}, 403),
+    ):  # fmt: skip
+        async with shop_tab.http.post("/upload?name=x.csv", data=body, headers=sent) as answer:
+            assert answer.status == status, (sent, await answer.text())
+    assert kept(shop_home) == []
+
+
+async def test_only_so_many_files_are_kept_and_none_that_is_half_here(home: Path) -> None:
+    folder = home / "uploads"
+    folder.mkdir(parents=True)
+    (folder / "uploads-999999999" / "old").mkdir(parents=True)
+    uploads = ReceivedFiles(folder)
+    assert [*folder.iterdir()] == []
+
+    async def chunks(*parts: bytes) -> Any:
+        for part in parts:
+            yield part
+
+    numbers = [await uploads.receive("a.csv", 2, chunks(b"ab")) for _ in range(9)]
+    assert len([*(folder / f"uploads-{os.getpid()}").iterdir()]) == 8
+    with pytest.raises(Exception, match="this file is gone"):
+        uploads.find(numbers[0])
+    for parts in ((b"a",), (b"ab", b"c")):
+        with pytest.raises(Exception, match="did not arrive"):
+            await uploads.receive("a.csv", 2, chunks(*parts))
+    assert uploads.find(numbers[-1]).path.read_bytes() == b"ab"
+    uploads.remove()
+    assert [*folder.iterdir()] == []
+
+
+async def test_nothing_is_left_when_the_workbench_ends(shop_home: Path) -> None:
+    async with signed_in(shop_home) as tab:
+        await upload(tab, CSV)
+        assert len(kept(shop_home)) == 1
+    assert kept(shop_home) == []
