@@ -104,6 +104,11 @@ def test_faults_are_named_with_their_lines_and_nothing_is_lost(records: Page) ->
     records.get_by_role("button", name="Close the pane").click()
     records.get_by_role("button", name="Side pane").click()
     line(records, '"much"').wait_for()
+    records.locator(".object", has_text="books").click()
+    records.get_by_role("dialog", name="A row is not finished").get_by_role("button", name="Keep it and leave").click()
+    records.get_by_role("heading", name="books").wait_for()
+    records.go_back()
+    line(records, '"much"').wait_for()
     assert records.get_by_role("region", name="Changes").count() == 0
 
 

@@ -326,6 +326,18 @@ class TestHands:
         hands.write(notes.get_by_label("New value of title"), "from the pane")
         cell(notes, 3, "title").click()
         holds(notes, 1, "title", "from the pane")
+        cell(notes, 2, "tags").click()
+        notes.get_by_role("button", name="Edit the value").click()
+        notes.get_by_role("textbox", name="New value of tags").wait_for()
+        for text, change in (('["b", "c"', "]"), ('"d', '"')):
+            notes.keyboard.press("Control+a")
+            hands.paste(text)
+            notes.locator(".pane-edit .field-error").wait_for()
+            notes.keyboard.press("Control+Enter")  # in vain
+            hands.type(change)
+            notes.locator(".pane-edit .field-error").wait_for(state="detached")
+        notes.keyboard.press("Control+Enter")
+        holds(notes, 2, "tags", "d")
         notes.get_by_role("button", name="New row").click()
         hands.write(notes.get_by_role("dialog").get_by_label("title"), "half written")
         notes.keyboard.press("Escape")

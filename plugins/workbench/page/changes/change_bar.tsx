@@ -6,7 +6,7 @@ import { askToLeave } from "../state/leaving.tsx";
 import { beforeLeaving } from "../state/route.ts";
 import { Button } from "../ui/controls.tsx";
 import { toast } from "../ui/toasts.tsx";
-import { type ChangeList, changesOf } from "../state/change_list.ts";
+import { type ChangeList, changesOf, isTouched } from "../state/change_list.ts";
 import { Review } from "./review.tsx";
 
 export function ChangeBar({ open, object, applied }: { open: OpenConnection; object: string; applied: () => void }) {
@@ -14,12 +14,17 @@ export function ChangeBar({ open, object, applied }: { open: OpenConnection; obj
   const list = changesOf(open.connection);
   const waiting = list.of(object);
   const any = waiting.length > 0;
+  const draft = list.rowDrafts.value.get(object);
+  const unfinished = !!draft && isTouched(draft);
   useEffect(() => {
     const key = (event: KeyboardEvent) => void (stepped(event, list, object) && event.preventDefault());
     addEventListener("keydown", key);
     return () => removeEventListener("keydown", key);
   }, [list, object]);
-  useEffect(() => (any ? beforeLeaving(() => ask(list, object)) : undefined), [list, object, any]);
+  useEffect(
+    () => (any ? beforeLeaving(() => ask(list, object)) : unfinished ? beforeLeaving(() => askOfRow(list, object)) : undefined),
+    [list, object, any, unfinished],
+  );
   if (!waiting.length && !reviewing) return null;
   const count = (kind: string) => waiting.filter((change) => change.kind === kind).length;
   const parts = [
@@ -78,4 +83,11 @@ function ask(list: ChangeList, object: string): Promise<boolean> {
       { label: one ? "Keep it and leave" : "Keep them and leave" },
     ],
   );
+}
+
+function askOfRow(list: ChangeList, object: string): Promise<boolean> {
+  return askToLeave("A row is not finished", <p>It stays in the side pane of <strong>{object}</strong> while this tab is open.</p>, [
+    { label: "Drop it and leave", tone: "danger", run: () => list.write(object, null) },
+    { label: "Keep it and leave" },
+  ]);
 }

@@ -56,7 +56,7 @@ export function GridPanel({ open, rows, near, panels }: {
   const { connection } = open;
   const { object } = rows;
   const host = useRef<HTMLDivElement>(null);
-  const [pane, setPane] = useState<"" | "value" | "columns">("");
+  const [pane, setPane] = useState<"" | "value" | "columns">(() => (changesOf(connection).rowDrafts.peek().has(object) ? "value" : ""));
   const turn = (to: "value" | "columns") => setPane((shown) => (shown === to ? "" : to));
   const [filtering, setFiltering] = useState(false);
   const [adding, setAdding] = useState(false);

@@ -3,9 +3,9 @@
 import type { Cell, Column } from "../messages.ts";
 import { JsonFault, type JsonMember, type JsonNode, oneLine, pretty, readMembers } from "../ui/json_text.ts";
 import { tagOf } from "../wire/cells.ts";
+import { cellFrom } from "./json_cells.ts";
 import { misfit, nodeOf } from "./misfits.ts";
 
-const INTEGER = /^-?(0|[1-9][0-9]*)$/;
 const NOTHING: Cell = ["missing", ""];
 
 /** Whose document it is: a row that exists, or one that is to be. */
@@ -100,12 +100,4 @@ function refusal(column: Column, value: JsonNode, before: Cell, kind: RowOf["kin
 function holds(cell: Cell, value: JsonNode): boolean {
   const node = nodeOf(cell);
   return node !== null && oneLine(node) === oneLine(value);
-}
-
-function cellFrom(node: JsonNode, column: Column): Cell {
-  if (node.kind === "object" || node.kind === "array") return ["json", oneLine(node)];
-  const { kind, text } = node;
-  if (kind === "word") return text === "null" ? null : text === "true";
-  if (kind === "number") return [INTEGER.test(text) ? "integer" : "decimal", text];
-  return column.kind === "binary" && !column.repeated ? ["bytes", text] : text;
 }

@@ -13,6 +13,7 @@ import { copyText, toast } from "../ui/toasts.tsx";
 import { call } from "../wire/client.ts";
 import { isCut, show, tagOf, textOf, typed } from "../wire/cells.ts";
 import type { GridController } from "./controller.ts";
+import { cellFrom } from "./json_cells.ts";
 
 const TABS = ["value", "row"] as const;
 const TITLES = { value: "Value", row: "Row" };
@@ -98,9 +99,10 @@ function Value({ grid, found, writable }: { grid: GridController; found: Found; 
   const fault = json && draft !== null ? faultOf(draft) : null;
   const save = () => {
     if (draft !== null && draft !== begin) {
-      const written = json && !fault ? oneLine(readJson(draft)) : withBreaksOf(text, draft);
-      const same = json && !fault && written === oneLine(readJson(text));
-      if (!same) changesOf(grid.connection).edit(grid.object, row, column.name, found.cell, typed(written, column, cell));
+      const node = json && !fault ? readJson(draft) : null;
+      const same = node && oneLine(node) === oneLine(readJson(text));
+      const after = node ? cellFrom(node, column) : typed(withBreaksOf(text, draft), column, cell);
+      if (!same) changesOf(grid.connection).edit(grid.object, row, column.name, found.cell, after);
     }
     setDraft(null);
   };
