@@ -9,6 +9,7 @@ import { Button, Blank, ErrorBox, Waiting, asFailure } from "../ui/controls.tsx"
 import { moment } from "../ui/figures.ts";
 import { openMenu } from "../ui/menu.tsx";
 import { copyText, toast } from "../ui/toasts.tsx";
+import { Toolbar } from "../ui/toolbar.tsx";
 import { call } from "../wire/client.ts";
 import { AnswerCard } from "./answer_card.tsx";
 import { Variables } from "./variables.tsx";
@@ -132,7 +133,7 @@ export function ConsoleView({ open }: { open: OpenConnection }) {
   };
   return (
     <div class="console">
-      <div class="toolbar" role="toolbar" aria-label="Console tools">
+      <Toolbar label="Console tools">
         <h1 class="grow">Console</h1>
         {busy ? (
           <Button icon="close" label="Stop" onClick={() => stop.current?.abort()} />
@@ -153,7 +154,7 @@ export function ConsoleView({ open }: { open: OpenConnection }) {
         />
         <Button label="History" onClick={(event) => void past(event)} />
         <Button icon="copy" label="Copy as curl" bare disabled={!ready} onClick={() => void curl()} />
-      </div>
+      </Toolbar>
       <div class="console-split">
         <div class="editor" ref={host}>{!ready && failed === null && <Waiting what="Loading the editor …" />}</div>
         <section class="answers" aria-label="Answers" aria-live="polite" aria-busy={busy}>

@@ -66,10 +66,14 @@ export function FilterBar({ grid, open, close }: { grid: GridController; open: O
     grid.called.value = true;
   };
   const remove = (at: number) => {
+    // at once, so that no key is lost: the pill that follows takes the place of this one
+    (at < rows.length - 1 ? pills()[at] : field())?.focus();
     put(rows.filter((_, number) => number !== at));
     if (entry.at !== null) grid.entry.value = NO_ENTRY;
     const next = at < rows.length - 1 ? at : -1;
-    requestAnimationFrame(() => (next < 0 ? field()?.focus() : pills()[next]?.focus()));
+    requestAnimationFrame(() => {
+      if (document.activeElement === document.body) (next < 0 ? field() : pills()[next])?.focus();
+    });
   };
   const pills = () => [...(form.current?.querySelectorAll<HTMLElement>(".pill-text") ?? [])];
   const field = () => form.current?.querySelector<HTMLElement>("[role=combobox]");
@@ -209,7 +213,7 @@ function Pill({ row, number, joined, unsent, explanation, edit, remove, walk }: 
         onFocusIn={() => setNear(true)}
         onFocusOut={() => setNear(false)}
       >
-        <button type="button" class="pill-text" aria-description={said} onClick={edit} onKeyDown={walk}>
+        <button type="button" class="pill-text" tabIndex={-1} aria-description={said} onClick={edit} onKeyDown={walk}>
           {row.type === "raw" ? <span class="muted">raw</span> : <span class="pill-column">{show(row.column).text}</span>}
           {row.type === "filter" && <span class="pill-sign">{signOf(row.op)}</span>}
           <span class="pill-value">{show(valuesOf(row)).text}</span>

@@ -12,6 +12,7 @@ import { Button, Blank, ErrorBox, asFailure } from "../ui/controls.tsx";
 import { duration, whole } from "../ui/figures.ts";
 import { type MenuItem, openMenu } from "../ui/menu.tsx";
 import { toast } from "../ui/toasts.tsx";
+import { Toolbar } from "../ui/toolbar.tsx";
 import { call } from "../wire/client.ts";
 import { type CellEditor, editCell } from "./cell_editor.ts";
 import { isCut, textOf, typed } from "../wire/cells.ts";
@@ -142,7 +143,7 @@ export function GridPanel({ open, rows, near, panels }: {
   const none = !status.loading && status.failed === null && status.total === 0;
   return (
     <div class="grid-panel">
-      <div class="toolbar" role="toolbar" aria-label="Grid tools">
+      <Toolbar label="Grid tools">
         <h1 class="grow" title={object}>{object}</h1>
         <Button
           icon="filter"
@@ -183,7 +184,7 @@ export function GridPanel({ open, rows, near, panels }: {
         <a class="button plain bare" href={write({ view: "structure", connection, object })} aria-label="Structure" title="Structure">
           <StructureIcon />
         </a>
-      </div>
+      </Toolbar>
       {waits && (
         <p class="banner warn" role="status">
           The filter of this address is not sent until you apply it; the rows below are not filtered.

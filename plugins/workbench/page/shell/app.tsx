@@ -25,6 +25,7 @@ import { LeaveQuestion } from "../state/leaving.tsx";
 import { Questions } from "./questions.tsx";
 import { route } from "../state/route.ts";
 import { WhenOpen } from "./when_open.tsx";
+import { Shortcuts } from "./shortcuts.tsx";
 import { Sidebar } from "./sidebar.tsx";
 import { entry, failure, sidebarOpen } from "../state/store.ts";
 
@@ -45,6 +46,7 @@ export function App() {
       <LeaveQuestion />
       <Questions />
       <MenuHost />
+      <Shortcuts />
       <Toasts />
     </div>
   );

@@ -14,6 +14,7 @@ import { call, leave } from "../wire/client.ts";
 import { askToLeave } from "../state/leaving.tsx";
 import { go, goUnasked, mayLeave, route } from "../state/route.ts";
 import { broken, close, entry, link, opened, sidebarOpen, state, unlocking } from "../state/store.ts";
+import { PALETTE_KEY, openKeys, openPalette } from "./shortcuts.tsx";
 import { flipTheme, theme } from "./theme.ts";
 
 const warningsOpen = signal(false);
@@ -63,6 +64,7 @@ export function Header() {
         <LinkState />
       </div>
       <div class="header-actions">
+        <Button icon="search" label="Go to" title={`Go to … (${PALETTE_KEY})`} bare tone="quiet" onClick={openPalette} />
         <Button
           icon={theme.value === "dark" ? "sun" : "moon"}
           label={theme.value === "dark" ? "Light colours" : "Dark colours"}
@@ -183,6 +185,7 @@ function more(event: MouseEvent, open: OpenConnection | undefined): void {
       },
       { label: "Edit this connection", icon: "edit", disabled: !open, run: () => go({ view: "edit", connection: name }) },
       "line",
+      { label: "Keys (?)", icon: "key", run: openKeys },
       { label: "Open another tab", icon: "add", run: () => void another() },
       { label: "Sign out", icon: "lock", run: () => void signOut() },
     ],

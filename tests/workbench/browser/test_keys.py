@@ -1,0 +1,74 @@
+"""Keys that work everywhere: the palette, the list of keys, and lines of tools and pills as one stop each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from workbench.browser.test_views import AXE, findings
+from workbench.browser.walking import Hands, add_filter, becomes, pill
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+pytestmark = [pytest.mark.slow, pytest.mark.browser, pytest.mark.timeout(240)]
+
+
+def focused(page: Page) -> str:
+    """The name of what has the focus."""
+    return str(page.evaluate("document.activeElement.ariaLabel ?? document.activeElement.innerText"))
+
+
+def test_the_palette_leads_to_objects_tools_and_keys(orders: Page) -> None:
+    palette, hands = orders.get_by_role("dialog", name="Go to"), Hands(orders)
+    orders.locator(".cell").first.click()
+    orders.keyboard.press("Control+k")
+    palette.get_by_role("option", name="books").wait_for()
+    hands.type("side")
+    becomes(orders, lambda: palette.get_by_role("option", selected=True).inner_text().startswith("Side pane"))
+    orders.keyboard.press("Enter")
+    orders.get_by_role("complementary", name="Side pane").wait_for()
+    orders.keyboard.press("Control+k")
+    hands.type("boo")
+    palette.get_by_role("option", name="books").wait_for()
+    if AXE.is_file():
+        for theme in ("light", "dark"):
+            orders.evaluate("theme => { document.documentElement.dataset.theme = theme }", theme)
+            assert not findings(orders)
+    for _ in "boo":
+        orders.keyboard.press("Backspace")
+    hands.type("books")
+    orders.keyboard.press("Enter")
+    orders.get_by_role("heading", name="books").wait_for()
+    assert not palette.count()
+    orders.get_by_role("button", name="Go to").click()
+    hands.type("nothing of this kind")
+    palette.get_by_text("Nothing fits").wait_for()
+    orders.keyboard.press("Escape")
+    palette.wait_for(state="detached")
+    assert focused(orders) == "Go to"
+    hands.type("?")
+    orders.get_by_role("dialog", name="Keys").wait_for()
+    if AXE.is_file():
+        assert not findings(orders)
+
+
+def test_tools_are_one_stop_and_pills_another(orders: Page) -> None:
+    orders.get_by_role("button", name="Filter", exact=True).focus()
+    orders.keyboard.press("ArrowLeft")
+    assert focused(orders) == "Structure"
+    orders.keyboard.press("ArrowLeft")
+    assert focused(orders) == "Export"
+    tools = orders.get_by_role("toolbar", name="Grid tools")
+    stops = "tools => [...tools.querySelectorAll('button, a')].filter(({ tabIndex }) => tabIndex === 0).length"
+    assert tools.evaluate(stops) == 1
+    add_filter(orders, "total >= 100")
+    add_filter(orders, "gift = true")
+    orders.keyboard.press("ArrowLeft")
+    orders.keyboard.press("ArrowLeft")
+    orders.keyboard.press("Delete")
+    orders.keyboard.press("Delete")  # at once: the pill that follows has the focus
+    becomes(orders, lambda: not pill(orders, 1).count())
+    assert focused(orders) == "Add a filter"
+    orders.keyboard.press("Shift+Tab")
+    assert focused(orders) == "Filter"
