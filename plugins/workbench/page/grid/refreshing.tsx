@@ -8,13 +8,18 @@ import { repeat } from "./repeating.ts";
 
 const SECONDS = [5, 10, 30, 60];
 
+/** Whether a value is being written, over its cell or in the side pane: its row then stays where it is. */
+function isWriting(): boolean {
+  const field = document.activeElement?.closest("textarea, [contenteditable=true]");
+  return !!document.querySelector(".cell-editor") || !!field?.closest(".pane");
+}
+
 /** How often the rows are read again. It is not remembered: a page that is opened loads no server by itself. */
 export function Refreshing({ grid }: { grid: GridController }) {
   const [every, setEvery] = useState(0);
   useEffect(() => {
     if (!every) return;
-    // a field that is laid over a cell stays where it is
-    const run = async () => (document.querySelector(".cell-editor") ? undefined : grid.refresh());
+    const run = async () => (isWriting() ? undefined : grid.refresh());
     return repeat(1_000 * every, run, document);
   }, [grid, every]);
   const choose = (event: MouseEvent) =>
