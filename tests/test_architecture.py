@@ -284,7 +284,6 @@ ALONE = {
     "dragoman.imports.creations": "beside loads, which is long",
     "dragoman_api.testing.conformance.similar": "beside grid, which is long",
     "dragoman_elasticsearch.driver": "the class that the manifest names",
-    "dragoman_mcp.serving": "what the command imports, by its name",
     "dragoman_worker.lockdown.confine": "runs before anything else is imported",
     "dragoman_worker.lockdown.selftest": "runs before anything else is imported",
 }

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager
+import os
+import secrets
+import socket
+from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import anyio
 import anyio.to_thread
+import uvicorn
 from mcp.server.stdio import stdio_server
+from mcp.server.transport_security import TransportSecuritySettings
 
 from dragoman import Runtime
 from dragoman_api.errors import ConfigurationError
@@ -19,8 +24,10 @@ from .rules import rules_of
 from .tools import Reader
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterator, Sequence
     from pathlib import Path
+
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
     from dragoman_api import Event
 
@@ -83,3 +90,82 @@ async def serve_stdio(home: Path | None = None, **options: Any) -> None:
     """
     async with agent_server(home, **options) as agents, stdio_server() as (received, sent):
         await agents.server.run(received, sent, agents.server.create_initialization_options())
+
+
+class TokenGate:
+    """Lets requests pass that carry the token; what begins and ends the application needs none."""
+
+    def __init__(self, application: ASGIApp, token: str) -> None:
+        self._application, self._header = application, f"Bearer {token}".encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request, or refuse it with status 401."""
+        headers = [value for name, value in scope.get("headers", ()) if name == b"authorization"]
+        if scope["type"] == "lifespan" or (
+            len(headers) == 1 and secrets.compare_digest(headers[0], self._header) and scope["type"] == "http"
+        ):
+            await self._application(scope, receive, send)
+            return
+        await send(
+            {"type": "http.response.start", "status": 401, "headers": [(b"www-authenticate", b"Bearer")]}
+        )  # fmt: skip
+        await send({"type": "http.response.body", "body": b""})
+
+
+class _HttpServer(uvicorn.Server):
+    """The web server, which leaves signals to the command, and says when it listens."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.listening = anyio.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to listen."""
+        await super().startup(sockets)
+        self.listening.set()
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave them alone."""
+        yield
+
+
+@asynccontextmanager
+async def serving_http(home: Path | None = None, *, port: int = 0, **options: Any) -> AsyncIterator[tuple[str, str]]:
+    """Serve agents over HTTP on 127.0.0.1 while the block runs.
+
+    A request needs the token, a Host header of this address, and no Origin header, which only browsers send.
+
+    Args:
+        home: As for `agent_server`.
+        port: The port; 0 for a free one.
+        options: Passed on to `agent_server`.
+
+    Yields:
+        The address, and the token.
+
+    Raises:
+        ConfigurationError: As for `agent_server`; or the port is taken.
+    """
+    try:
+        listener = socket.create_server(("127.0.0.1", port))
+    except (OSError, OverflowError) as error:
+        why = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
+        reason = f"the server for agents cannot listen on port {port}: {why}"
+        raise ConfigurationError(reason, hint="--http 0 picks a free port") from error
+    token, address = secrets.token_urlsafe(32), f"127.0.0.1:{listener.getsockname()[1]}"
+    with listener:
+        async with agent_server(home, **options) as agents:
+            allowed = TransportSecuritySettings(allowed_hosts=[address], allowed_origins=[])
+            application = agents.server.streamable_http_app(transport_security=allowed)
+            config = uvicorn.Config(
+                TokenGate(application, token), log_config=None, access_log=False, timeout_graceful_shutdown=1
+            )
+            server = _HttpServer(config)
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(server.serve, [listener])
+                await server.listening.wait()
+                try:
+                    yield f"http://{address}/mcp", token
+                finally:
+                    server.should_exit = True

@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import threading
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, TextIO, cast
 
@@ -15,7 +15,7 @@ from dragoman_api.errors import ConfigurationError, DragomanError
 from .command_files import open_to_append
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterator
+    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
     from contextlib import ExitStack
     from types import FrameType
     from typing import Any
@@ -231,3 +231,12 @@ def explain(error: BaseException) -> BaseException | DragomanError:
     if received_signals[0] == _ALARM:
         return DragomanError("the time limit was reached", hint="allow more time: --timeout 2h", code="timed-out")
     return DragomanError("terminated by SIGTERM", code="terminated")
+
+
+@asynccontextmanager
+async def told_to_end() -> AsyncIterator[Callable[[], Awaitable[object]]]:
+    """Receive the signals that end a server from now on, and yield a function that waits for one."""
+    import anyio
+
+    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        yield lambda: anext(signals)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import signal
 import sys
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +11,9 @@ import click
 from .command_files import load_automation, load_distribution
 from .options import Command, complete_connection
 from .output import say
+from .streams import told_to_end
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
-
     from .options import Options
 
 PACKAGE = "dragoman_workbench"
@@ -43,7 +40,7 @@ async def workbench(
     serving = _serving()
     place: Any
     async with (
-        _told_to_end() as told_to_end,
+        told_to_end() as end,
         serving(
             Path(options.home) if options.home else None,
             port=port,
@@ -65,7 +62,7 @@ async def workbench(
                 say(f"no browser could be opened; open this file in one: {place.file.path}")
         sys.stdout.flush()
         options.say("only this machine can reach it; Ctrl-C ends it")
-        await told_to_end()
+        await end()
     options.say("ended")
 
 
@@ -85,12 +82,3 @@ def _open(file: Path) -> bool:
     import webbrowser
 
     return webbrowser.open(file.as_uri())
-
-
-@asynccontextmanager
-async def _told_to_end() -> AsyncIterator[Callable[[], Awaitable[object]]]:
-    """Receive signals from before the address is printed, and yield a function that waits for one."""
-    import anyio
-
-    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-        yield lambda: anext(signals)
