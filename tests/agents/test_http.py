@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import httpx2
+import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
@@ -49,6 +50,7 @@ async def test_two_agents_work_over_http_and_nobody_without_the_token(shop_home,
                 assert answer.structured_content["rows"] == ROWS
 
 
+@pytest.mark.slow
 def test_the_command_ends_when_it_is_told_to(shop_home, monkeypatch):
     monkeypatch.setenv("DRAGOMAN_HOME", str(shop_home))
     words = [sys.executable, "-m", "dragoman", "--json", "mcp", "--connection", "shop", "--http", "0"]

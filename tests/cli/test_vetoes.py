@@ -75,7 +75,8 @@ CONFIGURING = {
     "registry add",
     "registry remove",
 }  # what a person may as well write into the files
-SERVING = {"workbench"}  # it asks guards about each call of its page: workbench/test_guards_hold
+SERVING = {"mcp", "workbench"}
+"""They ask guards about each call of an agent, or of a page: agents/test_reading, workbench/test_guards_hold."""
 ROOMS = ("driver", "registry")  # for authors and operators: folders of theirs, and no connection
 
 
