@@ -62,7 +62,7 @@ def test_a_line_that_breaks_is_said_and_what_happened_meanwhile_is_learnt(
         page.locator('[role=row][aria-rowindex="2"] .cell:visible').nth(2).click()
         line.cut()
         page.get_by_text(LOST).wait_for()
-        page.get_by_role("button", name="Refresh").click()
+        page.get_by_role("button", name="Refresh", exact=True).click()
         page.get_by_role("alert").get_by_text("The workbench's server does not answer").wait_for()
         with browsing(chromium, read_address(own)) as other:
             other.get_by_role("link", name="shop").first.click()
@@ -117,7 +117,7 @@ def test_a_driver_that_is_killed_is_said_and_the_next_request_starts_it_again(ch
             os.kill(one, signal.SIGKILL)
         page.locator(".toast.bad", has_text="The driver of shop ended").wait_for()
         assert "The next request starts it again" in page.locator(".toast.bad").inner_text()
-        page.get_by_role("button", name="Refresh").click()
+        page.get_by_role("button", name="Refresh", exact=True).click()
         page.locator('[role=row][aria-rowindex="2"] [role=gridcell]:not(.loading)').first.wait_for()
         show(page, "books")
         assert page.get_by_role("alert").count() == 0

@@ -129,7 +129,7 @@ def by_double_click(page: Page, place: Locator) -> None:
 
 def by_the_menu(page: Page, place: Locator) -> None:
     place.click(button="right")
-    page.get_by_role("menuitem", name="Edit").click()
+    page.get_by_role("menuitem", name="Edit", exact=True).click()
     Hands(page).type("112.5")
 
 

@@ -160,7 +160,7 @@ def test_a_tab_whose_secret_has_expired_is_signed_in_again_and_has_its_changes(e
       method: "POST", body: "{}",
       headers: {"Content-Type": "application/json", "Dragoman-Secret": sessionStorage["dragoman-secret"]},
     }).then((answer) => answer.json())""")
-    edited.get_by_role("button", name="Refresh").click()
+    edited.get_by_role("button", name="Refresh", exact=True).click()
     edited.get_by_text("This tab is not signed in").wait_for()
     edited.goto(read_address(place))
     edited.get_by_role("heading", name="Connections").wait_for()

@@ -4,7 +4,6 @@ import { ChangeBar } from "../changes/change_bar.tsx";
 import { NewRow } from "../changes/new_row.tsx";
 import { TimeChart } from "../chart/time_chart.tsx";
 import { ConnectionView } from "../connections/connection_view.tsx";
-import { EditConnection, NewConnection } from "../connections/editor.tsx";
 import { Home } from "../connections/home.tsx";
 import { ConsoleView } from "../console/console_view.tsx";
 import { ExportDialog } from "../export/export_dialog.tsx";
@@ -15,8 +14,6 @@ import { GlancePanel } from "../glance/glance_panel.tsx";
 import { GlanceStrip } from "../glance/glance_strip.tsx";
 import { GridPanel, type Panels } from "../grid/grid_panel.tsx";
 import { Structure } from "../connections/structure.tsx";
-import { DriverView } from "../marketplace/driver_view.tsx";
-import { Marketplace } from "../marketplace/marketplace.tsx";
 import { CopyCommand, Blank, Waiting, lazily } from "../ui/controls.tsx";
 import { MenuHost } from "../ui/menu.tsx";
 import { Toasts } from "../ui/toasts.tsx";
@@ -68,6 +65,11 @@ const PANELS: Panels = {
   NewRow,
   Export: ExportDialog,
 };
+
+const EditConnection = lazily(async () => (await import("../connections/editor.tsx")).EditConnection);
+const NewConnection = lazily(async () => (await import("../connections/editor.tsx")).NewConnection);
+const DriverView = lazily(async () => (await import("../marketplace/driver_view.tsx")).DriverView);
+const Marketplace = lazily(async () => (await import("../marketplace/marketplace.tsx")).Marketplace);
 
 function View() {
   const here = route.value;
