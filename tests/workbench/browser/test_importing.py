@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -36,7 +37,7 @@ def choose(page: Page, file: Path) -> None:
 def card(page: Page, state: str) -> Locator:
     """Wait for the newest import to be in a state, and return its card."""
     newest = page.get_by_role("list", name="Imports").locator("li.card").first
-    newest.locator(".badge", has_text=state).first.wait_for(timeout=60_000)
+    newest.locator(".badge", has_text=re.compile(f"^{state}$")).wait_for(timeout=60_000)
     return newest
 
 
