@@ -2,7 +2,6 @@
 
 import { ChangeBar } from "../changes/change_bar.tsx";
 import { NewRow } from "../changes/new_row.tsx";
-import { TimeChart } from "../chart/time_chart.tsx";
 import { ConnectionView } from "../connections/connection_view.tsx";
 import { Home } from "../connections/home.tsx";
 import { ConsoleView } from "../console/console_view.tsx";
@@ -54,11 +53,13 @@ function toMain(event: Event): void {
   document.getElementById("main")?.focus();
 }
 
+const loadChart = () => import("../chart/time_chart.tsx");
+
 const PANELS: Panels = {
   Filter: FilterBar,
   Strip: GlanceStrip,
   Glance: GlancePanel,
-  Chart: TimeChart,
+  Chart: lazily(async () => (await loadChart()).TimeChart),
   Changes: ChangeBar,
   RowEditor: lazily(async () => (await import("../changes/row_editor.tsx")).RowEditor),
   Refused: lazily(async () => (await import("../changes/refused_cells.tsx")).RefusedCells),
@@ -89,6 +90,7 @@ function View() {
     case "console":
       return <WhenOpen key={here.connection} name={here.connection} show={(open) => <ConsoleView open={open} />} />;
     case "rows":
+      loadChart().catch(() => {}); // while the server works on the rows; a chart that is shown says why it cannot be
       return (
         <WhenOpen
           key={here.connection}
