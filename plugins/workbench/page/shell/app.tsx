@@ -7,7 +7,6 @@ import { Home } from "../connections/home.tsx";
 import { ConsoleView } from "../console/console_view.tsx";
 import { ExportDialog } from "../export/export_dialog.tsx";
 import { ExportsView } from "../export/exports_view.tsx";
-import { ImportRoom } from "../import/import_room.tsx";
 import { FilterBar } from "../filter/filter_bar.tsx";
 import { GlancePanel } from "../glance/glance_panel.tsx";
 import { GlanceStrip } from "../glance/glance_strip.tsx";
@@ -70,6 +69,7 @@ const PANELS: Panels = {
 const EditConnection = lazily(async () => (await import("../connections/editor.tsx")).EditConnection);
 const NewConnection = lazily(async () => (await import("../connections/editor.tsx")).NewConnection);
 const DriverView = lazily(async () => (await import("../marketplace/driver_view.tsx")).DriverView);
+const ImportView = lazily(async () => (await import("../import/import_view.tsx")).ImportView);
 const Marketplace = lazily(async () => (await import("../marketplace/marketplace.tsx")).Marketplace);
 
 function View() {
@@ -103,7 +103,7 @@ function View() {
         <WhenOpen
           key={here.connection}
           name={here.connection}
-          show={(open) => <ImportRoom key={here.object} open={open} object={here.object} />}
+          show={(open) => <ImportView key={here.object} open={open} object={here.object} />}
         />
       );
     case "structure":
