@@ -263,7 +263,7 @@ def test_an_export_is_downloaded_with_the_filter(orders: Page, tmp_path: Path) -
     lines = target.read_text().splitlines()
     assert len(lines) == 12_003
     assert "total" in json.loads(lines[0])
-    orders.locator(".badge", has_text="finished").wait_for()
+    orders.locator(".badge", has_text="finished").first.wait_for()
 
 
 def test_a_tab_without_a_token_says_how_to_come_in(chromium: Any, address: str) -> None:
