@@ -210,12 +210,6 @@ class ListsNothingWithoutCounts(MemoryDriver):
 
 
 @breaks("test_columns_are_unique_and_one_is_the_key")
-class NamesAColumnTwice(Broken):
-    def _columns(self):
-        return [*super()._columns(), super()._columns()[1]]
-
-
-@breaks("test_columns_are_unique_and_one_is_the_key")
 class LetsTheKeyBeEdited(Broken):
     def column(self, column):
         return replace(column, written=Written.ALWAYS)

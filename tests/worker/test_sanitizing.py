@@ -74,8 +74,8 @@ def test_a_drivers_error_does_not_take_a_code_of_the_hosts(code):
 
 HOST = ("runtime/dragoman", "runtime/dragoman_worker", "registry", "plugins/workbench/dragoman_workbench",
         "plugins/dask/dragoman_dask", "plugins/mcp/dragoman_mcp")  # fmt: skip
-NO_ERRORS = {"Note", "Remark", "ConnectionWarned", "Fault", "load", "_text"}
-"""Calls with a code that is none of an error: notes, events, and the faults of a wheel."""
+NO_ERRORS = {"Note", "RejectedRow", "Remark", "ConnectionWarned", "Fault", "load", "_text"}
+"""Calls with a code that is none of an error: notes, events, rows that were not imported, and the faults of a wheel."""
 PASSED_ON = {  # expressions for a code that another part of the host, or the driver's own error, has chosen
     "code", "decision.outcome.replace('_', '-')", "done.code", "error.code", "error.code[:100]", "first.code",
     "health.code", "_name(note.code, clean)", "_name(made.code, clean)",

@@ -383,7 +383,11 @@ def test_a_page_has_two_million_cells_at_most_on_both_sides(monkeypatch: pytest.
     ("value", "kind", "said"),
     [
         (ObjectList(objects=[Object(str(at)) for at in range(100_001)]), ObjectList, "100,001.*100,000"),
-        (Description(object="a", columns=[Column(name="a", type="")] * 4_097), Description, "4,097.*4,096"),
+        (
+            Description(object="a", columns=[Column(name=str(at), type="") for at in range(4_097)]),
+            Description,
+            "4,097.*4,096",
+        ),
         (Page(columns=[Column(name="a", type="")] * 4_097, cells=[]), Page, "4,097.*4,096"),
     ],
     ids=["objects", "description", "page"],
