@@ -47,6 +47,9 @@ def test_every_command_of_the_page_runs_in_its_order(clusters, tmp_path):
         send(server, "PUT", f"/{name}", mapping)
     rows = "".join(f'{{"index":{{"_id":"{at}"}}}}\n{{"status":"{("open", "paid")[at % 2]}"}}\n' for at in range(50))
     send(clusters[0], "POST", "/orders/_bulk?refresh=true", rows)
+    prices = ["n/a", *(f"{at}.5" for at in range(1, 21))]
+    items = "".join(f"{at},{at:05},{price}\n" for at, price in enumerate(prices, 1))
+    (tmp_path / "items.csv").write_text(f"id,zip,price\n{items}")
     seen = set()
     for line in [line for line in LINES if " lab " not in line]:
         if line.startswith("head"):
@@ -54,9 +57,10 @@ def test_every_command_of_the_page_runs_in_its_order(clusters, tmp_path):
             continue
         parts = [part.strip() for part in line.split(" | ")]
         code = 4 if line in seen else 0
+        confirmed = ["--yes"] if "items.csv" in line else []  # it asks on a terminal
         typed = ""
         for part in parts:
-            done = shell(*shlex.split(part)[1:], typed=typed, code=code)
+            done = shell(*shlex.split(part)[1:], *confirmed, typed=typed, code=code)
             typed = done.out
         seen.add(line)
     assert {line.split()[1] for line in LINES if line.startswith("dragoman")} == {"copy", "export", "import"}
