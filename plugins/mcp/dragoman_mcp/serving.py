@@ -134,7 +134,7 @@ class _HttpServer(uvicorn.Server):
 async def serving_http(home: Path | None = None, *, port: int = 0, **options: Any) -> AsyncIterator[tuple[str, str]]:
     """Serve agents over HTTP on 127.0.0.1 while the block runs.
 
-    A request needs the token, a Host header of this address, and no Origin header, which only browsers send.
+    A request needs the token, a Host header of this address, and no Origin header of another, which a page sends.
 
     Args:
         home: As for `agent_server`.
@@ -156,7 +156,7 @@ async def serving_http(home: Path | None = None, *, port: int = 0, **options: An
     token, address = secrets.token_urlsafe(32), f"127.0.0.1:{listener.getsockname()[1]}"
     with listener:
         async with agent_server(home, **options) as agents:
-            allowed = TransportSecuritySettings(allowed_hosts=[address], allowed_origins=[])
+            allowed = TransportSecuritySettings(allowed_hosts=[address], allowed_origins=[f"http://{address}"])
             application = agents.server.streamable_http_app(transport_security=allowed)
             config = uvicorn.Config(
                 TokenGate(application, token), log_config=None, access_log=False, timeout_graceful_shutdown=1
