@@ -6,7 +6,9 @@ import json
 import os
 import sys
 
+import pytest
 from mcp import Client, StdioServerParameters, stdio_client
+from mcp.shared.exceptions import MCPError
 
 from library import BIG, HOSTILE, ROWS
 
@@ -123,3 +125,43 @@ async def test_a_refusal_names_the_call_that_mends_it(agents):
         explained = await agent.call("explain_rows", object="books", filters=[{**titel, "column": "title"}])
         assert explained["rows"][0]["exact"]
         assert [event.tool for event in agent.events if event.name == "agent.answered"][-1] == "explain_rows"
+
+
+async def test_a_resource_describes_an_object_as_the_tool_does_and_another_holds_the_calls(agents):
+    """Lists of resources hold nothing of a server."""
+    async with agents('objects = ["book*"]\nhidden = ["owner.email"]\nmasked = ["card"]') as agent:
+        [template] = (await agent.client.list_resource_templates()).resource_templates
+        [calls] = (await agent.client.list_resources()).resources
+        assert "shop" not in template.model_dump_json() + calls.model_dump_json()
+        uri = template.uri_template.replace("{connection}", "shop").replace("{object}", "books")
+        [content] = (await agent.client.read_resource(uri)).contents
+        described = await agent.call("describe_object", object="books", limit=500)
+        assert json.loads(content.text) == described
+        size = len(content.text.encode())
+        assert content.mime_type == "application/json"
+        for name in ("salaries", "book%2A", "b/ooks", "", "%00"):
+            with pytest.raises(MCPError) as refused:
+                await agent.client.read_resource(template.uri_template.format(connection="shop", object=name))
+            assert "salaries" not in str(refused.value) or name == "salaries"
+        with pytest.raises(MCPError, match="no connection that agents may use") as refused:
+            await agent.client.read_resource(template.uri_template.format(connection="pr%6Fd", object="books"))
+        assert refused.value.error.data["code"] == "connection-unknown"
+        [content] = (await agent.client.read_resource(calls.uri)).contents
+        answered = json.loads(content.text)["calls"]
+        assert [(call["tool"], call.get("object"), call.get("code", "")) for call in answered] == [
+            *[("describe_object", "books", "")] * 2,
+            ("describe_object", "salaries", "object-not-found"), ("describe_object", "book*", "object-not-found"),
+            ("describe_object", "\\u{0}", "object-not-found"), ("describe_object", "books", "connection-unknown"),
+        ]  # fmt: skip
+        assert [call["bytes"] for call in answered[:2]] == [size, size]
+
+
+async def test_a_resource_costs_what_the_tool_costs(agents):
+    async with agents("bytes_an_hour = 500") as agent:
+        uri = "dragoman://connections/shop/objects/books"
+        await agent.client.read_resource(uri)
+        agent.requests.clear()
+        with pytest.raises(MCPError) as refused:
+            await agent.client.read_resource(uri)
+        assert refused.value.error.data["code"] == "limit-exceeded"
+        assert not agent.requests

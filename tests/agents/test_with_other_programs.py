@@ -88,6 +88,9 @@ def test_the_inspector_finds_portable_schemas_and_calls_a_tool(node, place, tmp_
 
     tools = [tool["name"] for tool in inspect("--method", "tools/list", "--strict")["tools"]]
     assert {"list_connections", "read_rows", "count_rows"} <= {*tools}
+    [resource] = inspect("--method", "resources/list")["resources"]
+    [content] = inspect("--method", "resources/read", "--uri", resource["uri"])["contents"]
+    assert "calls" in json.loads(content["text"])
     arguments = ["--tool-arg", "connection=shop", "object=books"]
     answer = inspect("--method", "tools/call", "--tool-name", "count_rows", *arguments)
     assert answer["structuredContent"] == {"rows": ROWS, "exact": True}

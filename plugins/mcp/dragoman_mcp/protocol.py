@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 import time
+from collections import deque
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import unquote
 
 import anyio
 import mcp_types as types
@@ -35,6 +38,21 @@ if TYPE_CHECKING:
 
 MOST_AT_ONCE = 8
 """Calls that run at a time; the others wait."""
+
+MOST_CALLS = 1_000
+"""Answered calls that `CALLS` shows."""
+
+MOST_COLUMNS = 500
+"""Columns of a resource that describes an object."""
+
+JSON = "application/json"
+
+CALLS = "dragoman://calls"
+"""The resource of the calls that this server has answered."""
+
+OBJECT = "dragoman://connections/{connection}/objects/{object}"
+"""The resources that describe an object, each with a percent sign and its code for what may not stand in a URI."""
+_OBJECT_URI = re.compile(OBJECT.replace("{connection}", "([^/?#]+)").replace("{object}", "([^/?#]+)"))
 
 CONSENT = {
     "type": "object",
@@ -187,6 +205,7 @@ class AgentServer:
     def __init__(self, runtime: Runtime, reader: Reader, changer: Changer) -> None:
         self._runtime, self._reader, self._changer = runtime, reader, changer
         self._states: dict[str, str] = {}
+        self._calls: deque[AgentAnswered] = deque(maxlen=MOST_CALLS)
         self._places = anyio.CapacityLimiter(MOST_AT_ONCE)
         power = max((rules.power for rules in reader.rules.values()), key=POWERS.index)
         self._tools = tool_list(power, exports=changer.folder is not None)
@@ -197,12 +216,55 @@ class AgentServer:
             instructions=INSTRUCTIONS,
             on_list_tools=self._list,
             on_call_tool=self._answer,
+            on_list_resources=self._list_resources,
+            on_list_resource_templates=self._list_templates,
+            on_read_resource=self._read,
         )
 
     async def _list(
         self, _context: ServerRequestContext[Any], _params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
         return self._tools
+
+    async def _list_resources(
+        self, _context: ServerRequestContext[Any], _params: types.PaginatedRequestParams | None
+    ) -> types.ListResourcesResult:
+        text = f"The last {MOST_CALLS:,} calls of agents that this server has answered: who, what and how much."
+        calls = types.Resource(name="calls", title="Calls", uri=CALLS, description=text, mime_type=JSON)
+        return types.ListResourcesResult(resources=[calls])
+
+    async def _list_templates(
+        self, _context: ServerRequestContext[Any], _params: types.PaginatedRequestParams | None
+    ) -> types.ListResourceTemplatesResult:
+        text = f"The first {MOST_COLUMNS} columns of an object, as describe_object answers them."
+        described = types.ResourceTemplate(
+            name="object", title="Columns", uri_template=OBJECT, description=text, mime_type=JSON
+        )
+        return types.ListResourceTemplatesResult(resource_templates=[described])
+
+    async def _read(
+        self, context: ServerRequestContext[Any], params: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult:
+        """Answer with a resource; a description is that of the tool, under the same rules."""
+        uri = params.uri
+        if uri == CALLS:
+            calls = [msgspec.convert(call, messages.AnsweredCall, from_attributes=True) for call in self._calls]
+            text = as_json(plain(messages.AnsweredCalls(calls=calls)))
+        elif match := _OBJECT_URI.fullmatch(uri):
+            connection, name = map(unquote, match.groups())
+            arguments = {"connection": connection, "object": name, "limit": MOST_COLUMNS}
+            answer = await self._answer(
+                context, types.CallToolRequestParams(name="describe_object", arguments=arguments)
+            )  # fmt: skip
+            assert isinstance(answer, types.CallToolResult)
+            if answer.is_error:
+                failure = answer.structured_content or {}
+                raise MCPError(types.INVALID_PARAMS, str(failure["message"]), data=failure)
+            text = as_json(answer.structured_content)
+        else:
+            raise MCPError(types.INVALID_PARAMS, f"there is no resource {harmless(uri[:200])!r}")
+        contents: list[Any] = [types.TextResourceContents(uri=uri, mime_type=JSON, text=text)]
+        return types.ReadResourceResult(contents=contents)
 
     async def _answer(
         self, context: ServerRequestContext[Any], params: types.CallToolRequestParams
@@ -252,18 +314,18 @@ class AgentServer:
         if rules is not None:
             rules.allowance.charge(rows=rows, size=size)
         object_name = arguments.get("object")
-        self._runtime.emit(
-            AgentAnswered(
-                client=client,
-                tool=name,
-                connection=rules.name if rules else None,
-                object=harmless(object_name[:200]) if isinstance(object_name, str) else None,
-                rows=rows,
-                bytes=size,
-                seconds=time.perf_counter() - began,
-                code=code,
-            )
+        event = AgentAnswered(
+            client=client,
+            tool=name,
+            connection=rules.name if rules else None,
+            object=harmless(object_name[:200]) if isinstance(object_name, str) else None,
+            rows=rows,
+            bytes=size,
+            seconds=time.perf_counter() - began,
+            code=code,
         )
+        self._calls.append(event)
+        self._runtime.emit(event)
         content: list[Any] = [types.TextContent(type="text", text=text)]
         return types.CallToolResult(content=content, structured_content=values, is_error=bool(code))
 

@@ -120,11 +120,11 @@ class Reader:
     async def list_objects(self, call: messages.ListObjects, helper: Helper) -> messages.ObjectPage:
         """List the objects of one level whose names match a pattern."""
         rules = self.rules_for(call.connection)
+        limit = rules.rows_for(call.limit)
         async with self._sessions.using(call.connection) as session:
             if call.parent is not None:
                 await self.check_object(session, rules, call.parent)
             listed, notes = await self._level(session, rules, pattern=call.pattern, parent=call.parent)
-        limit = rules.rows_for(call.limit)
         listing = [
             messages.ListedObject(
                 name=harmless(item.name),
@@ -174,6 +174,7 @@ class Reader:
     async def describe_object(self, call: messages.DescribeObject, helper: Helper) -> messages.ObjectDescription:
         """Describe the columns of an object whose names match a pattern."""
         rules = self.rules_for(call.connection)
+        limit = rules.rows_for(call.limit)
         async with self._sessions.using(call.connection) as session:
             await self.check_object(session, rules, call.object)
             description = await session.describe(call.object)
@@ -182,7 +183,6 @@ class Reader:
         matching = [column for column in seen if fnmatchcase(column.name, call.columns)]
         operator_sets: list[list[str]] = []
         listing = []
-        limit = rules.rows_for(call.limit)
         for column in matching[call.start : call.start + limit]:
             operators = [str(operator) for operator in column.operators]
             if operators not in operator_sets:
