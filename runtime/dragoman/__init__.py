@@ -10,10 +10,11 @@ if TYPE_CHECKING:
     from dragoman_api.console import Answer
     from dragoman_api.errors import DragomanError, Refused
     from dragoman_api.filters import Filter, RawQuery
-    from dragoman_api.grid import Page, Row, RowKey, Sort
+    from dragoman_api.grid import Page, RowKey, Sort
 
     from .automations.consent import Question
     from .blocking import BlockingSession, connect
+    from .changes.sets import ChangeSet
     from .changes.undo import undo_lines
     from .connections.saved_connections import SavedConnection
     from .exports.formats import FileFormat
@@ -31,8 +32,9 @@ _ROOMS = {
     "dragoman_api.console": "Answer",
     "dragoman_api.errors": "DragomanError Refused",
     "dragoman_api.filters": "Filter RawQuery",
-    "dragoman_api.grid": "Page Row RowKey Sort",
+    "dragoman_api.grid": "Page RowKey Sort",
     "dragoman.blocking": "BlockingSession connect",
+    "dragoman.changes.sets": "ChangeSet",
     "dragoman.changes.undo": "undo_lines",
     "dragoman.connections.saved_connections": "SavedConnection",
     "dragoman.sessions.selections": "RowSelection Span",
@@ -49,10 +51,10 @@ _ROOMS = {
 _HOME = {name: room for room, names in _ROOMS.items() for name in names.split()}
 
 __all__ = [
-    "Answer", "BlockingSession", "Delete", "DragomanError", "DriverListing", "Drop", "FileFormat", "Filter", "Insert",
-    "Outcome", "Page", "Plan", "Question", "RawQuery", "Reference", "Refused", "Row", "RowKey", "RowSelection", "Rows",
-    "Runtime", "SavedConnection", "Session", "Sort", "Span", "Update", "connect", "load", "open",
-    "preview_import", "undo_lines",
+    "Answer", "BlockingSession", "ChangeSet", "Delete", "DragomanError", "DriverListing", "Drop", "FileFormat",
+    "Filter", "Insert", "Outcome", "Page", "Plan", "Question", "RawQuery", "Reference", "Refused", "RowKey",
+    "RowSelection", "Rows", "Runtime", "SavedConnection", "Session", "Sort", "Span", "Update", "connect", "load",
+    "open", "preview_import", "undo_lines",
 ]  # fmt: skip
 
 

@@ -18,7 +18,6 @@ from dragoman import (
     Plan,
     RawQuery,
     Refused,
-    Row,
     RowKey,
     Runtime,
     Session,
@@ -48,6 +47,7 @@ from dragoman_api import (
     hookimpl,
 )
 from dragoman_api.cells import Value
+from dragoman_api.grid import Row
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

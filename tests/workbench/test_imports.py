@@ -109,6 +109,56 @@ async def test_an_import_that_was_cancelled_goes_on_where_it_ended(shop_tab: Tab
     assert (await shop_tab.failure("imports/resume", id=job["id"]))["code"] == "resume-refused"
 
 
+async def test_an_import_is_taken_back_and_a_row_that_was_changed_since_stays(shop_tab: Tab, shop_home: Path) -> None:
+    name = f"back-{uuid4().hex[:8]}"
+    reading = {"connection": "shop", "object": name}
+    first = await upload(shop_tab, "".join(f'{{"id":"{at}","n":{at}}}\n' for at in range(3)), name="a.ndjson")
+    begun = await shop_tab("imports/start", **reading, upload=first["id"], create=True, id="id", undo=False)
+    await ended(shop_tab, begun["id"])
+    text = "".join(f'{{"id":"{at}","n":{at + 1}7}}\n' for at in range(2_500))
+    sent = await upload(shop_tab, text, name="b.ndjson")
+    begun = await shop_tab("imports/start", **reading, upload=sent["id"], id="id", on_conflict="overwrite")
+    assert (await ended(shop_tab, begun["id"]))["counts"]["applied"] == 2_500
+    page = await shop_tab("page", connection="shop", rows={"object": name, "sort": [{"column": "n"}]}, limit=500)
+    changed = page["rows"][99]
+    number = changed["cells"][[column["name"] for column in page["columns"]].index("_id")]
+    assert int(number) > 2
+    plan = await shop_tab(
+        "changes/plan",
+        connection="shop",
+        changes=[{"kind": "update", "key": changed["key"], "values": {"n": ["integer", "5"]}}],
+    )
+    await shop_tab("changes/apply", connection="shop", plan=plan["plan"])
+    undo = await shop_tab("imports/undo", id=begun["id"])
+    job = await ended(shop_tab, undo["id"])
+    assert (job["state"], job["rows"], job["counts"]["applied"], job["rejected"]) == ("finished", 2_500, 2_499, True)
+    assert job["undoes"] == begun["id"]
+    [left] = (await shop_tab("imports/rejected", id=job["id"]))["rows"]
+    assert (left["code"], left["text"]) == ("conflict", number)
+    kept_rows = await shop_tab("page", connection="shop", rows={"object": name, "sort": [{"column": "n"}]}, limit=500)
+    at = [column["name"] for column in kept_rows["columns"]].index("n")
+    assert sorted(row["cells"][at][1] for row in kept_rows["rows"]) == ["0", "1", "2", "5"]
+    original = await ended(shop_tab, begun["id"])
+    assert (original["undone"], original["undo"]) == (True, False)
+    assert (await shop_tab.failure("imports/undo", id=begun["id"]))["code"] == "not-found"
+    assert (await shop_tab.failure("imports/download", id=job["id"], file="rejected"))["code"] == "not-found"
+
+
+async def test_an_undo_that_is_cancelled_says_so_and_can_be_asked_for_again(shop_tab: Tab) -> None:
+    name = f"half-{uuid4().hex[:8]}"
+    sent = await upload(shop_tab, "".join(f'{{"id":"{at}","n":{at}}}\n' for at in range(20_000)), name="a.ndjson")
+    begun = await shop_tab("imports/start", connection="shop", object=name, upload=sent["id"], create=True, id="id")
+    await ended(shop_tab, begun["id"])
+    undo = await shop_tab("imports/undo", id=begun["id"])
+    assert (await shop_tab.failure("imports/undo", id=begun["id"]))["code"] == "import-running"
+    assert (await shop_tab.failure("imports/discard", upload=sent["id"]))["code"] == "import-running"
+    await shop_tab("imports/cancel", id=undo["id"])
+    assert (await ended(shop_tab, undo["id"]))["state"] == "cancelled"
+    again = await ended(shop_tab, (await shop_tab("imports/undo", id=begun["id"]))["id"])
+    assert again["state"] == "finished"
+    assert (await shop_tab("count", connection="shop", rows={"object": name}))["rows"] == "0"
+
+
 async def test_an_error_names_the_file_as_the_person_does(shop_tab: Tab, shop_home: Path) -> None:
     sent = await upload(shop_tab, b"\x1f\x8bnothing", name="my%20rows.csv.gz")
     assert sent["name"] == "my rows.csv.gz"

@@ -628,9 +628,11 @@ export interface ImportFileAsked {
  *     part: The fraction of the file that was read; None if it is not known.
  *     counts: The number of rows by outcome.
  *     rejected: Rows were not written: ``imports/rejected``.
- *     undo: There is a file that takes the import back: ``imports/download``.
+ *     undo: There is a file that takes the import back: ``imports/undo``, ``imports/download``.
  *     requests: The first requests of a dry run.
  *     resumable: It can go on where it ended: ``imports/resume``.
+ *     undoes: The import that this one takes back; empty for any other.
+ *     undone: It was taken back.
  *     changes: How often it has changed; of two reports, that with the larger number is the newer one.
  */
 export interface ImportJob {
@@ -650,6 +652,8 @@ export interface ImportJob {
   readonly notes: readonly Note[];
   readonly error: RequestFailure | null;
   readonly resumable: boolean;
+  readonly undoes: string;
+  readonly undone: boolean;
   readonly changes: number;
 }
 
@@ -1522,6 +1526,7 @@ export interface Routes {
   "imports/start": [ImportAsked, ImportJob];
   "imports/cancel": [ImportNamed, Done];
   "imports/resume": [ImportNamed, ImportJob];
+  "imports/undo": [ImportNamed, ImportJob];
   "imports/rejected": [ImportNamed, RejectedRows];
   "imports/download": [ImportFileAsked, ImportTicket];
   "imports/discard": [UploadNamed, Done];

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from workbench.browser import corpus
 from workbench.browser.test_hostile import COLLECT, unharmed
+from workbench.browser.test_views import AXE, findings
 from workbench.browser.walking import Hands, becomes
 
 if TYPE_CHECKING:
@@ -102,6 +103,68 @@ def test_columns_without_a_place_wait_for_a_choice_and_a_cancelled_import_goes_o
     assert "30,000 rows read: 30,000 written" in card(page, "finished").inner_text()
     cluster.send("POST", "/depot/_refresh")
     assert cluster.send("GET", "/depot/_count")["count"] == 30_001
+
+
+def accessible(page: Page) -> None:
+    """What axe-core finds in neither theme, on a wide screen and on a narrow one."""
+    if not AXE.is_file():
+        return
+    for theme in ("light", "dark"):
+        page.evaluate("theme => { document.documentElement.dataset.theme = theme }", theme)
+        for width in (1_440, 400):
+            page.set_viewport_size({"width": width, "height": 900})
+            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+            assert not findings(page), (theme, width)
+    page.set_viewport_size({"width": 1_440, "height": 900})
+
+
+def test_a_keyboard_alone_chooses_a_file_imports_it_and_takes_it_back(
+    page: Page, cluster: Cluster, tmp_path: Path
+) -> None:
+    cluster.put("keys", [{"n": 1}, {"n": 2}], {"n": {"type": "long"}})
+    file = tmp_path / "keys.csv"
+    file.write_text("_id,n\n" + "".join(f"{at},{at}5\n" for at in range(1, 9)))
+    page.evaluate("location.hash = '#/connection/shop/import/keys'")
+    page.get_by_label("Into the object").wait_for()
+    accessible(page)
+    page.get_by_label("Into the object").focus()
+    page.keyboard.press("Tab")
+    with page.expect_file_chooser() as chooser:
+        page.keyboard.press("Enter")
+    chooser.value.set_files(file)
+    hands, start = Hands(page), page.get_by_role("button", name="Import", exact=True)
+    start.wait_for()
+    accessible(page)
+    page.get_by_label("If the id exists").focus()
+    hands.type("replace")
+    for _ in range(2):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.innerText") == "Import":
+            break
+    page.keyboard.press("Enter")
+    loaded = card(page, "finished")
+    assert "8 rows read: 8 written" in loaded.inner_text()
+    cluster.send("POST", "/keys/_update/8?refresh=true", '{"doc":{"n":7}}')
+    undo = loaded.get_by_role("button", name="Undo the import")
+    undo.focus()
+    page.keyboard.press("Enter")
+    page.get_by_role("dialog", name="Undo this import?").wait_for()
+    accessible(page)
+    page.keyboard.press("Escape")
+    becomes(page, lambda: page.evaluate("document.activeElement.innerText") == "Undo the import …")
+    page.keyboard.press("Enter")
+    page.get_by_role("dialog").get_by_role("button", name="Undo the import").focus()
+    page.keyboard.press("Enter")
+    page.locator("li.card", has_text="Undo of").wait_for()
+    undone = card(page, "finished")
+    assert "8 rows to take back: 7 taken back, 1 changed since" in undone.inner_text()
+    undone.get_by_role("button", name="Show the rows that were left").press("Enter")
+    assert "8" in undone.get_by_role("row").nth(1).inner_text()
+    page.locator(".card .badge", has_text="taken back").wait_for()
+    assert not page.get_by_role("button", name="Undo the import").count()
+    accessible(page)
+    hits = cluster.send("POST", "/keys/_search", '{"size":20}')["hits"]["hits"]
+    assert {hit["_id"]: hit["_source"] for hit in hits} == {"0": {"n": 1}, "1": {"n": 2}, "8": {"n": 7}}
 
 
 def test_hostile_names_and_cells_are_text(page: Page, tmp_path: Path) -> None:

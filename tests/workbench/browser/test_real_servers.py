@@ -20,6 +20,8 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(400)]
 
 ENGINES = ("elasticsearch-8.19.21", "weaviate-1.38.11")
 """The engines to walk on: the newest ones with users or keys, the first with TLS."""
+IMPORTS = ("elasticsearch-8.19.21-plain", "weaviate-1.38.11")
+"""The engines to import on."""
 CITIES = ("Lisbon", "Porto", "Faro", "Évora", "<b>Braga</b>")
 BIG = 9_007_199_254_740_993
 """An integer that a float cannot hold."""
@@ -236,3 +238,84 @@ def test_the_ten_points_on_weaviate(server: Server, articles: str, chromium: Bro
         answer = walk.run("{ Get { ", "WalkAr", articles, "(limit: 2) { title } } }")
         assert [column["name"] for column in answer["page"]["columns"]] == ["title"]
         assert len(answer["page"]["rows"]) == 2
+
+
+def import_and_take_back(walk: Walk, target: str, file: Path) -> list[str]:
+    """Import a table that makes its object, twice, the second time over the first; take the second one back.
+
+    Returns:
+        What the cards say, the newest first.
+    """
+    page = walk.page
+    page.get_by_role("link", name="Import rows").click()
+    cards = page.get_by_role("list", name="Imports").locator("li.card")
+    for number in (1, 2):
+        if number == 1:
+            walk.hands.write(page.get_by_label("Into the object"), target)
+        with page.expect_file_chooser() as chooser:
+            page.get_by_role("button", name="Choose a").press("Enter")
+        chooser.value.set_files(file)
+        if number == 2:
+            walk.hands.choose(page.get_by_label("Column of the object for key"), "")
+        walk.hands.choose(page.get_by_label("Id of a row"), "key")
+        walk.hands.choose(page.get_by_label("If the id exists"), "replace the stored row")
+        page.get_by_role("button", name="Make it with these types" if number == 1 else "Import").last.click()
+        cards.nth(number - 1).wait_for()
+        cards.first.locator(".badge", has_text="finished").wait_for()
+        file.write_text(file.read_text().replace("first", "second"))
+    cards.first.get_by_role("button", name="Undo the import").press("Enter")
+    page.get_by_role("dialog").get_by_role("button", name="Undo the import").press("Enter")
+    page.locator(".badge", has_text="taken back").wait_for()
+    return cards.all_inner_texts()
+
+
+@pytest.fixture
+def importer(live_server: dict[str, Any]) -> Server:
+    if live_server["engine"] not in IMPORTS:
+        pytest.skip(f"imports are walked on {', '.join(IMPORTS)}")
+    return Server(live_server)
+
+
+def written_table(folder: Path, ids: list[str]) -> Path:
+    """Write a table with digits that a float does not hold, and one bad row."""
+    file = folder / "table.csv"
+    rows = "".join(f"{name},{BIG + at},first {at}\n" for at, name in enumerate(ids))
+    file.write_text(f"key,big,title\n{rows}short\n")
+    return file
+
+
+@pytest.mark.live("elasticsearch")
+def test_an_import_and_its_undo_on_elasticsearch(importer: Server, chromium: Browser, tmp_path: Path) -> None:
+    file = written_table(tmp_path, [str(at) for at in range(2_500)])
+    fields = {"Host": "127.0.0.1", "Port": str(importer.record["port"])}
+    with walking(chromium, importer, "walk-imported", tmp_path) as walk:
+        walk.install_and_fill("Elasticsearch", fields, {"Auth Method": "none"})
+        walk.save_and_connect()
+        undone, second, first = import_and_take_back(walk, "walk-imported", file)
+        assert "2,500 rows to take back: 2,500 taken back" in undone
+        assert all("2,501 rows read: 2,500 written, 1 rejected" in text for text in (second, first))
+        hits = importer.send("POST", "/walk-imported/_search?size=3000")["hits"]["hits"]
+        assert {hit["_id"]: hit["_source"] for hit in hits} == {
+            str(at): {"key": at, "big": BIG + at, "title": f"first {at}"} for at in range(2_500)
+        }
+        importer.send("DELETE", "/walk-imported")
+
+
+@pytest.mark.live("weaviate")
+def test_an_import_and_its_undo_on_weaviate(importer: Server, chromium: Browser, tmp_path: Path) -> None:
+    file = written_table(tmp_path, [key(at) for at in range(250)])
+    fields = {
+        "Host": "127.0.0.1",
+        "Port": str(importer.record["port"]),
+        "API Key": importer.record["api_keys"]["admin"],
+    }
+    with walking(chromium, importer, "WalkImported", tmp_path) as walk:
+        walk.install_and_fill("Weaviate", fields, {"Auth Method": "api-key"})
+        walk.save_and_connect()
+        undone, second, first = import_and_take_back(walk, "WalkImported", file)
+        assert "250 rows to take back: 250 taken back" in undone
+        assert all("251 rows read: 250 written, 1 rejected" in text for text in (second, first))
+        stored = importer.send("GET", "/v1/objects?class=WalkImported&limit=300")["objects"]
+        titles = {one["id"]: one["properties"]["title"] for one in stored}
+        assert titles == {key(at): f"first {at}" for at in range(250)}
+        importer.send("DELETE", "/v1/schema/WalkImported")

@@ -138,9 +138,11 @@ class ImportJob(RouteAnswer, frozen=True, kw_only=True):
         part: The fraction of the file that was read; None if it is not known.
         counts: The number of rows by outcome.
         rejected: Rows were not written: ``imports/rejected``.
-        undo: There is a file that takes the import back: ``imports/download``.
+        undo: There is a file that takes the import back: ``imports/undo``, ``imports/download``.
         requests: The first requests of a dry run.
         resumable: It can go on where it ended: ``imports/resume``.
+        undoes: The import that this one takes back; empty for any other.
+        undone: It was taken back.
         changes: How often it has changed; of two reports, that with the larger number is the newer one.
     """
 
@@ -160,6 +162,8 @@ class ImportJob(RouteAnswer, frozen=True, kw_only=True):
     notes: list[Note] = []
     error: RequestFailure | None = None
     resumable: bool = False
+    undoes: str = ""
+    undone: bool = False
     changes: int = 0
 
 

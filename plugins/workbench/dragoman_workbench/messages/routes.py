@@ -137,6 +137,7 @@ ROUTES: dict[str, tuple[type[Request], type[Struct]]] = {
     "imports/start": (imports.ImportAsked, imports.ImportJob),
     "imports/cancel": (imports.ImportNamed, Done),
     "imports/resume": (imports.ImportNamed, imports.ImportJob),
+    "imports/undo": (imports.ImportNamed, imports.ImportJob),  # an import of its own, which takes the other one back
     "imports/rejected": (imports.ImportNamed, imports.RejectedRows),
     "imports/download": (imports.ImportFileAsked, imports.ImportTicket),
     "imports/discard": (imports.UploadNamed, Done),  # the file is deleted, unless an import reads it

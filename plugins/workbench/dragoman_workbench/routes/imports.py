@@ -10,7 +10,7 @@ import msgspec
 from anyio.to_thread import run_sync
 from msgspec.structs import replace
 
-from dragoman import load, preview_import
+from dragoman import ChangeSet, load, preview_import
 from dragoman_api.columns import Written
 from dragoman_api.errors import ConfigurationError, DragomanError, ObjectNotFoundError
 from dragoman_workbench.messages.base import Done, answer_of
@@ -90,6 +90,7 @@ class ImportRoutes:
         self._requests: dict[str, ImportAsked] = {}
         self._begun: set[str] = set()
         self._stopping: set[str] = set()
+        self._left: dict[str, list[RejectedRow]] = {}  # rows that an undo left as they are
 
     @property
     def all(self) -> list[ImportJob]:
@@ -131,10 +132,7 @@ class ImportRoutes:
         """Start an import, from the first row."""
         await self._open.session(request.connection)
         upload = self._uploads.find(request.upload)
-        if upload.needed and any(
-            job.state == "running" and self._requests[job.id].upload == request.upload for job in self.all
-        ):
-            raise ConfigurationError("this file is being imported", hint="wait, or cancel it", code="import-running")
+        self._check_idle(request.upload)
         await self._make_room()
         for job in self.all:  # their files are overwritten
             if self._requests[job.id].upload == request.upload:
@@ -149,9 +147,15 @@ class ImportRoutes:
         self._begin(job, request, resume=False)
         return job
 
+    def _check_idle(self, upload: str) -> None:
+        if any(job.state == "running" and self._requests[job.id].upload == upload for job in self.all):
+            text = "this file is being imported, or its import is being undone"
+            raise ConfigurationError(text, hint="wait, or cancel it", code="import-running")
+
     async def _make_room(self) -> None:
         for number in self._jobs.make_room():
             request = self._requests.pop(number)
+            self._left.pop(number, None)
             if all(other.upload != request.upload for other in self._requests.values()):
                 await self._uploads.discard(request.upload)
 
@@ -224,6 +228,67 @@ class ImportRoutes:
         )  # fmt: skip
         return _reported(replace(self._job(number), state="finished", requests=requests, part=1.0), report)
 
+    async def undo(self, request: ImportNamed) -> ImportJob:
+        """Take an import back: apply the changes that it wrote for that, in a job of its own."""
+        await self._make_room()
+        self._written(request.id, "undo")
+        job, original = self._job(request.id), self._requests[request.id]
+        self._check_idle(original.upload)
+        await self._open.session(job.connection)
+        number = secrets.token_urlsafe(8)
+        undo = ImportJob(
+            id=number, connection=job.connection, object=job.object, file=job.file, dry_run=False, state="running",
+            undoes=job.id,
+        )  # fmt: skip
+        self._requests[number] = original
+        upload = self._uploads.find(original.upload)
+        upload.needed = True
+        self._jobs.tell(replace(job, resumable=False))  # what is taken back does not go on
+        self._jobs.tell(undo)
+        self._work.start(lambda: self._run_undo(number, upload))
+        return undo
+
+    async def _run_undo(self, number: str, upload: ReceivedFile) -> None:
+        await self._jobs.run(
+            number,
+            lambda: self._undone(number, upload),
+            resumable=lambda _error: False,
+            translate=lambda error: _named(error, upload),
+        )
+        self._begun.discard(number)
+        upload.needed = False
+        if (undo := self._job(number)).state == "finished":
+            original = self._jobs.get(undo.undoes)
+            if original is not None:
+                self._jobs.tell(replace(original, undo=False, undone=True))
+
+    async def _undone(self, number: str, upload: ReceivedFile) -> ImportJob:
+        job = self._job(number)
+        session = await self._open.session(job.connection)
+        began = beat = anyio.current_time()
+        self._begun.add(number)
+
+        def progress(step: str, done: int, total: int) -> None:
+            nonlocal beat
+            if number in self._stopping:
+                raise DragomanError("it was cancelled", code=CANCELLED)
+            if (moment := anyio.current_time()) - beat >= BEAT:
+                beat = moment
+                part = done / total / 2 + (0.5 if step == "applied" else 0.0)
+                self._jobs.tell(replace(self._job(number), rows=total, part=part))
+
+        async with ChangeSet(session, upload.undo, progress=progress) as changes:
+            await changes.plan()
+            report = await changes.apply()
+        self._left[number] = [
+            RejectedRow(row=left.line, code=left.status, reason=left.reason[:_SHOWN], text=(left.id or "")[:_SHOWN])
+            for left in report.left
+        ]
+        return replace(
+            self._job(number), state="finished", rows=report.lines, counts=dict(report.counts), part=1.0,
+            notes=list(report.notes), rejected=bool(report.left), seconds=anyio.current_time() - began,
+        )  # fmt: skip
+
     async def cancel(self, request: ImportNamed) -> Done:
         """Cancel an import once what was sent has its outcome, so that no row is in doubt; asked again, at once."""
         if request.id in self._begun - self._stopping:
@@ -232,7 +297,9 @@ class ImportRoutes:
         return self._jobs.cancel(request.id)
 
     async def rejected(self, request: ImportNamed) -> RejectedRows:
-        """Return the first rows that were not written."""
+        """Return the first rows that were not written, or that an undo left as they are."""
+        if (left := self._left.get(request.id)) is not None:
+            return RejectedRows(rows=left[:REJECTED], whole=len(left) <= REJECTED)
         return await run_sync(_read_rejected, self._written(request.id, "rejected")[0])
 
     async def download(self, request: ImportFileAsked) -> ImportTicket:
@@ -249,8 +316,7 @@ class ImportRoutes:
     async def discard(self, request: UploadNamed) -> Done:
         """Delete a file that nobody wants to import or to resume, with what its imports wrote."""
         jobs = [job for job in self.all if self._requests[job.id].upload == request.upload]
-        if any(job.state == "running" for job in jobs):
-            raise ConfigurationError("this file is being imported", hint="cancel it first", code="import-running")
+        self._check_idle(request.upload)
         for job in jobs:
             self._jobs.tell(replace(job, resumable=False, rejected=False, undo=False))
         await self._uploads.discard(request.upload)
@@ -264,7 +330,7 @@ class ImportRoutes:
     def _written(self, number: str, role: str) -> tuple[Path, str]:
         """Return where a file of an import lies, and its name for a person."""
         job = self._jobs.get(number)
-        if job is None or not (job.rejected if role == "rejected" else job.undo):
+        if job is None or job.undoes or not (job.rejected if role == "rejected" else job.undo):
             raise ConfigurationError("this file is gone", code="not-found")
         upload = self._uploads.find(self._requests[number].upload)
         if role == "undo":

@@ -135,7 +135,7 @@ export function ImportView({ open, object }: { open: OpenConnection; object: str
     : "";
   const ready = failed === null && !why && seen === key;
   const encoding = /^--encoding (\S+)$/.exec(asFailure(failed).hint)?.[1];
-  const jobs = imports.value.filter((one) => one.connection === connection && (!file || one.state === "running" || own.includes(one.id))).reverse();
+  const jobs = imports.value.filter((one) => one.connection === connection && (!file || one.state === "running" || own.includes(one.id) || own.includes(one.undoes ?? ""))).reverse();
   return (
     <div
       class={`page import${over ? " over" : ""}`}
