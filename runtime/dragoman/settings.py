@@ -116,6 +116,9 @@ Power = Literal["read", "plan", "write"]
 """What an agent may do: only read; also see what a change would send; also send it."""
 
 _Most = Annotated[int, msgspec.Meta(ge=0)]
+_CONSOLE_REQUEST = re.compile(
+    r"(?:GET|HEAD|POST|PUT|PATCH|DELETE|\*) /(?:(?!\.{1,2}(?:/|$))[^\s/?#%;\\]+(?:/(?!$)|$))*"
+)
 
 
 class AgentRules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -127,6 +130,9 @@ class AgentRules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         columns: Patterns of the columns that agents see.
         hidden: Patterns of columns that do not exist for agents, nor what lies in them or around them.
         masked: Patterns of columns whose values agents do not see, and cannot filter, sort or summarize.
+        console_reads: Console requests that count as reads, too, whatever the driver says: a method, or ``*``, and a
+            path, ``POST /*/_explain/*``. Here ``*`` stands for characters other than ``/``, and ``**`` for any.
+        console_forbidden: Console requests that agents never send, whatever `allow` says, written in the same way.
         hosts: Errors may name the host of the connection.
         rows: Rows of one answer; 0 means no limit, here and below.
         bytes: Bytes of one answer as JSON, of which about four are a token.
@@ -139,11 +145,19 @@ class AgentRules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     columns: tuple[str, ...] = ("*",)
     hidden: tuple[str, ...] = ()
     masked: tuple[str, ...] = ()
+    console_reads: tuple[str, ...] = ()
+    console_forbidden: tuple[str, ...] = ()
     hosts: bool = False
     rows: _Most = 500
     bytes: _Most = 32_768
     rows_an_hour: _Most = 20_000
     bytes_an_hour: _Most = 4 << 20
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for a console request that is none."""
+        for text in (*self.console_reads, *self.console_forbidden):
+            if not _CONSOLE_REQUEST.fullmatch(text):
+                raise ValueError(f"{text!r} is no method with a path, such as 'GET /_nodes/stats'")
 
 
 class ConnectionSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

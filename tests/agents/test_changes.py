@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from types import SimpleNamespace
+from contextlib import nullcontext
 
 import pytest
 from mcp_types import ElicitResult
 
 from command_line import Machine
+from dragoman.extending import AgentRules
 from dragoman_api import ConsoleRequest, HttpRequest
-from dragoman_mcp import changes
-from dragoman_mcp.rules import surely_reads
+from dragoman_api.errors import Refused
+from dragoman_mcp.rules import ConnectionRules, surely_reads
 
 WRITES = ("PUT", "DELETE")
 
@@ -166,12 +167,91 @@ def test_a_graphql_request_reads_only_if_it_holds_no_other_operation(text, reads
     assert not surely_reads(request, database="solr")
 
 
+def console(method, path, body=None, *, writes=False):
+    return ConsoleRequest(request=HttpRequest(method, path, body), writes=writes)
+
+
+def rules_of(database="elasticsearch", **rules):
+    return ConnectionRules(AgentRules(**rules), name="shop", type=database, host="", power=rules.get("allow", "read"))
+
+
 @pytest.mark.parametrize("writes", [True, False])
 def test_a_driver_and_the_host_must_agree_that_a_console_request_reads(writes):
-    count = HttpRequest("GET", "/books/_count")
-    rules = SimpleNamespace(type="elasticsearch")
-    assert changes._reads(ConsoleRequest(request=count, writes=writes), rules) is not writes
+    assert rules_of().reads(console("GET", "/books/_count", writes=writes)) is not writes
     assert not surely_reads(HttpRequest("GET", "/books/_search?scrol%6c=1m"), database="elasticsearch")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "reads"),
+    [
+        ("GET", "/_nodes/stats", True),
+        ("GET", "/_nodes/stats/", True),
+        ("GET", "/_nodes/stats?human=true", True),
+        ("HEAD", "/_nodes/stats", False),
+        ("get", "/_nodes/stats", True),
+        ("GET", "/_nodes", False),
+        ("GET", "/_nodes/a/stats", False),
+        ("GET", "/_nodes/..", False),
+        ("GET", "/_nodes//", False),
+        ("GET", "/_nodes/%73tats", False),
+        ("GET", "/_nodes/a;b", False),
+        ("GET", "/_nodes/stats?scroll=1m", False),
+        ("POST", "/books/_explain/1", True),
+        ("POST", "/books/_explain/1/2", False),
+        ("POST", "/api/query/a/b", True),
+        ("DELETE", "/api/query/a/b", True),
+        ("DELETE", "/api/query", False),
+    ],
+)
+def test_an_owner_says_which_other_console_requests_read(method, path, reads):
+    rules = rules_of("prometheus", console_reads=("GET /_nodes/*", "POST /*/_explain/*", "* /api/query/**"))
+    assert rules.reads(console(method, path, writes=True)) is reads
+
+
+def test_an_owner_cannot_make_a_mutation_of_graphql_a_read():
+    rules = rules_of("weaviate", console_reads=("POST /v1/graphql",))
+    assert not rules.reads(console("POST", "/v1/graphql", json.dumps({"query": "mutation { x }"})))
+    assert rules.reads(console("POST", "/v1/graphql", json.dumps({"query": "{ x }"}), writes=True))
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "sent"),
+    [
+        ("DELETE", "/books", False),
+        ("delete", "/books/", False),
+        ("DELETE", "/books?x", False),
+        ("PUT", "/books/_doc/1", True),
+        ("GET", "/", True),
+        ("GET", "/_cluster/health", False),
+        ("GET", "/_cluster/health/", False),
+        ("POST", "/_cluster/a/b", False),
+        ("GET", "/_cluster", True),
+        ("GET", "/./_cluster/health", False),
+        ("GET", "/x/../_cluster/health", False),
+        ("GET", "/x//_cluster/health", False),
+        ("GET", "/_clust%65r/health", False),
+        ("GET", "/_cluster/health;x", False),
+    ],
+)
+def test_an_owner_forbids_console_requests_however_they_are_spelled(method, path, sent):
+    rules = rules_of(allow="write", console_forbidden=("DELETE /**", "* /_cluster/**"), console_reads=("* /**",))
+    with nullcontext() if sent else pytest.raises(Refused, match="nothing was sent"):
+        rules.check_console([console("GET", "/books/_count"), console(method, path)])
+
+
+async def test_an_owners_word_on_the_console_holds_on_the_way_to_the_server(agents, consent):
+    rules = 'console_reads = ["PUT /books/_doc/*"]\nconsole_forbidden = ["* /books/_search"]'
+    text = 'PUT /books/_doc/read\n{"title": "x"}'
+    async with agents(rules, client={"elicitation_callback": consent}) as agent:
+        replies = await agent.call("run_console", text=text)
+        assert replies["replies"][0]["status"] in (200, 201)
+        await agent.call("run_console", text="GET /books/_count")
+        agent.requests.clear()
+        for refused in ("GET /books/_search", f"{text}\n\nPOST /books/_search\n{{}}", "DELETE /books/_doc/read"):
+            assert (await agent.call("run_console", failing=True, text=refused))["code"] == "not-allowed"
+        assert not agent.requests
+    async with agents(f'{rules}\nobjects = ["books"]') as agent:
+        assert (await agent.call("run_console", failing=True, text=text))["code"] == "not-allowed"
 
 
 async def test_rows_are_exported_into_new_files_of_one_folder_without_what_is_hidden(agents, tmp_path):

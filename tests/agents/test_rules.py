@@ -116,6 +116,13 @@ async def test_an_hour_has_so_many_rows_and_bytes(agents):
         assert 0 < connection["bytes_left"] < 100_000
 
 
+NO_REQUESTS = (
+    "GTE /x", "get /x", "GET x", "GET  /x", " GET /x", "GET /x/", "GET //x", "GET /x?y", "GET /%78", "GET /a/../b",
+    "GET /.", "GET /x;y", "/x", "GET /x\\ty",
+)  # fmt: skip
+"""Console requests that can be none, or would never match one."""
+
+
 @pytest.mark.parametrize(
     ("config", "words", "text"),
     [
@@ -124,6 +131,9 @@ async def test_an_hour_has_so_many_rows_and_bytes(agents):
         ('[connections.shop.agents]\nhiden = ["card"]', "", "hiden"),
         ("[connections.shop]\nagent = {}", "", "agent"),
         ("[connections.shpo.agents]", "", "shpo"),
+        *((f'[connections.shop.agents]\nconsole_reads = ["GET /x", "{word}"]', "", word) for word in NO_REQUESTS),
+        ('[connections.shop.agents]\nconsole_forbidden = ["DELETE"]', "", "DELETE"),
+        ('[connections.shop.agents]\nconsole_forbids = ["DELETE /x"]', "", "console_forbids"),
         ("", "--connection shpo", "shpo"),
         ("", "--connection shop --allow all", "all"),
     ],

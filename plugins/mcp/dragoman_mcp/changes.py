@@ -17,14 +17,13 @@ from dragoman_api.errors import ConfigurationError, Refused
 from . import messages
 from .answers import as_json, harmless, rows_within, shown_cell
 from .failures import bounded
-from .rules import surely_reads
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
     from dragoman import Answer, Outcome, Plan, Session
-    from dragoman_api import Column, ConsoleRequest, HttpRequest
+    from dragoman_api import Column, ConsoleRequest
 
     from .failures import Helper
     from .open_sessions import OpenSessions
@@ -60,8 +59,8 @@ class Changer:
         elif isinstance(call, messages.RunConsole):
             rules = self._reader.rules_for(call.connection)
             async with self._sessions.using(call.connection) as session:
-                requests = [request.request for request in await self._parsed(session, rules, call)
-                            if not _reads(request, rules)]  # fmt: skip
+                parsed = await self._parsed(session, rules, call)
+                requests = [request.request for request in parsed if not rules.reads(request)]
         else:
             return ""
         return "\n\n".join(harmless(str(request)) for request in requests)
@@ -197,17 +196,10 @@ class Changer:
     async def _parsed(
         self, session: Session, rules: ConnectionRules, call: messages.RunConsole
     ) -> list[ConsoleRequest]:
-        """Return the requests of a console text, if agents may send them.
-
-        Raises:
-            Refused: Objects or columns are limited; or a request may write, and agents may not.
-        """
-        if rules.limits_objects or rules.limits_columns:
-            reason = f"the console could name what is hidden from agents on {rules.name}; nothing was sent"
-            raise Refused(reason, code="not-allowed", hint="use read_rows")
+        """Return the requests of a console text, if agents may send them. Raises Refused if they may not."""
+        rules.check_console([])
         requests = await session.parse(call.text)
-        if not all(_reads(request, rules) for request in requests):
-            rules.check_power("write")
+        rules.check_console(requests)
         return requests
 
     async def run_console(self, call: messages.RunConsole, _helper: Helper) -> messages.ConsoleReplies:
@@ -224,12 +216,6 @@ class Changer:
                     replies.append(reply)
                     answer = answer.next
         return messages.ConsoleReplies(replies=replies)
-
-
-def _reads(request: ConsoleRequest, rules: ConnectionRules) -> bool:
-    """Return whether driver and host agree that a request only reads."""
-    sent: HttpRequest = request.request
-    return not request.writes and surely_reads(sent, database=rules.type)
 
 
 def _reply(answer: Answer, *, budget: int, most_rows: int) -> messages.ConsoleReply:

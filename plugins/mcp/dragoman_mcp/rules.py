@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from dragoman import Runtime
-    from dragoman_api import Column, HttpRequest
+    from dragoman_api import Column, ConsoleRequest, HttpRequest
 
 POWERS = ("read", "plan", "write")
 """What an agent may do, each with all before it."""
@@ -188,6 +188,31 @@ class ConnectionRules:
             reason = f"{what_for} could name columns that are hidden from agents; nothing was sent"
             raise Refused(reason, code="not-allowed", hint="use filter rows")
 
+    def check_console(self, requests: Sequence[ConsoleRequest]) -> None:
+        """Refuse requests of a console that agents may not send.
+
+        Raises:
+            Refused: Objects or columns are limited; a rule forbids a request; or one may write, and agents may not.
+        """
+        if self.limits_objects or self.limits_columns:
+            reason = f"the console could name what is hidden from agents on {self.name}; nothing was sent"
+            raise Refused(reason, code="not-allowed", hint="use read_rows")
+        for request in requests:
+            sent, forbidden = request.request, self._rules.console_forbidden
+            if forbidden and (not _is_plain(sent) or _is_listed(forbidden, sent)):
+                what_for = quoted(f"{sent.method} {sent.path}"[:200])
+                reason = f"a rule of {self.name} forbids {what_for} to agents; nothing was sent"
+                raise Refused(reason, code="not-allowed")
+        if not all(map(self.reads, requests)):
+            self.check_power("write")
+
+    def reads(self, request: ConsoleRequest) -> bool:
+        """Return whether a console request only reads: driver and host agree on it, or the owner says so."""
+        sent = request.request
+        if _is_listed(self._rules.console_reads, sent) and _is_plain(sent):
+            return not _keeps(sent) and _body_reads(sent)
+        return not request.writes and surely_reads(sent, database=self.type)
+
     def rows_for(self, wanted_rows: int) -> int:
         """Return how many rows an answer may have.
 
@@ -284,14 +309,49 @@ def surely_reads(request: HttpRequest, *, database: str) -> bool:
     >>> surely_reads(HttpRequest("GET", "/books/%5Fbulk"), database="elasticsearch")
     False
     """
-    path, _, query = request.path.partition("?")
-    names = {parameter.partition("=")[0] for parameter in query.split("&")}
-    if any("%" in name for name in names) or names & _HOLDING:
+    if _keeps(request):
         return False
     table = _POSTS if request.method == "POST" else _GETS if request.method in ("GET", "HEAD") else {}
-    if not any(re.fullmatch(pattern, path) for pattern in table.get(database, ())):
-        return False
-    return not path.endswith("/graphql") or _is_query(request.body or "")
+    path = request.path.partition("?")[0]
+    return any(re.fullmatch(pattern, path) for pattern in table.get(database, ())) and _body_reads(request)
+
+
+def _keeps(request: HttpRequest) -> bool:
+    """Return whether a parameter makes the server keep something, or may do so under another spelling."""
+    query = request.path.partition("?")[2]
+    names = {parameter.partition("=")[0] for parameter in query.split("&")}
+    return any("%" in name for name in names) or bool(names & _HOLDING)
+
+
+def _body_reads(request: HttpRequest) -> bool:
+    """Return whether a request of GraphQL holds a query alone; True for all other requests."""
+    return not request.path.partition("?")[0].endswith("/graphql") or _is_query(request.body or "")
+
+
+def _is_plain(request: HttpRequest) -> bool:
+    """Return whether a path has one spelling only: no server reads it as another path.
+
+    A request has no path with other characters than printable ASCII, and none that begins with two slashes.
+    """
+    path = request.path.partition("?")[0]
+    return not {*path} & {*"%;"} and not {*path.removesuffix("/").split("/")[1:]} & {"", ".", ".."}
+
+
+def _is_listed(patterns: Iterable[str], request: HttpRequest) -> bool:
+    """Return whether a request is one of those that a rule of the file lists.
+
+    >>> from dragoman_api import HttpRequest
+    >>> [_is_listed(["GET /a/*"], HttpRequest("GET", path)) for path in ("/a/b?c=d", "/a/b/", "/a/b/c")]
+    [True, True, False]
+    """
+    path = request.path.partition("?")[0]
+    path = path.removesuffix("/") or "/"
+    for pattern in patterns:
+        method, _, path_pattern = pattern.partition(" ")
+        regex = re.escape(path_pattern).replace(r"\*\*", ".*").replace(r"\*", "[^/]*")
+        if method in ("*", request.method.upper()) and re.fullmatch(regex, path, re.DOTALL):
+            return True
+    return False
 
 
 def _is_query(body: str) -> bool:
