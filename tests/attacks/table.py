@@ -357,7 +357,7 @@ GROUPS: tuple[tuple[str, list[Attack]], ...] = (
         ("broker_two_thousand_opens", "open 2,000 approved connections", "exit status 4", "full-limits"),
         alone=True,
         end="deadline",
-        deadline=6.0,
+        deadline=20.0,
     ),
     _group(
         "Broker",

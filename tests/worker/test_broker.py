@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import json
 import os
@@ -240,7 +241,7 @@ async def test_a_host_that_is_no_name_is_told_and_ends_nothing(workshop: Worksho
         assert (await ask(worker, "127.0.0.1", port))[0] == "pong"
 
 
-def test_the_write_end_of_a_pipe_arrives_with_the_number_of_its_call(tmp_path: Path) -> None:
+async def test_the_write_end_of_a_pipe_arrives_with_the_number_of_its_call(tmp_path: Path) -> None:
     faults: list[str] = []
     host, child = socket.socketpair()
     with host, child, (tmp_path / "end").open("wb", buffering=0) as end:
@@ -266,3 +267,24 @@ def test_the_write_end_of_a_pipe_arrives_with_the_number_of_its_call(tmp_path: P
         child.close()
         broker.hand_over(8, end)
     assert len(faults) == 1
+
+
+async def test_a_socket_that_gets_the_number_of_a_closed_brokers_can_be_watched_at_once() -> None:
+    host, child = socket.socketpair()
+    with host, child, socket.create_server(("127.0.0.1", 0)) as listening:
+        broker = Broker(
+            host,
+            cast("AddressResolver", None),
+            on_denied=lambda *_: None,
+            on_nearer=lambda *_: None,
+            on_fault=lambda _: None,
+        )
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(broker.serve)
+            await anyio.wait_all_tasks_blocked()
+            number = host.fileno()
+            broker.close()  # as when a driver's process ends while another driver connects
+            with socket.socket() as following:
+                assert following.fileno() == number
+                following.settimeout(0)
+                await asyncio.get_running_loop().sock_connect(following, listening.getsockname())

@@ -214,7 +214,7 @@ class Worker(Conversation):
     def _finish(self) -> None:
         if not (self._silent and self._reaped) or self.ended.is_set():
             return
-        self._child.broker.close()
+        self._broker.close()
         self._child.control.close()  # of a channel that was never attached
         self._log.finish()
         self.ended.set()

@@ -76,9 +76,23 @@ class Broker:
         self._on_denied, self._on_nearer, self._on_fault = on_denied, on_nearer, on_fault
         self._on_route_failed = on_route_failed
         self._slots = anyio.Semaphore(_IN_FLIGHT)
+        self._serving = anyio.CancelScope()
+
+    def close(self) -> None:
+        """Stop serving and close the socket.
+
+        The event loop must not watch it any longer by then: the next socket gets its number, and could not be watched.
+        """
+        asyncio.get_running_loop().remove_reader(self._socket)
+        self._socket.close()
+        self._serving.cancel()
 
     async def serve(self) -> None:
-        """Answer requests until the child is gone or misbehaves."""
+        """Answer requests until the child is gone or misbehaves, or the broker is closed."""
+        with self._serving:
+            await self._serve()
+
+    async def _serve(self) -> None:
         loop, frames, requests = asyncio.get_running_loop(), FrameReader(limit=BROKER_FRAME), decoder(BrokerRequest)
         minute, served = anyio.current_time(), 0
         async with anyio.create_task_group() as connecting:
