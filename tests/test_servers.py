@@ -1,11 +1,15 @@
-"""The cache of the servers for tests: what may be made at the same time, and what waits."""
+"""The cache of the servers for tests: what may be made at the same time, and what belongs in it."""
 
 from __future__ import annotations
 
 import threading
 from functools import partial
+from hashlib import sha256
 
 import pytest
+from servers.elasticsearch.build import fetch_archive
+from servers.elasticsearch.lines import Line
+from servers.faults import EngineError
 from servers.folders import build_once, cache
 
 
@@ -42,3 +46,15 @@ def test_what_downloads_into_one_place_is_made_one_after_another(begin, kinds, s
     first, second = kinds
     assert begin(f"{first}/1", shared=shared).wait(10)
     assert not begin(f"{second}/2", shared=shared).wait(0.3)
+
+
+def test_an_archive_without_a_published_checksum_is_the_tested_one_or_refused(tmp_path):
+    line = Line(version="2.19.6", sources=())
+    path = tmp_path / "org/servers/knn/1.0/knn-1.0.zip"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"tested")
+    fetch_archive("org.servers:knn:1.0", sha256(b"tested").hexdigest(), tmp_path, maven=["false"], line=line)
+    path.write_bytes(b"another")
+    with pytest.raises(EngineError, match="has other bytes"):
+        fetch_archive("org.servers:knn:1.0", sha256(b"tested").hexdigest(), tmp_path, maven=["false"], line=line)
+    assert not path.exists()

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _FAMILIES = Path(__file__).parent.parent
 _PLUGINS = "plugins"
-_CLASSPATH = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:build-classpath"
+_DEPENDENCIES = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1"
 
 
 def build_folder(line: Line) -> Path:
@@ -57,19 +57,43 @@ def _assemble(folder: Path, line: Line, jdk: Jdk) -> None:
 
 def _resolve(line: Line) -> list[Path]:
     """Let Maven download the jars, checksums checked, into a repository inside the cache."""
-    maven = shutil.which("mvn")
-    if not maven:
+    program = shutil.which("mvn")
+    if not program:
         raise EngineError(f"{line.product} {line.version}", "Maven is not on the path", remedy="install `mvn`")
-    listing = cache() / "maven" / f"{line.product}-{line.version}.classpath"
-    listing.parent.mkdir(parents=True, exist_ok=True)
-    command = [maven, "--batch-mode", "--quiet", "--strict-checksums", "--file", str(_pom(line)), _CLASSPATH]
-    command += [
-        f"-Dmaven.repo.local={cache() / 'maven'}",
-        f"-Dmdep.outputFile={listing}",
-        "-Dmdep.includeScope=runtime",
-    ]
-    _run(command, line=line, remedy=f"a look at what Maven says, with the network up: mvn -f {_pom(line)} verify")
+    repository = cache() / "maven"
+    listing = repository / f"{line.product}-{line.version}.classpath"
+    repository.mkdir(parents=True, exist_ok=True)
+    maven = [program, "--batch-mode", "--quiet", f"-Dmaven.repo.local={repository}"]
+    remedy = f"a look at what Maven says, with the network up: mvn -f {_pom(line)} verify"
+    for archive, digest in line.archives:
+        fetch_archive(archive, digest, repository, maven=maven, line=line)
+    goal = [f"{_DEPENDENCIES}:build-classpath", f"-Dmdep.outputFile={listing}", "-Dmdep.includeScope=runtime"]
+    _run([*maven, "--strict-checksums", "--file", str(_pom(line)), *goal], line=line, remedy=remedy)
     return [Path(jar) for jar in listing.read_text().split(os.pathsep)]
+
+
+def fetch_archive(archive: str, digest: str, repository: Path, *, maven: Sequence[str], line: Line) -> None:
+    """Let Maven download a zip archive whose checksum it may not find, and compare it with one we have tested.
+
+    Args:
+        archive: ``group:artifact:version``.
+        digest: SHA-256, in hexadecimal digits.
+        repository: Maven's own, in which the archive stays.
+        maven: The command, without a goal.
+        line: The version that needs it.
+
+    Raises:
+        EngineError: It cannot be had, or has other bytes; it is deleted then.
+    """
+    group, artifact, version = archive.split(":")
+    path = repository.joinpath(*group.split("."), artifact, version, f"{artifact}-{version}.zip")
+    remedy = f"another try, with the network up; the digest of {archive} is in the catalog of {line.product}"
+    if not path.exists():
+        goal = [f"{_DEPENDENCIES}:get", f"-Dartifact={archive}:zip", "-Dtransitive=false"]
+        _run([*maven, *goal], line=line, remedy=remedy)
+    if hashlib.sha256(path.read_bytes()).hexdigest() != digest:
+        path.unlink()
+        raise EngineError(f"{line.product} {line.version}", f"{archive} has other bytes", remedy=remedy)
 
 
 def plugin_configuration(line: Line) -> Path:

@@ -36,6 +36,7 @@ class Line:
         sources: Folders of our code that belong on the class path.
         plugins: Plugin classes of the class path (up to 8.8).
         modules: Plugins in folders (from 8.9 on).
+        archives: Zip archives of the POM whose checksums not every mirror has, each with the SHA-256 digest of ours.
     """
 
     product: str = "elasticsearch"
@@ -45,6 +46,7 @@ class Line:
     main: str = "launch.Main"
     plugins: tuple[str, ...] = ()
     modules: tuple[Module, ...] = ()
+    archives: tuple[tuple[str, str], ...] = ()
 
 
 V7_10 = Line(

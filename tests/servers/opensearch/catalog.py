@@ -21,6 +21,12 @@ V2_19 = Line(
     java=11,
     sources=("launch", "2"),
     plugins=tuple(f"org.opensearch.{name}Plugin" for name in (*_CLASSES, "knn.plugin.KNN")),
+    archives=(
+        (
+            "org.opensearch.plugin:opensearch-knn:2.19.6.0",
+            "c21b9565624d29fd4024e3a3902712349006cb7894a73c45d976756a761e628f",
+        ),
+    ),
 )
 
 V2_19_1 = Line(
@@ -29,6 +35,12 @@ V2_19_1 = Line(
     java=11,
     sources=("launch", "2"),
     plugins=tuple(f"org.opensearch.{name}Plugin" for name in (*_CLASSES, "security.OpenSearchSecurity")),
+    archives=(
+        (
+            "org.opensearch.plugin:opensearch-security:2.19.1.0",
+            "94a04f12ac6033902209fac1e4e512618d45beee604bbf0e42c3ed79c55220cf",
+        ),
+    ),
 )
 """The last one whose security plugin is published."""
 
