@@ -165,3 +165,47 @@ async def test_a_resource_costs_what_the_tool_costs(agents):
             await agent.client.read_resource(uri)
         assert refused.value.error.data["code"] == "limit-exceeded"
         assert not agent.requests
+
+
+async def test_rows_nearest_to_a_row_or_a_vector_come_with_their_distance(agents):
+    async with agents() as agent:
+        page = await agent.call("read_rows", object="poems", columns=["title"], sort=[{"column": "title"}])
+        near = {"object": "poems", "column": "near", "columns": ["title"], "limit": 2}
+        found = await agent.call("similar_rows", row=page["keys"][1], **near)
+        assert [row[0] for row in found["rows"]] == ["a", "c"]
+        assert [round(row[-1]) for row in found["rows"]] == [1, 2]
+        again = await agent.call("similar_rows", row=found["keys"][1], **near)
+        assert [row[0] for row in again["rows"]] == ["b", "a"]
+        few = [{"column": "title", "operator": "!=", "value": "d"}]
+        found = await agent.call("similar_rows", vector=[6, 0], filters=few, **near)
+        assert [row[0] for row in found["rows"]] == ["c", "b"]
+        assert found.get("next") is None
+        await agent.call("similar_rows", failing=True, vector=[6, 0, 1], **near)
+        assert (await agent.call("similar_rows", failing=True, **near))["code"] == "configuration-invalid"
+
+
+@pytest.mark.parametrize(
+    ("rules", "column", "code"),
+    [
+        ('hidden = ["secret"]', "secret", "column-unknown"),
+        ('masked = ["secret"]', "secret", "column-masked"),
+        ('columns = ["title", "near"]', "secret", "column-unknown"),
+        ('hidden = ["secret"]', "title", "configuration-invalid"),
+        ('hidden = ["secret"]', None, ""),
+        ('masked = ["secret"]', None, "configuration-invalid"),
+        ('hidden = ["secret", "near"]', None, "configuration-invalid"),
+        ('hidden = ["secret"]', "near", ""),
+        ('masked = ["secret"]', "near", ""),
+    ],
+)
+async def test_nearness_tells_nothing_of_a_vector_that_agents_do_not_see(agents, rules, column, code):
+    async with agents(rules) as agent:
+        agent.requests.clear()
+        answer = await agent.call("similar_rows", failing=bool(code), object="poems", vector=[1, 0], column=column)
+        assert answer.get("code", "") == code
+        assert "masked" in rules or "secret" not in json.dumps(answer).replace(str(column), "")
+        searches = [request for request in agent.requests if request.path.endswith("_search")]
+        assert bool(searches) is not bool(code)
+        if not code:
+            assert "$masked" in str(answer["rows"]) or "secret" not in answer["columns"]
+            assert "-1" not in json.dumps(answer["rows"])

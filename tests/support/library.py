@@ -18,6 +18,11 @@ MAPPINGS = {
         "card": {"type": "keyword"},
         "lines": {"type": "nested", "properties": {"card": {"type": "keyword"}, "qty": {"type": "integer"}}},
     },
+    "poems": {
+        "title": {"type": "keyword"},
+        "near": {"type": "dense_vector", "dims": 2, "index": True, "similarity": "l2_norm"},
+        "secret": {"type": "dense_vector", "dims": 2, "index": True, "similarity": "l2_norm"},
+    },
     "salaries": {"name": {"type": "keyword"}, "euros": {"type": "integer"}},
 }
 ROWS = 60
@@ -49,5 +54,7 @@ async def load(url):
             await put(f"/{name}", {"mappings": {"properties": mapping}})
         for number in range(1, ROWS + 1):
             await put(f"/books/_doc/{number}", book(number))
+        for name, place in (("a", 0.0), ("b", 1.0), ("c", 3.0), ("d", 7.0)):
+            await put(f"/poems/_doc/{name}?refresh=true", {"title": name, "near": [place, 0], "secret": [0, -place]})
         await put("/salaries/_doc/1?refresh=true", {"name": "Ada", "euros": 100})
         await put("/books/_doc/1?refresh=true", book(1))

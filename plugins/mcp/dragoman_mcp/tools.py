@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from dragoman import Page, Runtime, Session
-    from dragoman_api import Cell, Note, Object
+    from dragoman_api import Cell, Column, Note, Object
 
     from .failures import Helper
     from .open_sessions import OpenSessions
@@ -268,12 +268,10 @@ class Reader:
         key = None if call.row is None else self._keys.get(call.connection, call.row)
         async with self._sessions.using(call.connection) as session:
             rows = await self.chosen(session, rules, call, columns=call.columns)
+            column = call.column
             if rules.limits_columns:
-                columns = await self._sessions.columns(session, call.object)
-                vectors = [column.name for column in columns if column.dimensions is not None]
-                origins = [name for name in vectors if call.column and f"{call.column}.".startswith(f"{name}.")]
-                rules.check_columns(origins or vectors, columns)
-            page = await rows.similar(key, vector=call.vector, text=call.text, column=call.column, limit=limit)
+                column = _origin(rules, await self._sessions.columns(session, call.object), column)
+            page = await rows.similar(key, vector=call.vector, text=call.text, column=column, limit=limit)
         return self._answer(call, page, rows.selection, helper, budget=budget, whole=True)
 
     async def read_cell(self, call: messages.ReadCell, _helper: Helper) -> messages.CellText:
@@ -439,6 +437,25 @@ class Reader:
 def _cells(length: int) -> Callable[[Cell], Any]:
     """Return what shows cells of at most so many characters."""
     return lambda cell: shown_cell(cell, length=length)
+
+
+def _origin(rules: ConnectionRules, columns: Sequence[Column], name: str | None) -> str:
+    """Return the column of vectors that a call means, where rules limit columns.
+
+    Raises:
+        DragomanError: Agents do not see it, it holds no vectors, or the call names none and there are several.
+    """
+    vectors = [column.name for column in columns if column.dimensions is not None and not rules.hides(column)]
+    hint = "describe_object lists columns; those of vectors have dimensions"
+    if name is None and len(vectors) != 1:
+        reason = f"there are {len(vectors)} columns of vectors, and the call names none"
+        raise ConfigurationError(reason, hint=hint)
+    column = name or vectors[0]
+    around = [vector for vector in vectors if f"{column}.".startswith(f"{vector}.")]
+    rules.check_columns(around or [column], columns)
+    if not around:
+        raise ConfigurationError(f"{quoted(column[:200])} is no column of vectors", hint=hint)
+    return column
 
 
 def _remarks(helper: Helper, notes: Sequence[Note], hidden: AbstractSet[str]) -> list[messages.Remark]:
