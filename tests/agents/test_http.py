@@ -6,11 +6,14 @@ import json
 import signal
 import subprocess
 import sys
+from contextlib import AsyncExitStack, asynccontextmanager
 
+import anyio
 import httpx2
 import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
+from mcp_types import ElicitResult
 
 from dragoman_mcp.serving import serving_http
 from library import ROWS
@@ -48,6 +51,104 @@ async def test_two_agents_work_over_http_and_nobody_without_the_token(shop_home,
             for client in (one, other):
                 answer = await client.call_tool("count_rows", {"connection": "shop", "object": "books"})
                 assert answer.structured_content["rows"] == ROWS
+
+
+@pytest.fixture
+def over_http(shop_home):
+    """Return a context manager: what connects agents over HTTP to one server that may write, each with its client."""
+
+    @asynccontextmanager
+    async def served():
+        async with AsyncExitStack() as stack:
+            url, token = await stack.enter_async_context(serving_http(shop_home, connections=["shop"], allow="write"))
+            headers = {"Authorization": f"Bearer {token}"}
+            http = await stack.enter_async_context(httpx2.AsyncClient(headers=headers, timeout=60))
+
+            async def connect(mode, callback=None):
+                transport = streamable_http_client(url, http_client=http)
+                client = Client(transport, mode=mode, elicitation_callback=callback)
+                await stack.enter_async_context(client)
+
+                async def call(tool, **arguments):
+                    answer = await client.call_tool(tool, {"connection": "shop"} | arguments)
+                    return answer.structured_content
+
+                return call
+
+            yield connect
+
+    return served
+
+
+REPLIES = [
+    (ElicitResult(action="decline", content={"send": True}), "not-confirmed"),
+    (ElicitResult(action="cancel", content={"send": True}), "not-confirmed"),
+    (ElicitResult(action="accept"), "not-confirmed"),
+    (ElicitResult(action="accept", content={"send": False}), "not-confirmed"),
+    (ElicitResult(action="accept", content={"send": True}), ""),
+    (None, ""),
+]
+"""What a user says to a question, None for a program that cannot ask; and the code of the answer."""
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_rows_are_written_over_http_if_the_user_agrees_or_cannot_be_asked(over_http, cluster, mode):
+    asked = []
+
+    async def ask(_context, params):
+        asked.append(params.message)
+        return reply
+
+    async with over_http() as connect:
+        asking, unable = await connect(mode, ask), await connect(mode)
+        for reply, code in REPLIES:
+            call = asking if reply else unable
+            new = {"kind": "insert", "object": "books", "id": "http", "values": {"title": "x"}}
+            plan = await call("plan_changes", changes=[new])
+            cluster.requests.clear()
+            asked.clear()
+            applied = await call("apply_plan", plan=plan["plan"])
+            assert applied.get("code", "") == code
+            sent = [request.body.decode() for request in cluster.requests if "/http" in request.path]
+            body = plan["requests"][0]["body"]
+            assert sent == ([] if code else [body])
+            assert [body in text for text in asked] == ([True] if reply else [])
+            if not code:
+                assert applied["outcomes"][0]["status"] == "applied"
+                row = applied["outcomes"][0]["row"]
+                removal = await call("plan_changes", changes=[{"kind": "delete", "row": row}])
+                await unable("apply_plan", plan=removal["plan"])
+
+
+async def test_two_agents_that_work_at_once_get_their_own_answers_and_cannot_both_change_a_row(over_http):
+    async with over_http() as connect:
+        agents = [await connect(mode) for mode in ("auto", "legacy")]
+        pages = {}
+
+        async def read(agent, number):
+            few = [{"column": "pages", "operator": "=", "value": 100 + number}]
+            page = await agents[agent]("read_rows", object="books", filters=few, columns=["pages"])
+            pages[agent, number] = page["rows"]
+
+        async with anyio.create_task_group() as tasks:
+            for number in range(1, 21):
+                for agent in (0, 1):
+                    tasks.start_soon(read, agent, number)
+        assert pages == {(agent, number): [[100 + number]] for agent in (0, 1) for number in range(1, 21)}
+        one = [{"column": "_id", "operator": "=", "value": "30"}]
+        plans, outcomes = [], []
+        for at, call in enumerate(agents):
+            row = (await call("read_rows", object="books", filters=one))["keys"][0]
+            change = {"kind": "update", "row": row, "values": {"title": f"by {at}"}}
+            plans.append((await call("plan_changes", changes=[change]))["plan"])
+
+        async def apply(call, plan):
+            outcomes.extend((await call("apply_plan", plan=plan))["outcomes"])
+
+        async with anyio.create_task_group() as tasks:
+            for call, plan in zip(agents, plans, strict=True):
+                tasks.start_soon(apply, call, plan)
+        assert sorted(outcome["status"] for outcome in outcomes) == ["applied", "conflict"]
 
 
 @pytest.mark.slow

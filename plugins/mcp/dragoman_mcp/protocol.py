@@ -296,6 +296,22 @@ class AgentServer:
             connection=rules.name if rules else "",
             safe=lambda text: _without(self._runtime.masked(text), rules.host if rules else ""),
         )
+
+        def record(*, rows: int = 0, size: int = 0, code: str) -> None:
+            object_name = arguments.get("object")
+            event = AgentAnswered(
+                client=client,
+                tool=name,
+                connection=rules.name if rules else None,
+                object=harmless(object_name[:200]) if isinstance(object_name, str) else None,
+                rows=rows,
+                bytes=size,
+                seconds=time.perf_counter() - began,
+                code=code,
+            )
+            self._calls.append(event)
+            self._runtime.emit(event)
+
         code, rows = "", 0
         try:
             call = _decoded(arguments, tool.takes)
@@ -308,24 +324,15 @@ class AgentServer:
             rows = len(answer.rows) if isinstance(answer, messages.RowPage) else 0
         except DragomanError as error:
             code, answer = error.code, helper.failure(error)
+        except anyio.get_cancelled_exc_class():  # what was sent may have arrived
+            record(code="cancelled")
+            raise
         values = plain(answer)
         text = as_json(values)
         size = len(text.encode())
         if rules is not None:
             rules.allowance.charge(rows=rows, size=size)
-        object_name = arguments.get("object")
-        event = AgentAnswered(
-            client=client,
-            tool=name,
-            connection=rules.name if rules else None,
-            object=harmless(object_name[:200]) if isinstance(object_name, str) else None,
-            rows=rows,
-            bytes=size,
-            seconds=time.perf_counter() - began,
-            code=code,
-        )
-        self._calls.append(event)
-        self._runtime.emit(event)
+        record(rows=rows, size=size, code=code)
         content: list[Any] = [types.TextContent(type="text", text=text)]
         return types.CallToolResult(content=content, structured_content=values, is_error=bool(code))
 
