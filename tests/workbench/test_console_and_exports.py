@@ -50,6 +50,21 @@ async def test_the_request_at_a_line_is_sent(shop_tab):
     assert answer["seconds"] > 0
 
 
+async def test_an_answer_names_the_lines_of_its_request_whether_one_is_sent_or_all(shop_tab):
+    for line, lines in ((None, [(1, 2), (3, 4), (5, 0)]), (4, [(3, 4)]), (6, [(5, 0)])):
+        told = await shop_tab("console/execute", connection="shop", text=TEXT, line=line, remember=False)
+        assert [(answer["line"], answer["until"]) for answer in told["answers"]] == lines
+
+
+async def test_aggregations_are_tables_beside_their_text(shop_tab):
+    text = 'POST /orders/_search\n{"size": 0, "aggs": {"status": {"terms": {"field": "status"}}}}'
+    [answer] = (await shop_tab("console/execute", connection="shop", text=text))["answers"]
+    buckets = json.loads(answer["text"])["aggregations"]["status"]["buckets"]
+    rows = [[bucket["key"], ["integer", str(bucket["doc_count"])]] for bucket in buckets]
+    assert (answer["kind"], [row["cells"] for row in answer["page"]["rows"]]) == ("table", rows)
+    assert [column["role"] for column in answer["page"]["columns"]] == ["key", ""]
+
+
 async def test_a_line_belongs_to_the_request_that_begins_at_or_above_it(shop_tab):
     for line, first in ((1, 1), (2, 1), (3, 3), (5, 5), (99, 5)):
         told = await shop_tab("console/execute", connection="shop", text=TEXT, line=line, remember=False)
@@ -95,7 +110,8 @@ async def test_any_part_of_an_answer_that_failed_stops_a_run_and_every_part_is_s
             return requests
 
         async def execute(self, request):
-            return answer if request is not requests[0] else TABLE
+            assert request.tabular
+            return answer if request.line != 1 else TABLE
 
     asked = ExecuteAsked(connection="shop", text="", variables={"a": "b"}, stop_on_error=True, remember=False)
     ran = await ConsoleRoutes(Session(), None).execute(asked)

@@ -25,7 +25,7 @@ from dragoman_api import (
     Server,
     replies,
 )
-from dragoman_api.columns import MAX_COLUMNS
+from dragoman_api.columns import MAX_COLUMNS, Role
 from dragoman_api.errors import ServerNotSupportedError
 from dragoman_api.grid import MAX_ROWS
 from dragoman_api.json_text import decode, encode
@@ -246,7 +246,8 @@ def table(reply: Reply) -> Page:
         for labels, at, value in islice(points, MAX_ROWS)
     ]
     total = len(rows) + sum(1 for _ in points)
-    page = rows_page(rows, [*islice(names, MAX_COLUMNS - 2), TIME, VALUE])
+    roles = {**dict.fromkeys(names, Role.KEY), TIME: Role.TIME}
+    page = rows_page(rows, [*islice(names, MAX_COLUMNS - 2), TIME, VALUE], roles=roles)
     columns = [replace(column, kind=_COLUMNS.get(column.name, ColumnKind.TEXT)) for column in page.columns]
     notes = [*body.notes, *cut_notes(columns=len(names) + 2, rows=total)]
     return replace(page, columns=columns, notes=notes, total=total)

@@ -212,6 +212,8 @@ export interface ConnectionSummary {
  * The answer to one request.
  *
  * Attributes:
+ *     line: Where its request begins, from 1.
+ *     until: The last line before the next request of the text; 0 if there is none.
  *     kind: ``grid`` and ``table`` use `page`; ``json`` and ``text`` use `text`.
  *     text: The body, JSON with its digits untouched.
  *     title: Of the rows, if one request has several answers.
@@ -219,6 +221,7 @@ export interface ConnectionSummary {
  */
 export interface ConsoleAnswer {
   readonly line: number;
+  readonly until: number;
   readonly kind: "grid" | "json" | "table" | "text";
   readonly status: number;
   readonly request: HttpRequest;

@@ -13,7 +13,7 @@ from multidict import CIMultiDict
 
 from dragoman_api import AnswerKind, ConsoleRequest, ConsoleText, HttpRequest, Json, Profile, Server, hookimpl
 from dragoman_api.cells import MISSING
-from dragoman_api.columns import MAX_COLUMNS
+from dragoman_api.columns import MAX_COLUMNS, Role
 from dragoman_api.errors import ConsoleSyntaxError
 from dragoman_api.grid import MAX_ROWS
 from dragoman_api.http import Http
@@ -72,6 +72,9 @@ def test_rows_without_a_description_keep_what_is_missing_and_say_what_is_cut():
     page = rows_page([{"a": 1, "b": [1]}, {"c": None}])
     assert [column.name for column in page.columns] == ["a", "b", "c"]
     assert page.cells == [[1, Json("[1]"), MISSING], [MISSING, MISSING, None]]
+    assert [column.role for column in page.columns] == [""] * 3
+    named = rows_page([{"a": 1, "b": 2}], roles={"b": Role.KEY, "c": Role.TIME})
+    assert [column.role for column in named.columns] == ["", Role.KEY]
     wide, long = rows_page([{f"c{n}": n for n in range(MAX_COLUMNS + 1)}]), rows_page([{"n": 1}] * (MAX_ROWS + 1))
     assert (len(wide.columns), len(wide.cells[0]), [note.code for note in wide.notes]) == (
         MAX_COLUMNS, MAX_COLUMNS, ["columns-cut"]

@@ -214,14 +214,20 @@ class Driver:
     @hookimpl
     async def execute_console(self, request):
         sent = HttpRequest("GET", "/" + quote(TEXTS[0], safe=""))
-        ids = TEXTS[:10]
-        page = Page(columns=columns()[:3], cells=[[t, t, t] for t in ids])
+        figures = [Column(name=text, type="", kind=ColumnKind.OTHER) for text in TEXTS[4:]]
+        groups = Page(columns=[columns()[0], *figures], cells=[[t, *range(len(figures))] for t in TEXTS])
+        outer = Column(name=TEXTS[5], type="", kind=ColumnKind.OTHER, role=Role.KEY)
+        nested = Page(
+            columns=[columns()[0], outer, *figures[:1]],
+            cells=[[t, f"2026-01-0{day}", day] for t in TEXTS[:20] for day in (1, 2)],
+        )
         body = __import__("json").dumps(dict(zip(TEXTS, TEXTS)))
         last = Answer(kind=AnswerKind.TEXT, status=200, request=sent, text=" ".join(TEXTS), title=TEXTS[0])
         json = Answer(kind=AnswerKind.JSON, status=200, request=sent, text=body, title=TEXTS[1], next=last)
         return Answer(
-            kind=AnswerKind.TABLE, status=200, request=sent, page=page, notes=NOTES, title=TEXTS[2], failed=TEXTS[3],
-            next=json,
+            kind=AnswerKind.TABLE, status=200, request=sent, page=groups, notes=NOTES, title=TEXTS[2],
+            failed=TEXTS[3],
+            next=Answer(kind=AnswerKind.TABLE, status=200, request=sent, page=nested, title=TEXTS[6], next=json),
         )
 """
 HOOKS = [

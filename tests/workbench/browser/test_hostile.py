@@ -228,6 +228,11 @@ def test_requests_of_changes_and_what_became_of_them(bad: Page) -> None:
     bad.locator(".badge", has_text="failed").wait_for()
 
 
+SIGNS = str.maketrans({"\n": "↵", "\r": "␍", "\t": "⇥"})
+DRAWN = [text.translate(SIGNS) for text in corpus.TEXTS[:50]]
+"""What a chart shows of the texts that name its groups: signs for what breaks a line, and 50 groups at most."""
+
+
 def test_answers_and_errors_of_the_console(bad: Page) -> None:
     go(bad, "#/connection/bad/console")
     bad.locator(".cm-content").wait_for()
@@ -236,11 +241,24 @@ def test_answers_and_errors_of_the_console(bad: Page) -> None:
     bad.get_by_role("button", name="Run", exact=True).click()
     bad.locator(".answer").first.wait_for()
     unharmed(bad)
-    for name in ("Text", "JSON", "Grid", "Table"):
+    names = bad.locator(".group-name")
+    names.nth(len(corpus.TEXTS) - 1).wait_for()
+    assert [" ".join(text.split()) for text in names.all_inner_texts()] == [" ".join(one.split()) for one in DRAWN]
+    bad.locator(".answer-chart-line").get_by_role("button").first.click()
+    bad.get_by_role("menuitemcheckbox").nth(30).click()
+    unharmed(bad)
+    for name in ("Text", "Grid", "Tree", "Chart"):
         for tab in bad.locator(".answer").get_by_role("tab", name=name).all():
             tab.click()
+            unharmed(bad)
+    panels = bad.locator(".answer-panel-line > strong")
+    panels.nth(7).wait_for()
+    bad.get_by_role("slider").first.press("End")
+    unharmed(bad)
     bad.get_by_role("button", name="History").click()
-    bad.get_by_role("menu").wait_for()
+    bad.get_by_role("option").first.wait_for()
+    chosen = bad.get_by_role("region", name="The text that is chosen")
+    assert all(plain(text) in plain(chosen.inner_text()) for text in corpus.TEXTS[:20])
     unharmed(bad)
     bad.keyboard.press("Escape")
     bad.locator(".cm-content").click()

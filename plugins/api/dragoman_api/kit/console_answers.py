@@ -12,13 +12,14 @@ pages.
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec.structs import replace
 
 from dragoman_api.cells import MISSING
-from dragoman_api.columns import MAX_COLUMNS, Column, ColumnKind, Note, Written
+from dragoman_api.columns import MAX_COLUMNS, Column, ColumnKind, Note, Role, Written
 from dragoman_api.console import Answer, AnswerKind, ConsoleRequest, ConsoleText
 from dragoman_api.grid import MAX_ROWS, Page
 from dragoman_api.hookspecs import hookimpl
@@ -41,6 +42,7 @@ MAX_TABLES = 16
 """Tables of one answer at most, since each is nested in the one before; the answer's text holds the rest."""
 
 _READS = ("GET", "HEAD", "OPTIONS")
+_NO_ROLES: Mapping[str, Role] = MappingProxyType({})
 _rows = msgspec.json.Decoder(list[dict[str, Any]], float_hook=exact_number)
 
 
@@ -103,6 +105,7 @@ def rows_page(
     rows: Sequence[Mapping[str, Any]],
     names: Sequence[str] | None = None,
     *,
+    roles: Mapping[str, Role] = _NO_ROLES,
     show: Callable[[list[list[Any]]], list[list[Cell]]] = _cells,
 ) -> Page:
     """Return rows as a page of columns that nothing describes; what a row does not hold is `MISSING`.
@@ -110,13 +113,18 @@ def rows_page(
     Args:
         rows: The rows.
         names: The columns; None for all that the rows hold, in the order of their first appearance.
+        roles: What columns are for, by name. With ``KEY``, the groups that figures are of, the innermost last, and
+            ``TIME``, a surface can draw the figures.
         show: Turns values into cells.
     """
     names = [*dict.fromkeys(name for row in rows[:MAX_ROWS] for name in row)] if names is None else names
     notes = cut_notes(columns=len(names), rows=len(rows))
     names, rows = names[:MAX_COLUMNS], rows[:MAX_ROWS]
     return Page(
-        columns=[Column(name=name, type="", kind=ColumnKind.OTHER, written=Written.NEVER) for name in names],
+        columns=[
+            Column(name=name, type="", kind=ColumnKind.OTHER, role=roles.get(name, Role.NONE), written=Written.NEVER)
+            for name in names
+        ],
         cells=show([[row.get(name, MISSING) for name in names] for row in rows]),
         notes=notes,
     )

@@ -13,13 +13,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgspec import Raw
 
 from dragoman_api import Note
+from dragoman_api.columns import Role
 from dragoman_api.json_text import encode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 MAX_LEVELS = 32
 """Maximum number of aggregations inside one another; a deeper answer is no table."""
+
+_BOUNDS = ("from", "from_as_string", "to", "to_as_string")
 
 Path = tuple[str, ...]
 """Names of aggregations, the outermost first."""
@@ -38,17 +41,28 @@ Record = dict[ColumnPlace, Any]
 class Table:
     """The rows of one chain of buckets, and what the server said about the chain."""
 
-    def __init__(self, path: Path) -> None:
-        """Make an empty table."""
-        self.path = path
+    def __init__(self, path: Path, keys: dict[ColumnPlace, None]) -> None:
+        """Make an empty table; `keys` are the places of all keys of buckets, in order."""
+        self.path, self._keys = path, keys
         self.records: list[Record] = []
         self.title = " > ".join(path)
 
-    def rows(self) -> tuple[list[str], list[dict[str, Any]]]:
-        """Return the names of the columns in order, and the rows by name."""
+    def rows(self) -> tuple[list[str], list[dict[str, Any]], dict[str, Role]]:
+        """Return the names of the columns in order, the rows by name, and what columns are for, by name."""
         names = _names(dict.fromkeys(place for record in self.records for place in record))
         rows = [{names[place]: value for place, value in record.items()} for record in self.records]
-        return list(names.values()), rows
+        return list(names.values()), rows, {names[place]: role for place, role in self._roles(names).items()}
+
+    def _roles(self, places: Iterable[ColumnPlace]) -> dict[ColumnPlace, Role]:
+        """Tell the keys of the buckets from their bounds; a key that has a text is named by that."""
+        known, roles = {*places}, dict[ColumnPlace, Role]()
+        for place in [place for place in self._keys if place in known]:
+            text = ColumnPlace(place.path, "key_as_string")
+            roles[place] = Role.KEY if place.member or text not in known else Role.SERVER
+            roles |= {bound: Role.SERVER for member in _BOUNDS if (bound := ColumnPlace(place.path, member)) in known}
+            if text in known and not place.member:
+                roles[text] = Role.KEY
+        return roles
 
 
 class Tables:
@@ -65,6 +79,7 @@ class Tables:
             ValueError: It is nested too deeply.
         """
         self._tables: dict[Path, Table] = {}
+        self._keys: dict[ColumnPlace, None] = {}
         self._others: dict[Path, int] = {}
         self._unsure: dict[Path, None] = {}
         self._after: dict[Path, Any] = {}
@@ -116,7 +131,7 @@ class Tables:
                 self._walk(below, where, row | members)
 
     def _table(self, path: Path, title: str = "") -> list[Record]:
-        table = self._tables.setdefault(path, Table(path))
+        table = self._tables.setdefault(path, Table(path, self._keys))
         table.title = title or table.title
         return table.records
 
@@ -130,7 +145,13 @@ class Tables:
         if isinstance(buckets, dict):
             buckets = [{"key": key, **bucket} for key, bucket in buckets.items()]
         # A bucket without a name is known by its place in the request.
-        return [_split(path, {"key": at, **bucket}) for at, bucket in enumerate(buckets)]
+        rows: list[tuple[Record, Mapping[str, Any]]] = [
+            _split(path, {"key": at, **bucket}) for at, bucket in enumerate(buckets)
+        ]
+        for bucket in buckets:
+            key = bucket.get("key")
+            self._keys |= dict.fromkeys(ColumnPlace(path, name) for name in (key if isinstance(key, dict) else ("",)))
+        return rows
 
     def _note(self, path: Path, result: Mapping[str, Any]) -> None:
         others, error = result.get("sum_other_doc_count"), result.get("doc_count_error_upper_bound")

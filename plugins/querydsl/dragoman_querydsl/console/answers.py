@@ -158,8 +158,8 @@ def _tables(plain: Answer, body: _Body, notes: list[Note]) -> Answer:
     try:
         tables = aggregations.Tables(parse(widened(bytes(body.aggregations))))
         for table in tables:
-            names, rows = table.rows()
-            pages.append((table.title, rows_page(rows, names, show=show)))
+            names, rows, roles = table.rows()
+            pages.append((table.title, rows_page(rows, names, roles=roles, show=show)))
     except (ValueError, TypeError, AttributeError, RecursionError):  # another shape of answer
         return plain
     if not pages:

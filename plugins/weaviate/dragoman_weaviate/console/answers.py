@@ -269,6 +269,7 @@ class _Data(msgspec.Struct):
     data: dict[str, dict[str, list[dict[str, Any]] | None]]
 
 
+_ROLES = {"groupedBy.value": Role.KEY}
 _answer = msgspec.json.Decoder(_Data, float_hook=exact_number)
 
 
@@ -282,7 +283,10 @@ def _aggregate_pages(body: bytes) -> list[tuple[str, Page]]:
     """
     groups_by_name = decode(body, _answer).data.get("Aggregate", {})
     return [
-        (f"Aggregate {name}", rows_page([*(dict(_flat(row)) for row in rows[:MAX_ROWS]), *rows[MAX_ROWS:]]))
+        (
+            f"Aggregate {name}",
+            rows_page([*(dict(_flat(row)) for row in rows[:MAX_ROWS]), *rows[MAX_ROWS:]], roles=_ROLES),
+        )
         for name, rows in groups_by_name.items()
         if rows is not None
     ]

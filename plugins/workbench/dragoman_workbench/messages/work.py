@@ -56,6 +56,8 @@ class ConsoleAnswer(RouteAnswer, frozen=True, kw_only=True):
     """The answer to one request.
 
     Attributes:
+        line: Where its request begins, from 1.
+        until: The last line before the next request of the text; 0 if there is none.
         kind: ``grid`` and ``table`` use `page`; ``json`` and ``text`` use `text`.
         text: The body, JSON with its digits untouched.
         title: Of the rows, if one request has several answers.
@@ -63,6 +65,7 @@ class ConsoleAnswer(RouteAnswer, frozen=True, kw_only=True):
     """
 
     line: int
+    until: int
     kind: Literal["grid", "table", "json", "text"]
     status: int
     request: HttpRequest

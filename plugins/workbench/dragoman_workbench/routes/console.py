@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from dragoman import DragomanError
 from dragoman_api.errors import ConfigurationError
 from dragoman_workbench.background_work import nobody_waits
@@ -61,7 +63,9 @@ class ConsoleRoutes:
         session = await self._open.session(request.connection)
         if request.remember:
             await self._remembered.note(request.connection, request.text)
-        console_requests = _chosen(await session.parse(request.text, variables=request.variables), request.line)
+        parsed = await session.parse(request.text, variables=request.variables)
+        following = sorted({console_request.line for console_request in parsed})
+        console_requests = _chosen(parsed, request.line)
         answers: list[ConsoleAnswer] = []
         error: RequestFailure | None = None
         sent = 0
@@ -71,12 +75,13 @@ class ConsoleRoutes:
             sent += 1
             began = time.perf_counter()
             try:
-                parts = [*_chain(await session.execute(console_request))]
+                parts = [*_chain(await session.execute(replace(console_request, tabular=True)))]
             except DragomanError as failure:
                 error = failure_of(failure, connection=request.connection)
                 break
             seconds = time.perf_counter() - began
-            answers += [_describe_answer(part, console_request, seconds) for part in parts]
+            until = next((line - 1 for line in following if line > console_request.line), 0)
+            answers += [_describe_answer(part, console_request, until=until, seconds=seconds) for part in parts]
             if request.stop_on_error and any(part.failed or part.status >= FAILED_STATUS for part in parts):
                 break
         return Executed(answers=answers, error=error, unsent=[_unsent(unsent) for unsent in console_requests[sent:]])
@@ -112,9 +117,10 @@ def _unsent(request: ConsoleRequest) -> UnsentRequest:
     return UnsentRequest(line=request.line, method=request.request.method, path=request.request.path)
 
 
-def _describe_answer(answer: Answer, request: ConsoleRequest, seconds: float) -> ConsoleAnswer:
+def _describe_answer(answer: Answer, request: ConsoleRequest, *, until: int, seconds: float) -> ConsoleAnswer:
     return ConsoleAnswer(
         line=request.line,
+        until=until,
         kind=answer.kind.value,
         status=answer.status,
         request=answer.request,

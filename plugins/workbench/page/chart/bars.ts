@@ -137,7 +137,8 @@ export function marks(bars: readonly TimeBar[], most: number): Mark[] {
   return chosen.map(({ at, when }, number) => ({ at, text: markText(when, chosen, number) }));
 }
 
-function markText(when: Date, all: readonly { when: Date }[], number: number): string {
+/** What stands at a round time: the time of day, or the day; the year where it is news. */
+export function markText(when: Date, all: readonly { when: Date }[], number: number): string {
   const midnight = ({ when: at }: { when: Date }) => at.getTime() % DAY === 0;
   if (!midnight({ when })) {
     const exact = all.some(({ when: at }) => at.getTime() % SECOND) ? 23 : all.some(({ when: at }) => at.getTime() % MINUTE) ? 19 : 16;

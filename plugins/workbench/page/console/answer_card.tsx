@@ -3,27 +3,33 @@
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { show, textOf } from "../wire/cells.ts";
 import { asCsv, asJson, asText } from "../grid/clipboard.ts";
-import { visible, UNTOUCHED } from "../grid/column_layout.ts";
+import { UNTOUCHED, usualOrder, visible } from "../grid/column_layout.ts";
 import { fitted, fittedWhole, measured } from "../grid/column_widths.ts";
 import type { GridData } from "../grid/row_pool.ts";
 import { GridView } from "../grid/view.ts";
 import type { ConsoleAnswer, PageAnswer } from "../messages.ts";
-import { Badge, Button, Notes, Tabs } from "../ui/controls.tsx";
+import { depthOf, figuresOf, readable } from "../chart/series.ts";
+import { Badge, Button, Notes, Tabs, lazily } from "../ui/controls.tsx";
 import { duration } from "../ui/figures.ts";
 import { pretty } from "../ui/json_text.ts";
 import { JsonTree } from "../ui/json_tree.tsx";
 import { openMenu } from "../ui/menu.tsx";
 import { copyText } from "../ui/toasts.tsx";
 
-export function AnswerCard({ answer }: { answer: ConsoleAnswer }) {
+const AnswerChart = lazily(async () => (await import("../chart/answer_chart.tsx")).AnswerChart);
+
+/** An answer; `edited` if its request was changed since. */
+export function AnswerCard({ answer, edited }: { answer: ConsoleAnswer; edited: boolean }) {
   const { request, status, seconds, failed, page, text, title, notes } = answer;
-  const json = answer.kind === "json";
-  const forms = [page ? "Grid" : "", json ? "Tree" : "", text ? "Text" : ""].filter(Boolean);
+  const json = answer.kind === "json" || (!!page && /^\s*[[{]/.test(text));
+  const drawable = !!page && page.rows.length > 1 && figuresOf(page).length > 0;
+  const pages = drawable && depthOf(page) === 1 ? ["Chart", "Grid"] : ["Grid", drawable ? "Chart" : ""];
+  const forms = [...(page ? pages : []), json ? "Tree" : "", text ? "Text" : ""].filter(Boolean);
   const [chosen, setForm] = useState<string>();
   const form = chosen && forms.includes(chosen) ? chosen : forms[0];
   const panel = useId();
   return (
-    <article class="answer">
+    <article class={edited ? "answer edited" : "answer"}>
       <header class="answer-head">
         <Badge tone={failed || status >= 400 ? "bad" : "good"}>{status || "–"}</Badge>
         <code class="grow">{request.method} {request.path}</code>
@@ -33,11 +39,13 @@ export function AnswerCard({ answer }: { answer: ConsoleAnswer }) {
         )}
         <Button icon="copy" label="Copy the answer" bare tone="quiet" onClick={(event) => copy(event, answer)} />
       </header>
+      {edited && <p class="banner warn answer-edited">The request was edited after it was sent. This is the answer to what it was before.</p>}
       {title && <h2>{title}</h2>}
       {failed && <p class="banner bad" role="alert">{failed}</p>}
       <Notes notes={notes} />
       <div id={panel} role={forms.length > 1 ? "tabpanel" : undefined} aria-label={forms.length > 1 ? form : undefined}>
         {form === "Grid" && page && <AnswerGrid page={page} label={`Rows of ${request.path}`} />}
+        {form === "Chart" && page && <AnswerChart page={page} label={`Chart of ${title || request.path}`} />}
         {form === "Tree" && <JsonTree text={text} label={`Answer of ${request.path}`} />}
         {form === "Text" && <pre class="value-text" tabIndex={0} aria-label="Answer as text">{json ? pretty(text) : text}</pre>}
       </div>
@@ -71,17 +79,18 @@ const MOST_ROWS = 12;
 function AnswerGrid({ page, label }: { page: PageAnswer; label: string }) {
   const host = useRef<HTMLDivElement>(null);
   useEffect(() => {
+    const described = readable(page);
     const at = new Map(page.columns.map(({ name }, index) => [name, index]));
     const data: GridData = {
       count: page.rows.length,
       shown: (row, column) => {
         const index = at.get(column) ?? 0;
-        return show(page.rows[row].cells[index], page.columns[index]);
+        return show(page.rows[row].cells[index], described[index]);
       },
       state: () => "",
       wanted: () => {},
     };
-    const columns = visible(page.columns, UNTOUCHED, fitted(page.columns, page.rows, measured)).map((one) => ({ ...one, sortable: false, pinned: false }));
+    const columns = visible(usualOrder(described), UNTOUCHED, fitted(described, page.rows, measured)).map((one) => ({ ...one, sortable: false, pinned: false }));
     const nothing = () => {};
     const resize = (name: string, width: number) => {
       const found = columns.findIndex((one) => one.name === name);
@@ -91,7 +100,7 @@ function AnswerGrid({ page, label }: { page: PageAnswer; label: string }) {
     const view: GridView = new GridView(label, data, {
       sort: nothing,
       resize,
-      fit: (name) => resize(name, fittedWhole(name, page.columns, page.rows, measured)),
+      fit: (name) => resize(name, fittedWhole(name, described, page.rows, measured)),
       move: nothing,
       menu: nothing,
       cellMenu: nothing,

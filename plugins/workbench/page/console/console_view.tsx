@@ -2,16 +2,16 @@
 
 import type { EditorView } from "@codemirror/view";
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { Executed, HistoryEntry, OpenConnection, ParsedRequest, UnsentRequest } from "../messages.ts";
+import type { Executed, OpenConnection, ParsedRequest, UnsentRequest } from "../messages.ts";
 import { recall, remember } from "../state/preferences.ts";
 import { remedy } from "../state/store.ts";
-import { Button, Blank, ErrorBox, Waiting, asFailure } from "../ui/controls.tsx";
-import { moment } from "../ui/figures.ts";
-import { openMenu } from "../ui/menu.tsx";
+import { Button, Blank, ErrorBox, Waiting } from "../ui/controls.tsx";
 import { copyText, toast } from "../ui/toasts.tsx";
 import { Toolbar } from "../ui/toolbar.tsx";
 import { call } from "../wire/client.ts";
 import { AnswerCard } from "./answer_card.tsx";
+import { History } from "./history.tsx";
+import type { SentRequest } from "./sent.ts";
 import { Variables } from "./variables.tsx";
 
 type Editor = typeof import("./editor.ts");
@@ -21,12 +21,17 @@ interface Left {
   readonly text: string | null;
   readonly variables: Readonly<Record<string, string>>;
   readonly executed: Executed | null;
+  /** The requests that the answers are to, with the variables of then. */
+  readonly sent: readonly SentRequest[];
+  readonly filled: Readonly<Record<string, string>>;
 }
+
+const NOTHING: Left = { text: null, variables: {}, executed: null, sent: [], filled: {} };
 
 const consoles = new Map<string, Left>();
 
 function leaveBehind(connection: string, part: Partial<Left>): void {
-  consoles.set(connection, { text: null, variables: {}, executed: null, ...consoles.get(connection), ...part });
+  consoles.set(connection, { ...NOTHING, ...consoles.get(connection), ...part });
 }
 
 /** Drop what the consoles of this tab have, or that of one connection. */
@@ -47,6 +52,8 @@ export function ConsoleView({ open }: { open: OpenConnection }) {
   const [stopped, setStopped] = useState(false);
   const [stops, setStops] = useState(false);
   const [variables, setVariables] = useState<Readonly<Record<string, string>>>(consoles.get(connection)?.variables ?? {});
+  const [edited, setEdited] = useState<readonly number[]>([]);
+  const [history, setHistory] = useState(false);
   const runner = useRef<(all: boolean) => void>(() => {});
   const key = `console/${connection}`;
   const completes = open.hooks.includes("complete_console");
@@ -58,9 +65,16 @@ export function ConsoleView({ open }: { open: OpenConnection }) {
         const [module, kept] = await Promise.all([import("./editor.ts"), mine === null ? recall<string>(key) : null]);
         if (left || !host.current) return;
         if (kept) sayMasked(kept);
-        const view = module.openEditor(host.current, mine ?? kept ?? open.console_example, { connection, completes }, {
+        const { sent } = consoles.get(connection) ?? NOTHING;
+        const view = module.openEditor(host.current, mine ?? kept ?? open.console_example, sent, { connection, completes }, {
           run: () => runner.current(false),
           runAll: () => runner.current(true),
+          layOut: () => layOut(),
+          history: () => setHistory(true),
+          sent: (requests, lines) => {
+            leaveBehind(connection, { sent: requests });
+            setEdited((before) => (before.join() === lines.join() ? before : lines));
+          },
           changed: (text) => {
             leaveBehind(connection, { text });
             if (text.length < 60_000) remember(key, text);
@@ -89,6 +103,7 @@ export function ConsoleView({ open }: { open: OpenConnection }) {
     setBusy(true);
     setFailed(null);
     setStopped(false);
+    at.module.beginSending(at.view);
     let now: Executed | null = null; // answers to another text do not stand beside this one
     try {
       const line = all ? null : at.module.lineOf(at.view);
@@ -99,7 +114,8 @@ export function ConsoleView({ open }: { open: OpenConnection }) {
       else setFailed(error);
     }
     setExecuted(now);
-    leaveBehind(connection, { executed: now });
+    leaveBehind(connection, { executed: now, filled: variables });
+    if (editor.current === at) at.module.markSent(at.view, now?.answers ?? []);
     setBusy(false);
   };
   runner.current = (all) => void run(all);
@@ -114,23 +130,25 @@ export function ConsoleView({ open }: { open: OpenConnection }) {
       setFailed(error);
     }
   };
-  const past = async (event: MouseEvent) => {
-    const anchor = (event.currentTarget as Element).getBoundingClientRect();
-    try {
-      const { entries } = await call("console/history", { connection });
-      const items = entries.slice(0, 50).map((entry: HistoryEntry) => ({
-        label: `${moment(entry.at)}  ${entry.text.trim().slice(0, 60).replaceAll("\n", " ")}`,
-        run: () => {
-          editor.current?.module.replaceText(editor.current.view, entry.text);
-          sayMasked(entry.text);
-        },
-      }));
-      const none = [{ label: "Nothing has been run yet", disabled: true, run: () => {} }];
-      openMenu("History", items.length ? items : none, anchor);
-    } catch (error) {
-      toast(asFailure(error).message, "bad");
-    }
+  const layOut = () => {
+    const at = editor.current;
+    if (!at) return;
+    const fault = at.module.layOutHere(at.view);
+    if (fault) toast(fault, "bad");
+    at.view.focus();
   };
+  const take = (past: string) => {
+    setHistory(false);
+    const at = editor.current;
+    if (!at) return;
+    at.module.replaceText(at.view, past);
+    sayMasked(past);
+    requestAnimationFrame(() => at.view.focus()); // once the dialog has given the focus back
+  };
+  const { sent, filled } = consoles.get(connection) ?? NOTHING;
+  const refilled = JSON.stringify(filled) !== JSON.stringify(variables);
+  const isEdited = (line: number) =>
+    edited.includes(line) || (refilled && sent.some((one) => one.line === line && one.text.includes("${")));
   return (
     <div class="console">
       <Toolbar label="Console tools">
@@ -152,7 +170,8 @@ export function ConsoleView({ open }: { open: OpenConnection }) {
             leaveBehind(connection, { variables: values });
           }}
         />
-        <Button label="History" onClick={(event) => void past(event)} />
+        <Button label="Format" title="Lay out the request under the cursor (Ctrl+I)" disabled={!ready} onClick={layOut} />
+        <Button icon="clock" label="History" title="Search what was run (Ctrl+H)" disabled={!ready} onClick={() => setHistory(true)} />
         <Button icon="copy" label="Copy as curl" bare disabled={!ready} onClick={() => void curl()} />
       </Toolbar>
       <div class="console-split">
@@ -171,12 +190,13 @@ export function ConsoleView({ open }: { open: OpenConnection }) {
             </Blank>
           )}
           <div class={busy ? "answer-list stale" : "answer-list"}>
-            {executed?.answers.map((answer, at) => <AnswerCard key={at} answer={answer} />)}
+            {executed?.answers.map((answer, at) => <AnswerCard key={at} answer={answer} edited={isEdited(answer.line)} />)}
             {executed?.error && <ErrorBox error={executed.error} act={(wanted) => void remedy(wanted, () => void run(false))} />}
             {!!executed?.unsent?.length && <Unsent requests={executed.unsent} />}
           </div>
         </section>
       </div>
+      {history && <History connection={connection} take={take} close={() => setHistory(false)} />}
     </div>
   );
 }

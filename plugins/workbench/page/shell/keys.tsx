@@ -34,6 +34,8 @@ const KEYS: readonly (readonly [string, readonly (readonly [string, string])[]])
   ["Console, and texts", [
     ["Ctrl+Enter", "run the request here; keep what is written"],
     ["Ctrl+Shift+Enter", "run all requests"],
+    ["Ctrl+I", "lay out the request here"],
+    ["Ctrl+H", "search what was run"],
     ["Ctrl+F", "search"],
     ["Esc, then Tab", "leave the console"],
   ]],

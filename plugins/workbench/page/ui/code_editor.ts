@@ -68,7 +68,7 @@ export function openCode(host: HTMLElement, text: string, options: CodeOptions):
         highlightSelectionMatches(),
         syntaxHighlighting(colours),
         look,
-        EditorView.contentAttributes.of({ "aria-label": options.label }),
+        EditorView.contentAttributes.of({ "aria-label": options.label, tabindex: "0" }),
         EditorView.domEventHandlers({ beforeinput: typeOverSelection }),
         EditorView.updateListener.of((update) => {
           if (update.docChanged) options.changed(update.state.doc.toString());

@@ -83,6 +83,24 @@ def test_nested_buckets_are_rows_that_repeat_the_buckets_around_them() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("buckets", "roles"),
+    [
+        ([{"key": "a", "doc_count": 1}], {"b": "key"}),
+        ([{"key": 1, "key_as_string": "true", "doc_count": 1}], {"b": "server", "b.key_as_string": "key"}),
+        ([{"key": "a", "from": 1, "to": 2, "doc_count": 1}], {"b": "key", "b.from": "server", "b.to": "server"}),
+        ([{"key": {"x": "a", "y": 1}, "doc_count": 1}], {"b.x": "key", "b.y": "key"}),
+        ({"one": {"doc_count": 1}}, {"b": "key"}),
+        ([{"doc_count": 1}], {"b": "key"}),
+        ([{"key": "a", "doc_count": 1, "c": terms({"key": 1, "doc_count": 1})}], {"b": "key", "c": "key"}),
+    ],
+)
+def test_a_table_says_which_columns_name_its_buckets(buckets: Any, roles: dict[str, str]) -> None:
+    found = answered({"hits": {"hits": []}, "aggregations": {"b": {"buckets": buckets}}}).page
+    assert found is not None
+    assert {column.name: column.role for column in found.columns if column.role} == roles
+
+
 def test_sibling_aggregations_are_a_table_each() -> None:
     inner = {"x": terms({"key": 1, "doc_count": 1}), "y": terms({"key": 2, "doc_count": 1})}
     found = tabled({"a": terms({"key": "k", "doc_count": 1, **inner}), "b": terms(), "n": {"value": 3},

@@ -75,6 +75,8 @@ def test_groups_are_rows_with_a_column_for_each_figure() -> None:
     assert answered(body, tabular=False).kind == "json"
     found = answered(body)
     assert found.kind == "table"
+    assert found.page is not None
+    assert [column.name for column in found.page.columns if column.role == "key"] == ["groupedBy.value"]
     assert json.loads(found.text) == body, "expectations read the whole answer"
     assert read(found) == [
         (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from fakes.elasticsearch import queries
@@ -147,6 +147,36 @@ def _date_range(asked: Any, below: Any, members: Members, cluster: Cluster) -> d
     return {"buckets": buckets}
 
 
+def _date_histogram(asked: Any, below: Any, members: Members, cluster: Cluster) -> dict[str, Any]:
+    """Count the rows of each day, month or year, those without rows too, in UTC."""
+    if asked.keys() != {"field", "calendar_interval"} or asked["calendar_interval"] not in ("day", "month", "year"):
+        raise not_reproduced(f"the aggregation date_histogram of {asked}")
+    groups: dict[datetime, Members] = {}
+    field: Field | None = None
+    for member in members:
+        for field, value in _values(member, asked["field"]):
+            begin = _begin(datetime.fromtimestamp(_millis(field, value) // 1_000, UTC), asked["calendar_interval"])
+            if member not in groups.setdefault(begin, []):
+                groups[begin].append(member)
+    buckets = []
+    at = min(groups, default=datetime.max.replace(tzinfo=UTC))
+    while field is not None and at <= max(groups):
+        rows = groups.get(at, [])
+        key = round(at.timestamp() * 1_000)
+        text = _date_text(field, key)
+        buckets.append({"key_as_string": text, "key": key, "doc_count": len(rows), **_all(below, rows, cluster)})
+        at = _begin(
+            at + timedelta(days={"day": 1, "month": 31, "year": 366}[asked["calendar_interval"]]),
+            asked["calendar_interval"],
+        )
+    return {"buckets": buckets}
+
+
+def _begin(at: datetime, interval: str) -> datetime:
+    day = at.replace(hour=0, minute=0, second=0, microsecond=0)
+    return day if interval == "day" else day.replace(day=1, month=at.month if interval == "month" else 1)
+
+
 def _instant(text: str) -> float:
     return datetime.fromisoformat(text).timestamp() * 1_000
 
@@ -171,6 +201,7 @@ _BUCKETED: dict[str, Callable[[Any, Any, Members, Cluster], dict[str, Any]]] = {
     "terms": _terms,
     "filter": _filter,
     "filters": _filters,
+    "date_histogram": _date_histogram,
     "date_range": _date_range,
     "nested": _nested,
     "reverse_nested": _reverse_nested,
