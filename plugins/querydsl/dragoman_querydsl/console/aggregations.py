@@ -55,12 +55,12 @@ class Table:
 
     def _roles(self, places: Iterable[ColumnPlace]) -> dict[ColumnPlace, Role]:
         """Tell the keys of the buckets from their bounds; a key that has a text is named by that."""
-        known, roles = {*places}, dict[ColumnPlace, Role]()
-        for place in [place for place in self._keys if place in known]:
+        present, roles = {*places}, dict[ColumnPlace, Role]()
+        for place in [place for place in self._keys if place in present]:
             text = ColumnPlace(place.path, "key_as_string")
-            roles[place] = Role.KEY if place.member or text not in known else Role.SERVER
-            roles |= {bound: Role.SERVER for member in _BOUNDS if (bound := ColumnPlace(place.path, member)) in known}
-            if text in known and not place.member:
+            roles[place] = Role.KEY if place.member or text not in present else Role.SERVER
+            roles |= {bound: Role.SERVER for member in _BOUNDS if (bound := ColumnPlace(place.path, member)) in present}
+            if text in present and not place.member:
                 roles[text] = Role.KEY
         return roles
 
