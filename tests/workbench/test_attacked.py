@@ -285,7 +285,8 @@ def test_no_part_of_a_body_is_so_extreme_that_reading_it_fails(route):
     "route",
     [
         "cell", "changes/plan", "changes/row", "console/complete", "console/history", "console/parse", "describe",
-        "explain", "exports/start", "imports/preview", "imports/start", "objects", "page", "queries/save",
+        "explain", "exports/start", "imports/copy", "imports/plan_copy", "imports/preview", "imports/start",
+        "objects", "page", "queries/save",
     ],
 )  # fmt: skip
 async def test_no_part_of_a_body_is_so_extreme_that_the_server_fails(shop_tab, route, monkeypatch):
@@ -298,7 +299,9 @@ async def test_no_part_of_a_body_is_so_extreme_that_the_server_fails(shop_tab, r
     usual |= {"parent": None, "key": key_text(RowKey("orders", "17")), "text": "GET /"}
     usual |= {"kind": "drop", "typed": "orders"}
     headers = {"Dragoman-Secret": shop_tab.secret, "Content-Type": "application/json"}
-    if route.startswith("imports/"):
+    if "copy" in route:
+        usual |= {"target": "shop", "object": "books", "making": "", "rows": {"object": "orders", "filters": [row]}}
+    elif route.startswith("imports/"):
         csv = {"data": b"total\n1\n", "headers": {**headers, "Content-Type": "application/octet-stream"}}
         async with shop_tab.http.post("/upload?name=a.csv", **csv) as answer:
             usual["upload"] = (await answer.json())["id"]

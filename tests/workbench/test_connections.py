@@ -116,8 +116,9 @@ def test_every_route_that_writes_goes_on_without_the_browser():
     assert ROUTES.keys() - WRITES == {
         "cell", "changes/plan", "changes/row", "close", "connections", "connections/form", "connections/test",
         "connections/types", "console/complete", "console/history", "console/parse", "count", "describe", "enter",
-        "explain", "exports", "exports/cancel", "imports", "imports/cancel", "imports/download", "imports/preview",
-        "imports/rejected", "leave", "objects", "open", "page", "plugins/browse",
+        "explain", "exports", "exports/cancel", "imports", "imports/cancel", "imports/download",
+        "imports/plan_copy", "imports/preview", "imports/rejected", "leave", "objects", "open", "page",
+        "plugins/browse",
         "plugins/install", "plugins/repair", "plugins/show", "plugins/update", "plugins/updates", "plugins/verify",
         "preferences", "preferences/set", "queries", "questions/answer", "similar", "state", "summarize",
         "token", "unlock",

@@ -14,8 +14,10 @@ import pytest
 
 from browsing import Tab, signed_in
 from dragoman_workbench.uploads import ReceivedFiles
+from fakes.elasticsearch import FakeElasticsearch
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
     from pathlib import Path
 
 CSV = "code,n,name\n" + "".join(f"0{at},{at},Böttcher {at}\n" for at in range(300))
@@ -229,3 +231,61 @@ async def test_nothing_is_left_when_the_workbench_ends(shop_home: Path) -> None:
         await upload(tab, CSV)
         assert len(kept(shop_home)) == 1
     assert kept(shop_home) == []
+
+
+@pytest.fixture
+async def two_tabs(shop_home: Path) -> AsyncIterator[Tab]:
+    """Return a tab with two connections open: the sample cluster, and an empty one."""
+    async with FakeElasticsearch(version="8.19.21") as attic, signed_in(shop_home) as tab:
+        values = {"host": "127.0.0.1", "port": str(attic.port), "auth_method": "none"}
+        fields = {name: {"kind": "value", "value": value} for name, value in values.items()}
+        await tab("connections/save", name="attic", type="elasticsearch", fields=fields)
+        for name in ("shop", "attic"):
+            await tab("open", connection=name)
+        yield tab
+
+
+async def rows_of(tab: Tab, connection: str, name: str, limit: int = 500) -> list[Any]:
+    """Return the first rows, sorted by id, without what the server keeps itself."""
+    page = await tab("page", connection=connection, rows={"object": name}, limit=limit)
+    names = [column["name"] for column in page["columns"]]
+    rows = [dict(zip(names, row["cells"], strict=True)) for row in page["rows"]]
+    own = ("_index", "_version", "_score", "_seq_no", "_primary_term")
+    return sorted(
+        [{name: cell for name, cell in row.items() if name not in own} for row in rows], key=lambda row: row["_id"]
+    )
+
+
+async def test_rows_are_copied_to_another_connection_and_taken_back(two_tabs: Tab) -> None:
+    asked = {"connection": "shop", "rows": {"object": "books"}, "target": "attic", "object": "books-too"}
+    plan = await two_tabs("imports/plan_copy", **asked)
+    assert (plan["exists"], plan["making"].partition("\n")[0]) == (False, "PUT /books-too")
+    assert all(column["type"] == column["target"] for column in plan["columns"])
+    gone = await two_tabs.failure("imports/copy", **asked, making="PUT /books-too\n{}")
+    assert gone["code"] == "plan-gone"
+    begun = await two_tabs("imports/copy", **asked, making=plan["making"])
+    job = await ended(two_tabs, begun["id"])
+    assert (job["state"], job["counts"]["applied"], job["rejected"], job["notes"]) == ("finished", 480, False, [])
+    assert await rows_of(two_tabs, "attic", "books-too") == await rows_of(two_tabs, "shop", "books")
+    again = await ended(two_tabs, (await two_tabs("imports/copy", **asked))["id"])
+    assert (again["counts"]["conflict"], again["rejected"]) == (480, True)
+    assert (await two_tabs("imports/rejected", id=again["id"]))["rows"][0]["code"] == "conflict"
+    there = await two_tabs("imports/plan_copy", **asked)
+    assert (there["exists"], there["making"]) == (True, "")
+    undone = await ended(two_tabs, (await two_tabs("imports/undo", id=job["id"]))["id"])
+    assert undone["counts"]["applied"] == 480
+    assert await rows_of(two_tabs, "attic", "books-too") == []
+
+
+async def test_a_copy_onto_itself_or_to_another_type_is_refused_and_a_filter_is_kept(two_tabs: Tab) -> None:
+    asked = {"connection": "shop", "rows": {"object": "books"}, "object": "books"}
+    own = await two_tabs.failure("imports/plan_copy", **asked, target="shop")
+    assert "onto themselves" in own["message"]
+    assert (await two_tabs.failure("imports/copy", **asked, target="nobody"))["code"] == "connection-closed"
+    total = {"type": "filter", "column": "total", "op": ">=", "value": "100", "group": None, "case": None}
+    rows = {"object": "orders", "filters": [total]}
+    number = int((await two_tabs("count", connection="shop", rows=rows))["rows"])
+    asked = {"connection": "shop", "rows": rows, "target": "attic", "object": "orders"}
+    plan = await two_tabs("imports/plan_copy", **asked)
+    job = await ended(two_tabs, (await two_tabs("imports/copy", **asked, making=plan["making"]))["id"])
+    assert job["counts"]["applied"] == number > 0

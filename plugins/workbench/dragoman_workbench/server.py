@@ -66,8 +66,8 @@ HEADERS = {
 
 WRITES = {
     "changes/apply", "connections/remove", "connections/save", "console/execute", "exports/resume", "exports/start",
-    "imports/discard", "imports/resume", "imports/start", "imports/undo", "plugins/disable", "plugins/enable",
-    "plugins/pin", "plugins/remove", "plugins/rollback", "queries/remove", "queries/save",
+    "imports/copy", "imports/discard", "imports/resume", "imports/start", "imports/undo", "plugins/disable",
+    "plugins/enable", "plugins/pin", "plugins/remove", "plugins/rollback", "queries/remove", "queries/save",
 }  # fmt: skip
 """Routes that go on when the browser aborts the request: half of a change helps no person."""
 

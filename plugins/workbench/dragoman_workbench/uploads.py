@@ -123,6 +123,16 @@ class ReceivedFiles:
                     await self.discard(number)
         return number
 
+    async def reserve(self, name: str) -> str:
+        """Make a place for what an import writes whose rows come from no file, and return what stands for it."""
+        number = secrets.token_urlsafe(16)
+        place = ReceivedFile(name, self._folder / number)
+        self._files[number] = place
+        await run_sync(lambda: place.folder.mkdir(0o700, parents=True))
+        place.path = place.folder / "rows"
+        place.whole = place.spent = True
+        return number
+
     async def _write(self, path: Path, size: int, chunks: AsyncIterator[bytes]) -> None:
         left = size
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:

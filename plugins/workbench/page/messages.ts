@@ -233,6 +233,56 @@ export interface ConsoleAnswer {
   readonly seconds: number;
 }
 
+/**
+ * Copy rows.
+ *
+ * Attributes:
+ *     making: `CopyPlanned.making`, as a person has confirmed it; only this request makes the object.
+ *     undo: Keep a file of changes that take the copy back.
+ */
+export interface CopyAsked {
+  readonly connection: string;
+  readonly rows: RowSelection;
+  readonly target: string;
+  readonly object: string;
+  readonly making?: string;
+  readonly on_conflict?: "fail" | "overwrite" | "skip";
+  readonly undo?: boolean;
+}
+
+/** A column that is copied; `target` is its type where it goes, None if the object there has no such column. */
+export interface CopyColumn {
+  readonly name: string;
+  readonly type: string;
+  readonly target: string | null;
+}
+
+/**
+ * Rows to copy to another connection, which is open, too.
+ *
+ * Attributes:
+ *     target: The connection that receives them.
+ *     object: Its object, which may be missing.
+ */
+export interface CopyPlanAsked {
+  readonly connection: string;
+  readonly rows: RowSelection;
+  readonly target: string;
+  readonly object: string;
+}
+
+/**
+ * What a copy would do.
+ *
+ * Attributes:
+ *     making: The request that makes the object; empty if it exists.
+ */
+export interface CopyPlanned {
+  readonly exists: boolean;
+  readonly making: string;
+  readonly columns: readonly CopyColumn[];
+}
+
 /** A number of rows as text, and what makes it approximate. */
 export interface Counted {
   readonly rows: string;
@@ -634,6 +684,7 @@ export interface ImportFileAsked {
  *     undo: There is a file that takes the import back: ``imports/undo``, ``imports/download``.
  *     requests: The first requests of a dry run.
  *     resumable: It can go on where it ended: ``imports/resume``.
+ *     copies: The connection that the rows come from, if it is a copy; empty for a file.
  *     undoes: The import that this one takes back; empty for any other.
  *     undone: It was taken back.
  *     changes: How often it has changed; of two reports, that with the larger number is the newer one.
@@ -655,6 +706,7 @@ export interface ImportJob {
   readonly notes: readonly Note[];
   readonly error: RequestFailure | null;
   readonly resumable: boolean;
+  readonly copies: string;
   readonly undoes: string;
   readonly undone: boolean;
   readonly changes: number;
@@ -1529,6 +1581,8 @@ export interface Routes {
   "imports/start": [ImportAsked, ImportJob];
   "imports/cancel": [ImportNamed, Done];
   "imports/resume": [ImportNamed, ImportJob];
+  "imports/plan_copy": [CopyPlanAsked, CopyPlanned];
+  "imports/copy": [CopyAsked, ImportJob];
   "imports/undo": [ImportNamed, ImportJob];
   "imports/rejected": [ImportNamed, RejectedRows];
   "imports/download": [ImportFileAsked, ImportTicket];

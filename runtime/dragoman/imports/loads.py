@@ -451,7 +451,7 @@ async def load(
     Args:
         session: The open connection.
         object: The object that receives the rows; it must exist, unless `create` is set.
-        file: A path, or an open binary stream, which cannot be resumed.
+        file: A path, or an open binary stream, which cannot be resumed; its `name`, if a Path, says where it would lie.
         format: ``documents`` or ``ndjson``, ``json``, ``rows``, ``csv``, ``tsv``, ``bulk``, ``parquet``: what an export
             writes. None goes by the manifest of an export beside the file, else by the file's ending.
         delimiter: What separates the fields of CSV, one character; None for a comma, and for the tab of TSV.
@@ -476,17 +476,17 @@ async def load(
         What became of the rows.
 
     Raises:
-        ConfigurationError: An argument or the file cannot be used, or the load cannot be resumed (code
-            ``resume-refused``).
-        DragomanError: The load was stopped: a guard vetoed a call, or the server or the driver failed. The details
-            count the rows by outcome.
+        ConfigurationError: An argument or the file cannot be used, or the load cannot be resumed (``resume-refused``).
+        DragomanError: A guard vetoed a call, or the server or the driver failed; the details count rows by outcome.
     """
     options = LoadOptions(
         format=format, delimiter=delimiter, encoding=encoding, id=id, on_conflict=on_conflict, renamed=renamed or {},
-        types=types or {}, batch=batch, tenant=tenant, undo=undo, resume=resume, create=create,
-        dry_run=dry_run,
+        types=types or {}, batch=batch, tenant=tenant, undo=undo, resume=resume, create=create, dry_run=dry_run,
     )  # fmt: skip
-    path, stream = (file, None) if isinstance(file, Path) else (Path("stream"), file)
+    name = getattr(file, "name", None)
+    path, stream = (
+        (file, None) if isinstance(file, Path) else (name if isinstance(name, Path) else Path("stream"), file)
+    )
     job = Load(
         session, object, path, options=options, stdin=stream, progress=progress or (lambda _progress: None),
         preview=preview or (lambda _planned: None),

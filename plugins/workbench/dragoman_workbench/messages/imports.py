@@ -1,4 +1,4 @@
-"""Messages of imports: a file that the browser sent, what it holds, and what becomes of its rows."""
+"""Messages of imports and copies: a file that the browser sent, what it holds, and what becomes of its rows."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from msgspec import Meta
 from dragoman_api.columns import ColumnKind, Note
 
 from .base import ColumnName, Name, ObjectName, Request, RequestFailure, RouteAnswer, Ticket
+from .rows import RowsAsked
 
 MAX_COLUMNS = 4_096
 """Maximum number of columns that an import renames or whose types it says."""
@@ -130,6 +131,51 @@ class ImportAsked(ImportPreviewAsked, frozen=True, kw_only=True):
     tenant: Annotated[str, Meta(min_length=1, max_length=4_096)] | None = None
 
 
+class CopyPlanAsked(RowsAsked, frozen=True, kw_only=True):
+    """Rows to copy to another connection, which is open, too.
+
+    Attributes:
+        target: The connection that receives them.
+        object: Its object, which may be missing.
+    """
+
+    target: Name
+    object: ObjectName
+
+
+class CopyColumn(RouteAnswer, frozen=True, kw_only=True):
+    """A column that is copied; `target` is its type where it goes, None if the object there has no such column."""
+
+    name: str
+    type: str
+    target: str | None
+
+
+class CopyPlanned(RouteAnswer, frozen=True, kw_only=True):
+    """What a copy would do.
+
+    Attributes:
+        making: The request that makes the object; empty if it exists.
+    """
+
+    exists: bool
+    making: str
+    columns: list[CopyColumn]
+
+
+class CopyAsked(CopyPlanAsked, frozen=True, kw_only=True):
+    """Copy rows.
+
+    Attributes:
+        making: `CopyPlanned.making`, as a person has confirmed it; only this request makes the object.
+        undo: Keep a file of changes that take the copy back.
+    """
+
+    making: Annotated[str, Meta(max_length=4 << 20)] = ""
+    on_conflict: Literal["fail", "skip", "overwrite"] = "fail"
+    undo: bool = True
+
+
 class ImportJob(RouteAnswer, frozen=True, kw_only=True):
     """An import, as ``imports`` and the event ``import`` report it.
 
@@ -141,6 +187,7 @@ class ImportJob(RouteAnswer, frozen=True, kw_only=True):
         undo: There is a file that takes the import back: ``imports/undo``, ``imports/download``.
         requests: The first requests of a dry run.
         resumable: It can go on where it ended: ``imports/resume``.
+        copies: The connection that the rows come from, if it is a copy; empty for a file.
         undoes: The import that this one takes back; empty for any other.
         undone: It was taken back.
         changes: How often it has changed; of two reports, that with the larger number is the newer one.
@@ -162,6 +209,7 @@ class ImportJob(RouteAnswer, frozen=True, kw_only=True):
     notes: list[Note] = []
     error: RequestFailure | None = None
     resumable: bool = False
+    copies: str = ""
     undoes: str = ""
     undone: bool = False
     changes: int = 0

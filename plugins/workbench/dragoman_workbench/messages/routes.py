@@ -137,6 +137,8 @@ ROUTES: dict[str, tuple[type[Request], type[Struct]]] = {
     "imports/start": (imports.ImportAsked, imports.ImportJob),
     "imports/cancel": (imports.ImportNamed, Done),
     "imports/resume": (imports.ImportNamed, imports.ImportJob),
+    "imports/plan_copy": (imports.CopyPlanAsked, imports.CopyPlanned),
+    "imports/copy": (imports.CopyAsked, imports.ImportJob),
     "imports/undo": (imports.ImportNamed, imports.ImportJob),  # an import of its own, which takes the other one back
     "imports/rejected": (imports.ImportNamed, imports.RejectedRows),
     "imports/download": (imports.ImportFileAsked, imports.ImportTicket),

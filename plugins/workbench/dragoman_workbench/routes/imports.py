@@ -15,6 +15,7 @@ from dragoman_api.columns import Written
 from dragoman_api.errors import ConfigurationError, DragomanError, ObjectNotFoundError
 from dragoman_workbench.messages.base import Done, answer_of
 from dragoman_workbench.messages.imports import (
+    ImportAsked,
     ImportJob,
     ImportPreviewed,
     Imports,
@@ -27,10 +28,12 @@ from dragoman_workbench.messages.imports import (
 )
 from dragoman_workbench.messages.routes import ServerEvent
 
+from .copies import KNOWN_TO_THE_CALLER, plan_copy, prepare_copy, stream_copy
 from .jobs import CANCELLED, Jobs
 
 if TYPE_CHECKING:
     from pathlib import Path
+    from typing import BinaryIO
 
     from dragoman_api.changes import PlannedRequest
     from dragoman_workbench.background_work import Work
@@ -38,7 +41,9 @@ if TYPE_CHECKING:
     from dragoman_workbench.event_stream import EventStream
     from dragoman_workbench.messages.base import Empty
     from dragoman_workbench.messages.imports import (
-        ImportAsked,
+        CopyAsked,
+        CopyPlanAsked,
+        CopyPlanned,
         ImportFileAsked,
         ImportNamed,
         ImportPreviewAsked,
@@ -88,6 +93,7 @@ class ImportRoutes:
             "import", connections, send=lambda job: stream.send(ServerEvent(kind="import", import_job=job))
         )
         self._requests: dict[str, ImportAsked] = {}
+        self._copies: dict[str, CopyAsked] = {}
         self._begun: set[str] = set()
         self._stopping: set[str] = set()
         self._left: dict[str, list[RejectedRow]] = {}  # rows that an undo left as they are
@@ -156,6 +162,7 @@ class ImportRoutes:
         for number in self._jobs.make_room():
             request = self._requests.pop(number)
             self._left.pop(number, None)
+            self._copies.pop(number, None)
             if all(other.upload != request.upload for other in self._requests.values()):
                 await self._uploads.discard(request.upload)
 
@@ -220,13 +227,46 @@ class ImportRoutes:
                 requests.append(f"{sent.method} {sent.path}\n{sent.body or ''}"[:_SHOWN])
 
         undo = upload.undo if request.undo and not request.dry_run else None
-        report = await load(
-            session, request.object, file=upload.path, format=request.format, delimiter=request.delimiter,
-            encoding=request.encoding, id=request.id, on_conflict=request.on_conflict, renamed=request.renamed,
-            types=request.types, tenant=request.tenant, undo=undo, resume=resume, create=request.create,
-            dry_run=request.dry_run, progress=progress, preview=preview,
+
+        async def consume(file: Path | BinaryIO) -> None:
+            latest[:] = [await load(
+                session, request.object, file=file, format=request.format, delimiter=request.delimiter,
+                encoding=request.encoding, id=request.id, on_conflict=request.on_conflict, renamed=request.renamed,
+                types=request.types, tenant=request.tenant, undo=undo, resume=resume, create=request.create,
+                dry_run=request.dry_run, progress=progress, preview=preview,
+            )]  # fmt: skip
+
+        if (copied := self._copies.get(number)) is None:
+            await consume(upload.path)
+        else:
+            with self._open.busy(copied.connection):
+                source = await self._open.session(copied.connection)
+                notes = await stream_copy(source, copied.rows, path=upload.path, consume=consume)
+                latest[0].notes += notes
+        return replace(self._job(number), state="finished", requests=requests, part=1.0)
+
+    async def plan_copy(self, request: CopyPlanAsked) -> CopyPlanned:
+        """Say what a copy of rows to another connection would make, and where the objects differ."""
+        source, target = await self._open.session(request.connection), await self._open.session(request.target)
+        return await plan_copy(source, target, request)
+
+    async def copy(self, request: CopyAsked) -> ImportJob:
+        """Copy rows to another connection: an import whose rows come from no file."""
+        source, target = await self._open.session(request.connection), await self._open.session(request.target)
+        await self._make_room()
+        await prepare_copy(source, target, request)
+        number, name = secrets.token_urlsafe(8), f"{request.rows.object} of {request.connection}"
+        self._requests[number] = ImportAsked(
+            connection=request.target, object=request.object, upload=await self._uploads.reserve(name), format="rows",
+            on_conflict=request.on_conflict, undo=request.undo,
         )  # fmt: skip
-        return _reported(replace(self._job(number), state="finished", requests=requests, part=1.0), report)
+        self._copies[number] = request
+        job = ImportJob(
+            id=number, connection=request.target, object=request.object, file=name, dry_run=False, state="running",
+            copies=request.connection,
+        )  # fmt: skip
+        self._begin(job, self._requests[number], resume=False)
+        return job
 
     async def undo(self, request: ImportNamed) -> ImportJob:
         """Take an import back: apply the changes that it wrote for that, in a job of its own."""
@@ -339,8 +379,9 @@ class ImportRoutes:
 
 
 def _reported(job: ImportJob, report: Any) -> ImportJob:
+    notes = [note for note in report.notes if not (job.copies and note.code == KNOWN_TO_THE_CALLER)]
     return replace(
-        job, rows=report.rows, counts=dict(report.counts), seconds=report.seconds, notes=list(report.notes),
+        job, rows=report.rows, counts=dict(report.counts), seconds=report.seconds, notes=notes,
         rejected=report.rejected is not None, undo=report.undo is not None,
     )  # fmt: skip
 

@@ -2,10 +2,11 @@
 
 import { signal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { openObjectMenu } from "../state/copying.ts";
 import { askAhead } from "../grid/first_page.ts";
 import type { OpenConnection } from "../messages.ts";
 import { go, write } from "../state/route.ts";
-import { broken, remedy } from "../state/store.ts";
+import { broken, opened, remedy } from "../state/store.ts";
 import { Badge, Blank, Button, ErrorBox, Waiting } from "../ui/controls.tsx";
 import { duration, fileSize, whole } from "../ui/figures.ts";
 import { Icon } from "../ui/icons.tsx";
@@ -159,6 +160,12 @@ function ObjectTable({ lines, listing, connection, branches, flip, fresh, host, 
     moved.current = false;
     host.current?.querySelector<HTMLElement>(".object-name[tabindex='0']")?.focus({ preventScroll: true });
   });
+  const menu = (event: Event, name: string, element: Element) => {
+    const open = opened.value.get(connection);
+    if (!open) return;
+    event.preventDefault();
+    openObjectMenu(open, name, element.getBoundingClientRect());
+  };
   const move = (event: KeyboardEvent) => {
     const page = Math.max(1, Math.floor(view.height / LINE) - 2);
     const by: Record<string, number> = {
@@ -193,6 +200,7 @@ function ObjectTable({ lines, listing, connection, branches, flip, fresh, host, 
                 </th>
               );
             })}
+            <td class="act" />
           </tr>
         </thead>
         <tbody>
@@ -202,7 +210,10 @@ function ObjectTable({ lines, listing, connection, branches, flip, fresh, host, 
             const attributes = { class: "object-name", title: entry.name, tabIndex: index === stop ? 0 : -1, onFocus: () => setCurrent(index) };
             const label = entry.parent && entry.name.startsWith(`${entry.parent}/`) ? entry.name.slice(entry.parent.length + 1) : entry.name;
             return (
-              <tr key={entry.name} aria-rowindex={index + 2}>
+              <tr
+                key={entry.name} aria-rowindex={index + 2}
+                onContextMenu={(event) => entry.branch || menu(event, entry.name, event.currentTarget.querySelector(".object-name")!)}
+              >
                 {columns.map((column) => column === "name" ? (
                   <th key={column} scope="row" class="name" style={{ paddingLeft: `${8 + 18 * depth}px` }}>
                     {entry.branch ? (
@@ -223,6 +234,14 @@ function ObjectTable({ lines, listing, connection, branches, flip, fresh, host, 
                     {entry[column] == null ? <span class="muted" title="not known">–</span> : column === "rows" ? whole(entry.rows!) : fileSize(entry.size!)}
                   </td>
                 ))}
+                <td class="act">
+                  {!entry.branch && (
+                    <Button
+                      icon="menu" label={`Menu of ${entry.name}`} bare tone="quiet" tabIndex={index === stop ? 0 : -1}
+                      onClick={(event) => menu(event, entry.name, event.currentTarget as Element)}
+                    />
+                  )}
+                </td>
               </tr>
             );
           })}

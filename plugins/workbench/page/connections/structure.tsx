@@ -1,6 +1,7 @@
 /** What an object consists of: columns, what cannot be done with them and why, and the server's own definition. */
 
 import { useEffect, useState } from "preact/hooks";
+import { canCopy, copying } from "../state/copying.ts";
 import { DropObject } from "../changes/drop_object.tsx";
 import type { Description, OpenConnection } from "../messages.ts";
 import { write } from "../state/route.ts";
@@ -31,6 +32,9 @@ export function Structure({ open, object }: { open: OpenConnection; object: stri
       <div class="toolbar">
         <h1 class="grow">{object}</h1>
         <a class="button plain" href={write({ view: "rows", connection, rows: { object } })}>Rows</a>
+        {canCopy(open) && (
+          <Button icon="copy" label="Copy to a connection" onClick={() => (copying.value = { connection, rows: { object } })} />
+        )}
         {open.capabilities.includes("drop") && (
           <Button icon="remove" label="Drop" tone="danger" onClick={() => setDropping(true)} />
         )}

@@ -16,6 +16,7 @@ import { Toolbar } from "../ui/toolbar.tsx";
 import { call } from "../wire/client.ts";
 import { type CellEditor, editCell } from "./cell_editor.ts";
 import { isCut, textOf, typed } from "../wire/cells.ts";
+import { canCopy, copying } from "../state/copying.ts";
 import { ColumnsPanel } from "./columns_panel.tsx";
 import { GridController } from "./controller.ts";
 import { readTable } from "./clipboard.ts";
@@ -177,6 +178,9 @@ export function GridPanel({ open, rows, near, panels }: {
         {writable && <Button icon="add" label="New row" bare onClick={() => setAdding(true)} />}
         {open.hooks.includes("export_rows") && !grid.near.value && (
           <Button icon="export" label="Export" bare onClick={() => setExporting(true)} />
+        )}
+        {canCopy(open) && !grid.near.value && (
+          <Button icon="copy" label="Copy to a connection" bare onClick={() => (copying.value = { connection, rows: grid.shown })} />
         )}
         {open.hooks.includes("plan_change") && !grid.near.value && (
           <Button icon="import" label="Import" bare onClick={() => go({ view: "import", connection: open.connection, object: rows.object })} />

@@ -67,6 +67,9 @@ export function ImportCard({ job }: { job: ImportJob }) {
       {!ended && <progress max={1} value={part ?? undefined} aria-label={`${undoes ? "Undo" : "Import"} of ${file}`} />}
       <Notes notes={job.notes ?? []} />
       {error && <ErrorBox error={error} />}
+      {job.copies && ended && state !== "finished" && !!job.counts?.applied && (
+        <p class="muted">To copy the rest, copy again, and keep the stored rows.</p>
+      )}
       {(job.requests ?? []).map((text, at) => <pre class="import-request" key={at} tabIndex={0}>{text}</pre>)}
       {(!ended || job.resumable || job.rejected || job.undo) && (
         <div class="actions">

@@ -4,6 +4,7 @@ import { ChangeBar } from "../changes/change_bar.tsx";
 import { NewRow } from "../changes/new_row.tsx";
 import { ConnectionView } from "../connections/connection_view.tsx";
 import { Home } from "../connections/home.tsx";
+import { copying } from "../state/copying.ts";
 import { ConsoleView } from "../console/console_view.tsx";
 import { ExportDialog } from "../export/export_dialog.tsx";
 import { ExportsView } from "../export/exports_view.tsx";
@@ -38,6 +39,7 @@ export function App() {
           <View />
         </main>
       </div>
+      {copying.value && <CopyDialog {...copying.value} close={() => (copying.value = null)} />}
       <LeaveQuestion />
       <Questions />
       <MenuHost />
@@ -66,6 +68,7 @@ const PANELS: Panels = {
   Export: ExportDialog,
 };
 
+const CopyDialog = lazily(async () => (await import("../import/copy_dialog.tsx")).CopyDialog);
 const EditConnection = lazily(async () => (await import("../connections/editor.tsx")).EditConnection);
 const NewConnection = lazily(async () => (await import("../connections/editor.tsx")).NewConnection);
 const DriverView = lazily(async () => (await import("../marketplace/driver_view.tsx")).DriverView);

@@ -2,6 +2,7 @@
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { changesOf } from "../state/change_list.ts";
+import { openObjectMenu } from "../state/copying.ts";
 import { askAhead } from "../grid/first_page.ts";
 import type { ConnectionSummary, Note, Object as Entry, ObjectList } from "../messages.ts";
 import { Badge, Button, ErrorBox } from "../ui/controls.tsx";
@@ -239,6 +240,12 @@ function ObjectItem({ entry, connection, current }: { entry: Entry; connection: 
         title={objectTitle(entry)}
         onPointerDown={(event) => !current && askAhead(event, connection, entry.name)}
         onClick={() => (sidebarOpen.value = false)}
+        onContextMenu={(event) => {
+          const open = opened.value.get(connection);
+          if (!open) return;
+          event.preventDefault();
+          openObjectMenu(open, entry.name, event.currentTarget.getBoundingClientRect());
+        }}
       >
         <span class="grow">{entry.parent && entry.name.startsWith(`${entry.parent}/`) ? entry.name.slice(entry.parent.length + 1) : entry.name}</span>
         <Unsent connection={connection} object={entry.name} />

@@ -20,12 +20,13 @@ interface ButtonProps {
   readonly expanded?: boolean;
   readonly title?: string;
   readonly submit?: boolean;
+  readonly tabIndex?: number;
   /** Why it cannot be used; it is then disabled, and the reason stands beside it. */
   readonly why?: string;
 }
 
 export function Button(props: ButtonProps) {
-  const { icon, label, onClick, tone = "plain", bare, disabled, busy, pressed, expanded, title, submit, why } = props;
+  const { icon, label, onClick, tone = "plain", bare, disabled, busy, pressed, expanded, title, submit, tabIndex, why } = props;
   const reason = useId();
   const button = (
     <button
@@ -33,6 +34,7 @@ export function Button(props: ButtonProps) {
       class={`button ${tone}${bare ? " bare" : ""}`}
       onClick={onClick}
       disabled={disabled || busy || !!why}
+      tabIndex={tabIndex}
       aria-describedby={why ? reason : undefined}
       aria-pressed={pressed}
       aria-expanded={expanded}

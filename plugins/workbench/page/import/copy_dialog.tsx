@@ -1,0 +1,144 @@
+/** A copy of rows to another connection: where to, what is made there, and where the two objects differ. */
+
+import { useEffect, useState } from "preact/hooks";
+import type { CopyAsked, CopyColumn, CopyPlanned, RowSelection } from "../messages.ts";
+import { go } from "../state/route.ts";
+import { connections, heardOfImport, open, opened, remedy } from "../state/store.ts";
+import { Button, ErrorBox, Waiting } from "../ui/controls.tsx";
+import { Dialog } from "../ui/dialog.tsx";
+import { call } from "../wire/client.ts";
+
+type Conflict = NonNullable<CopyAsked["on_conflict"]>;
+
+const PAUSE = 250; // ms without a key before the target is looked at again
+
+export function CopyDialog({ connection, rows, close }: { connection: string; rows: RowSelection; close: () => void }) {
+  const all = connections.value?.connections ?? [];
+  const type = opened.value.get(connection)?.type;
+  const fitting = all.filter((one) => one.type === type);
+  const others = all.filter((one) => one.type !== type);
+  const [target, setTarget] = useState(fitting.find(({ name }) => name !== connection)?.name ?? connection);
+  const [object, setObject] = useState(target === connection ? `${rows.object}-copy` : rows.object);
+  const [plan, setPlan] = useState<CopyPlanned | null>(null);
+  const [seen, setSeen] = useState(""); // what the plan answers
+  const [failed, setFailed] = useState<unknown>(null);
+  const [conflict, setConflict] = useState<Conflict>("fail");
+  const [undo, setUndo] = useState(true);
+  const [fresh, setFresh] = useState(0);
+  const [busy, setBusy] = useState(false);
+  const name = object.trim();
+  const asked = { connection, rows: { ...rows, sort: [], columns: null }, target, object: name };
+  const key = JSON.stringify([target, name, fresh]);
+  useEffect(() => {
+    if (!name) return;
+    const stop = new AbortController();
+    const timer = setTimeout(async () => {
+      try {
+        await open(target);
+        const now = await call("imports/plan_copy", asked, stop.signal);
+        setPlan(now);
+        setSeen(key);
+        setFailed(null);
+      } catch (error) {
+        if (!stop.signal.aborted) setFailed(error);
+      }
+    }, plan ? PAUSE : 0);
+    return () => {
+      clearTimeout(timer);
+      stop.abort();
+    };
+  }, [key]);
+  const ready = failed === null && seen === key && !!name;
+  const start = async () => {
+    setBusy(true);
+    try {
+      heardOfImport(await call("imports/copy", { ...asked, making: plan?.making ?? "", on_conflict: conflict, undo }));
+      close();
+      go({ view: "import", connection: target, object: "" });
+    } catch (error) {
+      setFailed(error);
+      setBusy(false);
+    }
+  };
+  const filters = rows.filters?.length ?? 0;
+  const label = !plan || plan.exists ? "Copy the rows" : "Make it with these types, and copy";
+  return (
+    <Dialog
+      title={`Copy ${rows.object}`}
+      onClose={close}
+      footer={
+        <>
+          <Button label="Cancel" onClick={close} />
+          <Button icon="copy" label={label} tone="primary" disabled={!ready} busy={busy} onClick={() => void start()} />
+        </>
+      }
+    >
+      <p>
+        {filters ? `The rows that match the filter (${filters} filter ${filters === 1 ? "row" : "rows"}).` : "All rows."}
+        {" "}Ids, vectors and every digit stay as they are.
+      </p>
+      <label class="field">
+        <span>To the connection</span>
+        <select value={target} onChange={(event) => setTarget(event.currentTarget.value)}>
+          {fitting.map((one) => <option key={one.name} value={one.name}>{one.name}{one.name === connection ? " (this one)" : ""}</option>)}
+          {others.map((one) => <option key={one.name} value={one.name} disabled>{`${one.name} (${one.type})`}</option>)}
+        </select>
+      </label>
+      {others.length > 0 && <p class="muted">Connections of other types take an export of the rows as a file, which you import there.</p>}
+      <label class="field">
+        <span>Into the object</span>
+        <input value={object} autocomplete="off" spellcheck={false} onInput={(event) => setObject(event.currentTarget.value)} />
+      </label>
+      {plan?.exists !== false && (
+        <label class="field">
+          <span>If the id exists</span>
+          <select value={conflict} onChange={(event) => setConflict(event.currentTarget.value as Conflict)}>
+            <option value="fail">reject the row</option>
+            <option value="skip">keep the stored row</option>
+            <option value="overwrite">replace the stored row</option>
+          </select>
+        </label>
+      )}
+      <label class="inline">
+        <input type="checkbox" checked={undo} onChange={(event) => setUndo(event.currentTarget.checked)} />
+        <span>keep an undo file</span>
+      </label>
+      {!name && <p class="field-error" role="status">Name the object that gets the rows.</p>}
+      {failed !== null && <ErrorBox error={failed} retry={() => setFresh(fresh + 1)} act={(wanted) => void remedy(wanted, () => setFresh(fresh + 1))} />}
+      {name && !plan && failed === null && <Waiting what={`Looking at ${target} …`} />}
+      {plan && failed === null && (plan.exists ? <Differences columns={plan.columns} object={name} /> : <Making plan={plan} object={name} />)}
+    </Dialog>
+  );
+}
+
+/** The object that is made: its columns, and the very request. */
+function Making({ plan, object }: { plan: CopyPlanned; object: string }) {
+  return (
+    <section aria-label="What is made">
+      <p><bdi>{object}</bdi> does not exist, and is made with these types. Settings that are no part of them are not copied.</p>
+      <div class="copy-columns" tabIndex={0} role="group" aria-label="Columns, which scroll">
+        <table class="table">
+          <thead><tr><th scope="col">Column</th><th scope="col">Type</th></tr></thead>
+          <tbody>{plan.columns.map(({ name, type }) => <tr key={name}><th scope="row"><bdi>{name}</bdi></th><td><code>{type}</code></td></tr>)}</tbody>
+        </table>
+      </div>
+      <details>
+        <summary>The request that makes it</summary>
+        <pre class="import-request" tabIndex={0}>{plan.making}</pre>
+      </details>
+    </section>
+  );
+}
+
+/** Columns that the other object does not have, or has with another type. */
+function Differences({ columns, object }: { columns: readonly CopyColumn[]; object: string }) {
+  const missing = columns.filter((one) => one.target === null).map(({ name }) => name);
+  const different = columns.filter((one) => one.target !== null && one.target !== one.type);
+  return (
+    <section aria-label="Where the objects differ">
+      <p class="muted"><bdi>{object}</bdi> exists; the rows are added{missing.length || different.length ? "." : ", and it has all columns with the same types."}</p>
+      {missing.length > 0 && <p class="banner warn">It has no {missing.length === 1 ? "column" : "columns"} <bdi>{missing.join(", ")}</bdi>. The server adds what it can; a row with a value that it does not take is rejected, with the reason.</p>}
+      {different.length > 0 && <p class="banner warn">Other types there: <bdi>{different.map(({ name, type, target }) => `${name} (${type} here, ${target} there)`).join(", ")}</bdi>. A value that does not fit makes a rejected row.</p>}
+    </section>
+  );
+}

@@ -1,0 +1,148 @@
+"""Rows that go to another connection: the menu of an object, what is made there, progress, and the way back."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from workbench.browser.conftest import Cluster, browsing, read_address, running, serving
+from workbench.browser.test_importing import accessible
+from workbench.browser.walking import Hands, add_filter, becomes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from playwright.sync_api import Browser, Page
+
+pytestmark = [pytest.mark.slow, pytest.mark.browser, pytest.mark.timeout(240)]
+
+
+@pytest.fixture(scope="module")
+def attic() -> Iterator[Cluster]:
+    """A second sample cluster."""
+    with running("-m", "docs.demo.sample_cluster", "--port", 0, "--json") as served:
+        yield Cluster(served["port"])
+
+
+@pytest.fixture(scope="module")
+def two(chromium: Browser, cluster: Cluster, attic: Cluster, vectors: int, tmp_path_factory: Any) -> Iterator[Page]:
+    """A tab with two connections of one type, and one of another."""
+    home = tmp_path_factory.mktemp("two")
+    for name, kind, port in (("shop", "elasticsearch", cluster.port), ("attic", "elasticsearch", attic.port),
+                             ("lib", "weaviate", vectors)):  # fmt: skip
+        words = ["connections", "add", name, "--type", kind, "--host", "127.0.0.1", "--auth", "none", "--yes"]
+        command = [sys.executable, "-m", "dragoman", *words, "--port", str(port)]
+        subprocess.run(command, check=True, env={**os.environ, "DRAGOMAN_HOME": str(home)}, capture_output=True)
+    with serving(home) as file, browsing(chromium, read_address(file)) as page:
+        yield page
+
+
+def documents(cluster: Cluster, name: str) -> dict[str, Any]:
+    cluster.send("POST", f"/{name}/_refresh")
+    hits = cluster.send("POST", f"/{name}/_search", json.dumps({"size": 1_000}))["hits"]["hits"]
+    return {hit["_id"]: hit["_source"] for hit in hits}
+
+
+def overview(page: Page) -> None:
+    page.evaluate("location.hash = '#/'")
+    page.get_by_role("heading", name="Connections").wait_for()
+    page.evaluate("location.hash = '#/connection/shop'")
+    page.locator(".object-table a", has_text="books").wait_for()
+
+
+def test_a_keyboard_copies_an_object_that_is_made_there_and_takes_it_back(
+    two: Page, cluster: Cluster, attic: Cluster
+) -> None:
+    values = [{"n": 9_007_199_254_740_993, "text": "<img src=x onerror=attacked(1)>"}, {"n": -1, "text": None}]
+    cluster.put("exact", values, {"n": {"type": "long"}, "text": {"type": "keyword"}})
+    overview(two)
+    two.locator(".object-table a", has_text="exact").focus()
+    two.keyboard.press("Tab")
+    two.keyboard.press("Enter")
+    hands = Hands(two)
+    hands.type("c")
+    two.keyboard.press("Enter")
+    dialog = two.get_by_role("dialog", name="Copy exact")
+    dialog.get_by_text("does not exist, and is made with these types").wait_for()
+    assert dialog.get_by_label("To the connection").evaluate("list => list.value") == "attic"
+    off = "list => [...list.options].filter(one => one.disabled).map(one => one.value)"
+    assert dialog.get_by_label("To the connection").evaluate(off) == ["lib"]
+    columns = dialog.locator(".copy-columns tbody tr").all_inner_texts()
+    assert columns == ["n\tlong", "text\tkeyword"]
+    accessible(two)
+    dialog.get_by_label("Into the object").focus()
+    two.keyboard.press("Control+a")
+    hands.type("exact-there")
+    dialog.get_by_text("exact-there does not exist").wait_for()
+    make = dialog.get_by_role("button", name="Make it with these types, and copy")
+    becomes(two, make.is_enabled)
+    make.focus()
+    two.keyboard.press("Enter")
+    card = two.locator("li.card").first
+    card.locator(".badge", has_text="finished").wait_for()
+    assert "2 rows read: 2 written" in card.inner_text()
+    assert documents(attic, "exact-there") == documents(cluster, "exact")
+    card.get_by_role("button", name="Undo the import").press("Enter")
+    two.get_by_role("dialog").get_by_role("button", name="Undo the import").press("Enter")
+    two.locator(".badge", has_text="taken back").wait_for()
+    assert documents(attic, "exact-there") == {}
+
+
+def test_the_rows_of_a_filter_are_copied_into_an_object_that_differs(
+    two: Page, cluster: Cluster, attic: Cluster
+) -> None:
+    cluster.put(
+        "part", [{"n": at, "more": "x"} for at in range(20)], {"n": {"type": "long"}, "more": {"type": "keyword"}}
+    )
+    attic.put("part", [{"n": 0}], {"n": {"type": "double"}})
+    overview(two)
+    two.locator(".object-table tr", has_text="part").click(button="right")
+    two.get_by_role("menuitem", name="Rows", exact=True).click()
+    two.locator('[role=row][aria-rowindex="2"] [role=gridcell]:not(.loading)').first.wait_for()
+    add_filter(two, "n >= 15")
+    two.get_by_role("button", name="Copy to a connection").click()
+    dialog = two.get_by_role("dialog", name="Copy part")
+    dialog.get_by_text("It has no column more").wait_for()
+    dialog.get_by_text("n (long here, double there)").wait_for()
+    assert "1 filter row" in dialog.inner_text()
+    two.keyboard.press("Escape")
+    dialog.wait_for(state="detached")
+    two.get_by_role("button", name="Copy to a connection").click()
+    dialog.get_by_text("It has no column more").wait_for()
+    dialog.get_by_role("button", name="Copy the rows").click()
+    two.locator("li.card").first.locator(".badge", has_text="finished").wait_for()
+    assert "5 rows read: 5 written" in two.locator("li.card").first.inner_text()
+    assert sorted(one["n"] for one in documents(attic, "part").values()) == [0, 15, 16, 17, 18, 19]
+
+
+def test_a_copy_is_cancelled_and_the_rest_follows(two: Page, attic: Cluster) -> None:
+    overview(two)
+    two.locator(".object-table tr", has_text="orders").click(button="right")
+    two.get_by_role("menuitem", name="Copy to a connection").click()
+    hands, dialog = Hands(two), two.get_by_role("dialog", name="Copy orders")
+    hands.write(dialog.get_by_label("Into the object"), "orders-there")
+    make = dialog.get_by_role("button", name="Make it with these types, and copy")
+    becomes(two, make.is_enabled)
+    make.click()
+    card = two.locator("li.card").first
+    becomes(two, lambda: "written" in card.inner_text())
+    cancel = card.get_by_role("button", name="Cancel")
+    if cancel.count():
+        cancel.click()
+    card.locator(".badge", has_text="cancelled").wait_for()
+    card.get_by_text("To copy the rest").wait_for()
+    overview(two)
+    two.locator(".object-table tr", has_text="orders").click(button="right")
+    two.get_by_role("menuitem", name="Copy to a connection").click()
+    hands.write(dialog.get_by_label("Into the object"), "orders-there")
+    dialog.get_by_text("orders-there exists").wait_for()
+    hands.choose(dialog.get_by_label("If the id exists"), "keep the stored row")
+    becomes(two, dialog.get_by_role("button", name="Copy the rows").is_enabled)
+    dialog.get_by_role("button", name="Copy the rows").click()
+    card.locator(".badge", has_text="finished").wait_for()
+    attic.send("POST", "/orders-there/_refresh")
+    assert attic.send("GET", "/orders-there/_count")["count"] == 12_003
