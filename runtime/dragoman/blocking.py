@@ -488,6 +488,7 @@ class BlockingSession(_Blocking[Session]):
         )
 
     can = _passing(Session.can)
+    request_docs = _passing(Session.request_docs)
     objects = _waiting(Session.objects)
     describe = _waiting(Session.describe)
     plan = _waiting(Session.plan)

@@ -39,6 +39,12 @@ TEXT = "GET /_cat/indices\n\nGET /books/_count\n\nDELETE /books/_doc/none\n"
 async def test_requests_are_parsed_and_marked(shop_tab, sample_port):
     found = (await shop_tab("console/parse", connection="shop", text=TEXT))["requests"]
     assert [(each["line"], each["writes"]) for each in found] == [(1, False), (3, False), (5, True)]
+    pages = "https://www.elastic.co/docs/api/doc/elasticsearch/"
+    assert [each["docs"].removeprefix(pages) for each in found] == [
+        "operation/operation-cat-indices",
+        "operation/operation-count",
+        "",
+    ]
     assert found[1]["curl"] == f"curl -X GET http://127.0.0.1:{sample_port}/books/_count"
 
 

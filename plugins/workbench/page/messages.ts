@@ -1012,12 +1012,20 @@ export interface Parsed {
   readonly requests: readonly ParsedRequest[];
 }
 
-/** One request of a console text: the line where it begins (from 1), and whether it may write. */
+/**
+ * One request of a console text.
+ *
+ * Attributes:
+ *     writes: It may write.
+ *     line: Where it begins, from 1.
+ *     docs: The page on it that the driver's manifest names, an https address; empty for none.
+ */
 export interface ParsedRequest {
   readonly request: HttpRequest;
   readonly writes: boolean;
   readonly line: number;
   readonly curl: string;
+  readonly docs: string;
 }
 
 /** The exact requests of some changes; nothing is written. A drop stands alone, with the object's name typed. */

@@ -80,6 +80,48 @@ class AuthMethod:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RequestDocs:
+    """A page of the product's maker that explains requests of the console.
+
+    A driver names its pages here, and not while it runs: an address that it made from what it has read would carry that
+    away with a click.
+
+    Attributes:
+        requests: Paths, each of which may have a method before it: ``GET /*/_search``. A ``*`` stands for one segment,
+            and ``**`` at the end for any number of them.
+        url: An https address of a named host. Only a person's browser opens it, when the person asks for it.
+    """
+
+    __pydantic_config__: ClassVar[dict[str, str]] = FORBID
+
+    requests: tuple[str, ...]
+    url: str
+
+    def explains(self, method: str, path: str) -> bool:
+        """Check whether the page is about a request; what follows a question mark does not matter.
+
+        >>> page = RequestDocs(requests=("/*/_search", "PUT /_cat/**"), url="https://example.org/")
+        >>> page.explains("GET", "/books/_search?size=1"), page.explains("GET", "/_cat"), page.explains("PUT", "/_cat")
+        (True, False, True)
+        """
+        segments = path.partition("?")[0].strip("/").split("/")
+        return any(_is_like(request, method, segments) for request in self.requests)
+
+
+def _is_like(request: str, method: str, segments: list[str]) -> bool:
+    wanted_method, _, pattern = request.rpartition(" ")
+    wanted = pattern.strip("/").split("/")
+    if wanted_method not in ("", method):
+        return False
+    if wanted[-1] == "**":
+        wanted.pop()
+        segments = segments[: len(wanted)]
+    return len(wanted) == len(segments) and all(
+        part in ("*", segment) for part, segment in zip(wanted, segments, strict=True)
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Dependency:
     """One wheel of a release's closed set, for one platform or for all."""
 
@@ -113,6 +155,7 @@ class Manifest:
         licence: An SPDX expression.
         docs: A URL, or the name of a file in the release's documentation.
         console_example: One reading request on one line, with which a console begins.
+        console_docs: Pages on requests of the console; the first one that is about a request counts.
     """
 
     __pydantic_config__: ClassVar[dict[str, str]] = FORBID
@@ -134,6 +177,7 @@ class Manifest:
     licence: str
     docs: str = ""
     console_example: str = ""
+    console_docs: tuple[RequestDocs, ...] = ()
     excluded_surfaces: tuple[Surface, ...] = ()
     dependencies: tuple[Dependency, ...] = ()
 
@@ -141,6 +185,10 @@ class Manifest:
     def beyond_baseline(self) -> tuple[str, ...]:
         """The permissions that need a person's consent."""
         return tuple(name for name in self.permissions if name not in BASELINE)
+
+    def request_docs(self, method: str, path: str) -> str:
+        """Return the address of the page on a request; empty if there is none."""
+        return next((page.url for page in self.console_docs if page.explains(method, path)), "")
 
     def default(self, field: str) -> FieldValue:
         """Return the default of a form field, or None."""

@@ -53,6 +53,8 @@ _MOST_PERMISSIONS = 32
 _BLANK = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
 _ENTRY = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
 _DOCS = re.compile(r"(https?://[!-~]+|[A-Za-z0-9][A-Za-z0-9._-]*)?")
+_PAGE = re.compile(r"https://([a-z0-9]([a-z0-9-]*[a-z0-9])?\.)+[a-z]{2,}(/[!-\[\]-~]*)?")
+_REQUEST = re.compile(r"([A-Z]+ )?(/[!-~]*)")
 _MODULE = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _HOST = r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?(:[0-9]{1,5})?"
 _PERMISSION = re.compile(
@@ -173,8 +175,21 @@ def _relations(manifest: Manifest) -> Iterator[str]:
         yield from (f"$.{key}: {name!r} appears twice" for name in _twice(names))
     if manifest.console_example and "console" not in manifest.capabilities:
         yield "$.console_example: there is no console, because $.capabilities does not name it"
+    yield from _pages(manifest)
     yield from _asked(manifest)
     yield from _form(manifest)
+
+
+def _pages(manifest: Manifest) -> Iterator[str]:
+    """Find pages on requests that are no plain https addresses, and requests that no console sends."""
+    if manifest.console_docs and "console" not in manifest.capabilities:
+        yield "$.console_docs: there is no console, because $.capabilities does not name it"
+    for at, page in enumerate(manifest.console_docs):
+        if not _PAGE.fullmatch(page.url):
+            yield f"$.console_docs[{at}].url: {page.url[:200]!r} is not an https address of a named host without a port"
+        for number, request in enumerate(page.requests):
+            if not _REQUEST.fullmatch(request) or "**" in request.removesuffix("/**"):
+                yield f"$.console_docs[{at}].requests[{number}]: {request[:200]!r} is not of the form GET /*/_search"
 
 
 def _asked(manifest: Manifest) -> Iterator[str]:

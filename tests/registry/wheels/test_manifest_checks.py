@@ -57,6 +57,46 @@ def test_every_fault_is_reported_at_once_with_its_path():
     assert {"$.form[1].label", "$.extra"} <= paths
 
 
+def docs_at(address: str, *requests: str, capabilities: tuple[str, ...] = ("console",)) -> dict[str, object]:
+    """Return changes that make a manifest name a page on requests."""
+    return {"capabilities": [*capabilities], "console_docs": [{"requests": [*requests] or ["/**"], "url": address}]}
+
+
+@pytest.mark.parametrize(
+    ("request_line", "address"),
+    [
+        ("GET /a/_search?q=/_count", "https://docs.example.org/search"),
+        ("POST /_search/", "https://docs.example.org/search"),
+        ("GET /a/b/_search", "https://docs.example.org/"),
+        ("PUT /a", "https://docs.example.org/index#put"),
+        ("GET /a", "https://docs.example.org/"),
+        ("GET /_cat", "https://docs.example.org/cat"),
+        ("GET /_cat/x/y", "https://docs.example.org/cat"),
+        ("GET /", "https://docs.example.org/"),
+    ],
+)
+def test_the_first_page_that_is_about_a_request_explains_it(request_line: str, address: str):
+    pages = [
+        {"requests": ["/_search", "/*/_search"], "url": "https://docs.example.org/search"},
+        {"requests": ["PUT /*"], "url": "https://docs.example.org/index#put"},
+        {"requests": ["/_cat/**"], "url": "https://docs.example.org/cat"},
+        {"requests": ["/**"], "url": "https://docs.example.org/"},
+    ]
+    changes = wheelhouse.manifest(capabilities=["console"], console_docs=pages)
+    manifest, found = check_manifest(json.dumps(changes).encode())
+    assert manifest is not None, found
+    method, _, path = request_line.partition(" ")
+    assert manifest.request_docs(method, path) == address
+    assert elasticsearch().request_docs(method, path).startswith("https://www.elastic.co/docs/api/doc/elasticsearch")
+    assert decode(encode(wheel_without_pages())).request_docs(method, path) == ""
+
+
+def wheel_without_pages() -> Manifest:
+    manifest, found = check_manifest(json.dumps(wheelhouse.manifest()).encode())
+    assert manifest is not None, found
+    return manifest
+
+
 OAUTH: dict[str, object] = {"auth_methods": [{"value": "x", "label": "X", "scheme": "client-credentials"}]}
 
 WRONG_VALUES = [
@@ -107,6 +147,33 @@ WRONG_VALUES = [
     ({"excluded_surfaces": ["fridge"]}, "$.excluded_surfaces[0]"),
     ({"capabilities": ["browse"], "console_example": "GET /"}, "$.console_example", "$.capabilities"),
     ({"capabilities": ["console"], "console_example": "GET /\nGET /"}, "$.console_example", "invisible"),
+    (docs_at("https://example.org/a", capabilities=["browse"]), "$.console_docs", "$.capabilities"),
+    *(
+        (docs_at(address), "$.console_docs[0].url", repr(address))
+        for address in (
+            "http://example.org/",
+            "https://127.0.0.1/",
+            "https://localhost/",
+            "https://a@example.org/",
+            "https://example.org:8443/",
+            "https://EXAMPLE.org/",
+            "https://example.org\\@evil.example/",
+            "//example.org/",
+            "javascript:alert(1)",
+            "https://xn--é.org/",
+            "https://example.org/ x",
+            "https://example.org?a",
+            "https://[::1]/",
+            "data:text/html,x",
+            "https://.org/",
+            "https://-a.org/",
+            "",
+        )
+    ),
+    *(
+        (docs_at("https://example.org/", request), "$.console_docs[0].requests[0]", request)
+        for request in ("_search", "get /a", "GET  /a", "/a b", "/**/a", "/a**", "")
+    ),
     ({"auth_methods": [{"value": "x", "label": "X", "scheme": "basic"}]}, "$.auth_methods"),
     (OAUTH, "$.permissions", "'net:sign-in'", "'client-credentials'"),
     (OAUTH, "$.form", "'token_url'", "'text'"),

@@ -320,6 +320,39 @@ def test_a_history_is_searched_shown_and_taken_by_keys(console: Page) -> None:
     assert written(console) == "GET /orders/_count?q=past"
 
 
+ELASTIC = "https://www.elastic.co/docs/api/doc/elasticsearch"
+
+
+def test_the_page_on_the_request_under_the_cursor_is_one_link_away_and_nothing_is_fetched(console: Page) -> None:
+    asked: list[str] = []
+    console.context.on("request", lambda request: "elastic" in request.url and asked.append(request.url))
+    write(console, "GET /_cat/indices\n\nPOST /books/_search\n{}\n\nGET /nothing")
+    link = console.get_by_role("link", name="Documentation")
+    console.keyboard.press("Control+Home")
+    becomes(console, lambda: link.get_attribute("href") == f"{ELASTIC}/operation/operation-cat-indices")
+    assert link.inner_text().split() == ["Documentation", "www.elastic.co"]
+    assert [link.get_attribute(name) for name in ("target", "rel")] == ["_blank", "noopener noreferrer"]
+    for _ in range(3):
+        console.keyboard.press("ArrowDown")
+    becomes(console, lambda: link.get_attribute("href") == f"{ELASTIC}/operation/operation-search")
+    console.keyboard.press("Escape")
+    console.keyboard.press("Shift+Tab")
+    for _ in range(9):
+        if console.evaluate("document.activeElement.classList.contains('request-docs')"):
+            break
+        console.keyboard.press("ArrowLeft")
+    assert not asked
+    console.context.route("https://www.elastic.co/**", lambda route: route.fulfill(body="<h1>pages</h1>"))
+    with console.context.expect_page() as opened:
+        console.keyboard.press("Enter")
+    opened.value.wait_for_load_state()
+    assert opened.value.url == f"{ELASTIC}/operation/operation-search"
+    assert opened.value.evaluate("window.opener === null && document.referrer === ''")
+    opened.value.close()
+    write(console, "")
+    link.wait_for(state="detached")
+
+
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1440, 400])
 def test_charts_marks_and_the_history_have_no_serious_finding_and_fit(console: Page, width: int, theme: str) -> None:

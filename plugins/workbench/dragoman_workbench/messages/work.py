@@ -24,12 +24,19 @@ class ParseAsked(Request, frozen=True, kw_only=True):
 
 
 class ParsedRequest(RouteAnswer, frozen=True, kw_only=True):
-    """One request of a console text: the line where it begins (from 1), and whether it may write."""
+    """One request of a console text.
+
+    Attributes:
+        writes: It may write.
+        line: Where it begins, from 1.
+        docs: The page on it that the driver's manifest names, an https address; empty for none.
+    """
 
     request: HttpRequest
     writes: bool
     line: int
     curl: str
+    docs: str = ""
 
 
 class Parsed(RouteAnswer, frozen=True, kw_only=True):

@@ -2,7 +2,7 @@
 
 import type { EditorView } from "@codemirror/view";
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { Executed, OpenConnection, ParsedRequest, UnsentRequest } from "../messages.ts";
+import type { Executed, OpenConnection, UnsentRequest } from "../messages.ts";
 import { recall, remember } from "../state/preferences.ts";
 import { remedy } from "../state/store.ts";
 import { Button, Blank, ErrorBox, Waiting } from "../ui/controls.tsx";
@@ -11,6 +11,7 @@ import { Toolbar } from "../ui/toolbar.tsx";
 import { call } from "../wire/client.ts";
 import { AnswerCard } from "./answer_card.tsx";
 import { History } from "./history.tsx";
+import { RequestDocs, under, useRequestDocs } from "./request_docs.tsx";
 import type { SentRequest } from "./sent.ts";
 import { Variables } from "./variables.tsx";
 
@@ -55,6 +56,11 @@ export function ConsoleView({ open }: { open: OpenConnection }) {
   const [edited, setEdited] = useState<readonly number[]>([]);
   const [history, setHistory] = useState(false);
   const runner = useRef<(all: boolean) => void>(() => {});
+  const text = () => editor.current?.view.state.doc.toString() ?? "";
+  const { docs, moved } = useRequestDocs(connection, variables, () => {
+    const at = editor.current;
+    return { text: text(), line: at ? at.module.lineOf(at.view) : 1 };
+  });
   const key = `console/${connection}`;
   const completes = open.hooks.includes("complete_console");
   useEffect(() => {
@@ -70,6 +76,7 @@ export function ConsoleView({ open }: { open: OpenConnection }) {
           run: () => runner.current(false),
           runAll: () => runner.current(true),
           layOut: () => layOut(),
+          moved,
           history: () => setHistory(true),
           sent: (requests, lines) => {
             leaveBehind(connection, { sent: requests });
@@ -82,6 +89,7 @@ export function ConsoleView({ open }: { open: OpenConnection }) {
         });
         editor.current = { view, module };
         setReady(true);
+        moved();
         view.focus();
       } catch (error) {
         setFailed(error);
@@ -94,7 +102,6 @@ export function ConsoleView({ open }: { open: OpenConnection }) {
       editor.current = null;
     };
   }, [connection]);
-  const text = () => editor.current?.view.state.doc.toString() ?? "";
   const run = async (all: boolean) => {
     const at = editor.current;
     if (!at || busy) return;
@@ -153,6 +160,7 @@ export function ConsoleView({ open }: { open: OpenConnection }) {
     <div class="console">
       <Toolbar label="Console tools">
         <h1 class="grow">Console</h1>
+        <RequestDocs address={docs} />
         {busy ? (
           <Button icon="close" label="Stop" onClick={() => stop.current?.abort()} />
         ) : (
@@ -199,11 +207,6 @@ export function ConsoleView({ open }: { open: OpenConnection }) {
       {history && <History connection={connection} take={take} close={() => setHistory(false)} />}
     </div>
   );
-}
-
-/** The last request that begins at or before a line. */
-function under(requests: readonly ParsedRequest[], line: number): ParsedRequest | undefined {
-  return requests.filter((one) => one.line <= line).at(-1) ?? requests[0];
 }
 
 /** The requests that a failure kept from being sent. */

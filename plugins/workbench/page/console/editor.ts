@@ -19,6 +19,8 @@ export interface Commands {
   layOut(): void;
   history(): void;
   changed(text: string): void;
+  /** The text has changed, or the cursor has moved. */
+  moved(): void;
   /** The requests that were sent, and the lines of those that were edited since. */
   sent(requests: readonly SentRequest[], edited: readonly number[]): void;
 }
@@ -49,6 +51,7 @@ export function openEditor(host: HTMLElement, text: string, sent: readonly SentR
       sentMarks,
       EditorView.updateListener.of(({ state, transactions }) => {
         if (transactions.length) commands.sent(sentRequests(state), editedLines(state));
+        if (transactions.some(({ docChanged, selection }) => docChanged || selection)) commands.moved();
       }),
     ],
   });
