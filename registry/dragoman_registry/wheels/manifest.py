@@ -109,15 +109,15 @@ class RequestDocs:
 
 
 def _is_like(request: str, method: str, segments: list[str]) -> bool:
-    wanted_method, _, pattern = request.rpartition(" ")
-    wanted = pattern.strip("/").split("/")
-    if wanted_method not in ("", method):
+    its_method, _, pattern = request.rpartition(" ")
+    parts = pattern.strip("/").split("/")
+    if its_method not in ("", method):
         return False
-    if wanted[-1] == "**":
-        wanted.pop()
-        segments = segments[: len(wanted)]
-    return len(wanted) == len(segments) and all(
-        part in ("*", segment) for part, segment in zip(wanted, segments, strict=True)
+    if parts[-1] == "**":
+        parts.pop()
+        segments = segments[: len(parts)]
+    return len(parts) == len(segments) and all(
+        part in ("*", segment) for part, segment in zip(parts, segments, strict=True)
     )
 
 
