@@ -18,6 +18,9 @@ pytestmark = [pytest.mark.slow, pytest.mark.browser, pytest.mark.timeout(200)]
 HOSTILE = '<img src=x onerror="document.title=1">'
 
 
+WITHOUT_TIME = {"object": "", "columns": [], "structure": "", "notes": [], "time": None}
+
+
 def _names(page: Page) -> list[str]:
     return page.locator(".object-table .object-name").all_inner_texts()
 
@@ -104,3 +107,54 @@ def test_ten_thousand_empty_and_broken_each_look_their_own_way(chromium: Browser
         answer |= listing([_object("orders", 3)])
         page.locator("main").get_by_role("button", name="Try again").click()
         page.locator(".object-table a", has_text="orders").wait_for()
+
+
+def test_the_newest_time_stands_beside_each_object_and_sorts(page: Page, cluster: Cluster) -> None:
+    dated = {"at": {"type": "date"}}
+    for name, day in (("time-a", "2031-01-02"), ("time-b", "2032-01-02"), ("time-none", "")):
+        cluster.put(name, [{"at": f"{day}T03:04:05Z"} if day else {"n": 1}], dated if day else {"n": {"type": "long"}})
+    try:
+        page.locator(".connection", has_text="shop").click()
+        page.locator(".object-table tr", has_text="time-a").get_by_text("2031-01-02 03:04:05").wait_for()
+        page.locator(".object-table tr", has_text="time-none").get_by_title("no time is known").wait_for()
+        head = page.locator(".object-table thead").get_by_role("button", name="Newest")
+        head.press("Enter")
+        page.locator(".object-table tbody tr").first.get_by_text("time-b").wait_for()
+        assert page.locator(".object-table th.newest").get_attribute("aria-sort") == "descending"
+    finally:
+        page.locator(".object-table thead").get_by_role("button", name="Object").click()
+        cluster.send("DELETE", "/time-a,time-b,time-none")
+
+
+def test_six_hundred_objects_are_asked_for_their_times_only_in_view_and_a_few_at_a_time(
+    chromium: Browser, address: str
+) -> None:
+    asked: list[str] = []
+    waiting: list[Route] = []
+
+    def listed(route: Route) -> None:
+        objects = [_object(f"log-{at:04}", at) for at in range(600)]
+        body = {"objects": objects, "notes": [], "next": None, "total": 600}
+        route.fulfill(content_type="application/json", body=json.dumps(body))
+
+    def described(route: Route) -> None:
+        asked.append(json.loads(route.request.post_data or "")["object"])
+        waiting.append(route)
+
+    def answer_all() -> None:
+        for route in waiting[:]:
+            waiting.remove(route)
+            route.fulfill(content_type="application/json", body=json.dumps(WITHOUT_TIME))
+
+    with browsing(chromium, address) as page:
+        page.route(re.compile(r"/objects$"), listed)
+        page.route(re.compile(r"/describe$"), described)
+        page.evaluate("location.hash = '#/connection/shop'")
+        page.locator(".object-table .object-name").first.wait_for()
+        page.wait_for_timeout(1_500)
+        assert len(asked) == 3
+        while waiting:
+            answer_all()
+            page.wait_for_timeout(150)
+        assert 20 < len(asked) == len(set(asked)) < 60
+        assert page.locator(".object-table th.newest").count() == 0

@@ -6,16 +6,19 @@ import { openObjectMenu } from "../state/copying.ts";
 import { askAhead } from "../grid/first_page.ts";
 import type { OpenConnection } from "../messages.ts";
 import { go, write } from "../state/route.ts";
-import { broken, opened, remedy } from "../state/store.ts";
+import { broken, remedy } from "../state/store.ts";
 import { Badge, Blank, Button, ErrorBox, Waiting } from "../ui/controls.tsx";
 import { duration, fileSize, whole } from "../ui/figures.ts";
+import { instant } from "../wire/previews.ts";
 import { Icon } from "../ui/icons.tsx";
 import { type Listing, useObjects } from "./listing.ts";
+import { type Newest, newest, placeOf, timeOf, useNewest } from "./newest.ts";
 import { type Line, type Order, type SortColumn, linesInView, linesOf, nextOrder } from "./object_table.ts";
 
 const LINE = 28; // height of a line, as in the style
+const MOST_TIMED = 1_000; // objects that are asked for their newest time to sort by it
 const order = signal<Order>({ by: "name", descending: false });
-const HEADS: Readonly<Record<SortColumn, string>> = { name: "Object", kind: "Kind", rows: "Rows", size: "Size" };
+const HEADS: Readonly<Record<SortColumn, string>> = { name: "Object", kind: "Kind", newest: "Newest", rows: "Rows", size: "Size" };
 
 export function ConnectionView({ open }: { open: OpenConnection }) {
   const name = open.connection;
@@ -24,8 +27,8 @@ export function ConnectionView({ open }: { open: OpenConnection }) {
   const objects = useObjects(name, words, branches);
   const { listing, inner, failed } = objects;
   const lines = useMemo(
-    () => linesOf(listing?.objects ?? [], inner, order.value, objects.whole ? words : ""),
-    [listing, inner, order.value, words, objects.whole],
+    () => linesOf(listing?.objects ?? [], inner, order.value, objects.whole ? words : "", (object) => timeOf(name, object)),
+    [listing, inner, order.value, words, objects.whole, order.value.by === "newest" && newest.value],
   );
   const table = useRef<HTMLDivElement>(null);
   const console = open.hooks.includes("parse_console") && (
@@ -85,7 +88,7 @@ export function ConnectionView({ open }: { open: OpenConnection }) {
       {!listing && failed === null && <Waiting what={`Reading the objects of ${name} …`} />}
       {listing && lines.length > 0 && (
         <ObjectTable
-          lines={lines} listing={listing} connection={name} branches={branches} flip={flip} fresh={objects.fresh} host={table}
+          lines={lines} listing={listing} open={open} branches={branches} flip={flip} fresh={objects.fresh} host={table}
           stale={failed !== null || (objects.waits && !objects.whole && words !== "")}
         />
       )}
@@ -124,25 +127,31 @@ function sumOf(listing: Listing, lines: readonly Line[], words: string): string 
   return `${shown} · as of ${listing.at.toLocaleTimeString()}`;
 }
 
-function ObjectTable({ lines, listing, connection, branches, flip, fresh, host, stale }: {
+function ObjectTable({ lines, listing, open, branches, flip, fresh, host, stale }: {
   lines: readonly Line[];
   listing: Listing;
-  connection: string;
+  open: OpenConnection;
   branches: ReadonlySet<string>;
   flip: (branch: string) => void;
   fresh: ReadonlySet<string>;
   host: { current: HTMLDivElement | null };
   stale: boolean;
 }) {
+  const { connection } = open;
   const [view, setView] = useState({ top: 0, height: 600 });
   const [current, setCurrent] = useState(0);
   const moved = useRef(false);
   const [first, end] = linesInView(view.top, view.height, LINE, lines.length);
   const stop = current >= first && current < end ? current : first;
+  // sorted by their times, all lines need one; else those in view
+  const timed = order.value.by === "newest" ? lines.slice(0, MOST_TIMED) : lines.slice(first, end);
+  useNewest(connection, useMemo(() => timed.map(({ entry }) => entry), [lines, first, end, order.value.by]), open.hooks.includes("summarize_column"));
+  const times = newest.value;
   const kinds = new Set(listing.objects.map((one) => one.kind));
   const columns: SortColumn[] = [
     "name",
     ...(kinds.size > 1 ? (["kind"] as const) : []),
+    ...(lines.some(({ entry }) => times.get(placeOf(connection, entry.name))?.text) ? (["newest"] as const) : []),
     ...(["rows", "size"] as const).filter((column) => lines.some(({ entry }) => entry[column] != null)),
   ];
   const measure = () => {
@@ -161,8 +170,6 @@ function ObjectTable({ lines, listing, connection, branches, flip, fresh, host, 
     host.current?.querySelector<HTMLElement>(".object-name[tabindex='0']")?.focus({ preventScroll: true });
   });
   const menu = (event: Event, name: string, element: Element) => {
-    const open = opened.value.get(connection);
-    if (!open) return;
     event.preventDefault();
     openObjectMenu(open, name, element.getBoundingClientRect());
   };
@@ -229,7 +236,9 @@ function ObjectTable({ lines, listing, connection, branches, flip, fresh, host, 
                     )}
                     {fresh.has(entry.name) && <Badge tone="accent" title="It came while this view is open">new</Badge>}
                   </th>
-                ) : column === "kind" ? <td key={column} class="kind">{entry.kind}</td> : (
+                ) : column === "kind" ? <td key={column} class="kind">{entry.kind}</td> : column === "newest" ? (
+                  <NewestTime key={column} known={times.get(placeOf(connection, entry.name))} />
+                ) : (
                   <td key={column} class={column}>
                     {entry[column] == null ? <span class="muted" title="not known">–</span> : column === "rows" ? whole(entry.rows!) : fileSize(entry.size!)}
                   </td>
@@ -250,6 +259,12 @@ function ObjectTable({ lines, listing, connection, branches, flip, fresh, host, 
       </table>
     </div>
   );
+}
+
+function NewestTime({ known }: { known: Newest | undefined }) {
+  if (!known) return <td class="newest"><span class="muted" title="not asked yet">…</span></td>;
+  if (known.text === null) return <td class="newest"><span class="muted" title={known.column ? `no row has a time in ${known.column}` : "no time is known"}>–</span></td>;
+  return <td class="newest" title={`${known.text}, the newest ${known.column}`}>{instant(known.text)}</td>;
 }
 
 /** Room for the lines that are not drawn. A row without cells would have no height. */

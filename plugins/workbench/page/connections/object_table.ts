@@ -2,7 +2,7 @@
 
 import type { Object as Entry } from "../messages.ts";
 
-export type SortColumn = "name" | "kind" | "rows" | "size";
+export type SortColumn = "name" | "kind" | "rows" | "size" | "newest";
 
 export interface Order {
   readonly by: SortColumn;
@@ -15,22 +15,26 @@ export interface Line {
   readonly depth: number;
 }
 
+/** The newest time in an object, as a number; null if it is not known. */
+export type TimeOf = (name: string) => number | null;
+
 const names = new Intl.Collator("en", { numeric: true });
 
 /** The order after a click on a head: names begin at A and figures at the largest; a second click turns them round. */
 export function nextOrder(order: Order, by: SortColumn): Order {
   if (order.by === by) return { by, descending: !order.descending };
-  return { by, descending: by === "rows" || by === "size" };
+  return { by, descending: by !== "name" && by !== "kind" };
 }
 
 /** Sorted; what is unknown comes last either way, and equal figures go by name. */
-export function sorted(entries: readonly Entry[], { by, descending }: Order): Entry[] {
+export function sorted(entries: readonly Entry[], { by, descending }: Order, timeOf: TimeOf = () => null): Entry[] {
   const way = descending ? -1 : 1;
   const byName = (left: Entry, right: Entry) => names.compare(left.name, right.name);
   return [...entries].sort((left, right) => {
     if (by === "name") return way * byName(left, right);
     if (by === "kind") return way * names.compare(left.kind, right.kind) || byName(left, right);
-    const [first, second] = [left[by], right[by]];
+    const figure = (entry: Entry) => (by === "newest" ? timeOf(entry.name) : entry[by]);
+    const [first, second] = [figure(left), figure(right)];
     if (first == null || second == null) return Number(first == null) - Number(second == null) || byName(left, right);
     return way * (first - second) || byName(left, right);
   });
@@ -42,11 +46,12 @@ export function linesOf(
   inner: ReadonlyMap<string, readonly Entry[]>,
   order: Order,
   words: string,
+  timeOf?: TimeOf,
   depth = 0,
 ): Line[] {
   const wanted = words.trim().toLowerCase();
-  return sorted(entries, order).flatMap((entry) => {
-    const below = linesOf(inner.get(entry.name) ?? [], inner, order, words, depth + 1);
+  return sorted(entries, order, timeOf).flatMap((entry) => {
+    const below = linesOf(inner.get(entry.name) ?? [], inner, order, words, timeOf, depth + 1);
     return below.length || entry.name.toLowerCase().includes(wanted) ? [{ entry, depth }, ...below] : [];
   });
 }

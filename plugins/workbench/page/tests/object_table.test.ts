@@ -14,6 +14,13 @@ test("figures sort by value, names as people count, and what is unknown comes la
   assert.deepEqual(names(sorted(entries, { by: "rows", descending: false })), ["log-10", "a", "log-9", "closed"]);
 });
 
+test("objects sort by their newest time, and what has none comes last", () => {
+  const times: Record<string, number> = { old: 1, new: 9 };
+  const sort = (descending: boolean) => names(sorted([entry("none"), entry("old"), entry("new")], { by: "newest", descending }, (name) => times[name] ?? null));
+  assert.deepEqual(sort(true), ["new", "old", "none"]);
+  assert.deepEqual(sort(false), ["old", "new", "none"]);
+});
+
 test("a head sorts figures from the largest and names from A, and a second click turns them round", () => {
   const order = nextOrder({ by: "name", descending: false }, "rows");
   assert.deepEqual(order, { by: "rows", descending: true });
