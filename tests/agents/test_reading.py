@@ -10,7 +10,8 @@ import pytest
 from mcp import Client, StdioServerParameters, stdio_client
 from mcp.shared.exceptions import MCPError
 
-from library import BIG, HOSTILE, ROWS
+from dragoman_mcp.answers import as_json
+from library import BIG, HOSTILE, ROWS, handle
 
 GUARD = """
 from dragoman_api import Refused, hookimpl
@@ -55,8 +56,14 @@ async def test_an_agent_is_served_on_standard_input_and_output_and_guards_see_it
     assert [(event["tool"], event["rows"], event["code"]) for event in answered] == [
         ("list_connections", 0, ""), ("read_rows", 2, ""), ("count_rows", 0, "refused"),
     ]  # fmt: skip
-    audit = (shop_home / "state/audit.ndjson").read_text()
-    assert audit.count("agent.answered") == 3
+    records = [json.loads(line) for line in (shop_home / "state/audit.ndjson").read_text().splitlines()]
+    audited = [record["event"] for record in records if record.get("event", {}).get("name") == "agent.answered"]
+    assert audited == answered
+    [of_rows] = [event for event in audited if event["tool"] == "read_rows"]
+    assert of_rows["client"] == name
+    assert (of_rows["connection"], of_rows["object"], of_rows["rows"]) == ("shop", "books", 2)
+    assert of_rows["bytes"] == len(page.content[0].text.encode())
+    assert 0 < of_rows["seconds"] < 60
 
 
 async def test_answers_tile_all_rows_within_their_budget_and_cut_values_can_be_read(agents):
@@ -67,7 +74,7 @@ async def test_answers_tile_all_rows_within_their_budget_and_cut_values_can_be_r
             answers.append(await agent.call("read_rows", cursor=cursor, **arguments))
             cursor = answers[-1].get("next")
             rows += answers[-1]["rows"]
-        assert all(answer["bytes"] <= 2000 for answer in answers)
+        assert all(len(as_json(answer["rows"]).encode()) <= 2000 for answer in answers)
         columns = answers[0]["columns"]
         pages = [row[columns.index("pages")] for row in rows]
         assert pages == list(range(101, 101 + ROWS))
@@ -76,12 +83,13 @@ async def test_answers_tile_all_rows_within_their_budget_and_cut_values_can_be_r
         assert rows[0][columns.index("tags")] == ["a", "b"]
         cut = next(note for note in answers[0]["notes"] if note["code"] == "values-cut")["calls"][0]
         assert cut["arguments"]["column"] == "blurb"
+        third = handle(answers[0], 2)
         text, start = "", 0
         while start is not None:
-            cell = await agent.call(cut["tool"], **cut["arguments"] | {"row": answers[0]["keys"][2]}, start=start)
+            cell = await agent.call(cut["tool"], **cut["arguments"] | {"row": third}, start=start)
             text, start = text + cell["text"], cell.get("next")
         assert text == "3 " + "long " * 400
-        part = await agent.call("read_cell", row=answers[0]["keys"][2], column="blurb", start=2, length=4)
+        part = await agent.call("read_cell", row=third, column="blurb", start=2, length=4)
         assert (part["text"], part["length"], part["next"]) == ("long", 2002, 6)
         other = {**arguments, "sort": []}
         wrong = await agent.call("read_rows", failing=True, cursor=answers[0]["next"], **other)
@@ -121,7 +129,7 @@ async def test_a_refusal_names_the_call_that_mends_it(agents):
         count = await agent.call("count_rows", object="books", filters=[{**titel, "column": "title"}])
         assert count == {"rows": 0, "exact": True}
         summary = await agent.call("summarize_column", object="books", column="tags")
-        assert [(item["value"], item["rows"]) for item in summary["values"]] == [("a", 30), ("b", 30), ("c", 30)]
+        assert summary["values"] == [["a", 30], ["b", 30], ["c", 30]]
         explained = await agent.call("explain_rows", object="books", filters=[{**titel, "column": "title"}])
         assert explained["rows"][0]["exact"]
         assert [event.tool for event in agent.events if event.name == "agent.answered"][-1] == "explain_rows"
@@ -171,10 +179,10 @@ async def test_rows_nearest_to_a_row_or_a_vector_come_with_their_distance(agents
     async with agents() as agent:
         page = await agent.call("read_rows", object="poems", columns=["title"], sort=[{"column": "title"}])
         near = {"object": "poems", "column": "near", "columns": ["title"], "limit": 2}
-        found = await agent.call("similar_rows", row=page["keys"][1], **near)
+        found = await agent.call("similar_rows", row=handle(page, 1), **near)
         assert [row[0] for row in found["rows"]] == ["a", "c"]
         assert [round(row[-1]) for row in found["rows"]] == [1, 2]
-        again = await agent.call("similar_rows", row=found["keys"][1], **near)
+        again = await agent.call("similar_rows", row=handle(found, 1), **near)
         assert [row[0] for row in again["rows"]] == ["b", "a"]
         few = [{"column": "title", "operator": "!=", "value": "d"}]
         found = await agent.call("similar_rows", vector=[6, 0], filters=few, **near)

@@ -54,7 +54,7 @@ async def test_a_driver_that_ends_in_a_call_fails_that_call_and_no_other(agents,
         async def count():
             failures.append(await agent.call("count_rows", failing=True, object="books"))
 
-        row = (await agent.call("read_rows", object="books", limit=1, sort=[{"column": "pages"}]))["keys"][0]
+        row = (await agent.call("read_rows", object="books", limit=1, sort=[{"column": "pages"}]))["first_key"]
         tasks.start_soon(count)
         await until(lambda: waiting)
         [process] = children() - earlier

@@ -58,3 +58,18 @@ async def load(url):
             await put(f"/poems/_doc/{name}?refresh=true", {"title": name, "near": [place, 0], "secret": [0, -place]})
         await put("/salaries/_doc/1?refresh=true", {"name": "Ada", "euros": 100})
         await put("/books/_doc/1?refresh=true", book(1))
+
+
+async def load_tenants(url):
+    """Add 600 empty indices."""
+    async with aiohttp.ClientSession(url) as http:
+        for number in range(600):
+            settings = {"number_of_shards": 1, "number_of_replicas": 0}
+            async with http.put(f"/tenant-{number:04}", json={"settings": settings}) as answer:
+                assert answer.status == 200, await answer.text()
+
+
+def handle(answer, place=0):
+    """Return the handle of a row of an answer: they count on from the first."""
+    prefix, number = answer["first_key"].split(".")
+    return f"{prefix}.{int(number) + place}"

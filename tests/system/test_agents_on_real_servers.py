@@ -59,7 +59,7 @@ async def a_day(server):
             page = await call("read_rows", object=name, filters=two, columns=["title", "serial"])
             assert page["rows"] == [["Book 2", spelled[2]]]
             assert (await call("count_rows", object=name))["rows"] == 3
-            update = {"kind": "update", "row": page["keys"][0], "values": {"title": "New"}}
+            update = {"kind": "update", "row": page["first_key"], "values": {"title": "New"}}
             stale = await call("plan_changes", changes=[{**update, "values": {"title": "Late"}}])
             assert [outcome["status"] for outcome in await apply(update)] == ["applied"]
             outcomes = (await call("apply_plan", plan=stale["plan"]))["outcomes"]

@@ -173,10 +173,10 @@ class Handles(Generic[T]):
     def __init__(self, most_values: int, *, letter: str) -> None:
         self._most_values, self._prefix = most_values, f"{letter}{secrets.token_hex(3)}."
         self._numbers = count(1)
-        self._values: OrderedDict[str, tuple[str, T]] = OrderedDict()
+        self._values: OrderedDict[str, tuple[str, T | None]] = OrderedDict()
 
-    def add(self, connection: str, value: T) -> str:
-        """Keep a value, and return its handle."""
+    def add(self, connection: str, value: T | None) -> str:
+        """Keep a value, and return its handle, the next in turn; that of None takes a turn and is not known."""
         handle = f"{self._prefix}{next(self._numbers)}"
         self._values[handle] = connection, value
         while len(self._values) > self._most_values:

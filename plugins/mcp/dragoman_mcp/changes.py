@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from dragoman import Answer, Outcome, Plan, Session
     from dragoman_api import Column, ConsoleRequest
+    from dragoman_api.changes import PlannedRequest
 
     from .failures import Helper
     from .open_sessions import OpenSessions
@@ -84,22 +85,14 @@ class Changer:
         async with self._sessions.using(call.connection) as session:
             changes = [await self._change(session, rules, change) for change in call.changes]
             plan = await session.plan(*changes)
-        requests = [
-            messages.ExactRequest(
-                method=planned.request.method,
-                path=harmless(planned.request.path),
-                body=harmless(planned.request.body or ""),
-                statement=harmless(planned.statement),
-            )
-            for planned in plan.planned
-        ]
-        size = sum(len(request.path) + len(as_json(request.body).encode()) for request in requests)
+        requests = [_request_text(planned) for planned in plan.planned]
+        size = sum(len(as_json(request).encode()) for request in requests)
         if size > (budget := rules.bytes_for()):
             reason = f"the requests have {size:,} bytes, and an answer that shows them all may have {budget:,}"
             raise Refused(reason, code="limit-exceeded", hint="plan fewer changes at a time")
         name = ""
         if plan.planned:
-            name = f"p{secrets.token_urlsafe(12)}"
+            name = f"p{secrets.token_urlsafe(6)}"
             self._plans[name] = call.connection, plan
             while len(self._plans) > MOST_PLANS:
                 self._plans.popitem(last=False)
@@ -184,7 +177,6 @@ class Changer:
                 reason = f"there are {number:,} rows, and this hour allows {left:,} more"
                 raise Refused(reason, code="limit-exceeded", hint="filter more")
             result = await rows.export(path, format=call.format, manifest=False)
-        rules.allowance.charge(rows=result.rows, size=0)
         return messages.WrittenExport(
             notes=[helper.remark(note) for note in result.notes],
             file=str(path),
@@ -216,6 +208,13 @@ class Changer:
                     replies.append(reply)
                     answer = answer.next
         return messages.ConsoleReplies(replies=replies)
+
+
+def _request_text(planned: PlannedRequest) -> str:
+    """Return a request as an agent reads it: method and path, what it does if that is hard to read, and the body."""
+    line, *body = str(planned.request).split("\n", 1)
+    statement = f"   # {planned.statement}" if planned.statement else ""
+    return harmless("\n".join([line + statement.replace("\n", " "), *body]))
 
 
 def _reply(answer: Answer, *, budget: int, most_rows: int) -> messages.ConsoleReply:

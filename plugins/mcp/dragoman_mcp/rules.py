@@ -104,7 +104,7 @@ class ConnectionRules:
             Refused: They allow less.
         """
         if POWERS.index(self.power) < POWERS.index(power):
-            reason = f"agents may {self.power} on {self.name}, and this needs {power}; nothing was sent"
+            reason = f"not sent: agents only {self.power} {self.name}"
             raise Refused(reason, code="not-allowed", details={"allow": self.power, "needs": power})
 
     @property

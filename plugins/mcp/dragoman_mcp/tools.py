@@ -191,7 +191,7 @@ class Reader:
                 messages.ShownColumn(
                     name=harmless(column.name),
                     type=harmless(column.type),
-                    kind=str(column.kind),
+                    kind="" if column.kind == column.type else str(column.kind),
                     operators=operator_sets.index(operators),
                     sortable=column.sortable,
                     repeated=column.repeated,
@@ -220,7 +220,6 @@ class Reader:
         return messages.FilterExplanation(
             rows=[
                 messages.ExplainedRow(
-                    row=explanation.row,
                     clause=bounded(explanation.clause),
                     exact=explanation.exact,
                     approximations=[bounded(text) for text in (*explanation.approximations, *explanation.unlikely)],
@@ -303,14 +302,11 @@ class Reader:
             notes=[helper.remark(note) for note in summary.notes],
             rows=summary.rows,
             missing=summary.missing,
-            values=[messages.CountedValue(value=cell(item.value), rows=item.rows) for item in summary.values],
+            values=[[cell(item.value), item.rows] for item in summary.values],
             distinct=summary.distinct,
             minimum=cell(summary.minimum),
             maximum=cell(summary.maximum),
-            buckets=[
-                messages.HistogramBar(lower=cell(bucket.lower), upper=cell(bucket.upper), rows=bucket.rows)
-                for bucket in summary.buckets
-            ],
+            buckets=[[cell(bucket.lower), cell(bucket.upper), bucket.rows] for bucket in summary.buckets],
             approximate={str(figure): bounded(reason) for figure, reason in summary.approximate.items()},
             absent={str(figure): bounded(reason) for figure, reason in summary.absent.items()},
         )
@@ -376,7 +372,8 @@ class Reader:
             [MASKED if covered else cell(row[place]) for place, covered in zip(places, masked, strict=True)]
             for row in page.cells
         ]
-        keys = [self._keys.add(call.connection, key) if key.id not in ("", b"") else "" for key in page.keys]
+        row_keys = [key if key.id not in ("", b"") else None for key in page.keys]
+        keys = [self._keys.add(call.connection, key) for key in row_keys] if any(row_keys) else []
         hidden = {column.name for column in page.columns if rules.hides(column)}
         following = page.offset + len(rows)
         goes_on = page.next is not None or (page.total is not None and following < page.total and bool(rows))
@@ -404,7 +401,7 @@ class Reader:
         self, connection: str, rest: _Rest, notes: list[messages.Remark], *, limit: int, budget: int
     ) -> messages.RowPage:
         """Return the first rows of what is left that fit into a budget, and a cursor to go on."""
-        number, size = rows_within(rest.rows[:limit], budget)
+        number, _ = rows_within(rest.rows[:limit], budget)
         page_rows, keys = rest.rows[:number], rest.keys[:number]
         left = rest._replace(rows=rest.rows[number:], keys=rest.keys[number:])
         following = None
@@ -426,11 +423,10 @@ class Reader:
             notes=notes,
             columns=rest.columns,
             rows=page_rows,
-            keys=keys if any(keys) else [],
-            total=rest.total,
+            first_key=keys[0] if keys else "",
+            total=None if following is None and rest.total == number else rest.total,
             total_exact=rest.total_exact,
             next=following,
-            bytes=size,
         )
 
 
