@@ -346,7 +346,8 @@ class ExportFailed(Event, frozen=True, kw_only=True, tag="export.failed"):
 class AgentAnswered(Event, frozen=True, kw_only=True, tag="agent.answered"):
     """An agent's call of a tool was answered, or refused with the error `code`.
 
-    The client has chosen its name itself. `rows` and `bytes` are those of the answer.
+    The client has chosen its name itself. `rows` and `bytes` are those of the answer; an
+    export's rows are those of its file.
     """
 
     client: str
@@ -366,6 +367,19 @@ class CallRefused(Event, frozen=True, kw_only=True, tag="call.refused"):
     automation: str
     reason: str
     connection: str | None = None
+
+
+class CallFailed(Event, frozen=True, kw_only=True, tag="call.failed"):
+    """A call to a driver ended with an error's `code`; the host may repeat the call.
+
+    An automation's veto is `call.refused`, and a failed export `export.failed`.
+    """
+
+    hook: str
+    code: str
+    seconds: float
+    connection: str | None = None
+    object: str | None = None
 
 
 class AutomationFailed(Event, frozen=True, kw_only=True, tag="automation.failed"):

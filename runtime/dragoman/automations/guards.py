@@ -12,7 +12,7 @@ from dragoman.spellings import cell_command, spell_id
 from dragoman_api.cells import CELL_CUT, ELLIPSIS, is_cut
 from dragoman_api.changes import Drop, Insert, InsertBatch, Update
 from dragoman_api.console import Answer
-from dragoman_api.errors import ConfigurationError, DeadlineExceededError, Refused
+from dragoman_api.errors import ConfigurationError, DeadlineExceededError, DragomanError, Refused
 from dragoman_api.events import CallRefused
 from dragoman_api.grid import Page
 from dragoman_api.hookspecs import hookimpl
@@ -117,7 +117,8 @@ def _load(entry: EntryPoint) -> object:
         raise
     except BaseException as error:  # the module may raise anything, an exit included
         text = f"the automation {entry.name} of config.toml cannot be loaded from {entry.value}: {failure(error)}"
-        raise ConfigurationError(text, hint="correct it, or remove it from config.toml") from error
+        hint = error.hint if isinstance(error, DragomanError) and error.hint else "correct it"
+        raise ConfigurationError(text, hint=f"{hint}, or remove it from config.toml") from error
 
 
 class ReadOnly:
@@ -262,9 +263,10 @@ class Meter:
 
     def left(self, usual: float) -> float:
         """Return the seconds left for the call, at most the usual deadline."""
-        return min(usual, max(0.0, self._seconds - self._passed())) if self._seconds else usual
+        return min(usual, max(0.0, self._seconds - self.passed())) if self._seconds else usual
 
-    def _passed(self) -> float:
+    def passed(self) -> float:
+        """Return the seconds since the call began."""
         return time.monotonic() - self._began
 
     @contextmanager
@@ -273,10 +275,10 @@ class Meter:
         try:
             yield
         except (DeadlineExceededError, TimeoutError) as error:
-            if not self._seconds or self._passed() < self._seconds:
+            if not self._seconds or self.passed() < self._seconds:
                 raise
-            reason = f"it was stopped after {self._passed():.1f} s"
-            raise self._end("seconds", self._seconds, reached=self._passed(), reason=reason) from error
+            reason = f"it was stopped after {self.passed():.1f} s"
+            raise self._end("seconds", self._seconds, reached=self.passed(), reason=reason) from error
 
     def take(self, *, rows: int, size: int, total: int | None = None) -> None:
         """Add what arrived; `total` rows will come if nothing stops them.

@@ -173,6 +173,7 @@ class DriverCalls:
             with self.driver.explaining(), meter.timing():
                 result = await hooks.call(call.hook, *request, deadline=meter.left(HOOKS[call.hook].seconds))
         except DragomanError as error:
+            self._tell_failed(error, call, meter)
             tell_unknown(error, call)
             if not call.writes:  # of a write it is said what became of it
                 self._suggest_columns(error, call.object or "")
@@ -180,6 +181,19 @@ class DriverCalls:
         with after_a_write(writes=call.writes):
             meter.take_result(result)
         return result
+
+    def _tell_failed(self, error: DragomanError, call: Call, meter: Meter) -> None:
+        """Emit that a call failed; a limit that ended it has said so."""
+        if not isinstance(error, Refused):
+            self.emit(
+                events.CallFailed(
+                    hook=call.hook,
+                    code=error.code,
+                    seconds=meter.passed(),
+                    connection=self.driver.info.name,
+                    object=call.object,
+                )
+            )
 
     def _suggest_columns(self, error: DragomanError, object_name: str) -> None:
         """Name the near columns, and some of all, if an error is about a column that its object does not have."""
