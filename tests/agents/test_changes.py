@@ -169,6 +169,42 @@ def test_a_graphql_request_reads_only_if_it_holds_no_other_operation(text, reads
     assert not surely_reads(request, database="solr")
 
 
+READS = {
+    "elasticsearch": [
+        "GET /", "GET /books", "HEAD /books", "GET /books/_search", "GET /b*,c/_search?size=1", "POST /_search",
+        "POST /books/_count", "GET /_count", "GET /books/_mapping", "GET /_mappings", "GET /_settings", "GET /_alias",
+        "GET /books/_stats", "POST /books/_field_caps", "GET /books/_doc/1", "GET /books/_source/a-B.c",
+        "GET /_cat/indices", "GET /_cat/indices/b*", "GET /_cluster/health",
+    ],
+    "weaviate": ["GET /v1/meta", "GET /v1/schema/Book", "GET /v1/objects/Book/0-1_a", "GET /v1/nodes"],
+}  # fmt: skip
+OTHERS = {
+    "elasticsearch": [
+        "PUT /books", "DELETE /books", "POST /books", "POST /", "POST /books/_mapping", "PUT /books/_search",
+        "POST /books/_doc/1", "GET /books,other", "GET /Books", "GET /_nodes", "GET /_cluster/state", "GET /_cat",
+        "GET /_cat/indices/b*/x", "GET /v1/meta", "GET /books/_search?preference=_only_local", "GET /_search?scroll",
+        "GET /books/_search?source_content_type=application/json", "GET /books/_search?x=1&scroll=1m",
+        "GET /b*/_doc/1", "GET /books/_search/x", "PATCH /_count", "GET /books/_doc/1/_update", "GET /a?scr%6fll=1",
+    ],
+    "weaviate": ["POST /v1/objects", "GET /v1/backups", "GET /v1/schemas", "GET /meta", "GET /", "PUT /v1/schema"],
+    "solr": ["GET /", "GET /_search", "GET /v1/meta", "POST /v1/graphql"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("reads", [True, False])
+def test_the_list_of_console_requests_that_read_holds_these_and_not_those(reads):
+    judged = {
+        (database, text): surely_reads(HttpRequest(*text.split(" ")), database=database)
+        for database, texts in (READS if reads else OTHERS).items()
+        for text in texts
+    }
+    assert [key for key, value in judged.items() if value is not reads] == []
+    if reads:
+        assert all(
+            surely_reads(HttpRequest(*text.split(" ")), database="opensearch") for text in READS["elasticsearch"]
+        )
+
+
 def console(method, path, body=None, *, writes=False):
     return ConsoleRequest(request=HttpRequest(method, path, body), writes=writes)
 

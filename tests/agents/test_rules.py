@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 
 from command_line import Machine
+from dragoman.extending import AgentRules
+from dragoman_api import Column, ColumnKind
+from dragoman_api.errors import Refused
+from dragoman_mcp.rules import Allowance, ConnectionRules, matches, may_contain
 from library import ROWS
 
 RULES = """
@@ -114,6 +120,82 @@ async def test_an_hour_has_so_many_rows_and_bytes(agents):
         [connection] = (await agent.client.call_tool("list_connections", {})).structured_content["connections"]
         assert connection["rows_left"] == 0
         assert 0 < connection["bytes_left"] < 100_000
+
+
+def test_a_column_may_hold_what_a_pattern_names_if_some_name_below_it_matches():
+    """Compared with all short names below; a bracket stands for itself."""
+    below = ["".join(letters) for length in (0, 1, 2, 3) for letters in product("a.[", repeat=length)]
+    patterns = ["".join(letters) for length in (1, 2, 3, 4) for letters in product("a*.?", repeat=length)]
+    wrong = []
+    for pattern in [*patterns, "a.[*", "a.**a", "**a.a"]:
+        for name in ("a", "aa", "a.a"):
+            holds = any(matches(f"{name}.{rest}", pattern) for rest in below)
+            if may_contain(name, pattern) is not holds:
+                wrong.append((name, pattern, holds))
+    assert wrong == []
+
+
+def column(name, kind="text"):
+    return Column(name=name, type="x", kind=ColumnKind(kind))
+
+
+@pytest.mark.parametrize(
+    ("rules", "name", "kind", "hidden", "masked"),
+    [
+        ({}, "a", "text", False, False),
+        ({"columns": ("b", "a*")}, "ab", "text", False, False),
+        ({"columns": ("b", "a*")}, "c", "text", True, False),
+        ({"hidden": ("b", "a")}, "a", "text", True, False),
+        ({"hidden": ("a",)}, "a.b", "text", True, False),
+        ({"hidden": ("a.b",)}, "a", "json", True, False),
+        ({"hidden": ("a.b",)}, "a", "other", True, False),
+        ({"hidden": ("a.b",)}, "a", "text", False, False),
+        ({"hidden": ("a.b",)}, "a.c", "json", False, False),
+        ({"hidden": ("a.[bc]",)}, "a.b", "text", False, False),
+        ({"masked": ("x", "a?")}, "ab.c", "text", False, True),
+        ({"masked": ("a.b",)}, "a", "json", False, True),
+        ({"hidden": ("A",)}, "a", "text", False, False),
+    ],
+)
+def test_patterns_hide_and_mask_columns_with_what_lies_in_them_or_around_them(rules, name, kind, hidden, masked):
+    rules = ConnectionRules(AgentRules(**rules), name="shop", type="x", host="", power="read")
+    assert (rules.hides(column(name, kind)), rules.masks(column(name, kind))) == (hidden, masked)
+
+
+@pytest.mark.parametrize(
+    ("rules", "wanted", "rows", "size"),
+    [
+        ({}, 1_000, 500, 32_768),
+        ({}, 10, 10, 32_768),
+        ({"rows": 0, "bytes": 0, "rows_an_hour": 0, "bytes_an_hour": 0}, 9_000, 9_000, 1 << 40),
+        ({"rows": 0, "rows_an_hour": 100, "bytes": 0, "bytes_an_hour": 1_000}, 500, 93, 800),
+        ({"rows": 50, "rows_an_hour": 100, "bytes": 500}, 500, 50, 500),
+        ({"rows_an_hour": 7}, 1, None, None),
+        ({"bytes_an_hour": 200}, 1, None, None),
+    ],
+)
+def test_an_answer_has_the_least_of_what_is_asked_for_allowed_and_left(rules, wanted, rows, size):
+    rules = ConnectionRules(AgentRules(**rules), name="shop", type="x", host="", power="read")
+    rules.allowance.charge(rows=3, size=150)
+    rules.allowance.charge(rows=4, size=50)
+    if rows is None:
+        for ask in (rules.bytes_for, lambda: rules.rows_for(wanted)):
+            with pytest.raises(Refused, match="one hour allows"):
+                ask()
+        return
+    assert (rules.rows_for(wanted), rules.bytes_for()) == (rows, size)
+
+
+def test_what_was_read_an_hour_ago_counts_no_more():
+    now = [0.0]
+    allowance = Allowance(AgentRules(rows_an_hour=10, bytes_an_hour=100), clock=lambda: now[0])
+    allowance.charge(rows=4, size=40)
+    now[0] = 3_600.0
+    allowance.charge(rows=9, size=30)
+    assert allowance.left() == (0, 30)
+    now[0] = 3_600.5
+    assert allowance.left() == (1, 70)
+    assert Allowance(AgentRules(rows_an_hour=0, bytes_an_hour=0)).left() == (None, None)
 
 
 NO_REQUESTS = (

@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.support.bundled_drivers import PACKAGES
 
 ROOT = Path(__file__).parents[2]
-INSTALLED = ("runtime", "registry", "plugins/api", "plugins/dask", "plugins/workbench")
+INSTALLED = ("runtime", "registry", "plugins/api", "plugins/dask", "plugins/mcp", "plugins/workbench")
 """Folders of the packages that the environment has; pytest itself adds those of drivers and of their libraries."""
 SOURCES = (*INSTALLED, *(folder.relative_to(ROOT).as_posix() for folder in PACKAGES.values()))
 
@@ -207,6 +207,14 @@ _DASK = {
     "target": _PARTS,
     "workers": _PARTS,
 }
+_MCP = {
+    "answers": "test_reading.py test_changes.py",
+    "changes": "test_changes.py test_trouble.py test_http.py",
+    "failures": "test_reading.py test_rules.py",
+    "protocol": "test_reading.py test_changes.py test_http.py test_trouble.py",
+    "rules": "test_rules.py test_changes.py test_reading.py",
+    "tools": "test_reading.py test_rules.py",
+}
 _WORKBENCH = {
     "access": "test_entering.py test_attacked.py",
     "cells": "test_grid.py",
@@ -289,6 +297,7 @@ def holding() -> dict[str, tuple[str, ...]]:
             **_under("dragoman_registry", "registry/", _REGISTRY, *STORIES, *STRUCTURE),
             **_under("dragoman", "", _HOST, *STORIES, *STRUCTURE),
             **_under("dragoman_dask", "", _DASK, *STORIES, *STRUCTURE),
+            **_under("dragoman_mcp", "agents/", _MCP, *STRUCTURE),
             **_under("dragoman_workbench", "workbench/", _WORKBENCH, *STORIES, *STRUCTURE),
         }
     )

@@ -28,6 +28,15 @@ HOUR = 3_600.0
 _CONTAINERS = (ColumnKind.JSON, ColumnKind.OTHER)
 
 
+def matches(name: str, pattern: str) -> bool:
+    """Return whether a name matches a pattern, in which only ``*`` and ``?`` stand for other characters.
+
+    >>> matches("orders-1", "orders*"), matches("card", "[ck]ard")
+    (True, False)
+    """
+    return fnmatchcase(name, pattern.replace("[", "[[]"))
+
+
 def may_contain(name: str, pattern: str) -> bool:
     """Return whether a name below a column could match a pattern.
 
@@ -119,7 +128,7 @@ class ConnectionRules:
 
     def sees(self, object_name: str) -> bool:
         """Return whether agents see an object that the server has listed, and remember it."""
-        seen = any(fnmatchcase(object_name, pattern) for pattern in self._rules.objects)
+        seen = any(matches(object_name, pattern) for pattern in self._rules.objects)
         if seen:
             self._listed.add(object_name)
         return seen
@@ -138,7 +147,7 @@ class ConnectionRules:
 
     def hides(self, column: Column) -> bool:
         """Return whether a column does not exist for agents."""
-        return not any(fnmatchcase(column.name, pattern) for pattern in self._rules.columns) or self._covers(
+        return not any(matches(column.name, pattern) for pattern in self._rules.columns) or self._covers(
             self._rules.hidden, column
         )
 
@@ -152,7 +161,7 @@ class ConnectionRules:
         around = [".".join(parts[:length]) for length in range(1, len(parts) + 1)]
         holds = column.kind in _CONTAINERS
         return any(
-            any(fnmatchcase(name, pattern) for name in around) or (holds and may_contain(column.name, pattern))
+            any(matches(name, pattern) for name in around) or (holds and may_contain(column.name, pattern))
             for pattern in patterns
         )
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import datetime
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -16,6 +15,7 @@ from dragoman_api.wording import quoted
 from . import messages
 from .answers import MASKED, Handles, as_json, harmless, is_shown_cut, rows_within, shown_cell, whole_text
 from .failures import bounded
+from .rules import matches
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -147,13 +147,13 @@ class Reader:
         self, session: Session, rules: ConnectionRules, *, pattern: str, parent: str | None
     ) -> tuple[list[Object], list[Note]]:
         """Return all objects of one level that agents see and that match a pattern."""
-        contains = max(pattern.replace("?", "*").replace("[", "*").split("*"), key=len)
+        contains = max(pattern.replace("?", "*").split("*"), key=len)
         listed: list[Object] = []
         notes: list[Note] = []
         cursor: str | None = None
         while True:
             part = await session.objects(parent=parent, contains=contains, cursor=cursor, limit=LEVEL)
-            listed += [item for item in part if rules.sees(item.name) and fnmatchcase(item.name, pattern)]
+            listed += [item for item in part if rules.sees(item.name) and matches(item.name, pattern)]
             notes += [note for note in part.notes if note not in notes]
             cursor = part.next
             if cursor is None:
@@ -180,7 +180,7 @@ class Reader:
             description = await session.describe(call.object)
         seen = [column for column in description.columns if not rules.hides(column)]
         hidden = {column.name for column in description.columns} - {column.name for column in seen}
-        matching = [column for column in seen if fnmatchcase(column.name, call.columns)]
+        matching = [column for column in seen if matches(column.name, call.columns)]
         operator_sets: list[list[str]] = []
         listing = []
         for column in matching[call.start : call.start + limit]:
