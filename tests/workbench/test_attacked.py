@@ -23,6 +23,7 @@ from dragoman_api.errors import (
     ConfigurationError,
     ConnectionFailedError,
     DriverFaultError,
+    ObjectNotFoundError,
     Refused,
 )
 from dragoman_api.remedies import Remedy, RemedyKind
@@ -558,7 +559,11 @@ def failing(kind, hint="", **more):
         ("dragoman plugins repair demo --yes", "repair", "demo"),
         ("dragoman plugins enable demo", "enable", "demo"),
         ("dragoman connections edit shop --port 9200", "edit", "shop"),
-        ("dragoman plugins remove demo", "command", "dragoman plugins remove demo"),
+        ("dragoman plugins remove demo", "drivers", "demo"),
+        ("dragoman plugins browse", "drivers", ""),
+        ("dragoman connections add shop", "new", "shop"),
+        ("dragoman connections show shop\nthen repeat the command", "edit", "shop"),
+        ("dragoman doctor", "command", "dragoman doctor"),
         ("pip install 'dragoman[arrow]'", "command", "pip install 'dragoman[arrow]'"),
         ("run dragoman plugins install demo", None, None),
         ("dragoman plugins list\nrm x", None, None),
@@ -566,7 +571,9 @@ def failing(kind, hint="", **more):
     ],
 )
 def test_a_hint_that_the_page_can_carry_out_is_a_button_unless_a_driver_wrote_it(hint, action, target):
-    remedy = failing(ConfigurationError, hint).remedy
+    shown = failing(ConfigurationError, hint)
+    remedy = shown.remedy
+    assert shown.hint == ("" if remedy else hint), "what a button does is no text"
     assert (remedy and (remedy.action, remedy.target)) == (action and (action, target))
     forged = ConfigurationError("no", hint=hint)
     forged.hint_from = DRIVER
@@ -603,6 +610,14 @@ def test_an_error_is_shown_at_the_field_that_mends_it(kind, message, field):
     named = kind(message, details={"field": "port"})
     named.hint_from = DRIVER
     assert failure_of(named).field == field
+
+
+def test_an_object_that_is_missing_leads_to_the_objects_of_the_connection_that_was_asked():
+    missing = ObjectNotFoundError("no", remedies=[Remedy(RemedyKind.LIST_OBJECTS, {"connection": "other"})])
+    missing.hint_from = DRIVER
+    shown = failure_of(missing, connection="mine")
+    assert (shown.remedy.action, shown.remedy.target, shown.hint) == ("objects", "mine", "")
+    assert failure_of(missing).remedy is None
 
 
 def test_texts_of_a_failure_are_bounded_and_only_a_number_is_a_row():

@@ -15,6 +15,10 @@ _COMMANDS: tuple[tuple[str, str, str], ...] = (
     (r"dragoman plugins repair (\S+)(?: --yes)?", "repair", "Repair it"),
     (r"dragoman plugins enable (\S+)", "enable", "Enable it"),
     (r"dragoman connections edit (\S+).*", "edit", "Edit the connection"),
+    (r"dragoman connections add (\S+).*", "new", "New connection"),
+    (r"dragoman connections show (\S+)\nthen repeat the command", "edit", "Look at the connection"),
+    (r"dragoman plugins (?:show|remove) (\S+)(?: --yes)?", "drivers", "Show the driver"),
+    (r"dragoman plugins (?:browse|list)()", "drivers", "Show all drivers"),
 )
 """Commands of hints that the page can carry out itself."""
 _LONGEST = 4_000
@@ -25,17 +29,18 @@ CLOSED = "connection-closed"
 
 def failure_of(error: DragomanError, *, connection: str = "") -> RequestFailure:
     """Return an error as the page shows it."""
+    remedy = _remedy(error, connection)
     details = {key: _bounded(str(value)) for key, value in error.details.items()}
     row = error.details.get("row")
     return RequestFailure(
         code=error.code,
         message=_bounded(error.message),
-        hint=_bounded(str(error.to_dict()["hint"])),
+        hint=_bounded(_hint(error, remedy)),
         hint_from=error.hint_from,
         details=details,
         field=_field(error),
         row=row if isinstance(row, int) and not isinstance(row, bool) else None,
-        remedy=_remedy(error, connection),
+        remedy=remedy,
         remedies=list(error.remedies),
     )
 
@@ -56,12 +61,23 @@ def _field(error: DragomanError) -> str:
     return ""
 
 
+def _hint(error: DragomanError, remedy: Action | None) -> str:
+    """Return the hint in words; a command, or what the button says already, is none."""
+    hint = str(error.to_dict()["hint"])
+    if remedy is not None and remedy.action in ("command", "objects"):
+        return ""
+    by_button = remedy is not None and error.hint_from != DRIVER and hint.startswith("dragoman ")
+    return "" if by_button else hint
+
+
 def _remedy(error: DragomanError, connection: str) -> Action | None:
     unlocks = any(remedy.kind == RemedyKind.UNLOCK for remedy in error.remedies)
     if unlocks and connection and isinstance(error, Refused):
         return Action(action="unlock", label="Unlock", target=connection)
     if error.code == CLOSED and connection:
         return Action(action="open", label="Open it", target=connection)
+    if connection and any(remedy.kind == RemedyKind.LIST_OBJECTS for remedy in error.remedies):
+        return Action(action="objects", label="Show all objects", target=connection)
     edited = next((remedy for remedy in error.remedies if remedy.kind == RemedyKind.EDIT_FIELD), None)
     own = error.hint_from != DRIVER
     if edited is not None and (name := connection or (str(edited.arguments.get("connection", "")) if own else "")):

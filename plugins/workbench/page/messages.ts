@@ -43,11 +43,12 @@ export type Cell = null | boolean | string | Tagged;
  * What the page offers as a button beside a failure.
  *
  * Attributes:
- *     action: What the button does; ``command`` copies `target`, the others call that route with it.
- *     target: A plugin's id, a connection's name, or the command to copy.
+ *     action: What the button does: ``command`` copies `target`; ``edit``, ``new``, ``objects`` and ``drivers`` show
+ *         that view; the others call that route with `target`.
+ *     target: A plugin's id, a connection's name, or the command to copy; empty for all drivers.
  */
 export interface Action {
-  readonly action: "command" | "edit" | "enable" | "install" | "open" | "repair" | "unlock" | "update";
+  readonly action: "command" | "drivers" | "edit" | "enable" | "install" | "new" | "objects" | "open" | "repair" | "unlock" | "update";
   readonly label: string;
   readonly target: string;
 }

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import re
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import pytest
 from workbench.browser.conftest import browsing
+from workbench.browser.test_views import AXE, findings
 from workbench.browser.walking import Hands
 
 if TYPE_CHECKING:
@@ -158,3 +160,26 @@ def test_six_hundred_objects_are_asked_for_their_times_only_in_view_and_a_few_at
             page.wait_for_timeout(150)
         assert 20 < len(asked) == len(set(asked)) < 60
         assert page.locator(".object-table th.newest").count() == 0
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_what_is_missing_says_so_in_a_sentence_with_a_button_that_leads_on_and_no_command(
+    page: Page, theme: str
+) -> None:
+    page.evaluate("theme => { document.documentElement.dataset.theme = theme }", theme)
+    gone = quote(json.dumps({"object": "gone"}))
+    for place, sentence, button, heading in (
+        ("connection/nothere", "no connection is called 'nothere'", "New connection", "New connection"),
+        (f"connection/shop/rows/{gone}", "This object does not exist", "Show all objects", "shop"),
+        ("connection/shop/structure/gone", "This object does not exist", "Show all objects", "shop"),
+        ("drivers/none", "No registry has this driver", "Show all drivers", "Drivers"),
+    ):
+        page.evaluate("place => { location.hash = `#/${place}` }", place)
+        box = page.locator("main .error-box")
+        box.get_by_text(sentence).wait_for()
+        assert "dragoman " not in page.locator("main").inner_text()
+        assert page.get_by_role("button", name="Edit this connection").count() == 0
+        if AXE.is_file():
+            assert not findings(page)
+        box.get_by_role("button", name=button).press("Enter")
+        page.get_by_role("heading", name=heading, exact=True).wait_for()

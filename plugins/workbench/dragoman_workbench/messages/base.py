@@ -42,11 +42,14 @@ class Action(RouteAnswer, frozen=True, kw_only=True):
     """What the page offers as a button beside a failure.
 
     Attributes:
-        action: What the button does; ``command`` copies `target`, the others call that route with it.
-        target: A plugin's id, a connection's name, or the command to copy.
+        action: What the button does: ``command`` copies `target`; ``edit``, ``new``, ``objects`` and ``drivers`` show
+            that view; the others call that route with `target`.
+        target: A plugin's id, a connection's name, or the command to copy; empty for all drivers.
     """
 
-    action: Literal["install", "update", "repair", "enable", "edit", "unlock", "open", "command"]
+    action: Literal[
+        "install", "update", "repair", "enable", "edit", "unlock", "open", "command", "new", "objects", "drivers"
+    ]
     label: str
     target: str
 

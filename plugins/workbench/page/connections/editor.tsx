@@ -34,8 +34,11 @@ function ChooseType() {
       {!types && failed === null && <Waiting what="Reading the registries …" />}
       {types?.length === 0 && (
         <Blank icon="shop" title="No registry offers a driver">
-          <p>Add a registry from a terminal:</p>
-          <CopyCommand command="dragoman registry add NAME ADDRESS" />
+          <p>Without one, no connection can be made.</p>
+          <details>
+            <summary>Add a registry in a terminal</summary>
+            <CopyCommand command="dragoman registry add NAME ADDRESS" />
+          </details>
         </Blank>
       )}
       <ul class="cards">

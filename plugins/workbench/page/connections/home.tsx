@@ -1,6 +1,6 @@
 /** The first view: saved connections, and how to make one. */
 
-import { Badge, Button, CopyCommand, Blank, Waiting } from "../ui/controls.tsx";
+import { Badge, Button, Blank, Waiting } from "../ui/controls.tsx";
 import { openMenu } from "../ui/menu.tsx";
 import { go, write } from "../state/route.ts";
 import { broken, connections, opened } from "../state/store.ts";
@@ -27,8 +27,6 @@ export function Home() {
         <Blank icon="database" title="No connection is saved yet">
           <p>Choose a type of database; its driver is offered before the form.</p>
           <Button icon="add" label="New connection" tone="primary" onClick={make} />
-          <p class="muted">Or from a terminal:</p>
-          <CopyCommand command="dragoman connections add" />
         </Blank>
       )}
       <ul class="cards">

@@ -16,13 +16,13 @@ export function ExportsView() {
       <h1>Exports</h1>
       {!all.length && (
         <Blank icon="export" title="Nothing has been exported yet">
-          {folder ? (
-            <p>A grid exports its rows with its filter, into the folder {folder} or as a download.</p>
-          ) : (
-            <>
-              <p>A grid exports its rows with its filter. To write into a folder instead of a download:</p>
+          <p>A grid exports its rows with its filter, {folder ? `into the folder ${folder} or ` : ""}as a download.</p>
+          {!folder && (
+            <details>
+              <summary>Export into a folder instead</summary>
+              <p>Start the workbench with a folder:</p>
               <CopyCommand command="dragoman workbench --export-to DIR" />
-            </>
+            </details>
           )}
         </Blank>
       )}

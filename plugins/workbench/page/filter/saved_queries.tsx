@@ -106,7 +106,7 @@ export function NameQuery({ grid, filters, match, close }: {
       {name && !named ? (
         <p class="field-error" role="alert">A name has letters, digits, dots, hyphens and underscores.</p>
       ) : (
-        <p class="muted">In a terminal: dragoman page {connection} @{name || "NAME"}</p>
+        <p class="muted" title={`dragoman page ${connection} @${name || "NAME"}`}>Scripts and the command line know it by this name, too.</p>
       )}
     </Dialog>
   );

@@ -6,7 +6,7 @@ import type { OpenConnection } from "../messages.ts";
 import { InstallProgress } from "../marketplace/install_progress.tsx";
 import { Button, ErrorBox, Waiting } from "../ui/controls.tsx";
 import { go, route } from "../state/route.ts";
-import { open, opened, opening, remedy } from "../state/store.ts";
+import { connections, open, opened, opening, remedy } from "../state/store.ts";
 
 export function WhenOpen({ name, show }: { name: string; show: (open: OpenConnection) => ComponentChildren }) {
   const [failed, setFailed] = useState<unknown>(null);
@@ -48,9 +48,11 @@ export function WhenOpen({ name, show }: { name: string; show: (open: OpenConnec
       ) : (
         <>
           <ErrorBox error={failed} retry={start} act={(wanted) => void remedy(wanted, start)} />
-          <p>
-            <Button icon="edit" label="Edit this connection" onClick={() => go({ view: "edit", connection: name })} />
-          </p>
+          {connections.value?.connections.some((one) => one.name === name) && (
+            <p>
+              <Button icon="edit" label="Edit this connection" onClick={() => go({ view: "edit", connection: name })} />
+            </p>
+          )}
         </>
       )}
     </div>

@@ -2,7 +2,7 @@
 
 import { computed, signal } from "@preact/signals";
 import type { Action, ConnectionList, ExportJob, ImportJob, OpenConnection, OpenQuestion, ServerEvent, State } from "../messages.ts";
-import { asFailure } from "../ui/controls.tsx";
+import { asFailure, onRemedy } from "../ui/controls.tsx";
 import { toast } from "../ui/toasts.tsx";
 import { call, enter, hasSecret, onExpired, wroteLately } from "../wire/client.ts";
 import { type Link, listen } from "../wire/event_stream.ts";
@@ -218,6 +218,9 @@ export async function close(name: string): Promise<void> {
 export async function remedy({ action, target }: Action, again: () => void): Promise<void> {
   try {
     if (action === "edit") return go({ view: "edit", connection: target });
+    if (action === "objects") return go({ view: "connection", connection: target });
+    if (action === "new") return go({ view: "new", type: "" });
+    if (action === "drivers") return go({ view: "drivers", driver: target });
     if (action === "unlock") {
       unlocking.value = target;
       return;
@@ -232,6 +235,8 @@ export async function remedy({ action, target }: Action, again: () => void): Pro
     toast(asFailure(error).message, "bad");
   }
 }
+
+onRemedy((wanted, again) => void remedy(wanted, again));
 
 /** The production connection that a person wants to unlock. */
 export const unlocking = signal("");

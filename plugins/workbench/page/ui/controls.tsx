@@ -84,6 +84,20 @@ export function Waiting({ what }: { what: string }) {
   );
 }
 
+/** Errors whose message is in the words of a server, or of a command; the message is quoted below. */
+const PLAIN: Readonly<Record<string, string>> = {
+  "object-not-found": "This object does not exist, or this user may not see it.",
+  "plugin-not-found": "No registry has this driver.",
+};
+
+type Does = (remedy: Action, again: () => void) => void;
+let usual: Does | null = null;
+
+/** What a button beside a failure does, unless its place says otherwise. */
+export function onRemedy(does: Does): void {
+  usual = does;
+}
+
 /** Why something failed, with what can be done about it. */
 export function ErrorBox({ error, act, retry, children }: {
   error: unknown;
@@ -98,7 +112,8 @@ export function ErrorBox({ error, act, retry, children }: {
     <div class="error-box" role="alert">
       <Icon name="warning" />
       <div class="error-text">
-        <p>{failure.message}</p>
+        <p>{PLAIN[failure.code] ?? failure.message}</p>
+        {PLAIN[failure.code] && <p class="muted">{failure.message}</p>}
         {failure.hint && (
           <p class="muted">
             {failure.hintFrom === "driver" && <span>The driver says: </span>}
@@ -110,9 +125,9 @@ export function ErrorBox({ error, act, retry, children }: {
       <div class="error-actions">
         {remedy &&
           (remedy.action === "command" ? (
-            <CopyCommand command={remedy.target} label={remedy.label} />
+            <Button icon="copy" label={remedy.label} title={remedy.target} onClick={() => void copyText(remedy.target)} />
           ) : (
-            act && <Button label={remedy.label} tone="primary" onClick={() => act(remedy)} />
+            (act || usual) && <Button label={remedy.label} tone="primary" onClick={() => (act ? act(remedy) : usual!(remedy, retry ?? (() => {})))} />
           ))}
         {children}
         {retry && <Button label="Try again" icon="refresh" onClick={retry} />}

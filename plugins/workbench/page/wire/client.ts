@@ -92,7 +92,7 @@ function lasting(path: string, { body }: RequestInit): boolean {
   return path === "api/preferences/set" && typeof body === "string" && body.length < 20_000;
 }
 
-const GONE = "Is `dragoman workbench` still running?";
+const GONE = "The program that serves this page may have ended: start it again where it ran.";
 
 async function told(answer: Response): Promise<Failure> {
   try {
