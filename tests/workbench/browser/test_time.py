@@ -157,3 +157,37 @@ def test_an_object_without_a_time_column_has_no_control(orders: Page) -> None:
 def _remove(cluster: Cluster) -> Iterator[None]:
     yield
     cluster.send("DELETE", "/lines")
+
+
+def test_a_part_of_a_relative_span_is_a_span_of_its_own_which_stays_while_time_goes_on(
+    logs: Page, sent: list[dict[str, Any]]
+) -> None:
+    answer = choose(logs, "last 24 hours")
+    chart = logs.get_by_role("region", name="Rows over time")
+    if not chart.count():
+        logs.get_by_role("button", name="Over time").press("Enter")
+    bars = chart.get_by_role("option")
+    bars.last.wait_for(state="attached")
+    chart.get_by_role("listbox").focus()
+    filled = [at for at, bar in enumerate(bars.all()) if not (bar.get_attribute("aria-label") or "").startswith("0 ")]
+    logs.keyboard.press("Home")
+    for _ in range(filled[1]):
+        logs.keyboard.press("ArrowRight")
+    told = chart.locator(".time-chart-told").inner_text()
+    with logs.expect_response("**/api/page") as answered:
+        logs.keyboard.press("Enter")
+    part = answered.value.json()
+    assert f"{part['total']} rows" in told
+    assert sent[-1]["filters"] == []
+    span = sent[-1]["span"]
+    assert answer["time"]["since"] <= span["since"] < span["until"]
+    assert "last" not in control(logs).inner_text()
+    time.sleep(1.2)
+    with logs.expect_response("**/api/page") as answered:
+        logs.get_by_role("button", name="Refresh", exact=True).click()
+    assert (answered.value.json()["total"], answered.value.json()["time"]["since"]) == (
+        part["total"],
+        part["time"]["since"],
+    )
+    logs.go_back()
+    logs.get_by_role("button", name="Time: last 24 hours").wait_for()

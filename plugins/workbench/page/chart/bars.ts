@@ -2,7 +2,7 @@
 
 import { filterOf, textsOf } from "../grid/filter_rows.ts";
 import type { FilterRow } from "../state/query.ts";
-import type { Bar, Column } from "../messages.ts";
+import type { Bar, Column, TimeRange } from "../messages.ts";
 import { textOf } from "../wire/cells.ts";
 
 /** The rows from one instant, included, to another, excluded, both in milliseconds since 1970. */
@@ -185,6 +185,14 @@ export function narrowing(column: Column, { from, to }: Span, filters: readonly 
   const upper = until && until.at < to ? until.text : instantText(to);
   const rows: FilterRow[] = [filterOf(column.name, ">=", lower), filterOf(column.name, "<", upper)];
   return { rows, needless: (row: FilterRow) => boundOf(row, column) !== null };
+}
+
+/** The part of a range of time that bars cover, as a span with absolute ends; the first and the last bar may go beyond the range. */
+export function spanWithin({ from, to }: Span, { since, until }: TimeRange): { since: string; until: string } {
+  return {
+    since: since && Date.parse(since) >= from ? since : instantText(from),
+    until: until && Date.parse(until) <= to ? until : instantText(to),
+  };
 }
 
 function instantText(at: number): string {

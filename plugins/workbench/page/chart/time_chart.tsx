@@ -11,7 +11,7 @@ import { whole } from "../ui/figures.ts";
 import { openMenu } from "../ui/menu.tsx";
 import { textOf } from "../wire/cells.ts";
 import { instant } from "../wire/previews.ts";
-import { type TimeBar, joined, lengthWords, marks, narrowing, padded, rangeOf, spanWords, timeBars } from "./bars.ts";
+import { type TimeBar, joined, lengthWords, marks, narrowing, padded, rangeOf, spanWithin, spanWords, timeBars } from "./bars.ts";
 
 const BUCKETS = 50;
 const PAUSE = 100;
@@ -79,7 +79,7 @@ export function TimeChart({ grid, choice, time }: { grid: GridController; choice
         {!bars.length && <State answer={answer} retry={retry} />}
       </div>
       {(bars.length > 1 || (!answer && waits)) && (
-        <Plot key={column.name} grid={grid} column={column} bars={bars} summary={summary} marked={marked} mark={setMarked} />
+        <Plot key={column.name} grid={grid} column={column} ofSpan={ofSpan} bars={bars} summary={summary} marked={marked} mark={setMarked} />
       )}
     </section>
   );
@@ -164,9 +164,11 @@ interface Marked {
   readonly bars: number;
 }
 
-function Plot({ grid, column, bars, summary, marked, mark }: {
+function Plot({ grid, column, ofSpan, bars, summary, marked, mark }: {
   grid: GridController;
   column: Column;
+  /** It is the column of the span. */
+  ofSpan: boolean;
   bars: readonly TimeBar[];
   summary: Summarized | null;
   marked: Marked | null;
@@ -176,10 +178,13 @@ function Plot({ grid, column, bars, summary, marked, mark }: {
   const drags = useRef<number | null>(null);
   const most = Math.max(1, ...bars.map(({ rows }) => rows));
   const query = grid.query.value;
-  const why = grid.widens ? "The filter matches any of its rows, so a further one would show more rows." : "";
+  const range = ofSpan ? grid.status.value.time : null;
+  const why = grid.widens && !range ? "The filter matches any of its rows, so a further one would show more rows." : "";
   const to = (from: number, last: number) => mark({ from, to: last, bars: bars.length });
   const narrow = (from: number, last: number) => {
     const span = joined(bars, from, last);
+    // a part of a span is a span: with a filter beside it, "last 24 hours" would go on, and leave the part behind
+    if (range) return span.rows ? grid.ask({ ...query, span: spanWithin(span, range) }) : undefined;
     const rows = span.rows && !why ? narrowing(column, span, query.filters) : null;
     if (rows) grid.narrow(rows.rows, rows.needless);
   };

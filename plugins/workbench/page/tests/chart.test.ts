@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Span, joined, lengthWords, marks, narrowing, padded, spanWords, timeBars } from "../chart/bars.ts";
+import { type Span, joined, lengthWords, marks, narrowing, padded, spanWithin, spanWords, timeBars } from "../chart/bars.ts";
 import { filterOf } from "../grid/filter_rows.ts";
 import { repeat } from "../grid/repeating.ts";
 import { timeColumns } from "../grid/time_columns.ts";
@@ -101,4 +101,12 @@ test("what is repeated never runs twice at once, and rests while it is hidden", 
   end();
   await rest(30);
   assert.equal(runs, before + 1);
+});
+
+test("a part of a range stays within it, with the digits of its ends", () => {
+  const range = { column: "at", since: "2026-03-03T00:30:00.123456Z", until: "2026-03-04T00:00:00Z" };
+  const at = (hour: number) => Date.UTC(2026, 2, 3, hour);
+  assert.deepEqual(spanWithin({ from: at(0), to: at(6) }, range as never), { since: range.since, until: "2026-03-03T06:00:00Z" });
+  assert.deepEqual(spanWithin({ from: at(6), to: at(25) }, range as never), { since: "2026-03-03T06:00:00Z", until: range.until });
+  assert.deepEqual(spanWithin({ from: at(6), to: at(7) }, { since: null, until: null } as never), { since: "2026-03-03T06:00:00Z", until: "2026-03-03T07:00:00Z" });
 });
