@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from workbench.browser.conftest import browsing, read_address, serving
-from workbench.browser.walking import Server, Walk
+from workbench.browser.walking import Server, Walk, digits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -209,6 +209,16 @@ def test_the_ten_points_on_elasticsearch(server: Server, orders: str, chromium: 
         answer = walk.run("", "GET /walk-or", orders, "/_count")
         assert answer["request"]["path"] == f"/{orders}/_count"
         assert str(MANY) in answer["text"]
+        search = f'POST /{orders}/_search\n{{"size":0,"aggs":{{"by":'
+        answer, drawn = walk.draw(f'{search}{{"terms":{{"field":"city"}}}}}}}}')
+        cities = digits(answer["text"])["aggregations"]["by"]["buckets"]
+        assert drawn == [[bucket["key"], f"{bucket['doc_count']:,}"] for bucket in cities]
+        assert len(drawn) == len(CITIES)
+        months = '{"date_histogram":{"field":"day","calendar_interval":"month"}}'
+        answer, drawn = walk.draw(f"{search}{months}}}}}")
+        assert len(answer["page"]["rows"]) == 12
+        first = digits(answer["text"])["aggregations"]["by"]["buckets"][0]
+        assert drawn == [["2024-01-01 00:00:00", f"{first['doc_count']:,}"]]
 
 
 @pytest.mark.live("weaviate")
@@ -238,6 +248,13 @@ def test_the_ten_points_on_weaviate(server: Server, articles: str, chromium: Bro
         answer = walk.run("{ Get { ", "WalkAr", articles, "(limit: 2) { title } } }")
         assert [column["name"] for column in answer["page"]["columns"]] == ["title"]
         assert len(answer["page"]["rows"]) == 2
+        groups = f'{{ Aggregate {{ {articles}(groupBy: ["city"]) {{ groupedBy {{ value }} meta {{ count }}'
+        answer, drawn = walk.draw(f"{groups} number {{ mean }} }} }} }}")
+        cities = digits(answer["text"])["data"]["Aggregate"][articles]
+        assert drawn == [[group["groupedBy"]["value"], str(group["meta"]["count"])] for group in cities]
+        assert [column["name"] for column in answer["page"]["columns"] if column["role"] == "key"] == [
+            "groupedBy.value"
+        ]
 
 
 def import_and_take_back(walk: Walk, target: str, file: Path) -> list[str]:

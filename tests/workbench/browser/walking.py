@@ -386,6 +386,22 @@ class Walk:
         page.locator(".answer", has_text=answer["request"]["path"]).wait_for()
         return dict(answer)
 
+    def draw(self, text: str) -> tuple[dict[str, Any], list[list[str]]]:
+        """Run a request in the console, laid out by key; returns its answer, and its chart's groups and figures."""
+        page = self.page
+        page.get_by_role("textbox", name=f"Console of {self.type}").click()
+        page.keyboard.press("Control+a")
+        page.keyboard.press("Delete")
+        self.hands.paste(text)
+        page.keyboard.press("Control+i")
+        with page.expect_response("**/api/console/execute") as executed:
+            page.keyboard.press("Control+Enter")
+        [answer] = executed.value.json()["answers"]
+        page.locator(".answers[aria-busy=false] .answer-chart").wait_for()
+        bars = page.locator(".group-bars > li").all_inner_texts()
+        times = [str(one.get_attribute("aria-valuetext")) for one in page.get_by_role("slider").all()]
+        return dict(answer), [bar.split("\n") for bar in bars] or [time.split(": ") for time in times]
+
     def export(self, folder: Path) -> list[Any]:
         """Export what the grid shows as documents into the folder; returns them."""
         page, name = self.page, f"{self.type}.ndjson"
