@@ -62,6 +62,12 @@ test("variables and words that touch stay together, and texts keep their blanks"
   assert.equal(laidOut(text), 'PUT /${index}/_doc/1\n{\n  "n": ${a}${b},\n  "m": -${c},\n  "t": "a  ${d}  \\" {",\n  "u": """x " {\n  y"""\n}');
 });
 
+test("a text and what touches it stay together", () => {
+  assert.equal(laidOut('GET /a {"n":"a"${b} ,"m":${a}"b"}'), 'GET /a {\n  "n": "a"${b},\n  "m": ${a}"b"\n}');
+  assert.equal(laidOut('POST /_bulk\n{"n":"a"${b} ,\n"m":${a}"b"}'), 'POST /_bulk\n{"n": "a"${b}, "m": ${a}"b"}');
+  assert.equal(laidOut("query($a:[Int!]!){b}"), "query($a: [Int!]!) {\n  b\n}");
+});
+
 test("GraphQL is laid out too", () => {
   const text = `query Q($n:Int! = 5){Get{Book(where:{path:["a"],operator:Equal ,valueText:"x {"},limit:$n){title author:name,pages # of
 ... on Book{isbn} ...more @include(if:true) _additional{id}}}}fragment more on Book{a b}`;
