@@ -2,7 +2,7 @@
 
 import { useState } from "preact/hooks";
 import { changesOf, forgetChanges } from "../state/change_list.ts";
-import { forgetConsoles } from "../console/console_view.tsx";
+import { forgetConsoles } from "../console/left.ts";
 import { go } from "../state/route.ts";
 import { loadConnections } from "../state/store.ts";
 import { Button, ErrorBox } from "../ui/controls.tsx";

@@ -11,35 +11,11 @@ import { Toolbar } from "../ui/toolbar.tsx";
 import { call } from "../wire/client.ts";
 import { AnswerCard } from "./answer_card.tsx";
 import { History } from "./history.tsx";
+import { leaveBehind, leftBehind } from "./left.ts";
 import { RequestDocs, under, useRequestDocs } from "./request_docs.tsx";
-import type { SentRequest } from "./sent.ts";
 import { Variables } from "./variables.tsx";
 
 type Editor = typeof import("./editor.ts");
-
-/** What a console had when it was left; it lives as long as the tab. */
-interface Left {
-  readonly text: string | null;
-  readonly variables: Readonly<Record<string, string>>;
-  readonly executed: Executed | null;
-  /** The requests that the answers are to, with the variables of then. */
-  readonly sent: readonly SentRequest[];
-  readonly filled: Readonly<Record<string, string>>;
-}
-
-const NOTHING: Left = { text: null, variables: {}, executed: null, sent: [], filled: {} };
-
-const consoles = new Map<string, Left>();
-
-function leaveBehind(connection: string, part: Partial<Left>): void {
-  consoles.set(connection, { ...NOTHING, ...consoles.get(connection), ...part });
-}
-
-/** Drop what the consoles of this tab have, or that of one connection. */
-export function forgetConsoles(connection?: string): void {
-  if (connection === undefined) consoles.clear();
-  else consoles.delete(connection);
-}
 
 export function ConsoleView({ open }: { open: OpenConnection }) {
   const { connection } = open;
@@ -48,11 +24,11 @@ export function ConsoleView({ open }: { open: OpenConnection }) {
   const stop = useRef<AbortController | null>(null);
   const [ready, setReady] = useState(false);
   const [busy, setBusy] = useState(false);
-  const [executed, setExecuted] = useState(consoles.get(connection)?.executed ?? null);
+  const [executed, setExecuted] = useState(leftBehind(connection).executed);
   const [failed, setFailed] = useState<unknown>(null);
   const [stopped, setStopped] = useState(false);
   const [stops, setStops] = useState(false);
-  const [variables, setVariables] = useState<Readonly<Record<string, string>>>(consoles.get(connection)?.variables ?? {});
+  const [variables, setVariables] = useState<Readonly<Record<string, string>>>(leftBehind(connection).variables);
   const [edited, setEdited] = useState<readonly number[]>([]);
   const [history, setHistory] = useState(false);
   const runner = useRef<(all: boolean) => void>(() => {});
@@ -67,11 +43,11 @@ export function ConsoleView({ open }: { open: OpenConnection }) {
     let left = false;
     void (async () => {
       try {
-        const mine = consoles.get(connection)?.text ?? null;
+        const mine = leftBehind(connection).text;
         const [module, kept] = await Promise.all([import("./editor.ts"), mine === null ? recall<string>(key) : null]);
         if (left || !host.current) return;
         if (kept) sayMasked(kept);
-        const { sent } = consoles.get(connection) ?? NOTHING;
+        const { sent } = leftBehind(connection);
         const view = module.openEditor(host.current, mine ?? kept ?? open.console_example, sent, { connection, completes }, {
           run: () => runner.current(false),
           runAll: () => runner.current(true),
@@ -152,7 +128,7 @@ export function ConsoleView({ open }: { open: OpenConnection }) {
     sayMasked(past);
     requestAnimationFrame(() => at.view.focus()); // once the dialog has given the focus back
   };
-  const { sent, filled } = consoles.get(connection) ?? NOTHING;
+  const { sent, filled } = leftBehind(connection);
   const refilled = JSON.stringify(filled) !== JSON.stringify(variables);
   const isEdited = (line: number) =>
     edited.includes(line) || (refilled && sent.some((one) => one.line === line && one.text.includes("${")));

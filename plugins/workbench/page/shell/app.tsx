@@ -5,7 +5,6 @@ import { NewRow } from "../changes/new_row.tsx";
 import { ConnectionView } from "../connections/connection_view.tsx";
 import { Home } from "../connections/home.tsx";
 import { copying } from "../state/copying.ts";
-import { ConsoleView } from "../console/console_view.tsx";
 import { ExportDialog } from "../export/export_dialog.tsx";
 import { ExportsView } from "../export/exports_view.tsx";
 import { FilterBar } from "../filter/filter_bar.tsx";
@@ -71,6 +70,7 @@ const PANELS: Panels = {
 const CopyDialog = lazily(async () => (await import("../import/copy_dialog.tsx")).CopyDialog);
 const EditConnection = lazily(async () => (await import("../connections/editor.tsx")).EditConnection);
 const NewConnection = lazily(async () => (await import("../connections/editor.tsx")).NewConnection);
+const ConsoleView = lazily(async () => (await import("../console/console_view.tsx")).ConsoleView);
 const DriverView = lazily(async () => (await import("../marketplace/driver_view.tsx")).DriverView);
 const ImportView = lazily(async () => (await import("../import/import_view.tsx")).ImportView);
 const Marketplace = lazily(async () => (await import("../marketplace/marketplace.tsx")).Marketplace);

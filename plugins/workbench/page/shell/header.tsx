@@ -3,7 +3,7 @@
 import { signal } from "@preact/signals";
 import { useEffect, useState } from "preact/hooks";
 import { forgetChanges, unsent } from "../state/change_list.ts";
-import { forgetConsoles } from "../console/console_view.tsx";
+import { forgetConsoles } from "../console/left.ts";
 import type { OpenConnection } from "../messages.ts";
 import { Badge, Button, asFailure } from "../ui/controls.tsx";
 import { Dialog } from "../ui/dialog.tsx";
