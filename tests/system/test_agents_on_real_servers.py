@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 
+import aiohttp
 import pytest
 from mcp import Client
 
+from agent_tasks import TASKS, refuse
 from dragoman import Runtime, SavedConnection
 from dragoman_mcp.serving import agent_server
+from library import load, load_tenants
+from schema_agent import SchemaAgent
 
 pytestmark = [pytest.mark.one_engine, pytest.mark.timeout(180)]
 BIG = 9_007_199_254_740_993
@@ -72,6 +76,39 @@ async def a_day(server):
 @pytest.mark.live("elasticsearch")
 async def test_an_agent_works_on_a_real_elasticsearch(live_server):
     await a_day(live_server)
+
+
+@pytest.mark.live("elasticsearch")
+@pytest.mark.timeout(400)
+async def test_an_agent_that_only_reads_schemas_solves_the_tasks_on_a_real_elasticsearch(live_server, tmp_path):
+    """It makes 600 indices of its own beside the library's, which it removes as well."""
+    if live_server.get("security") or live_server["tls"]:
+        pytest.skip("this engine wants credentials")
+    runtime = Runtime(spare=False)
+    values = {"host": live_server["host"], "port": live_server["port"]}
+    runtime.connections.save(SavedConnection(name="real", type="elasticsearch", values=values))
+    try:
+        await load(live_server["url"])
+        await load_tenants(live_server["url"])
+        async with (
+            agent_server(connections=["real"], allow="write", export_to=tmp_path) as agents,
+            Client(agents.server) as client,
+        ):
+            agent = SchemaAgent(client)
+            await agent.look_around()
+            for task in TASKS:
+                await task(agent)
+        async with agent_server(connections=["real"]) as agents, Client(agents.server) as client:
+            agent = SchemaAgent(client)
+            await agent.look_around()
+            await refuse(agent)
+    finally:
+        async with aiohttp.ClientSession(live_server["url"]) as http:
+            for pattern in ("books", "salaries", *(f"tenant-0{digit}*" for digit in range(6))):
+                async with http.get(f"/_cat/indices/{pattern}", params={"format": "json"}) as answer:
+                    names = [item["index"] for item in await answer.json()] if answer.status == 200 else []
+                if names:
+                    await http.delete(f"/{','.join(names)}")
 
 
 @pytest.mark.live("weaviate")
