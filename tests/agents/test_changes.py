@@ -301,6 +301,7 @@ async def test_rows_are_exported_into_new_files_of_one_folder_without_what_is_hi
         exported = await agent.call("export_rows", object="books", filters=few, file="books.csv")
         text = (folder / "books.csv").read_text()
         assert (exported["rows"], len(text.splitlines())) == (4, 5)
+        assert [event.rows for event in agent.events if event.name == "agent.answered"] == [4]
         assert "pages" in text
         assert not [secret for secret in ("example.org", "4111", "4222") if secret in text]
         for arguments, code in (

@@ -68,7 +68,7 @@ async def test_an_agent_is_served_on_standard_input_and_output_and_guards_see_it
 
 async def test_answers_tile_all_rows_within_their_budget_and_cut_values_can_be_read(agents):
     async with agents("bytes = 2000\nrows = 25") as agent:
-        arguments = {"object": "books", "sort": [{"column": "pages"}], "limit": 10_000, "cell_length": 40}
+        arguments = {"object": "books", "sort": [{"column": "pages"}], "limit": 10_000, "cell_length": 80}
         rows, cursor, answers = [], None, []
         while not answers or cursor:
             answers.append(await agent.call("read_rows", cursor=cursor, **arguments))

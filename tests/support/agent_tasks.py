@@ -92,8 +92,10 @@ async def nested(agent: SchemaAgent) -> None:
     ]
     tool = agent.tool("count")
     assert (await agent.call(tool, object=BOOKS, filters=rows))["rows"] == 1
-    rows[1] |= {"value": 10}
+    rows[0] |= {"value": "4222-1009"}  # its other line, of which there is one
     assert (await agent.call(tool, object=BOOKS, filters=rows))["rows"] == 0
+    apart = [rows[0], rows[1] | {"group": "another"}]
+    assert (await agent.call(tool, object=BOOKS, filters=apart))["rows"] == 1
 
 
 async def exact(agent: SchemaAgent) -> None:

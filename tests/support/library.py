@@ -38,7 +38,7 @@ def book(number):
         "tags": ["a", "b"] if number % 2 else ["c"],
         "owner": {"email": f"owner{number}@example.org", "city": "Ghent"},
         "card": f"4111-{number:04}",
-        "lines": [{"card": f"4222-{number:04}", "qty": number}],
+        "lines": [{"card": f"4222-{number:04}", "qty": number}, {"card": f"4222-1{number:03}", "qty": 1}],
     }
 
 
