@@ -55,6 +55,7 @@ async def test_a_plan_is_sent_once_and_as_it_was_shown_and_a_row_that_changed_is
         agent.requests.clear()
         plan = await agent.call("plan_changes", changes=[change])
         rival = await agent.call("plan_changes", changes=[{**change, "values": {"pages": 778}}])
+        twin = await agent.call("plan_changes", changes=[change])
         assert not written(agent.requests)
         [request] = plan["requests"]
         line, body = request.split("\n", 1)
@@ -66,7 +67,9 @@ async def test_a_plan_is_sent_once_and_as_it_was_shown_and_a_row_that_changed_is
         assert sent.body.decode() == body
         assert (await agent.call("apply_plan", failing=True, plan=plan["plan"]))["code"] == "plan-gone"
         late = await agent.call("apply_plan", plan=rival["plan"])
-        assert [outcome["status"] for outcome in late["outcomes"]] == ["conflict"]
+        assert [(outcome["status"], "holds" in outcome) for outcome in late["outcomes"]] == [("conflict", False)]
+        same = await agent.call("apply_plan", plan=twin["plan"])
+        assert [(outcome["status"], outcome["holds"]) for outcome in same["outcomes"]] == [("unknown", True)]
         new = {"kind": "insert", "object": "books", "id": "new", "values": {"title": "New"}}
         plan = await agent.call("plan_changes", changes=[new])
         [outcome] = (await agent.call("apply_plan", plan=plan["plan"]))["outcomes"]
@@ -225,6 +228,7 @@ def test_a_driver_and_the_host_must_agree_that_a_console_request_reads(writes):
         ("GET", "/_nodes/stats", True),
         ("GET", "/_nodes/stats/", True),
         ("GET", "/_nodes/stats?human=true", True),
+        ("GET", "/_nodes/stats?human=%20;x/../y", True),
         ("HEAD", "/_nodes/stats", False),
         ("get", "/_nodes/stats", True),
         ("GET", "/_nodes", False),

@@ -145,6 +145,7 @@ class Changer:
             change=outcome.change,
             status=outcome.status.value,
             reason=bounded(outcome.reason),
+            holds=outcome.holds,
             row="" if key is None or key.id in ("", b"") else self._reader.add_key(connection, key),
         )
 

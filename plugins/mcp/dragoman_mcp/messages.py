@@ -451,6 +451,12 @@ class ChangeOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
         msgspec.Meta(description="applied, skipped, refused, conflict (the row changed since), failed or unknown."),
     ]
     reason: str = ""
+    holds: Annotated[
+        bool,
+        msgspec.Meta(
+            description="In a conflict, or if unknown: the row holds the change; there is no need to repeat it."
+        ),
+    ] = False
     row: Annotated[str, msgspec.Meta(description="A handle of the row as it is now.")] = ""
 
 
