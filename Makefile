@@ -165,14 +165,8 @@ ray: $(TOOLS) $(BUNDLE) ## the page on Ray, with Ray itself
 bench: $(TOOLS) $(BUNDLE) ## the benchmarks, each against its baseline
 	@for script in tests/benchmarks/bench_*.py; do $(BIN)/python $$script || exit 1; done
 
-release: $(DEMO) page ## signed drivers inside the host's wheel, and the wheels beside it, in dist; KEYS=DIR for a real one, else for development
-	@$(BIN)/python plugins/bundle.py runtime/dragoman/bundled $(if $(KEYS),--keys "$(KEYS)")
-	@rm -rf dist
-	@$(BIN)/python -m hatchling build -t wheel -d dist
-	@cd plugins/api && "$(abspath $(BIN))/python" -m hatchling build -t wheel -d ../../dist
-	@cd plugins/dask && "$(abspath $(BIN))/python" -m hatchling build -t wheel -d ../../dist
-	@cd plugins/mcp && "$(abspath $(BIN))/python" -m hatchling build -t wheel -d ../../dist
-	@cd plugins/workbench && "$(abspath $(BIN))/python" -m hatchling build -t wheel -d ../../dist
+release: $(DEMO) page ## signed drivers inside the host's wheel, and the wheels and sdists beside it, in dist; KEYS=DIR for a real one, else for development
+	@$(BIN)/python plugins/release.py dist $(if $(KEYS),--keys "$(KEYS)")
 
 clean: ## remove what make made
 	rm -rf $(VENV) runtime/dragoman/bundled build dist

@@ -28,18 +28,24 @@ DRIVERS = sorted(path.parents[1].name for path in PLUGINS.glob("*/*/driver.json"
 STAMP = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)  # pinned, so it does not expire
 
 
-def bundle(folder: Path, keys: Path | None = None) -> list[str]:
-    """Build the registry folder and return its contents. The same sources yield the same targets.
+def bundle(folder: Path, keys: Path | None = None, *, now: datetime | None = None) -> list[str]:
+    """Build the registry folder and return its contents.
 
-    A release's registry stays in its folder of keys, so that each release continues the root of the previous one.
+    The same sources yield the same targets, and with the same keys and time the same signatures. A release's registry
+    stays in its folder of keys, so that each release continues the root of the previous one.
+
+    Args:
+        folder: It is replaced at once.
+        keys: A release's keys; None makes throwaway ones.
+        now: The time of what is signed with a release's keys; by default the present.
     """
     with tempfile.TemporaryDirectory() as temporary:
         held = keys or Path(temporary) / "keys"
-        registry, now = held / "registry", datetime.now(UTC) if keys else STAMP
+        registry, now = held / "registry", (now or datetime.now(UTC)) if keys else STAMP
         wheels = {path for name in DRIVERS for path in driver_wheels(PLUGINS / name, Path(temporary))}
         releases = publish.build(sorted(wheels), to=registry, keys=held, now=now)
-        if keys:
-            publish.sign(registry, keys=keys)
+        if keys and Repository(registry, Keys(keys), now=now).renew():  # else the same sources would get other bytes
+            publish.sign(registry, keys=keys, now=now)
         draft = Path(shutil.copytree(registry, Path(temporary) / "draft"))
         for path in (draft / "targets").rglob("*"):  # the host uses plain names and needs each file once
             if plain_name(path.name) != path.name:

