@@ -11,9 +11,11 @@ from urllib.parse import unquote
 
 import pytest
 from workbench.browser.conftest import Cluster, address_of, browsing, read_address, rows_of, serving, show
+from workbench.browser.test_views import AXE, findings
 from workbench.browser.walking import Hands, add_filter, pill, write_filter
 
 import wheelhouse
+from dragoman_registry.publisher import publish
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -126,7 +128,9 @@ def market(empty: Path, tmp_path: Path) -> Path:
     for version, permissions in (("1.0.0", ["net:connection"]), ("1.1.0", ["net:connection", "net:host=example.org"])):
         (tmp_path / version).mkdir()
         paths.append(wheelhouse.Driver("demo", version=version, permissions=permissions).write(tmp_path / version))
-    command(empty, "registry", "add", wheelhouse.registry(tmp_path / "registry", paths))
+    news = {paths[1].name: {"CHANGELOG.md": b"# Changes\n\n## 1.1.0\n\nIt wants more.\n"}}
+    publish.build(paths, to=tmp_path / "registry", now=wheelhouse.NOW, beside=news)
+    command(empty, "registry", "add", tmp_path / "registry")
     return empty
 
 
@@ -155,8 +159,21 @@ def test_the_life_of_a_driver_in_the_marketplace(chromium: Browser, market: Path
         page.get_by_role("dialog").get_by_role("button", name="Yes").click()
         page.get_by_role("row", name="1.1.0").get_by_text("installed").wait_for()
         choose("Verify the files", "are intact")
-        choose("Pin to 1.1.0", "Pinned to 1.1.0")
+        manage.click()
+        page.get_by_role("menuitem", name="Pin to 1.1.0").click()
+        Hands(page).write(page.get_by_label("Why"), "the <b>next</b> one breaks us")
+        page.keyboard.press("Enter")
         page.locator(".badge", has_text="pinned to 1.1.0").wait_for()
+        page.locator(".banner.pinned", has_text="The reason given: the <b>next</b> one breaks us").wait_for()
+        page.reload()
+        page.locator(".banner.pinned", has_text="the <b>next</b> one breaks us").wait_for()
+        page.get_by_role("tab", name="Versions").click()
+        page.get_by_text("Beside 1.1.0: ").wait_for()
+        page.get_by_text("What changed in 1.1.0").press("Enter")
+        page.locator(".version-news .markdown", has_text="It wants more").wait_for()
+        page.get_by_text("The changelog says nothing of 1.0.0").wait_for()
+        if AXE.is_file():
+            assert not findings(page)
         choose("Unpin", "Unpinned")
         choose("Roll back to 1.0.0", "1.0.0 is active")
         page.get_by_role("row", name="1.0.0").get_by_text("installed").wait_for()

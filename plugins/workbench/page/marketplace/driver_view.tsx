@@ -3,6 +3,8 @@
 import { useEffect, useState } from "preact/hooks";
 import type { DriverPage, Report, VersionSummary } from "../messages.ts";
 import { Prose } from "../markdown/prose.tsx";
+import { sectionOf } from "../markdown/sections.ts";
+import { recall } from "../state/preferences.ts";
 import { changes, remedy } from "../state/store.ts";
 import { Badge, Button, ErrorBox, Tabs, Waiting } from "../ui/controls.tsx";
 import { Dialog } from "../ui/dialog.tsx";
@@ -21,8 +23,11 @@ export function DriverView({ id }: { id: string }) {
   const [busy, setBusy] = useState(false);
   const [tab, setTab] = useState<(typeof TABS)[number]>("Readme");
   const [removing, setRemoving] = useState(false);
+  const [pinning, setPinning] = useState("");
+  const [kept, setKept] = useState<Pinned | null>(null);
   const load = () => {
     call("plugins/show", { id }).then((now) => (setPage(now), setFailed(null)), setFailed);
+    void recall<Pinned>(`pin/${id}`).then(setKept);
   };
   useEffect(load, [id, changes.value]);
   const run = async (work: () => Promise<unknown>, done?: string) => {
@@ -77,7 +82,7 @@ export function DriverView({ id }: { id: string }) {
             icon="menu"
             label="Manage"
             busy={busy}
-            onClick={(event) => manage(event, page, run, () => setRemoving(true))}
+            onClick={(event) => manage(event, page, run, () => setRemoving(true), setPinning)}
           />
         )}
       </div>
@@ -90,6 +95,15 @@ export function DriverView({ id }: { id: string }) {
       </p>
       <p>{driver.summary}</p>
       {quarantined && <p class="banner bad" role="alert"><strong>Quarantined:</strong> {quarantined.reason}</p>}
+      {page.pin && (
+        <div class="banner pinned">
+          <p>
+            Pinned to {page.pin}: updates leave it there until it is unpinned.{" "}
+            {kept?.version === page.pin && kept.why ? <>The reason given: <bdi>{kept.why}</bdi></> : "No reason was given; installing a chosen version pins it, too."}
+          </p>
+          <Button label="Unpin" busy={busy} onClick={() => void run(() => call("plugins/pin", { id, version: null }), "Unpinned")} />
+        </div>
+      )}
       {driver.unavailable_here && <p class="banner warn">{driver.unavailable_here}. Use a browser on a computer.</p>}
       {failed !== null && <ErrorBox error={failed} act={(wanted) => void remedy(wanted, load)} />}
       <InstallProgress />
@@ -110,6 +124,19 @@ export function DriverView({ id }: { id: string }) {
         )}
         {tab === "Report" && <Conformance report={page.report} />}
       </div>
+      {pinning && (
+        <PinDialog
+          label={driver.label} version={pinning} close={() => setPinning("")}
+          pin={(why) => {
+            setPinning("");
+            const value = JSON.stringify({ version: pinning, why } satisfies Pinned);
+            void run(async () => {
+              await call("preferences/set", { key: `pin/${id}`, value });
+              await call("plugins/pin", { id, version: pinning });
+            }, `Pinned to ${pinning}`);
+          }}
+        />
+      )}
       {removing && (
         <Dialog
           title={`Remove ${driver.label}?`}
@@ -136,9 +163,40 @@ export function DriverView({ id }: { id: string }) {
   );
 }
 
+/** Why somebody pinned a version, as this workbench remembers it. */
+interface Pinned {
+  readonly version: string;
+  readonly why: string;
+}
+
+function PinDialog({ label, version, pin, close }: { label: string; version: string; pin: (why: string) => void; close: () => void }) {
+  const [why, setWhy] = useState("");
+  return (
+    <Dialog
+      title={`Pin ${label} to ${version}?`}
+      onClose={close}
+      footer={
+        <>
+          <Button label="Cancel" onClick={close} />
+          <Button label="Pin it" tone="primary" onClick={() => pin(why.trim())} />
+        </>
+      }
+    >
+      <p>Updates leave the driver at this version until it is unpinned.</p>
+      <label class="field">
+        <span>Why, for whoever reads this page later</span>
+        <input
+          value={why} maxLength={300} autocomplete="off" onInput={(event) => setWhy(event.currentTarget.value)}
+          onKeyDown={(event) => event.key === "Enter" && pin(why.trim())}
+        />
+      </label>
+    </Dialog>
+  );
+}
+
 type Run = (work: () => Promise<unknown>, done?: string) => Promise<void>;
 
-function manage(event: MouseEvent, page: DriverPage, run: Run, remove: () => void): void {
+function manage(event: MouseEvent, page: DriverPage, run: Run, remove: () => void, pin: (version: string) => void): void {
   const { id, state } = page.driver;
   const [active = "", ...earlier] = page.rollback_versions;
   const verify = async () => {
@@ -158,7 +216,7 @@ function manage(event: MouseEvent, page: DriverPage, run: Run, remove: () => voi
       })),
       page.pin
         ? { label: "Unpin", run: () => void run(() => call("plugins/pin", { id, version: null }), "Unpinned") }
-        : { label: `Pin to ${active}`, run: () => void run(() => call("plugins/pin", { id, version: active }), `Pinned to ${active}`) },
+        : { label: `Pin to ${active} …`, run: () => pin(active) },
       { label: "Verify the files", icon: "check", run: () => void run(verify) },
       { label: "Repair", icon: "refresh", run: () => void run(() => call("plugins/repair", { id }), "Repaired"), ...elsewhere },
       {
@@ -173,6 +231,7 @@ function manage(event: MouseEvent, page: DriverPage, run: Run, remove: () => voi
 }
 
 function Versions({ page, install }: { page: DriverPage; install: (version: string) => void }) {
+  const here = page.versions.find((one) => one.installed);
   return (
     <>
       {page.skipped.map((text) => <p class="banner warn" key={text}>{text}</p>)}
@@ -183,7 +242,10 @@ function Versions({ page, install }: { page: DriverPage; install: (version: stri
           </thead>
           <tbody>
             {page.versions.map((one) => (
-              <VersionRow key={one.version} one={one} why={page.driver.unavailable_here ?? ""} install={install} />
+              <VersionRow
+                key={one.version} one={one} here={here} news={sectionOf(page.changelog, one.version)}
+                why={page.driver.unavailable_here ?? ""} install={install}
+              />
             ))}
           </tbody>
         </table>
@@ -192,20 +254,52 @@ function Versions({ page, install }: { page: DriverPage; install: (version: stri
   );
 }
 
-function VersionRow({ one, why, install }: { one: VersionSummary; why: string; install: (version: string) => void }) {
+function VersionRow({ one, here, news, why, install }: {
+  one: VersionSummary;
+  here: VersionSummary | undefined;
+  news: string;
+  why: string;
+  install: (version: string) => void;
+}) {
+  const [open, setOpen] = useState(false);
+  const differs = one.installed ? "" : differences(one, here);
   return (
-    <tr>
-      <th scope="row">{one.version}</th>
-      <td>
-        {one.installed && <Badge tone="good">installed</Badge>} {one.state && <Badge tone={one.state === "offered" ? "plain" : "warn"}>{one.state}</Badge>}
-        {one.reason && <span class="muted"> {one.reason}</span>}
-      </td>
-      <td>{one.uploaded.slice(0, 10)}</td>
-      <td>{one.size ? fileSize(one.size) : ""}</td>
-      <td><code>{one.host_api}</code></td>
-      <td>{!one.installed && one.state === "offered" && <Button label="Install" why={why} onClick={() => install(one.version)} title={`Install ${one.version}`} />}</td>
-    </tr>
+    <>
+      <tr>
+        <th scope="row">{one.version}</th>
+        <td>
+          {one.installed && <Badge tone="good">installed</Badge>} {one.state && <Badge tone={one.state === "offered" ? "plain" : "warn"}>{one.state}</Badge>}
+          {one.reason && <span class="muted"> {one.reason}</span>}
+        </td>
+        <td>{one.uploaded.slice(0, 10)}</td>
+        <td>{one.size ? fileSize(one.size) : ""}</td>
+        <td><code>{one.host_api}</code></td>
+        <td>{!one.installed && one.state === "offered" && <Button label="Install" why={why} onClick={() => install(one.version)} title={`Install ${one.version}`} />}</td>
+      </tr>
+      <tr class="version-news">
+        <td colSpan={6}>
+          {differs && <p class="muted">Beside {here!.version}: {differs}.</p>}
+          {news ? (
+            <details onToggle={(event) => setOpen(event.currentTarget.open)}>
+              <summary>What changed in {one.version}</summary>
+              {open && <Prose text={news} empty="" />}
+            </details>
+          ) : (
+            <p class="muted">The changelog says nothing of {one.version}.</p>
+          )}
+        </td>
+      </tr>
+    </>
   );
+}
+
+/** How a version differs from the installed one, as far as the registry says. */
+function differences(one: VersionSummary, here: VersionSummary | undefined): string {
+  if (!here) return "";
+  const more = one.size - here.size;
+  const size = one.size && here.size ? (more ? `${fileSize(Math.abs(more))} ${more > 0 ? "larger" : "smaller"}` : "as large") : "";
+  const needs = one.host_api === here.host_api ? "the same needs" : `needs ${one.host_api} and not ${here.host_api}`;
+  return [size, needs].filter(Boolean).join(", ");
 }
 
 function Conformance({ report }: { report: Report | null }) {

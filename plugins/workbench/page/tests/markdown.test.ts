@@ -1,3 +1,4 @@
+import { sectionOf } from "../markdown/sections.ts";
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Nodes } from "mdast";
@@ -53,4 +54,12 @@ test("a span of time has a name, and instants stay what they are in another time
   }
   assert.equal(toLocal(null), "");
   assert.equal(fromLocal(""), null);
+});
+
+test("a version's part of a changelog ends where the next one begins", () => {
+  const text = "# Changes\n\n## [1.10.0] - 2026-01-02\n\nten\n\n### Fixed\n\n- a\n\n## v1.1.0\n\none\n";
+  assert.equal(sectionOf(text, "1.10.0"), "ten\n\n### Fixed\n\n- a");
+  assert.equal(sectionOf(text, "1.1.0"), "one");
+  assert.equal(sectionOf(text, "1.1"), "");
+  assert.equal(sectionOf("", "1.0"), "");
 });
