@@ -47,25 +47,39 @@ function isNumber(cell: Cell): boolean {
   return tag === "integer" || tag === "decimal";
 }
 
-/** Where the columns are that name the rows of a table: those of the outer groups, and that of the groups in them. */
-function keysOf({ columns }: PageAnswer): { outer: readonly number[]; by: number } {
-  const places = columns.flatMap(({ role }, at) => (role === "key" || role === "time" ? [at] : []));
-  const by = places.find((at) => columns[at].role === "time") ?? places[places.length - 1] ?? -1;
-  return { outer: places.filter((at) => at !== by), by };
+interface Keys {
+  /** The columns that name the outer groups, and that of the groups in them; -1 if nothing names rows. */
+  readonly outer: readonly number[];
+  readonly by: number;
+  /** The last column that names groups: figures before it are of the groups around. */
+  readonly last: number;
+}
+
+/** Where the columns are that name the rows of a table. One that says the same of each row names none, unless it is alone. */
+function keysOf({ columns, rows }: PageAnswer): Keys {
+  const varies = (at: number) => new Set(rows.map(({ cells }) => JSON.stringify(cells[at]))).size > 1;
+  const keys = columns.flatMap(({ role }, at) => (role === "key" ? [at] : []));
+  const time = columns.findIndex(({ role }) => role === "time");
+  const naming = keys.filter(varies);
+  const last = keys.length > 1 ? keys[keys.length - 1] : -1;
+  if (time >= 0 && (varies(time) || !keys.length)) return { outer: naming, by: time, last };
+  const names = naming.length ? naming : keys.slice(-1);
+  return { outer: names.slice(0, -1), by: names[names.length - 1] ?? -1, last };
 }
 
 /** The columns of a table that may be drawn; none if no column names its rows. */
 export function figuresOf(page: PageAnswer): readonly string[] {
-  const { outer, by } = keysOf(page);
+  const { by, last } = keysOf(page);
   if (by < 0) return [];
   const numbers = page.columns.flatMap(({ role }, at) => (!role && page.rows.some(({ cells }) => isNumber(cells[at])) ? [at] : []));
-  const inner = outer.length ? numbers.filter((at) => at > by) : []; // those before it are of the groups around
+  const inner = numbers.filter((at) => at > last);
   return (inner.length ? inner : numbers).map((at) => page.columns[at].name);
 }
 
-/** How many columns name the rows of a table. */
-export function depthOf(page: PageAnswer): number {
-  return keysOf(page).outer.length + 1;
+/** Whether a table says most as a chart: its groups have no groups in them, or are samples over time. */
+export function isFlat(page: PageAnswer): boolean {
+  const { outer, by } = keysOf(page);
+  return !outer.length || page.columns[by].role === "time";
 }
 
 /** Draw one figure of a table that has it. */

@@ -8,7 +8,7 @@ import { fitted, fittedWhole, measured } from "../grid/column_widths.ts";
 import type { GridData } from "../grid/row_pool.ts";
 import { GridView } from "../grid/view.ts";
 import type { ConsoleAnswer, PageAnswer } from "../messages.ts";
-import { depthOf, figuresOf, readable } from "../chart/series.ts";
+import { figuresOf, isFlat, readable } from "../chart/series.ts";
 import { Badge, Button, Notes, Tabs, lazily } from "../ui/controls.tsx";
 import { duration } from "../ui/figures.ts";
 import { pretty } from "../ui/json_text.ts";
@@ -23,7 +23,7 @@ export function AnswerCard({ answer, edited }: { answer: ConsoleAnswer; edited: 
   const { request, status, seconds, failed, page, text, title, notes } = answer;
   const json = answer.kind === "json" || (!!page && /^\s*[[{]/.test(text));
   const drawable = !!page && page.rows.length > 1 && figuresOf(page).length > 0;
-  const pages = drawable && depthOf(page) === 1 ? ["Chart", "Grid"] : ["Grid", drawable ? "Chart" : ""];
+  const pages = drawable && isFlat(page) ? ["Chart", "Grid"] : ["Grid", drawable ? "Chart" : ""];
   const forms = [...(page ? pages : []), json ? "Tree" : "", text ? "Text" : ""].filter(Boolean);
   const [chosen, setForm] = useState<string>();
   const form = chosen && forms.includes(chosen) ? chosen : forms[0];

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { depthOf, drawingOf, figuresOf, leftOut, readable, ticksOf } from "../chart/series.ts";
+import { drawingOf, figuresOf, isFlat, leftOut, readable, ticksOf } from "../chart/series.ts";
 import { fitting, headline } from "../console/past_texts.ts";
 import type { Cell, PageAnswer } from "../messages.ts";
 
@@ -22,7 +22,7 @@ test("a table without keys, or without numbers, is not drawn", () => {
 test("each group is a bar in the order of the answer, with every digit of its figure", () => {
   const page = table({ kind: "key", "kind.doc_count": "", load: "" }, ["b", whole("9007199254740993"), ["decimal", "1.50"]], ["", whole("2"), null], [null, whole("3"), "x"]);
   const { panels, overTime, shape, by } = drawingOf(page, "kind.doc_count");
-  assert.deepEqual([by, overTime, shape, depthOf(page)], ["kind", false, "bars", 1]);
+  assert.deepEqual([by, overTime, shape, isFlat(page)], ["kind", false, "bars", true]);
   assert.deepEqual(panels[0].points.map(({ label, text }) => [label, text]), [["b", "9007199254740993"], ["empty", "2"], ["null", "3"]]);
   const load = drawingOf(page, "load");
   assert.equal(load.undrawn, 2);
@@ -35,7 +35,7 @@ test("inner groups are charts by the outer ones, and figures of the outer ones a
   assert.deepEqual(figuresOf(page), ["b.n"]);
   const { panels, least, most } = drawingOf(page, "b.n");
   assert.deepEqual(panels.map(({ title, points }) => [title, points.map(({ label }) => label)]), [["x", ["p", "q"]], ["y", ["p"]]]);
-  assert.deepEqual([least, most, depthOf(page)], [-1, 2, 2]);
+  assert.deepEqual([least, most, isFlat(page)], [-1, 2, false]);
 });
 
 test("times stand in their order, as bars if they are counts, else as a line", () => {
@@ -44,9 +44,20 @@ test("times stand in their order, as bars if they are counts, else as a line", (
   assert.deepEqual([counts.overTime, counts.shape, counts.panels[0].points.map(({ label }) => label)], [true, "bars", ["2026-01-01 00:00:00", "2026-01-02 00:00:00"]]);
   assert.deepEqual([drawingOf(page, "mean").shape, drawingOf(page, "mean").undrawn], ["line", 1]);
   assert.equal(readable(page)[0].kind, "timestamp");
-  const labels = table({ host: "key", time: "time", value: "" }, ["a", "2026-01-01T00:00:00Z", ["decimal", "1.5"]], ["b", "2026-01-01T00:00:00Z", ["decimal", "2"]]);
+  const labels = table({ host: "key", time: "time", value: "" }, ["a", "2026-01-01T00:00:00Z", ["decimal", "1.5"]], ["b", "2026-01-01T00:00:15Z", ["decimal", "2"]]);
   assert.deepEqual([drawingOf(labels, "value").by, drawingOf(labels, "value").panels.map(({ title }) => title)], ["time", ["a", "b"]]);
   assert.equal(drawingOf(table({ day: "key", n: "" }, ["2026-01-01", whole("1")], ["January", whole("1")]), "n").overTime, false);
+});
+
+test("what is the same in each row names no group", () => {
+  const at = "2026-01-01T00:00:00Z";
+  const columns = { name: "key", host: "key", job: "key", time: "time", value: "" };
+  const vector = table(columns, ["up", "a", "web", at, whole("1")], ["up", "b", "web", at, whole("0")]);
+  assert.deepEqual([drawingOf(vector, "value").by, drawingOf(vector, "value").panels.map(({ title }) => title), isFlat(vector)], ["host", [""], true]);
+  const matrix = table(columns, ["up", "a", "web", at, whole("1")], ["up", "b", "web", "2026-01-01T00:01:00Z", whole("0")]);
+  assert.deepEqual([drawingOf(matrix, "value").by, drawingOf(matrix, "value").panels.map(({ title }) => title), isFlat(matrix)], ["time", ["a", "b"], true]);
+  const one = table({ a: "key", "a.n": "", b: "key", "b.n": "" }, ["x", whole("3"), "p", whole("1")], ["y", whole("3"), "p", whole("2")]);
+  assert.deepEqual([figuresOf(one), drawingOf(one, "b.n").by], [["b.n"], "a"]);
 });
 
 test("a chart is bounded, and says what it leaves out", () => {
