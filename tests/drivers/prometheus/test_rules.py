@@ -400,6 +400,7 @@ async def test_labels_called_like_other_columns_have_a_prefix_in_the_console() -
         assert [column.name for column in answer.page.columns] == [
             "a", "label:label:value", "label:timestamp", "label:value", "timestamp", "value",
         ]  # fmt: skip
+        assert [column.role for column in answer.page.columns] == [*["key"] * 4, "time", ""]
         assert answer.page.cells == [
             ["4", "3", "2", "1", instant_text(BEGIN), 5.0], [None, None, None, None, instant_text(BEGIN), "NaN"],
         ]  # fmt: skip
