@@ -11,7 +11,7 @@ from mcp import Client
 from agent_tasks import TASKS, refuse
 from dragoman import Runtime, SavedConnection
 from dragoman_mcp.serving import agent_server
-from library import load, load_tenants
+from library import MAPPINGS, load, load_tenants
 from schema_agent import SchemaAgent
 
 pytestmark = [pytest.mark.one_engine, pytest.mark.timeout(180)]
@@ -104,7 +104,7 @@ async def test_an_agent_that_only_reads_schemas_solves_the_tasks_on_a_real_elast
             await refuse(agent)
     finally:
         async with aiohttp.ClientSession(live_server["url"]) as http:
-            for pattern in ("books", "salaries", *(f"tenant-0{digit}*" for digit in range(6))):
+            for pattern in (*MAPPINGS, *(f"tenant-0{digit}*" for digit in range(6))):
                 async with http.get(f"/_cat/indices/{pattern}", params={"format": "json"}) as answer:
                     names = [item["index"] for item in await answer.json()] if answer.status == 200 else []
                 if names:
