@@ -119,7 +119,7 @@ async def test_a_page_is_told_once_after_its_request(place):
         mark = len(timeline.told)
         with pytest.raises(Exception, match="400"):
             await session.rows("books").page()
-        assert searched(mark) == ["call fetch_page"], "a page that failed was not fetched"
+        assert searched(mark) == ["call fetch_page", "call.failed"], "a page that failed was not fetched"
         server.behave()
 
 
