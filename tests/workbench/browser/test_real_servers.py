@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from workbench.browser.conftest import browsing, read_address, serving
-from workbench.browser.walking import Server, Walk, digits
+from workbench.browser.walking import Server, Walk, becomes, digits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -37,6 +37,12 @@ def server(live_server: dict[str, Any]) -> Server:
     return Server(live_server)
 
 
+@pytest.fixture(scope="module")
+def store(live_server: dict[str, Any]) -> Server:
+    """The server that objects are made on, whichever it is."""
+    return Server(live_server)
+
+
 @contextmanager
 def walking(chromium: Browser, server: Server, name: str, folder: Path) -> Iterator[Walk]:
     """Serve a workbench in an empty home, which exports into a folder, and open a wide tab in it."""
@@ -61,23 +67,23 @@ def document(number: int) -> dict[str, Any]:
 
 
 @pytest.fixture
-def orders(server: Server) -> Iterator[str]:
+def orders(store: Server) -> Iterator[str]:
     """An index of more rows than the server's window has, with nested documents and prices as people write them."""
     name, words = "walk-orders", {"type": "keyword"}
     properties = {"number": {"type": "integer"}, "big": {"type": "long"}, "city": words, "day": {"type": "date"}}
     properties |= {"title": words, "price": {"type": "double"}, "items": NESTED}
     settings = {"number_of_shards": 2, "number_of_replicas": 0}
-    server.send("PUT", f"/{name}", json.dumps({"settings": settings, "mappings": {"properties": properties}}))
+    store.send("PUT", f"/{name}", json.dumps({"settings": settings, "mappings": {"properties": properties}}))
     lines = []
     for number in range(MANY):
         items = [{"sku": f"s{number % 7}", "qty": number % 3}, {"sku": "x"}]
         text = json.dumps(document(number) | {"items": items})
         lines += [json.dumps({"index": {"_id": str(number)}}), text[:-1] + f', "price": {number % 50}.50' + "}"]
-    answer = server.send("POST", f"/{name}/_bulk?refresh=true", "\n".join(lines) + "\n", "application/x-ndjson")
+    answer = store.send("POST", f"/{name}/_bulk?refresh=true", "\n".join(lines) + "\n", "application/x-ndjson")
     assert answer["errors"] is False
-    server.send("PUT", "/walk-other", "{}")
+    store.send("PUT", "/walk-other", "{}")
     yield name
-    server.send("DELETE", f"/{name},walk-other")
+    store.send("DELETE", f"/{name},walk-other")
 
 
 def key(number: int) -> str:
@@ -86,7 +92,7 @@ def key(number: int) -> str:
 
 
 @pytest.fixture
-def articles(server: Server) -> Iterator[str]:
+def articles(store: Server) -> Iterator[str]:
     """A collection with vectors."""
     name = "WalkArticle"
     kinds = {"number": "int", "big": "int", "day": "date", "title": "text", "city": "text", "price": "number"}
@@ -95,8 +101,8 @@ def articles(server: Server) -> Iterator[str]:
         one["tokenization"] = "field"
     indexing = {"indexNullState": True, "indexPropertyLength": True}
     made = {"class": name, "properties": properties, "vectorizer": "none", "invertedIndexConfig": indexing}
-    server.send("POST", "/v1/schema", json.dumps(made))
-    server.send("POST", "/v1/schema", json.dumps({"class": "WalkOther", "vectorizer": "none"}))
+    store.send("POST", "/v1/schema", json.dumps(made))
+    store.send("POST", "/v1/schema", json.dumps({"class": "WalkOther", "vectorizer": "none"}))
     objects = [
         {
             "class": name,
@@ -106,11 +112,11 @@ def articles(server: Server) -> Iterator[str]:
         }
         for number in range(FEW)
     ]
-    stored = server.send("POST", "/v1/batch/objects", json.dumps({"objects": objects}))
+    stored = store.send("POST", "/v1/batch/objects", json.dumps({"objects": objects}))
     assert all(one["result"].get("status", "SUCCESS") == "SUCCESS" for one in stored)
     yield name
-    server.send("DELETE", f"/v1/schema/{name}")
-    server.send("DELETE", "/v1/schema/WalkOther")
+    store.send("DELETE", f"/v1/schema/{name}")
+    store.send("DELETE", "/v1/schema/WalkOther")
 
 
 def kept_in(folder: Path, secret: str) -> list[int]:
@@ -336,3 +342,58 @@ def test_an_import_and_its_undo_on_weaviate(importer: Server, chromium: Browser,
         titles = {one["id"]: one["properties"]["title"] for one in stored}
         assert titles == {key(at): f"first {at}" for at in range(250)}
         importer.send("DELETE", "/v1/schema/WalkImported")
+
+
+def copy_the_object(walk: Walk, name: str, target: str) -> str:
+    """Copy an object within its connection into one that is made; returns what the card says."""
+    page = walk.page
+    page.locator(".object-table tr", has=page.get_by_role("link", name=name, exact=True)).click(button="right")
+    page.get_by_role("menuitem", name="Copy to a connection").click()
+    dialog = page.get_by_role("dialog", name=f"Copy {name}")
+    walk.hands.write(dialog.get_by_label("Into the object"), target)
+    dialog.get_by_text(f"{target} does not exist").wait_for()
+    make = dialog.get_by_role("button", name="Make it with these types, and copy")
+    becomes(page, make.is_enabled)
+    make.press("Enter")
+    card = page.locator("li.card").first
+    card.locator(".badge", has_text="finished").wait_for()
+    return card.inner_text()
+
+
+@pytest.mark.live("elasticsearch")
+def test_a_copy_on_elasticsearch(importer: Server, orders: str, chromium: Browser, tmp_path: Path) -> None:
+    fields = {"Host": "127.0.0.1", "Port": str(importer.record["port"])}
+    with walking(chromium, importer, orders, tmp_path) as walk:
+        walk.install_and_fill("Elasticsearch", fields, {"Auth Method": "none"})
+        walk.save_and_connect()
+        assert "10,450 rows read: 10,450 written" in copy_the_object(walk, orders, "walk-copy")
+        stored = [
+            {hit["_id"]: hit["_source"] for hit in importer.send("POST", f"/{name}/_search?size=10000")["hits"]["hits"]}
+            for name in (orders, "walk-copy")
+        ]
+        shared = stored[0].keys() & stored[1].keys()
+        assert len(shared) > 9_000
+        assert all(stored[0][key] == stored[1][key] for key in shared)
+        types = [importer.send("GET", f"/{name}/_mapping")[name]["mappings"] for name in (orders, "walk-copy")]
+        assert types[0] == types[1]
+        importer.send("DELETE", "/walk-copy")
+
+
+@pytest.mark.live("weaviate")
+def test_a_copy_on_weaviate_keeps_vectors(importer: Server, articles: str, chromium: Browser, tmp_path: Path) -> None:
+    fields = {"Host": "127.0.0.1", "Port": str(importer.record["port"])}
+    fields |= {"API Key": importer.record["api_keys"]["admin"]}
+    with walking(chromium, importer, articles, tmp_path) as walk:
+        walk.install_and_fill("Weaviate", fields, {"Auth Method": "api-key"})
+        walk.save_and_connect()
+        assert f"{FEW} rows read: {FEW} written" in copy_the_object(walk, articles, "WalkCopy")
+        stored = [
+            {
+                one["id"]: (one["properties"], one["vector"])
+                for one in importer.send("GET", f"/v1/objects?class={name}&limit=400&include=vector")["objects"]
+            }
+            for name in (articles, "WalkCopy")
+        ]
+        assert len(stored[0]) == FEW
+        assert stored[0] == stored[1]
+        importer.send("DELETE", "/v1/schema/WalkCopy")

@@ -243,7 +243,7 @@ function Versions({ page, install }: { page: DriverPage; install: (version: stri
           <tbody>
             {page.versions.map((one) => (
               <VersionRow
-                key={one.version} one={one} here={here} news={sectionOf(page.changelog, one.version)}
+                key={one.version} one={one} here={here} news={page.changelog && sectionOf(page.changelog, one.version)} silent={!page.changelog}
                 why={page.driver.unavailable_here ?? ""} install={install}
               />
             ))}
@@ -254,10 +254,12 @@ function Versions({ page, install }: { page: DriverPage; install: (version: stri
   );
 }
 
-function VersionRow({ one, here, news, why, install }: {
+function VersionRow({ one, here, news, silent, why, install }: {
   one: VersionSummary;
   here: VersionSummary | undefined;
   news: string;
+  /** There is no changelog at all. */
+  silent: boolean;
   why: string;
   install: (version: string) => void;
 }) {
@@ -284,7 +286,7 @@ function VersionRow({ one, here, news, why, install }: {
               <summary>What changed in {one.version}</summary>
               {open && <Prose text={news} empty="" />}
             </details>
-          ) : (
+          ) : !silent && (
             <p class="muted">The changelog says nothing of {one.version}.</p>
           )}
         </td>
