@@ -10,7 +10,8 @@ import pytest
 from mcp import Client, StdioServerParameters, stdio_client
 from mcp.shared.exceptions import MCPError
 
-from dragoman_mcp.answers import as_json
+from dragoman_api import Json
+from dragoman_mcp.answers import as_json, rows_within, shown_cell
 from library import BIG, HOSTILE, ROWS, handle
 
 GUARD = """
@@ -217,3 +218,38 @@ async def test_nearness_tells_nothing_of_a_vector_that_agents_do_not_see(agents,
         if not code:
             assert "$masked" in str(answer["rows"]) or "secret" not in answer["columns"]
             assert "-1" not in json.dumps(answer["rows"])
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ('["a","b"]', ["a", "b"]),
+        (' [1, [true, null], {"a": -2.5}]', [1, [True, None], {"a": -2.5}]),
+        (r'["a\nb\\"]', ["a\nb\\"]),
+        (r'["\u202e"]', {"$json": r'["\u202e"]'}),
+        ('["\u202e"]', {"$json": r'["\u{202e}"]'}),
+        (r'["\ud800"]', {"$json": r'["\ud800"]'}),
+        ("[9007199254740991]", [9007199254740991]),
+        ("[9007199254740993]", {"$json": "[9007199254740993]"}),
+        ("[1.10]", {"$json": "[1.10]"}),
+        ("[1e400]", {"$json": "[1e400]"}),
+        ("[NaN]", {"$json": "[NaN]"}),
+        ("[-Infinity]", {"$json": "[-Infinity]"}),
+        ('[{"a":1,"a":2}]', {"$json": '[{"a":1,"a":2}]'}),
+        ('{"a":1}', {"$json": '{"a":1}'}),
+        ("[1", {"$json": "[1"}),
+    ],
+)
+def test_an_array_is_shown_as_it_is_if_every_client_reads_it_exactly(text, shown):
+    assert shown_cell(Json(text), length=100) == shown
+
+
+def test_the_first_rows_fit_and_their_size_is_that_of_their_json_with_a_comma_each():
+    rows = [["é" * at, at, None] for at in range(9)]
+    sizes = [len(as_json(row).encode()) + 1 for row in rows]
+    for budget in range(sum(sizes) + 3):
+        number, size = rows_within(rows, budget)
+        assert size == sum(sizes[:number])
+        assert size <= budget or number == 1
+        assert number == len(rows) or sum(sizes[: number + 1]) > budget
+    assert rows_within([], 0) == (0, 0)

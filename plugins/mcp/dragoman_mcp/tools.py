@@ -361,10 +361,11 @@ class Reader:
         rules = self.rules_for(call.connection)
         last = len(page.columns) - 1 if whole else None  # the distance, which a driver adds
         left_out = {Role.SERVER} if call.columns is None else set()
+        hidden = {column.name for column in page.columns if rules.hides(column)}
         places = [
             place
             for place, column in enumerate(page.columns)
-            if place == last or not (column.role in left_out or rules.hides(column))
+            if place == last or not (column.role in left_out or column.name in hidden)
         ]
         masked = [rules.masks(page.columns[place]) for place in places]
         cell = _cells(call.cell_length)
@@ -374,7 +375,6 @@ class Reader:
         ]
         row_keys = [key if key.id not in ("", b"") else None for key in page.keys]
         keys = [self._keys.add(call.connection, key) for key in row_keys] if any(row_keys) else []
-        hidden = {column.name for column in page.columns if rules.hides(column)}
         following = page.offset + len(rows)
         goes_on = page.next is not None or (page.total is not None and following < page.total and bool(rows))
         rest = _Rest(
