@@ -156,7 +156,7 @@ export function ConsoleView({ open }: { open: OpenConnection }) {
         />
         <Button label="Format" title="Lay out the request under the cursor (Ctrl+I)" disabled={!ready} onClick={layOut} />
         <Button icon="clock" label="History" title="Search what was run (Ctrl+H)" disabled={!ready} onClick={() => setHistory(true)} />
-        <Button icon="copy" label="Copy as curl" bare disabled={!ready} onClick={() => void curl()} />
+        <Button icon="copy" label="Copy as curl" disabled={!ready} onClick={() => void curl()} />
       </Toolbar>
       <div class="console-split">
         <div class="editor" ref={host}>{!ready && failed === null && <Waiting what="Loading the editor …" />}</div>
