@@ -67,9 +67,9 @@ RESERVED = frozenset(kind.code for kind in tree(DragomanError) if kind not in CR
     "sandbox-insufficient", "script-failed", "secret-in-query", "server-busy", "server-ends", "sign-in-not-agreed",
     "snapshot-lost", "state-damaged", "state-newer", "state-unreadable", "stopped", "surface-excluded", "system",
     "target-occupied", "tenant-empty", "terminated", "tests-not-run", "timed-out", "token-unknown", "too-large",
-    "too-many", "trust-cache", "types-unconfirmed", "unknown-type", "unreadable", "update-host", "upload-conflict",
-    "upload-invalid", "upload-too-large", "upload-too-slow", "usage", "value-invalid", "values-misfit",
-    "variable-unknown", "work-ended", "worker-differs", "worker-failed",
+    "too-many", "trust-cache", "types-differ", "types-unconfirmed", "unknown-type", "unreadable", "update-host",
+    "upload-conflict", "upload-invalid", "upload-too-large", "upload-too-slow", "usage", "value-invalid",
+    "values-misfit", "variable-unknown", "work-ended", "worker-differs", "worker-failed",
 }  # fmt: skip
 """Codes reserved for the host, because scripts and exit codes depend on them."""
 
