@@ -22,6 +22,7 @@ from dragoman_workbench.messages.connections import OpenConnection
 from dragoman_workbench.open_connections import HOOKS, OpenConnections, _Connection
 from dragoman_workbench.surfaces import SurfaceRules, read_surface, surface
 from dragoman_worker import hook_types
+from fakes.elasticsearch import FakeElasticsearch
 
 
 @pytest.fixture
@@ -84,6 +85,32 @@ async def test_an_idle_connection_closes_and_the_next_request_opens_it_again(sho
         assert (await tab("objects", connection="shop"))["objects"]
         assert not [event for event in tab.events if event["kind"] == "closed"]
         tasks.cancel_scope.cancel()
+
+
+async def test_a_server_that_stops_answering_and_answers_again_is_told_to_every_tab(shop_home, monkeypatch):
+    monkeypatch.setattr("dragoman_workbench.open_connections.LOOK_SECONDS", 0.05)
+    async with signed_in(shop_home) as tab, anyio.create_task_group() as tasks:
+        await tasks.start(tab.listen)
+        async with FakeElasticsearch(version="8.19.21") as attic:
+            values = {"host": "127.0.0.1", "port": str(attic.port), "auth_method": "none"}
+            fields = {name: {"kind": "value", "value": value} for name, value in values.items()}
+            await tab("connections/save", name="attic", type="elasticsearch", fields=fields)
+            await tab("open", connection="attic")
+        assert await states_of_health(tab, 1) == ["failed"]
+        async with FakeElasticsearch(version="8.19.21", port=attic.port):
+            assert await states_of_health(tab, 2) == ["failed", "ok"]
+        tasks.cancel_scope.cancel()
+
+
+async def states_of_health(tab, count):
+    """Wait until the health of a connection has changed so often, and return what it was each time."""
+    with anyio.fail_after(20):
+        while True:
+            events = [event["event"] for event in tab.events if event["kind"] == "event"]
+            states = [event["state"] for event in events if event["name"] == "connection.health_changed"]
+            if len(states) >= count:
+                return states
+            await anyio.sleep(0.02)
 
 
 async def test_an_opening_that_the_browser_aborts_is_cancelled(fresh_home):

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 IDLE_SECONDS = 900.0
 """Seconds without a request after which a connection is closed; the next request opens it again."""
 LOOK_SECONDS = 15.0
+USED_SECONDS = 60.0
+"""Seconds after a request for which a connection counts as looked at: its health is checked."""
+CHECK_SECONDS = 10.0
 HOOKS = (
     "ping", "list_objects", "describe_object", "compile_filter", "fetch_page", "fetch_cell", "count_rows",
     "plan_change", "apply_change", "parse_console", "execute_console", "export_rows", "complete_console",
@@ -60,6 +63,7 @@ class OpenConnections:
         self._connections: dict[str, _Connection] = {}
         self._idle: set[str] = set()
         self._running = Counter[str]()
+        self._failing: set[str] = set()
 
     def names(self) -> set[str]:
         """Return the connections that are open, or were closed only because they were not used."""
@@ -168,6 +172,26 @@ class OpenConnections:
                 if connection.session is not None and not self._running[name] and connection.used_at < oldest:
                     self._idle.add(name)
                     connection.closing.set()
+
+    async def watch_health(self) -> None:
+        """Check connections that are looked at, or that did not answer: the event of a change reaches every tab."""
+        while True:
+            await anyio.sleep(LOOK_SECONDS)
+            oldest = time.monotonic() - USED_SECONDS
+            async with anyio.create_task_group() as tasks:
+                for name, connection in self._connections.items():
+                    watched = connection.used_at > oldest or name in self._failing
+                    if watched and (session := connection.session) is not None and session.can("ping"):
+                        tasks.start_soon(self._check, name, session)
+            self._failing.intersection_update(self._connections)
+
+    async def _check(self, name: str, session: Session) -> None:
+        with anyio.move_on_after(CHECK_SECONDS):
+            try:
+                health = await session.ping()
+            except Exception:  # noqa: BLE001 - a guard's veto, or the connection is being closed
+                return
+            (self._failing.discard if health.ok else self._failing.add)(name)
 
     def about(self, name: str) -> OpenConnection:
         """Return what the header shows of an open connection."""

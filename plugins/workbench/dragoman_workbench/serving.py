@@ -130,6 +130,7 @@ async def serving(
             place = Workbench(url, runtime=runtime, access=access, file=file)
             await place.renew()
             tasks.start_soon(connections.close_idle)
+            tasks.start_soon(connections.watch_health)
             tasks.start_soon(files.run)
             try:
                 yield place

@@ -169,9 +169,10 @@ function told(event: Told): void {
       toast(`The driver of ${text("connection")} ended: ${text("reason")} The next request starts it again.`, "bad");
       break;
     case "connection.health_changed": {
-      const now = new Map(broken.value);
-      if (event.state === "ok") now.delete(text("connection"));
-      else now.set(text("connection"), text("reason"));
+      const [name, now, ok] = [text("connection"), new Map(broken.value), event.state === "ok"];
+      if (ok === now.has(name)) toast(ok ? `${name} answers again.` : `${name} does not answer: ${text("reason")}`, ok ? "good" : "bad");
+      if (ok) now.delete(name);
+      else now.set(name, text("reason"));
       broken.value = now;
       break;
     }
