@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import os
 import sys
+from decimal import Decimal
 
 import pytest
 from mcp import Client, StdioServerParameters, stdio_client
 from mcp.shared.exceptions import MCPError
 
 from dragoman_api import Json
-from dragoman_mcp.answers import as_json, rows_within, shown_cell
+from dragoman_api.cells import CutText
+from dragoman_mcp.answers import as_json, rows_within, shown_cell, whole_text
 from library import BIG, HOSTILE, ROWS, handle
 
 GUARD = """
@@ -253,3 +255,30 @@ def test_the_first_rows_fit_and_their_size_is_that_of_their_json_with_a_comma_ea
         assert size <= budget or number == 1
         assert number == len(rows) or sum(sizes[: number + 1]) > budget
     assert rows_within([], 0) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("value", "shown", "whole"),
+    [
+        (None, None, ("null", "")),
+        (True, True, ("boolean", "true")),
+        (False, False, ("boolean", "false")),
+        ((), {}, ("missing", "")),
+        (7, 7, ("number", "7")),
+        (-(1 << 53), {"$integer": "-9007199254740992"}, ("number", "-9007199254740992")),
+        (1.5, 1.5, ("number", "1.5")),
+        (Decimal("1.10"), {"$decimal": "1.10"}, ("number", "1.10")),
+        (float("inf"), {"$decimal": "inf"}, ("number", "inf")),
+        ("a\tb\nc", "a\tb\nc", ("text", "a\tb\nc")),
+        ("a\rb", "a\\u{d}b", ("text", "a\rb")),
+        ("x" * 20, "x" * 20, ("text", "x" * 20)),
+        ("x" * 21, {"$cut": "x" * 20, "length": 21}, ("text", "x" * 21)),
+        (CutText("x"), {"$cut": "x"}, ("text", "x")),
+        (b"ab", {"$bytes": "YWI="}, ("bytes", "YWI=")),
+        (b"a" * 16, {"$cut": "YWFhYWFhYWFhYWFhYWFh", "length": 24}, ("bytes", "YWFhYWFhYWFhYWFhYWFhYQ==")),
+        (Json("[" + "1," * 10 + "1]"), {"$cut": "[" + "1," * 9 + "1", "length": 23}, ("json", "[" + "1," * 10 + "1]")),
+    ],
+)
+def test_each_kind_of_value_is_shown_and_read_whole(value, shown, whole):
+    assert shown_cell(value, length=20) == shown
+    assert whole_text(value) == whole
