@@ -13,7 +13,7 @@ from mcp.shared.exceptions import MCPError
 
 from dragoman_api import Json
 from dragoman_api.cells import CutText
-from dragoman_mcp.answers import as_json, rows_within, shown_cell, whole_text
+from dragoman_mcp.answers import as_json, harmless, rows_within, shown_cell, whole_text
 from library import BIG, HOSTILE, ROWS, handle
 
 GUARD = """
@@ -282,3 +282,10 @@ def test_the_first_rows_fit_and_their_size_is_that_of_their_json_with_a_comma_ea
 def test_each_kind_of_value_is_shown_and_read_whole(value, shown, whole):
     assert shown_cell(value, length=20) == shown
     assert whole_text(value) == whole
+
+
+def test_every_character_that_no_screen_shows_is_spelled_out_and_json_is_compact():
+    unreal = [0x0, 0x7F, 0x202E, 0xFEFF, 0xFFFE, 0xFFFF, 0xE0000, 0xE007F, 0xE0100, 0xE01EF, 0xD800, 0xDFFF]
+    assert [harmless(chr(code)) for code in unreal] == [f"\\u{{{code:x}}}" for code in unreal]
+    assert harmless("\ta\né<\U0001f600") == "\ta\né<\U0001f600"
+    assert as_json({"a": ["é", "<b>"], "c": 1}) == '{"a":["é","\\u003cb\\u003e"],"c":1}'
