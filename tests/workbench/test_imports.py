@@ -258,6 +258,7 @@ async def rows_of(tab: Tab, connection: str, name: str, limit: int = 500) -> lis
 
 async def test_rows_are_copied_to_another_connection_and_taken_back(two_tabs: Tab) -> None:
     asked = {"connection": "shop", "rows": {"object": "books"}, "target": "attic", "object": "books-too"}
+    number = int((await two_tabs("count", connection="shop", rows=asked["rows"]))["rows"])  # tests before may add some
     plan = await two_tabs("imports/plan_copy", **asked)
     assert (plan["exists"], plan["making"].partition("\n")[0]) == (False, "PUT /books-too")
     assert all(column["type"] == column["target"] for column in plan["columns"])
@@ -265,15 +266,15 @@ async def test_rows_are_copied_to_another_connection_and_taken_back(two_tabs: Ta
     assert gone["code"] == "plan-gone"
     begun = await two_tabs("imports/copy", **asked, making=plan["making"])
     job = await ended(two_tabs, begun["id"])
-    assert (job["state"], job["counts"]["applied"], job["rejected"], job["notes"]) == ("finished", 480, False, [])
+    assert (job["state"], job["counts"]["applied"], job["rejected"], job["notes"]) == ("finished", number, False, [])
     assert await rows_of(two_tabs, "attic", "books-too") == await rows_of(two_tabs, "shop", "books")
     again = await ended(two_tabs, (await two_tabs("imports/copy", **asked))["id"])
-    assert (again["counts"]["conflict"], again["rejected"]) == (480, True)
+    assert (again["counts"]["conflict"], again["rejected"]) == (number, True)
     assert (await two_tabs("imports/rejected", id=again["id"]))["rows"][0]["code"] == "conflict"
     there = await two_tabs("imports/plan_copy", **asked)
     assert (there["exists"], there["making"]) == (True, "")
     undone = await ended(two_tabs, (await two_tabs("imports/undo", id=job["id"]))["id"])
-    assert undone["counts"]["applied"] == 480
+    assert undone["counts"]["applied"] == number > 0
     assert await rows_of(two_tabs, "attic", "books-too") == []
 
 

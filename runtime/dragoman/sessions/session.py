@@ -122,12 +122,12 @@ class Session:
         """A request that only reads, with which a console begins; empty if the driver's manifest has none."""
         return self._driver.generation.manifest.console_example
 
-    def request_docs(self, request: HttpRequest) -> str:
+    def request_docs(self, request: ConsoleRequest) -> str:
         """Return the address of the page that explains a request of the console; empty if the driver names none.
 
         It is from the driver's manifest: an https address of a named host. Nothing is fetched from there.
         """
-        return self._driver.generation.manifest.request_docs(request.method, request.path)
+        return self._driver.generation.manifest.request_docs(request.request.method, request.request.path)
 
     async def objects(
         self,

@@ -15,7 +15,7 @@ from workbench.browser.walking import Hands, becomes
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Locator, Page
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.slow, pytest.mark.browser, pytest.mark.timeout(240)]
 
 SEARCH = 'POST /orders/_search\n{"size":0,"aggs":'
 BY_STATUS = f'{SEARCH}{{"status":{{"terms":{{"field":"status"}},"aggs":'

@@ -53,7 +53,7 @@ class ConsoleRoutes:
                     writes=console_request.writes,
                     line=console_request.line,
                     curl=session.curl.command(console_request.request),
-                    docs=session.request_docs(console_request.request),
+                    docs=session.request_docs(console_request),
                 )
                 for console_request in console_requests
             ]
