@@ -443,8 +443,8 @@ class AutomationSpec:
     async def before_call(self, call: Call) -> None:
         """Inspect an operation before it happens; raise Refused to veto it.
 
-        The host guarantees: nothing has been sent; the calls of every surface (command line, shell, Python, workbench)
-        pass through this hook.
+        The host guarantees: nothing has been sent; the calls of every surface (command line, shell, Python, workbench,
+        agents) pass through this hook.
 
         Args:
             call: Hook, connection, object, whether it writes, and the exact requests if any.
