@@ -13,6 +13,7 @@ from dragoman.extending import AgentRules
 from dragoman_api import ConsoleRequest, HttpRequest
 from dragoman_api.errors import Refused
 from dragoman_mcp.rules import ConnectionRules, surely_reads
+from library import fill
 
 WRITES = ("PUT", "DELETE")
 
@@ -337,3 +338,41 @@ def test_the_settings_of_an_agents_program_start_the_server(shop_home, program, 
     server = Machine(shop_home)(words).json[key]["dragoman"]
     assert server["args"][-5:] == ["mcp", "--connection", "shop", "--allow", "plan"]
     assert server["env"] == {"DRAGOMAN_HOME": str(shop_home)}
+
+
+@pytest.mark.parametrize(
+    "rules",
+    ['hidden = ["card"]', 'masked = ["card"]', 'columns = ["price", "title"]', 'hidden = ["lines.card", "own*"]'],
+)
+async def test_no_plan_shows_what_is_hidden_of_a_row_that_is_written_as_a_whole(agents, cluster, rules):
+    """A number that a partial update would spell anew makes the driver write the whole document."""
+    properties = {"price": {"type": "double"}, "title": {"type": "keyword"}, "card": {"type": "keyword"}}
+    properties["lines"] = {"type": "nested", "properties": {"card": {"type": "keyword"}}}
+    properties["owner"] = {"properties": {"card": {"type": "keyword"}}}
+    row = {"price": 1, "title": "a", "card": "4111", "lines": [{"card": "4222"}], "owner": {"card": "4333"}}
+    await fill(cluster, "sold", properties, row)
+    exact = {"$decimal": "1.50"}
+    async with agents('allow = "plan"') as agent:
+        handle = (await agent.call("read_rows", object="sold"))["first_key"]
+        change = {"kind": "update", "row": handle, "values": {"price": exact}}
+        assert "4111" in str(await agent.call("plan_changes", changes=[change]))
+    async with agents(f'allow = "plan"\n{rules}') as agent:
+        handle = (await agent.call("read_rows", object="sold"))["first_key"]
+        whole = await agent.call("plan_changes", failing=True, changes=[{**change, "row": handle}])
+        assert whole["code"] == "not-allowed"
+        part = {**change, "row": handle, "values": {"title": "b"}}
+        [request] = (await agent.call("plan_changes", changes=[part]))["requests"]
+        assert request.endswith('{"doc":{"title":"b"}}')
+
+
+async def test_no_note_of_a_plan_shows_a_figure_of_a_column_that_is_hidden(agents, cluster):
+    await fill(
+        cluster, "sold", {"price": {"type": "double"}, "title": {"type": "keyword"}}, '{"price":1.50,"title":"a"}'
+    )
+    for rules, shows in (("", True), ('hidden = ["price"]', False), ('masked = ["price"]', False)):
+        async with agents(f'allow = "plan"\n{rules}') as agent:
+            handle = (await agent.call("read_rows", object="sold"))["first_key"]
+            change = {"kind": "update", "row": handle, "values": {"title": "b"}}
+            plan = await agent.call("plan_changes", changes=[change])
+            assert [note["code"] for note in plan["notes"]] == ["digits-rewritten"]
+            assert ("1.50" in str(plan)) is shows

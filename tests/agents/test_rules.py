@@ -11,7 +11,7 @@ from dragoman.extending import AgentRules
 from dragoman_api import Column, ColumnKind
 from dragoman_api.errors import Refused
 from dragoman_mcp.rules import Allowance, ConnectionRules, matches, may_contain
-from library import ROWS
+from library import ROWS, fill
 
 RULES = """
 objects = ["book*"]
@@ -226,3 +226,48 @@ def test_a_rule_that_is_misspelt_starts_no_server(shop_home, config, words, text
     ended = Machine(shop_home)(f"dragoman mcp {words}", code=2)
     assert text in ended.err
     assert not ended.out
+
+
+VISITS = {"@timestamp": {"type": "date"}, "who": {"type": "keyword"}, "card": {"type": "keyword", "ignore_above": 5}}
+VISIT = {"@timestamp": "2024-01-03T00:00:00Z", "who": "Ada", "card": "4111-1111"}
+
+
+@pytest.mark.parametrize(
+    ("rules", "code"),
+    [
+        ('hidden = ["@timestamp"]', "operation-not-supported"),
+        ('columns = ["who"]', "operation-not-supported"),
+        ('masked = ["@timestamp"]', "column-masked"),
+    ],
+)
+async def test_no_span_of_time_tells_of_a_time_column_that_agents_do_not_see(agents, cluster, rules, code):
+    await fill(cluster, "visits", VISITS, VISIT)
+    async with agents(rules) as agent:
+        for tool, bound in product(("read_rows", "count_rows", "explain_rows"), ("since", "until")):
+            answer = await agent.call(tool, failing=True, object="visits", **{bound: "2024-01-02T00:00:00Z"})
+            assert answer["code"] == code
+            assert ("@timestamp" in answer["message"]) is (code == "column-masked")
+        assert (await agent.call("count_rows", object="visits", all_time=True))["rows"] == 1
+    async with agents('hidden = ["card"]') as agent:
+        assert (await agent.call("count_rows", object="visits", since="2024-01-04T00:00:00Z"))["rows"] == 0
+
+
+async def test_no_note_names_a_column_that_does_not_exist_for_agents(agents, cluster):
+    await fill(cluster, "visits", VISITS, VISIT)
+    async with agents() as agent:
+        [note] = (await agent.call("read_rows", object="visits", columns=["who"]))["notes"]
+        assert note["column"] == "card"
+    async with agents('hidden = ["card"]') as agent:
+        for arguments in ({}, {"columns": ["who"]}, {"columns": []}):
+            assert "card" not in str(await agent.call("read_rows", object="visits", **arguments))
+    async with agents('masked = ["card"]') as agent:
+        assert "card" in str((await agent.call("read_rows", object="visits"))["notes"])
+
+
+async def test_no_query_in_the_servers_syntax_looks_values_up_in_an_object_that_agents_do_not_see(agents):
+    lookup = '{"terms":{"title":{"index":"salaries","id":"1","path":"name"}}}'
+    async with agents('objects = ["books"]') as agent:
+        agent.requests.clear()
+        for tool in ("read_rows", "count_rows", "explain_rows"):
+            assert (await agent.call(tool, failing=True, object="books", raw=[lookup]))["code"] == "not-allowed"
+        assert not [request for request in agent.requests if request.path.endswith(("_search", "_count"))]

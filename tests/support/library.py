@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import aiohttp
 
 BIG = 9_007_199_254_740_993
@@ -26,6 +28,7 @@ MAPPINGS = {
     "salaries": {"name": {"type": "keyword"}, "euros": {"type": "integer"}},
 }
 ROWS = 60
+HEADERS = {"Content-Type": "application/json"}
 
 
 def book(number):
@@ -67,6 +70,20 @@ async def load_tenants(url):
             settings = {"number_of_shards": 1, "number_of_replicas": 0}
             async with http.put(f"/tenant-{number:04}", json={"settings": settings}) as answer:
                 assert answer.status == 200, await answer.text()
+
+
+async def fill(cluster, name, properties, *rows):
+    """Make an index of the fake anew; a row is a value, or its exact JSON text."""
+    async with aiohttp.ClientSession(cluster.url) as http:
+        await http.delete(f"/{name}")
+        for path, body in (
+            (f"/{name}", {"mappings": {"properties": properties}}),
+            *((f"/{name}/_doc/{number}?refresh=true", row) for number, row in enumerate(rows)),
+        ):
+            async with http.put(
+                path, data=body if isinstance(body, str) else json.dumps(body), headers=HEADERS
+            ) as answer:
+                assert answer.status in (200, 201), await answer.text()
 
 
 def handle(answer, place=0):

@@ -8,6 +8,7 @@ from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
 import anyio
+from msgspec import structs
 
 from dragoman import Delete, Insert, Update
 from dragoman_api import Json, Role
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 MOST_PLANS = 32
 """Plans that wait to be applied."""
+_UNSAID = "the reason could name what is hidden from agents"
 QUESTION = 40_000
 """Characters of the requests that a question to a person shows."""
 
@@ -85,6 +87,12 @@ class Changer:
         async with self._sessions.using(call.connection) as session:
             changes = [await self._change(session, rules, change) for change in call.changes]
             plan = await session.plan(*changes)
+            notes = helper.remarks(plan.notes)
+            if rules.limits_columns:
+                for name in {change.object if isinstance(change, Insert) else change.key.object for change in changes}:
+                    rules.check_requests(plan.requests, await self._sessions.columns(session, name))
+                # A driver's reason may hold a figure of a row that it read to plan the change.
+                notes = [structs.replace(note, reason=_UNSAID) for note in notes]
         requests = [_request_text(planned) for planned in plan.planned]
         size = sum(len(as_json(request).encode()) for request in requests)
         if size > (budget := rules.bytes_for()):
@@ -97,7 +105,7 @@ class Changer:
             while len(self._plans) > MOST_PLANS:
                 self._plans.popitem(last=False)
         return messages.ChangePlan(
-            notes=[helper.remark(note) for note in plan.notes],
+            notes=notes,
             plan=name,
             requests=requests,
             refusals=[self._outcome(call.connection, outcome) for outcome in plan.refusals],
@@ -179,7 +187,7 @@ class Changer:
                 raise Refused(reason, code="limit-exceeded", hint="filter more")
             result = await rows.export(path, format=call.format, manifest=False)
         return messages.WrittenExport(
-            notes=[helper.remark(note) for note in result.notes],
+            notes=helper.remarks(result.notes),
             file=str(path),
             rows=result.rows,
             bytes=result.bytes,

@@ -10,7 +10,7 @@ from .answers import harmless
 from .messages import Remark, ToolCall, ToolFailure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Container, Iterable, Mapping
 
     from dragoman_api import DragomanError, Note
     from dragoman_api.remedies import Remedy
@@ -35,11 +35,20 @@ class Helper:
         arguments: With what.
         connection: The connection; empty if there is none.
         safe: Takes secrets and hosts out of a text.
+        hides: Says of a column's name whether it does not exist for agents.
     """
 
-    def __init__(self, tool: str, arguments: Mapping[str, Any], *, connection: str, safe: Callable[[str], str]) -> None:
+    def __init__(
+        self,
+        tool: str,
+        arguments: Mapping[str, Any],
+        *,
+        connection: str,
+        safe: Callable[[str], str],
+        hides: Callable[[str], bool],
+    ) -> None:
         self.tool, self.arguments, self.connection = tool, dict(arguments), connection
-        self._safe = safe
+        self._safe, self._hides = safe, hides
 
     def text(self, text: str) -> str:
         """Return a text for an agent: without secrets and hosts, harmless, and not too long."""
@@ -48,20 +57,41 @@ class Helper:
     def failure(self, error: DragomanError) -> ToolFailure:
         """Return an error as an agent reads it."""
         column = error.details.get("column")
-        calls = [self._call(remedy, column if isinstance(column, str) else None) for remedy in error.remedies]
+        calls = self._calls(error.remedies, column if isinstance(column, str) else None)
         if error.code == "column-unknown" and not calls and "object" in self.arguments:
             calls = [self._describing("see which columns there are", str(self.arguments["object"]), "*")]
         return ToolFailure(
             code=error.code, message=self.text(error.message), hint=self.text(error.hint), calls=calls
         )  # fmt: skip
 
-    def remark(self, note: Note) -> Remark:
+    def remarks(self, notes: Iterable[Note], hidden: Container[str] = ()) -> list[Remark]:
+        """Return notes as an agent reads them, without those about columns that it does not see.
+
+        Args:
+            notes: The notes.
+            hidden: Columns that it does not see, beside those whose names say so.
+        """
+        return [
+            self._remark(note)
+            for note in notes
+            if note.column is None or not (note.column in hidden or self._hides(note.column))
+        ]
+
+    def _remark(self, note: Note) -> Remark:
         """Return a note as an agent reads it."""
-        calls = [self._call(remedy, note.column) for remedy in note.remedies]
+        calls = self._calls(note.remedies, note.column)
         if note.hint:
             calls.append(ToolCall(why=self.text(note.hint)))
         column = None if note.column is None else bounded(note.column)
         return Remark(code=note.code, reason=self.text(note.reason), column=column, calls=calls)
+
+    def _calls(self, remedies: Iterable[Remedy], column: str | None) -> list[ToolCall]:
+        """Return remedies as calls, without those that name columns which an agent does not see."""
+        return [
+            self._call(remedy, column)
+            for remedy in remedies
+            if not self._hides(str(remedy.arguments.get("column", "")))
+        ]
 
     def _call(self, remedy: Remedy, column: str | None) -> ToolCall:
         """Return a remedy as the call that carries it out, or as words if only a person can."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -11,10 +10,10 @@ from typing import TYPE_CHECKING
 import anyio
 
 from dragoman import Session
-from dragoman_api import Column, DragomanError
+from dragoman_api import Column, Description, DragomanError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Sequence
 
     from anyio.abc import TaskGroup
 
@@ -37,7 +36,7 @@ class _Opening:
     error: DragomanError | None = None
     calls: int = 0
     used_at: float = field(default_factory=time.monotonic)
-    columns: dict[str, tuple[float, Sequence[Column]]] = field(default_factory=dict)
+    descriptions: dict[str, tuple[float, Description]] = field(default_factory=dict)
 
 
 class OpenSessions:
@@ -68,14 +67,18 @@ class OpenSessions:
             opening.calls -= 1
             opening.used_at = time.monotonic()
 
+    async def described(self, session: Session, object_name: str) -> Description:
+        """Describe an object, as it was at most half a minute ago."""
+        opening = self._openings[session.name]
+        read_at, description = opening.descriptions.get(object_name, (0.0, None))
+        if description is None or not description.columns or time.monotonic() - read_at > COLUMN_SECONDS:
+            description = await session.describe(object_name)
+            opening.descriptions[object_name] = time.monotonic(), description
+        return description
+
     async def columns(self, session: Session, object_name: str) -> Sequence[Column]:
         """Return the columns of an object, as they were at most half a minute ago."""
-        opening = self._openings[session.name]
-        read_at, columns = opening.columns.get(object_name, (0.0, ()))
-        if not columns or time.monotonic() - read_at > COLUMN_SECONDS:
-            columns = (await session.describe(object_name)).columns
-            opening.columns[object_name] = time.monotonic(), columns
-        return columns
+        return (await self.described(session, object_name)).columns
 
     async def _hold(self, name: str, opening: _Opening) -> None:
         try:

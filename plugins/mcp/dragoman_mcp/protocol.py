@@ -330,6 +330,7 @@ class AgentServer:
             arguments,
             connection=rules.name if rules else "",
             safe=lambda text: _without(self._runtime.masked(text), rules.host if rules else ""),
+            hides=lambda column: bool(column) and rules is not None and rules.hides_name(column),
         )
 
         def record(*, rows: int = 0, size: int = 0, code: str) -> None:

@@ -7,19 +7,25 @@ import re
 import time
 from collections import deque
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dragoman.extending import AgentRules
 from dragoman_api import ColumnKind
-from dragoman_api.errors import ConfigurationError, DriverError, ObjectNotFoundError, Refused
+from dragoman_api.errors import (
+    ConfigurationError,
+    DriverError,
+    ObjectNotFoundError,
+    Refused,
+    UnsupportedOperationError,
+)
 from dragoman_api.remedies import Remedy, RemedyKind
 from dragoman_api.wording import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from dragoman import Runtime
-    from dragoman_api import Column, ConsoleRequest, HttpRequest
+    from dragoman_api import Column, ConsoleRequest, Description, HttpRequest
 
 POWERS = ("read", "plan", "write")
 """What an agent may do, each with all before it."""
@@ -63,6 +69,16 @@ def _with_stars(places: set[int], pattern: str) -> set[int]:
             following += 1
             widened.add(following)
     return widened
+
+
+def _covers(patterns: Iterable[str], name: str, *, holds: bool) -> bool:
+    """Return whether a pattern is of a column, of one around it, or of one that may lie in it, if it holds others."""
+    parts = name.split(".")
+    around = [".".join(parts[:length]) for length in range(1, len(parts) + 1)]
+    return any(
+        any(matches(outer, pattern) for outer in around) or (holds and may_contain(name, pattern))
+        for pattern in patterns
+    )
 
 
 class Allowance:
@@ -147,23 +163,17 @@ class ConnectionRules:
 
     def hides(self, column: Column) -> bool:
         """Return whether a column does not exist for agents."""
-        return not any(matches(column.name, pattern) for pattern in self._rules.columns) or self._covers(
-            self._rules.hidden, column
+        return self.hides_name(column.name, holds=column.kind in _CONTAINERS)
+
+    def hides_name(self, name: str, *, holds: bool = False) -> bool:
+        """Return whether a column of that name does not exist for agents; `holds`: it contains others."""
+        return not any(matches(name, pattern) for pattern in self._rules.columns) or _covers(
+            self._rules.hidden, name, holds=holds
         )
 
     def masks(self, column: Column) -> bool:
         """Return whether agents do not see the values of a column."""
-        return self._covers(self._rules.masked, column)
-
-    def _covers(self, patterns: Iterable[str], column: Column) -> bool:
-        """Return whether a pattern is of the column, of one around it, or of one that may lie in it."""
-        parts = column.name.split(".")
-        around = [".".join(parts[:length]) for length in range(1, len(parts) + 1)]
-        holds = column.kind in _CONTAINERS
-        return any(
-            any(matches(name, pattern) for name in around) or (holds and may_contain(column.name, pattern))
-            for pattern in patterns
-        )
+        return _covers(self._rules.masked, column.name, holds=column.kind in _CONTAINERS)
 
     def check_columns(self, names: Iterable[str], columns: Sequence[Column], *, readable: bool = True) -> None:
         """Refuse columns that do not exist for agents or, where their values matter, that are masked.
@@ -187,14 +197,62 @@ class ConnectionRules:
                 reason = f"the values of {quoted(name)} are masked for agents, so nothing can depend on them"
                 raise Refused(reason, code="column-masked", details={"column": name})
 
+    def check_span(self, description: Description) -> None:
+        """Refuse a choice of rows by time, if the time column does not exist for agents or is masked.
+
+        Raises:
+            UnsupportedOperationError: It does not exist for them.
+            Refused: It is masked.
+        """
+        if description.time is None or not self.hides_name(description.time.column):
+            self.check_columns([description.time.column] if description.time else (), description.columns)
+            return
+        reason = f"the rows of {quoted(description.object)} cannot be chosen by time"
+        raise UnsupportedOperationError(reason, hint="use a filter on a column")
+
+    def check_requests(self, requests: Iterable[HttpRequest], columns: Sequence[Column]) -> None:
+        """Refuse requests of a plan that hold what agents do not see: a driver may have to write a row as a whole.
+
+        An agent can set no such column, so a request that names one has its value from the stored row.
+
+        Args:
+            requests: The requests.
+            columns: The columns of the object.
+
+        Raises:
+            Refused: A request names a column that does not exist for agents or is masked, or cannot be read.
+        """
+        readable = {column.name: not (self.hides(column) or self.masks(column)) for column in columns}
+        patterns = (*self._rules.hidden, *self._rules.masked)
+
+        def is_shown(path: tuple[str, ...]) -> bool:
+            for start in range(len(path)):  # what a driver puts around a row is no part of a column's name
+                name = ".".join(path[start:])
+                if name in readable or _covers(patterns, name, holds=False):
+                    return readable.get(name, False)
+            return True
+
+        for request in requests:
+            try:
+                harmless = all(map(is_shown, _member_paths(request.body or "")))
+            except (ValueError, RecursionError):
+                harmless = False
+            if not harmless:
+                reason = "the change would write the row as a whole, with what is hidden from agents; it is not planned"
+                raise Refused(
+                    reason, code="not-allowed", hint="change other columns, or spell numbers as they are read"
+                )
+
     def check_raw(self, what_for: str) -> None:
-        """Refuse what names columns in the server's own syntax, if some columns do not exist for agents.
+        """Refuse the server's own syntax, if some columns or objects do not exist for agents.
+
+        It names columns, and may look values up in other objects (a ``terms`` query of Elasticsearch, a join of Solr).
 
         Raises:
             Refused: They are limited.
         """
-        if self.limits_columns:
-            reason = f"{what_for} could name columns that are hidden from agents; nothing was sent"
+        if self.limits_columns or self.limits_objects:
+            reason = f"{what_for} could name what is hidden from agents; nothing was sent"
             raise Refused(reason, code="not-allowed", hint="use filter rows")
 
     def check_console(self, requests: Sequence[ConsoleRequest]) -> None:
@@ -361,6 +419,24 @@ def _is_listed(patterns: Iterable[str], request: HttpRequest) -> bool:
         if method in ("*", request.method.upper()) and re.fullmatch(regex, path, re.DOTALL):
             return True
     return False
+
+
+def _member_paths(body: str) -> Iterator[tuple[str, ...]]:
+    """Yield the paths of all members of JSON values, one a line or alone. Raises ValueError if they are none."""
+    try:
+        values = [json.loads(body)] if body else []
+    except ValueError:
+        values = [json.loads(line) for line in body.splitlines() if line.strip()]
+    pending: list[tuple[tuple[str, ...], Any]] = [((), value) for value in values]
+    while pending:
+        around, value = pending.pop()
+        if isinstance(value, list):
+            pending += [(around, item) for item in value]
+        elif isinstance(value, dict):
+            for name, item in value.items():
+                path = (*around, name)
+                yield path
+                pending.append((path, item))
 
 
 def _is_query(body: str) -> bool:

@@ -19,7 +19,6 @@ from .rules import matches
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from collections.abc import Set as AbstractSet
 
     from dragoman import Page, Runtime, Session
     from dragoman_api import Cell, Column, Note, Object
@@ -137,7 +136,7 @@ class Reader:
         ]
         following = call.start + len(listing)
         return messages.ObjectPage(
-            notes=[helper.remark(note) for note in notes],
+            notes=helper.remarks(notes),
             objects=listing,
             total=len(listed),
             next=following if following < len(listed) else None,
@@ -204,7 +203,7 @@ class Reader:
         following = call.start + len(listing)
         time = description.time
         return messages.ObjectDescription(
-            notes=_remarks(helper, description.notes, hidden),
+            notes=helper.remarks(description.notes, hidden),
             columns=listing,
             operator_sets=operator_sets,
             total=len(matching),
@@ -234,9 +233,7 @@ class Reader:
         async with self._sessions.using(call.connection) as session:
             number = await (await self.chosen(session, rules, call)).count()
         notes = [note for note in number.notes if note.code != "time-window"]
-        return messages.RowCount(
-            notes=[helper.remark(note) for note in number.notes], rows=int(number), exact=not notes
-        )  # fmt: skip
+        return messages.RowCount(notes=helper.remarks(number.notes), rows=int(number), exact=not notes)
 
     async def read_rows(self, call: messages.ReadRows, helper: Helper) -> messages.RowPage:
         """Read rows, as many as the budget holds."""
@@ -299,7 +296,7 @@ class Reader:
             summary = await rows.summarize(call.column, values=call.values, buckets=call.buckets)
         cell = _cells(messages.CELL)
         return messages.SummaryAnswer(
-            notes=[helper.remark(note) for note in summary.notes],
+            notes=helper.remarks(summary.notes),
             rows=summary.rows,
             missing=summary.missing,
             values=[[cell(item.value), item.rows] for item in summary.values],
@@ -330,7 +327,10 @@ class Reader:
         if choice.raw:
             rules.check_raw("a filter in the server's syntax")
         if rules.limits_columns:
-            described = await self._sessions.columns(session, choice.object)
+            description = await self._sessions.described(session, choice.object)
+            if choice.since is not None or choice.until is not None:
+                rules.check_span(description)
+            described = description.columns
             filtering = [row.column for row in choice.filters]
             rules.check_columns([*filtering, *(key.column for key in sort), *decisive], described)
             rules.check_columns(columns or (), described, readable=False)
@@ -394,7 +394,7 @@ class Reader:
         )
         if whole:
             rest = rest._replace(cursor=None, offset=None)
-        remarks = _remarks(helper, page.notes, hidden)
+        remarks = helper.remarks(page.notes, hidden)
         return self._within(call.connection, rest, remarks, limit=len(rows), budget=budget)
 
     def _within(
@@ -446,14 +446,9 @@ def _origin(rules: ConnectionRules, columns: Sequence[Column], name: str | None)
     if name is None and len(vectors) != 1:
         reason = f"there are {len(vectors)} columns of vectors, and the call names none"
         raise ConfigurationError(reason, hint=hint)
-    column = name or vectors[0]
+    column = vectors[0] if name is None else name
     around = [vector for vector in vectors if f"{column}.".startswith(f"{vector}.")]
     rules.check_columns(around or [column], columns)
     if not around:
         raise ConfigurationError(f"{quoted(column[:200])} is no column of vectors", hint=hint)
     return column
-
-
-def _remarks(helper: Helper, notes: Sequence[Note], hidden: AbstractSet[str]) -> list[messages.Remark]:
-    """Return notes as an agent reads them, without those about columns that it does not see."""
-    return [helper.remark(note) for note in notes if note.column not in hidden]
