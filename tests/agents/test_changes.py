@@ -6,6 +6,7 @@ import json
 from contextlib import nullcontext
 
 import pytest
+from aiohttp import web
 from mcp_types import ElicitResult
 
 from command_line import Machine
@@ -173,6 +174,19 @@ def test_a_graphql_request_reads_only_if_it_holds_no_other_operation(text, reads
     assert not surely_reads(request, database="solr")
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        '{"query":"{ a }","Query":"mutation { x }"}', '{"query":"mutation { x }","query":"{ a }"}',
+        '{"query":"{ a }","QUERY":null}', '{"query":"{ a }","extensions":{}}', '[{"query":"{ a }"}]', "{}", "",
+    ],
+)  # fmt: skip
+def test_a_body_of_graphql_that_a_server_may_read_in_another_way_is_no_read(body):
+    assert not surely_reads(HttpRequest("POST", "/v1/graphql", body), database="weaviate")
+    whole = '{"query":"{ a }","variables":{"a":1},"operationName":"x"}'
+    assert surely_reads(HttpRequest("POST", "/v1/graphql", whole), database="weaviate")
+
+
 READS = {
     "elasticsearch": [
         "GET /", "GET /books", "HEAD /books", "GET /books/_search", "GET /b*,c/_search?size=1", "POST /_search",
@@ -188,6 +202,7 @@ OTHERS = {
         "POST /books/_doc/1", "GET /books,other", "GET /Books", "GET /_nodes", "GET /_cluster/state", "GET /_cat",
         "GET /_cat/indices/b*/x", "GET /v1/meta", "GET /books/_search?preference=_only_local", "GET /_search?scroll",
         "GET /books/_search?source_content_type=application/json", "GET /books/_search?x=1&scroll=1m",
+        "GET /books/_search?size=1;scroll=1m",
         "GET /b*/_doc/1", "GET /books/_search/x", "PATCH /_count", "GET /books/_doc/1/_update", "GET /a?scr%6fll=1",
     ],
     "weaviate": ["POST /v1/objects", "GET /v1/backups", "GET /v1/schemas", "GET /meta", "GET /", "PUT /v1/schema"],
@@ -376,3 +391,35 @@ async def test_no_note_of_a_plan_shows_a_figure_of_a_column_that_is_hidden(agent
             plan = await agent.call("plan_changes", changes=[change])
             assert [note["code"] for note in plan["notes"]] == ["digits-rewritten"]
             assert ("1.50" in str(plan)) is shows
+
+
+async def test_all_replies_of_a_console_text_fit_into_one_answer(agents):
+    async with agents("bytes = 3_000") as agent:
+        text = "\n\n".join(["GET /books/_search?size=20"] * 40)
+        answer = await agent.client.call_tool("run_console", {"connection": "shop", "text": text})
+        replies = answer.structured_content["replies"]
+        assert len(replies) == 40
+        assert len(answer.content[0].text) < 6_000
+        assert all(reply.get("length") or reply.get("columns") for reply in replies[:1])
+        many = "\n\n".join(["GET /"] * 101)
+        assert (await agent.call("run_console", failing=True, text=many))["code"] == "too-many"
+
+
+async def test_no_outcome_and_no_reply_names_the_host(agents, cluster, monkeypatch):
+    answer = cluster.answer
+
+    async def failing(request, path, query, raw):
+        if path.endswith("_doc/named"):
+            error = {"type": "node_exception", "reason": "127.0.0.1 cannot take it"}
+            return web.json_response({"error": error, "status": 400}, status=400)
+        return await answer(request, path, query, raw)
+
+    for rules, named in (("", False), ("hosts = true", True)):
+        async with agents(f'allow = "write"\n{rules}') as agent:
+            change = {"kind": "insert", "object": "books", "id": "named", "values": {"title": "x"}}
+            plan = await agent.call("plan_changes", changes=[change])
+            monkeypatch.setattr(cluster, "answer", failing)
+            [outcome] = (await agent.call("apply_plan", plan=plan["plan"]))["outcomes"]
+            monkeypatch.setattr(cluster, "answer", answer)
+            assert "cannot take it" in outcome["reason"]
+            assert ("127.0.0.1" in outcome["reason"]) is named

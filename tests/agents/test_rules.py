@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from itertools import product
 
+import anyio
 import pytest
 
 from command_line import Machine
 from dragoman.extending import AgentRules
 from dragoman_api import Column, ColumnKind
 from dragoman_api.errors import Refused
+from dragoman_mcp.answers import as_json
+from dragoman_mcp.protocol import MOST_AT_ONCE
 from dragoman_mcp.rules import Allowance, ConnectionRules, matches, may_contain
 from library import ROWS, fill
 
@@ -271,3 +274,45 @@ async def test_no_query_in_the_servers_syntax_looks_values_up_in_an_object_that_
         for tool in ("read_rows", "count_rows", "explain_rows"):
             assert (await agent.call(tool, failing=True, object="books", raw=[lookup]))["code"] == "not-allowed"
         assert not [request for request in agent.requests if request.path.endswith(("_search", "_count"))]
+
+
+async def test_calls_at_a_time_read_no_more_than_one_hour_allows(agents):
+    answers = []
+    async with agents("rows_an_hour = 20") as agent:
+
+        async def read():
+            answers.append(await agent.client.call_tool("read_rows", {"connection": "shop", "object": "books"}))
+
+        async with anyio.create_task_group() as tasks:
+            for _ in range(MOST_AT_ONCE):
+                tasks.start_soon(read)
+        assert sum(len(answer.structured_content.get("rows", ())) for answer in answers) == 20
+        assert {answer.structured_content.get("code") for answer in answers} == {None, "limit-exceeded"}
+        assert (await agent.call("count_rows", object="books"))["rows"] >= ROWS
+
+
+async def test_exports_at_a_time_write_no_more_rows_than_one_hour_allows(agents, tmp_path):
+    answers = []
+    async with agents(f"rows_an_hour = {ROWS + 20}", export_to=tmp_path) as agent:
+
+        async def export(number):
+            arguments = {"connection": "shop", "object": "books", "file": f"{number}.csv"}
+            answers.append((await agent.client.call_tool("export_rows", arguments)).structured_content)
+
+        async with anyio.create_task_group() as tasks:
+            for number in range(4):
+                tasks.start_soon(export, number)
+    assert sorted(answer.get("code", "") for answer in answers) == ["", *["limit-exceeded"] * 3]
+    assert len([path for path in tmp_path.iterdir() if path.suffix == ".csv"]) == 1
+
+
+async def test_a_row_of_many_long_values_fits_into_the_bytes_of_an_answer(agents, cluster):
+    names = [f"text{number}" for number in range(20)]
+    properties = {name: {"type": "keyword"} for name in names}
+    await fill(cluster, "long", properties, *[dict.fromkeys(names, "<long> " * 1_000)] * 2)
+    async with agents("bytes = 10_000") as agent:
+        page = await agent.call("read_rows", object="long", cell_length=10_000)
+        assert len(as_json(page["rows"])) <= 10_000
+        assert "values-cut" in [note["code"] for note in page["notes"]]
+        assert all("$cut" in cell for cell in page["rows"][0][1:])
+        assert len(as_json((await agent.call("read_rows", object="long", cell_length=100))["rows"])) > 5_000

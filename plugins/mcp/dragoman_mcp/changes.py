@@ -17,7 +17,6 @@ from dragoman_api.errors import ConfigurationError, Refused
 
 from . import messages
 from .answers import as_json, harmless, rows_within, shown_cell
-from .failures import bounded
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -34,6 +33,8 @@ if TYPE_CHECKING:
 
 MOST_PLANS = 32
 """Plans that wait to be applied."""
+MOST_REQUESTS = 100
+"""Requests of one console text."""
 _UNSAID = "the reason could name what is hidden from agents"
 QUESTION = 40_000
 """Characters of the requests that a question to a person shows."""
@@ -108,7 +109,7 @@ class Changer:
             notes=notes,
             plan=name,
             requests=requests,
-            refusals=[self._outcome(call.connection, outcome) for outcome in plan.refusals],
+            refusals=[self._outcome(call.connection, outcome, helper) for outcome in plan.refusals],
         )
 
     async def _change(
@@ -138,21 +139,21 @@ class Changer:
             return Insert(object_name, values, change.id, tenant=change.tenant)
         return Update(key, values) if change.kind == "update" else Delete(key)
 
-    async def apply_plan(self, call: messages.ApplyPlan, _helper: Helper) -> messages.AppliedPlan:
+    async def apply_plan(self, call: messages.ApplyPlan, helper: Helper) -> messages.AppliedPlan:
         """Send the requests of a plan, once."""
         self._reader.rules_for(call.connection).check_power("write")
         plan = self._plan(call)
         del self._plans[call.plan]
         async with self._sessions.using(call.connection) as session:
             outcomes = await session.apply(plan)
-        return messages.AppliedPlan(outcomes=[self._outcome(call.connection, outcome) for outcome in outcomes])
+        return messages.AppliedPlan(outcomes=[self._outcome(call.connection, outcome, helper) for outcome in outcomes])
 
-    def _outcome(self, connection: str, outcome: Outcome) -> messages.ChangeOutcome:
+    def _outcome(self, connection: str, outcome: Outcome, helper: Helper) -> messages.ChangeOutcome:
         key = outcome.key
         return messages.ChangeOutcome(
             change=outcome.change,
             status=outcome.status.value,
-            reason=bounded(outcome.reason),
+            reason=helper.text(outcome.reason),
             holds=outcome.holds,
             row="" if key is None or key.id in ("", b"") else self._reader.add_key(connection, key),
         )
@@ -181,11 +182,14 @@ class Changer:
                 columns = visible if columns is None else columns
                 rules.check_columns(columns, described)
             rows = await self._reader.chosen(session, rules, call, columns=columns)
+            number = await rows.count() if rules.allowance.left()[0] is not None else 0
             left, _ = rules.allowance.left()
-            if left is not None and (number := await rows.count()) > left:
+            if left is not None and number > left:
                 reason = f"there are {number:,} rows, and this hour allows {left:,} more"
                 raise Refused(reason, code="limit-exceeded", hint="filter more")
+            rules.allowance.charge(rows=number, size=0)  # before another export takes them for its own
             result = await rows.export(path, format=call.format, manifest=False)
+            rules.allowance.charge(rows=max(0, result.rows - number), size=0)
         return messages.WrittenExport(
             notes=helper.remarks(result.notes),
             file=str(path),
@@ -200,23 +204,32 @@ class Changer:
         """Return the requests of a console text, if agents may send them. Raises Refused if they may not."""
         rules.check_console([])
         requests = await session.parse(call.text)
+        if len(requests) > MOST_REQUESTS:
+            reason = f"{len(requests):,} requests; {MOST_REQUESTS} are the most of one call"
+            raise Refused(reason, code="too-many", hint="send fewer")
         rules.check_console(requests)
         return requests
 
-    async def run_console(self, call: messages.RunConsole, _helper: Helper) -> messages.ConsoleReplies:
-        """Send the requests of a console text."""
+    async def run_console(self, call: messages.RunConsole, helper: Helper) -> messages.ConsoleReplies:
+        """Send the requests of a console text; all replies together are one answer."""
         rules = self._reader.rules_for(call.connection)
         budget, most_rows = rules.bytes_for(), rules.rows_for(10_000)
         replies: list[messages.ConsoleReply] = []
+        cut = 0
         async with self._sessions.using(call.connection) as session:
             for request in await self._parsed(session, rules, call):
                 answer: Answer | None = await session.execute(request)
                 while answer is not None:
-                    reply = _reply(answer, budget=max(200, budget), most_rows=most_rows)
+                    reply = _reply(answer, helper, budget=budget, most_rows=most_rows)
                     budget -= len(as_json([reply.text, reply.rows]).encode())
+                    most_rows -= len(reply.rows)
+                    if answer.page is not None and not answer.text:
+                        cut += len(answer.page.cells) - len(reply.rows)
                     replies.append(reply)
                     answer = answer.next
-        return messages.ConsoleReplies(replies=replies)
+        reason = f"{cut:,} rows do not fit into the answer"
+        notes = [messages.Remark(code="answer-cut", reason=reason)] if cut else []
+        return messages.ConsoleReplies(notes=notes, replies=replies)
 
 
 def _request_text(planned: PlannedRequest) -> str:
@@ -226,21 +239,21 @@ def _request_text(planned: PlannedRequest) -> str:
     return harmless("\n".join([line + statement.replace("\n", " "), *body]))
 
 
-def _reply(answer: Answer, *, budget: int, most_rows: int) -> messages.ConsoleReply:
-    """Return one answer, as much of it as fits."""
+def _reply(answer: Answer, helper: Helper, *, budget: int, most_rows: int) -> messages.ConsoleReply:
+    """Return one answer, as much of it as fits: its status alone, where nothing fits any more."""
+    failed = helper.text(answer.failed)
     if answer.page is not None and not answer.text:
-        rows = [[shown_cell(cell, length=messages.CELL) for cell in row] for row in answer.page.cells[:most_rows]]
+        cells = answer.page.cells[: most_rows if budget > 0 else 0]
+        rows = [[shown_cell(cell, length=messages.CELL) for cell in row] for row in cells]
         number, _ = rows_within(rows, budget)
-        columns = [harmless(column.name) for column in answer.page.columns]
-        return messages.ConsoleReply(
-            status=answer.status, columns=columns, rows=rows[:number], failed=bounded(answer.failed)
-        )
+        columns = [harmless(column.name) for column in answer.page.columns] if number else []
+        return messages.ConsoleReply(status=answer.status, columns=columns, rows=rows[:number], failed=failed)
     text = harmless(answer.text)
-    part = text
+    part = text if budget > 0 else ""
     while len(part) > 1 and (size := len(as_json(part).encode())) > budget:
         part = part[: max(1, len(part) * budget // size - 1)]
     length = len(text) if len(part) < len(text) else 0
-    return messages.ConsoleReply(status=answer.status, text=part, length=length, failed=bounded(answer.failed))
+    return messages.ConsoleReply(status=answer.status, text=part, length=length, failed=failed)
 
 
 def _entered(value: Any, *, column: str) -> Any:

@@ -357,6 +357,8 @@ class AgentServer:
                     return question
             tools: object = self._reader if hasattr(self._reader, name) else self._changer
             answer: msgspec.Struct = await getattr(tools, name)(call, helper)
+            if rules is not None and tool.annotations["read_only_hint"]:
+                rules.check_left(_rows_in(answer))
             rows = _rows_in(answer)
         except DragomanError as error:
             code, answer = error.code, helper.failure(error)
@@ -367,7 +369,8 @@ class AgentServer:
         text = as_json(values)
         size = len(text.encode())
         if rules is not None:
-            rules.allowance.charge(rows=rows, size=size)
+            # Those of a file were counted before it was written.
+            rules.allowance.charge(rows=0 if isinstance(answer, messages.WrittenExport) else rows, size=size)
         record(rows=rows, size=size, code=code)
         content: list[Any] = [types.TextContent(type="text", text=text)]
         return types.CallToolResult(content=content, structured_content=values, is_error=bool(code))

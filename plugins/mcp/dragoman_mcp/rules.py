@@ -299,6 +299,19 @@ class ConnectionRules:
         _, left = self._left()
         return min(limit for limit in (self._rules.bytes or None, left, 1 << 40) if limit is not None)
 
+    def check_left(self, rows: int) -> None:
+        """Refuse an answer with rows that this hour no longer allows, since other calls were answered meanwhile.
+
+        Raises:
+            Refused: This hour allows fewer (code ``limit-exceeded``).
+        """
+        if not rows:
+            return
+        left, _ = self._left()
+        if left is not None and rows > left:
+            reason = f"other calls read rows of {self.name} meanwhile, and one hour allows {left:,} more"
+            raise Refused(reason, code="limit-exceeded", hint="ask for fewer rows")
+
     def _left(self) -> tuple[int | None, int | None]:
         rows, size = self.allowance.left()
         for left, unit in ((rows, "rows"), (size, "bytes")):
@@ -386,7 +399,7 @@ def surely_reads(request: HttpRequest, *, database: str) -> bool:
 def _keeps(request: HttpRequest) -> bool:
     """Return whether a parameter makes the server keep something, or may do so under another spelling."""
     query = request.path.partition("?")[2]
-    names = {parameter.partition("=")[0] for parameter in query.split("&")}
+    names = {parameter.partition("=")[0] for parameter in re.split("[&;]", query)}  # Elasticsearch splits at both
     return any("%" in name for name in names) or bool(names & _HOLDING)
 
 
@@ -439,13 +452,23 @@ def _member_paths(body: str) -> Iterator[tuple[str, ...]]:
                 pending.append((path, item))
 
 
+def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the members of an object. Raises ValueError if one is there twice."""
+    if len(members := dict(pairs)) < len(pairs):
+        raise ValueError("a member twice")
+    return members
+
+
 def _is_query(body: str) -> bool:
     """Return whether the body of a GraphQL request holds one query and no other operation."""
     try:
-        document = json.loads(body)
+        document = json.loads(body, object_pairs_hook=_members)
     except (ValueError, RecursionError):
         return False
-    text = document.get("query") if isinstance(document, dict) else None
+    # A server written in Go takes `Query` for `query`, and the last of two.
+    if not isinstance(document, dict) or document.keys() - {"query", "variables", "operationName"}:
+        return False
+    text = document.get("query")
     if not isinstance(text, str):
         return False
     code = _TEXT.sub(" ", text)

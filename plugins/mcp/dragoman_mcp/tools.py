@@ -31,6 +31,7 @@ MOST_ROWS = 50_000
 """Rows whose handles are kept."""
 MOST_CURSORS = 64
 """Answers that can be continued."""
+_ESCAPED = 8  # bytes of one character of a cell, at most about
 LEVEL = 1_000
 """Objects of one request for a list."""
 
@@ -368,11 +369,19 @@ class Reader:
             if place == last or not (column.role in left_out or column.name in hidden)
         ]
         masked = [rules.masks(page.columns[place]) for place in places]
-        cell = _cells(call.cell_length)
-        rows = [
-            [MASKED if covered else cell(row[place]) for place, covered in zip(places, masked, strict=True)]
-            for row in page.cells
-        ]
+
+        def shown(row: Sequence[Cell], length: int) -> list[Any]:
+            cell = _cells(length)
+            return [MASKED if covered else cell(row[place]) for place, covered in zip(places, masked, strict=True)]
+
+        rows = [shown(row, call.cell_length) for row in page.cells]
+        length = call.cell_length
+        while length > 1 and len(places) * length > budget // _ESCAPED:  # else no row alone is longer than the budget
+            length //= 2
+            rows = [
+                shown(stored, length) if len(as_json(row).encode()) > budget else row
+                for row, stored in zip(rows, page.cells, strict=True)
+            ]
         row_keys = [key if key.id not in ("", b"") else None for key in page.keys]
         keys = [self._keys.add(call.connection, key) for key in row_keys] if any(row_keys) else []
         following = page.offset + len(rows)
