@@ -10,8 +10,8 @@ from __future__ import annotations
 import argparse
 import hashlib
 import os
-import shutil
 import subprocess
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -25,9 +25,22 @@ SUMS = "SHA256SUMS"
 
 
 def release(folder: Path, keys: Path | None = None) -> list[Path]:
-    """Sign the drivers and build the distributions into an empty folder, with their sums. Returns the distributions."""
+    """Sign the drivers and build the distributions into a folder, with their sums. Returns the distributions.
+
+    Args:
+        folder: It takes the place of a release that is there.
+        keys: As for `bundle`.
+
+    Raises:
+        FileExistsError: The folder holds something else.
+    """
+    earlier = [*folder.iterdir()] if folder.exists() else []
+    for path in earlier:
+        if not (path.is_file() and path.name.endswith((".whl", ".tar.gz", SUMS))):
+            raise FileExistsError(f"{path} is no file of a release: name an empty folder")
     bundle(ROOT / "runtime/dragoman/bundled", keys, now=release_date() if keys else None)
-    shutil.rmtree(folder, ignore_errors=True)
+    for path in earlier:
+        path.unlink()
     archives = [
         Path(path)
         for project in DISTRIBUTIONS
@@ -53,7 +66,11 @@ if __name__ == "__main__":
     parser.add_argument("folder", type=Path)
     parser.add_argument("--keys", type=Path)
     arguments = parser.parse_args()
-    for path in release(arguments.folder.resolve(), arguments.keys):
+    try:
+        built = release(arguments.folder.resolve(), arguments.keys)
+    except FileExistsError as error:
+        sys.exit(str(error))
+    for path in built:
         print(f"built {path.name}")
     print(f"sums: {arguments.folder / SUMS}")
     if arguments.keys is None:

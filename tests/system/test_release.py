@@ -180,6 +180,19 @@ def test_an_sdist_builds_the_same_wheel(tree: Path, tmp_path: Path, monkeypatch:
         assert Path(built).read_bytes() == wheel.read_bytes(), name
 
 
+def test_a_release_deletes_nothing_but_an_earlier_one(tmp_path: Path):
+    """A person may name a folder of their own, or the one that holds the keys."""
+    for name in ("dist/keys/root.pem", "dist/notes.txt"):
+        stranger = tmp_path / name
+        stranger.parent.mkdir(parents=True, exist_ok=True)
+        stranger.write_text("mine")
+        command = [sys.executable, str(ROOT / "plugins/release.py"), str(tmp_path / "dist")]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        assert stranger.read_text() == "mine"
+        assert "is no file of a release" in done.stderr
+        shutil.rmtree(tmp_path / "dist")
+
+
 def test_each_distribution_has_the_licence_and_a_page():
     for project in (ROOT, *(path.parent for path in ROOT.glob("plugins/*/pyproject.toml"))):
         assert (project / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes(), project
