@@ -50,6 +50,7 @@ const KINDS: readonly Kind[] = ["word", "open", "close", "sign", "rest-of-line",
 const PAIRS: Readonly<Record<string, string>> = { "{": "}", "[": "]", "(": ")" };
 const GRAPHQL = /\{(?:\s|#[^\n]*\n)*(?![\s#"}$]|\/[/*])|(?:query|fragment)\b/y;
 const COMMENTS = /(?:\s|(?:#|\/\/)[^\n]*(?:\n|$))*/y;
+const DEEPEST = 1_000; // brackets in brackets: a line is indented by as many steps
 const MANY_ROWS = /(?:^|\/)(?:_bulk|_msearch)\/?(?:\?|$)/;
 
 function at(pattern: RegExp, text: string, place: number): RegExpExecArray | null {
@@ -62,7 +63,9 @@ function afterBlanks(text: string, place: number): number {
 }
 
 function beginsLine(text: string, place: number): boolean {
-  return !text.slice(text.lastIndexOf("\n", place - 1) + 1, place).trim();
+  let before = place - 1; // only blanks are looked at: a line may be as long as the text
+  while (before >= 0 && text[before] !== "\n" && /\s/.test(text[before])) before -= 1;
+  return before < 0 || text[before] === "\n";
 }
 
 function tokenAt(text: string, place: number, graphql: boolean): Token {
@@ -115,8 +118,8 @@ function bodyOf(text: string, begin: number, graphql: boolean): Token[] {
     if (!open.length && !graphql && token.kind === "word") break;
     tokens.push(token);
     place = token.to;
-    if (token.kind === "open") open.push(token);
-    else if (token.kind === "close") {
+    if (token.kind === "open" && open.push(token) > DEEPEST) throw new LayoutFault("this is nested too deeply", token.from);
+    if (token.kind === "close") {
       const opener = open.pop();
       if (!opener || PAIRS[opener.text] !== token.text) throw new LayoutFault(`this ${token.text} closes nothing`, token.from);
       if (!open.length && token.text !== ")") values += 1;
@@ -135,7 +138,7 @@ export function layOut(text: string, place: number): readonly Change[] {
     if (next.from > end) break;
     request = next;
   }
-  const foreign = request?.graphql && request.tokens.some(({ kind, text: word }, number, all) => kind === "word" && word.includes("=") && !inParens(all, number));
+  const foreign = request?.graphql && outsideParens(request.tokens).some(({ kind, text: word }) => kind === "word" && word.includes("="));
   if (!request?.tokens.length || foreign) throw new LayoutFault("there is no JSON and no GraphQL here to lay out", place);
   const { tokens, graphql, path, head } = request;
   const several = MANY_ROWS.test(path ?? "") || valuesOf(tokens) > 1;
@@ -172,10 +175,13 @@ function valuesOf(tokens: readonly Token[]): number {
   return values;
 }
 
-function inParens(tokens: readonly Token[], number: number): boolean {
+function outsideParens(tokens: readonly Token[]): Token[] {
   let depth = 0;
-  for (const { text } of tokens.slice(0, number)) depth += text === "(" ? 1 : text === ")" ? -1 : 0;
-  return depth > 0;
+  return tokens.filter(({ text }) => {
+    const outside = depth <= 0;
+    depth += text === "(" ? 1 : text === ")" ? -1 : 0;
+    return outside;
+  });
 }
 
 function brokenAt(text: string, from: number, to: number): boolean {

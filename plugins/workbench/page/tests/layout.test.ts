@@ -158,3 +158,15 @@ test("signs tell whether two texts begin with the same request", () => {
   assert.notEqual(signsOf(query), signsOf(query.replace(" id", " name")));
   for (const text of ["sum(up)\n\nup", "x", "", 'GET /a\n{"']) assert.equal(signsOf(text), null, text);
 });
+
+test("a line as long as the text is read once, and deep brackets are not laid out", () => {
+  const many = 300_000; // a reader that looks at a whole line for each sign takes minutes
+  const long = `POST /a/_search\n{"a":[${"{},".repeat(many)}1]}`;
+  assert.equal(layOut(long, 0).length, many + 5);
+  assert.equal(signsOf(long), signsOf(long.replaceAll(",", " ,  ")));
+  const variables = `query Q(${"$a: Int = 1 ".repeat(20_000)}) { a }`;
+  assert.ok(layOut(variables, 0).length);
+  const deep = (depth: number) => `POST /a\n${"[".repeat(depth)}${"]".repeat(depth)}`;
+  assert.ok(laidOut(deep(1_000)).includes("\n"));
+  assert.throws(() => layOut(deep(1_001), 0), LayoutFault);
+});
