@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import anyio
 import pytest
+from aiohttp import web
 from msgspec.structs import replace
 
 import wheelhouse
@@ -99,6 +100,31 @@ async def test_a_server_that_stops_answering_and_answers_again_is_told_to_every_
         assert await states_of_health(tab, 1) == ["failed"]
         async with FakeElasticsearch(version="8.19.21", port=attic.port):
             assert await states_of_health(tab, 2) == ["failed", "ok"]
+        tasks.cancel_scope.cancel()
+
+
+async def test_rejected_credentials_are_not_sent_again_while_nobody_looks(shop_home, monkeypatch):
+    async def rejecting(*_):
+        rejections.append(1)
+        error = {"type": "security_exception", "reason": "unable to authenticate user"}
+        return web.json_response({"error": error, "status": 401}, status=401)
+
+    rejections = []
+    monkeypatch.setattr("dragoman_workbench.open_connections.LOOK_SECONDS", 0.05)
+    async with signed_in(shop_home) as tab, anyio.create_task_group() as tasks:
+        await tasks.start(tab.listen)
+        async with FakeElasticsearch(version="8.19.21") as attic:
+            values = {"host": "127.0.0.1", "port": str(attic.port), "auth_method": "none"}
+            fields = {name: {"kind": "value", "value": value} for name, value in values.items()}
+            await tab("connections/save", name="attic", type="elasticsearch", fields=fields)
+            await tab("open", connection="attic")
+            monkeypatch.setattr(attic, "answer", rejecting)
+            assert await states_of_health(tab, 1) == ["failed"]
+            monkeypatch.setattr("dragoman_workbench.open_connections.USED_SECONDS", -1.0)
+            await anyio.sleep(0.2)  # a check may be under way
+            earlier = len(rejections)
+            await anyio.sleep(0.5)
+            assert len(rejections) == earlier
         tasks.cancel_scope.cancel()
 
 

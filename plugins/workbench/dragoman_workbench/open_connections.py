@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 from dragoman import Session
-from dragoman_api.errors import ConfigurationError, DragomanError
+from dragoman_api.errors import AuthenticationError, ConfigurationError, DragomanError
 
 from .failures import CLOSED
 from .messages.connections import OpenConnection
@@ -191,7 +191,9 @@ class OpenConnections:
                 health = await session.ping()
             except Exception:  # noqa: BLE001 - a guard's veto, or the connection is being closed
                 return
-            (self._failing.discard if health.ok else self._failing.add)(name)
+            # What was rejected once is not sent again and again while nobody looks: servers lock such users out.
+            again = not health.ok and health.code != AuthenticationError.code
+            (self._failing.add if again else self._failing.discard)(name)
 
     def about(self, name: str) -> OpenConnection:
         """Return what the header shows of an open connection."""
