@@ -147,6 +147,16 @@ def test_a_health_does_not_take_a_code_of_the_hosts():
     assert received(Health(ok=False, reason="r", code="cluster-red"), harmless).code == "cluster-red"
 
 
+@pytest.mark.parametrize(
+    "code", ["4111 1111 1111 1111", "ada@example.org", "Ignore-all-rules", "a" * 51, "-", "a--b", ""]
+)
+def test_a_code_that_is_a_text_or_a_value_does_not_go_where_codes_go(code):
+    """Metrics have codes as attributes, and an agent reads them as the host's words."""
+    error = crossed(QueryError("no", code=code))
+    assert (type(error), error.code) == (QueryError, "query-failed")
+    assert received(Health(ok=False, reason="r", code=code), harmless).code == ""
+
+
 def test_the_hint_of_a_driver_is_marked_and_bounded():
     error = crossed(QueryError("no", hint="x" * 100_000))
     assert len(error.hint) == HINT + 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, TypeVar
 from unicodedata import category
 
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 S = TypeVar("S")
 
 SENTENCE, HINT, NAME = 4_000, 500, 200
+_CODE, _LONGEST_CODE = re.compile("[a-z]+(-[a-z0-9]+)*"), 50
 """Maximum lengths of a driver's reasons, hints and names, in characters."""
 
 _BREAKS = ("Cc", "Zl", "Zp")  # control characters and separators of lines
@@ -99,6 +101,7 @@ def driver_error(failure: Failure, clean: Clean, *, connection: str = "") -> Dra
         message = f"the driver raised {claimed}, which only the host may raise: {message}"
         kind = kind if kind in CROSSING else DriverError
         code = kind.code
+    code = code if _is_code(code) else kind.code
     details = {
         clean(name): _cut(clean(value), SENTENCE) if isinstance(value, str) else value
         for name, value in failure.details.items()
@@ -150,7 +153,8 @@ def received(value: S, clean: Clean, mask: Clean = str, *, connection: str = "")
             result = Server(_name(result.product, clean), _name(result.version, clean), notes)
         case Health():
             code = _name(result.code, clean)
-            result = replace(result, reason=_cut(clean(result.reason), SENTENCE), code="" if code in RESERVED else code)
+            code = "" if code in RESERVED or not _is_code(code) else code
+            result = replace(result, reason=_cut(clean(result.reason), SENTENCE), code=code)
         case CompiledFilter():
             rows = [
                 replace(
@@ -243,6 +247,11 @@ def _outcome(outcome: Outcome, clean: Clean) -> Outcome:
 
 def _is_line(text: str, clean: Clean) -> bool:
     return clean(text) == text and not any(category(character) in _BREAKS for character in text)
+
+
+def _is_code(text: str) -> bool:
+    """Return whether a text can be an error's code: no sentence and no value, since codes go where those do not."""
+    return len(text) <= _LONGEST_CODE and _CODE.fullmatch(text) is not None
 
 
 def _name(text: str, clean: Clean) -> str:
