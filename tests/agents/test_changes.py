@@ -380,6 +380,16 @@ async def test_no_plan_shows_what_is_hidden_of_a_row_that_is_written_as_a_whole(
         assert request.endswith('{"doc":{"title":"b"}}')
 
 
+async def test_no_plan_shows_a_key_that_is_hidden(agents):
+    for rules in ('hidden = ["_id"]', 'masked = ["_id"]'):
+        async with agents(f'allow = "plan"\n{rules}') as agent:
+            row = (await agent.call("read_rows", object="books", limit=1))["first_key"]
+            for change in ({"kind": "update", "row": row, "values": {"title": "x"}}, {"kind": "delete", "row": row}):
+                assert (await agent.call("plan_changes", failing=True, changes=[change]))["code"] == "not-allowed"
+            new = {"kind": "insert", "object": "books", "values": {"title": "x"}}
+            assert (await agent.call("plan_changes", changes=[new]))["requests"]
+
+
 async def test_no_note_of_a_plan_shows_a_figure_of_a_column_that_is_hidden(agents, cluster):
     await fill(
         cluster, "sold", {"price": {"type": "double"}, "title": {"type": "keyword"}}, '{"price":1.50,"title":"a"}'

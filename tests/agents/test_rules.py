@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import product
 
 import anyio
@@ -316,3 +317,22 @@ async def test_a_row_of_many_long_values_fits_into_the_bytes_of_an_answer(agents
         assert "values-cut" in [note["code"] for note in page["notes"]]
         assert all("$cut" in cell for cell in page["rows"][0][1:])
         assert len(as_json((await agent.call("read_rows", object="long", cell_length=100))["rows"])) > 5_000
+
+
+@pytest.mark.parametrize(
+    ("addresses", "text"),
+    [
+        ("DB.example", "no answer from db.example:9200"),
+        ("a.example b.example:9200,c.example", "b.example and C.example are gone"),
+        ("https://user@login.example:8443/token?x=y", "login.example refuses"),
+        ("bücher.example", "xn--bcher-kva.example is gone, Bücher.example too"),
+        ("[2001:db8::1]:9200 2001:db8::2", "2001:db8::1 and 2001:DB8::2 are gone"),
+        ("10.0.0.5", "10.0.0.5:9200 is gone"),
+    ],
+)
+def test_errors_do_not_name_a_host_in_whichever_case_or_alphabet(addresses, text):
+    rules = ConnectionRules(AgentRules(), name="shop", type="x", host=addresses, power="read")
+    assert not re.findall("example|2001|10[.]", rules.without_hosts(text), re.IGNORECASE)
+    open_rules = ConnectionRules(AgentRules(hosts=True), name="shop", type="x", host=addresses, power="read")
+    assert open_rules.without_hosts(text) == text
+    assert ConnectionRules(AgentRules(), name="shop", type="x", host="", power="read").without_hosts(text) == text

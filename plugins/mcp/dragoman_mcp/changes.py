@@ -90,8 +90,10 @@ class Changer:
             plan = await session.plan(*changes)
             notes = helper.remarks(plan.notes)
             if rules.limits_columns:
-                for name in {change.object if isinstance(change, Insert) else change.key.object for change in changes}:
-                    rules.check_requests(plan.requests, await self._sessions.columns(session, name))
+                objects = {(c.object, False) if isinstance(c, Insert) else (c.key.object, True) for c in changes}
+                for name, keyed in sorted(objects):
+                    columns = await self._sessions.columns(session, name)
+                    rules.check_requests(plan.requests, columns, keyed=keyed)
                 # A driver's reason may hold a figure of a row that it read to plan the change.
                 notes = [structs.replace(note, reason=_UNSAID) for note in notes]
         requests = [_request_text(planned) for planned in plan.planned]

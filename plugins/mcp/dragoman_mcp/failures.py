@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from dragoman_api.remedies import RemedyKind
@@ -25,6 +27,19 @@ def bounded(text: str) -> str:
     """Return a text harmless, and not too long."""
     text = harmless(text)
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+
+
+def hosts_in(addresses: str) -> re.Pattern[str] | None:
+    """Return what finds the hosts of addresses in a text, in whichever case and alphabet; None if there are none."""
+    hosts = set[str]()
+    for address in re.split(r"[\s,]+", addresses):
+        place = re.split("[/?#]", address.rpartition("://")[2])[0].rpartition("@")[2]
+        host = place[1:].partition("]")[0] if place.startswith("[") else re.sub(r"(?<!:):[0-9]*\Z", "", place)
+        hosts.add(host)
+        with suppress(UnicodeError):
+            hosts.add(host.encode("idna").decode())
+    longest_first = sorted(hosts - {""}, key=len, reverse=True)
+    return re.compile("|".join(map(re.escape, longest_first)), re.IGNORECASE) if longest_first else None
 
 
 class Helper:

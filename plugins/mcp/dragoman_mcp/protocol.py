@@ -329,7 +329,7 @@ class AgentServer:
             name,
             arguments,
             connection=rules.name if rules else "",
-            safe=lambda text: _without(self._runtime.masked(text), rules.host if rules else ""),
+            safe=lambda text: rules.without_hosts(self._runtime.masked(text)) if rules else self._runtime.masked(text),
             hides=lambda column: bool(column) and rules is not None and rules.hides_name(column),
         )
 
@@ -439,8 +439,3 @@ def _rows_in(answer: msgspec.Struct) -> int:
         case messages.WrittenExport():
             return answer.rows
     return 0
-
-
-def _without(text: str, host: str) -> str:
-    """Return a text without the name of a host."""
-    return text.replace(host, "(host)") if host else text

@@ -21,6 +21,8 @@ from dragoman_api.errors import (
 from dragoman_api.remedies import Remedy, RemedyKind
 from dragoman_api.wording import quoted
 
+from .failures import hosts_in
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
@@ -31,6 +33,8 @@ POWERS = ("read", "plan", "write")
 """What an agent may do, each with all before it."""
 
 HOUR = 3_600.0
+_ADDRESSES = ("host", "hosts", "token_url")
+"""Fields of connections that name hosts."""
 _CONTAINERS = (ColumnKind.JSON, ColumnKind.OTHER)
 
 
@@ -110,7 +114,6 @@ class ConnectionRules:
     Attributes:
         name: The connection.
         type: Its database type.
-        host: What errors do not say, unless the rules allow it.
         power: What agents may do.
         allowance: What this hour still allows.
     """
@@ -118,9 +121,13 @@ class ConnectionRules:
     def __init__(self, rules: AgentRules, *, name: str, type: str, host: str, power: str) -> None:  # noqa: A002
         self._rules = rules
         self.name, self.type, self.power = name, type, power
-        self.host = "" if rules.hosts else host
+        self._hosts = None if rules.hosts else hosts_in(host)
         self.allowance = Allowance(rules)
         self._listed: set[str] = set()
+
+    def without_hosts(self, text: str) -> str:
+        """Return a text without the hosts of the connection, unless the rules allow errors to name them."""
+        return self._hosts.sub("(host)", text) if self._hosts else text
 
     def check_power(self, power: str) -> None:
         """Refuse a call that needs more than the rules allow.
@@ -210,7 +217,7 @@ class ConnectionRules:
         reason = f"the rows of {quoted(description.object)} cannot be chosen by time"
         raise UnsupportedOperationError(reason, hint="use a filter on a column")
 
-    def check_requests(self, requests: Iterable[HttpRequest], columns: Sequence[Column]) -> None:
+    def check_requests(self, requests: Iterable[HttpRequest], columns: Sequence[Column], *, keyed: bool) -> None:
         """Refuse requests of a plan that hold what agents do not see: a driver may have to write a row as a whole.
 
         An agent can set no such column, so a request that names one has its value from the stored row.
@@ -218,12 +225,15 @@ class ConnectionRules:
         Args:
             requests: The requests.
             columns: The columns of the object.
+            keyed: They name a row that is stored, by its key.
 
         Raises:
             Refused: A request names a column that does not exist for agents or is masked, or cannot be read.
         """
         readable = {column.name: not (self.hides(column) or self.masks(column)) for column in columns}
         patterns = (*self._rules.hidden, *self._rules.masked)
+        if keyed and any(_covers(patterns, column.name, holds=False) for column in columns if column.is_key):
+            raise Refused("a change names its row by a key that is hidden from agents", code="not-allowed")
 
         def is_shown(path: tuple[str, ...]) -> bool:
             for start in range(len(path)):  # what a driver puts around a row is no part of a column's name
@@ -350,7 +360,7 @@ def rules_of(runtime: Runtime, *, names: Sequence[str], power: str | None) -> di
             of_file or AgentRules(),
             name=name,
             type=connection.type,
-            host=str(connection.values.get("host", "")),
+            host=" ".join(str(connection.values.get(name, "")) for name in _ADDRESSES),
             power=min(limits, key=POWERS.index, default="read"),
         )
     return rules
