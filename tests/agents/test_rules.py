@@ -10,9 +10,10 @@ import pytest
 
 from command_line import Machine
 from dragoman.extending import AgentRules
-from dragoman_api import Column, ColumnKind
+from dragoman_api import Column, ColumnKind, Note
 from dragoman_api.errors import Refused
 from dragoman_mcp.answers import as_json
+from dragoman_mcp.failures import Helper
 from dragoman_mcp.protocol import MOST_AT_ONCE
 from dragoman_mcp.rules import Allowance, ConnectionRules, matches, may_contain
 from library import ROWS, fill
@@ -266,6 +267,19 @@ async def test_no_note_names_a_column_that_does_not_exist_for_agents(agents, clu
             assert "card" not in str(await agent.call("read_rows", object="visits", **arguments))
     async with agents('masked = ["card"]') as agent:
         assert "card" in str((await agent.call("read_rows", object="visits"))["notes"])
+
+
+def test_no_reason_of_a_note_names_a_hidden_column():
+    helper = Helper("describe_object", {}, connection="shop", safe=str, hides=lambda name: name == "card")
+    notes = [Note(code="rebuilt", reason=f"the server keeps {name} apart") for name in ("'near'", "'a.b' and 2 more")]
+    notes += [Note(code="conflict", column=name, reason="mapped twice") for name in ("card", "a.b", "near")]
+    remarks = helper.remarks(notes, {"a.b", "card"})
+    assert [(remark.code, remark.column) for remark in remarks] == [
+        ("rebuilt", None), ("rebuilt", None), ("conflict", "near")
+    ]  # fmt: skip
+    assert "'near'" in remarks[0].reason
+    assert "a.b" not in remarks[1].reason
+    assert len(helper.remarks(notes)) == 4
 
 
 async def test_no_query_in_the_servers_syntax_looks_values_up_in_an_object_that_agents_do_not_see(agents):

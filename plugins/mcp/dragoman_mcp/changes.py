@@ -17,6 +17,7 @@ from dragoman_api.errors import ConfigurationError, Refused
 
 from . import messages
 from .answers import as_json, harmless, rows_within, shown_cell
+from .failures import UNSAID
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -35,7 +36,6 @@ MOST_PLANS = 32
 """Plans that wait to be applied."""
 MOST_REQUESTS = 100
 """Requests of one console text."""
-_UNSAID = "the reason could name what is hidden from agents"
 QUESTION = 40_000
 """Characters of the requests that a question to a person shows."""
 
@@ -95,7 +95,7 @@ class Changer:
                     columns = await self._sessions.columns(session, name)
                     rules.check_requests(plan.requests, columns, keyed=keyed)
                 # A driver's reason may hold a figure of a row that it read to plan the change.
-                notes = [structs.replace(note, reason=_UNSAID) for note in notes]
+                notes = [structs.replace(note, reason=UNSAID) for note in notes]
         requests = [_request_text(planned) for planned in plan.planned]
         size = sum(len(as_json(request).encode()) for request in requests)
         if size > (budget := rules.bytes_for()):

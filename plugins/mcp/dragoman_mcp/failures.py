@@ -6,13 +6,15 @@ import re
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from msgspec import structs
+
 from dragoman_api.remedies import RemedyKind
 
 from .answers import harmless
 from .messages import Remark, ToolCall, ToolFailure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from dragoman_api import DragomanError, Note
     from dragoman_api.remedies import Remedy
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 LONGEST = 1_000
 """Characters of one text of a failure; a server wrote some of them."""
 
+UNSAID = "the reason could name what is hidden from agents"
 _RETRIES = frozenset({"explain_rows", "read_rows", "count_rows", "summarize_column", "similar_rows"})
 
 
@@ -79,18 +82,20 @@ class Helper:
             code=error.code, message=self.text(error.message), hint=self.text(error.hint), calls=calls
         )  # fmt: skip
 
-    def remarks(self, notes: Iterable[Note], hidden: Container[str] = ()) -> list[Remark]:
+    def remarks(self, notes: Iterable[Note], hidden: Collection[str] = ()) -> list[Remark]:
         """Return notes as an agent reads them, without those about columns that it does not see.
 
         Args:
             notes: The notes.
-            hidden: Columns that it does not see, beside those whose names say so.
+            hidden: Columns that it does not see, beside those whose names say so; no reason names one of them.
         """
+        names = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, hidden))})(?!\w)") if hidden else None
         return [
-            self._remark(note)
+            structs.replace(self._remark(note), reason=UNSAID) if names and names.search(note.reason)
+            else self._remark(note)
             for note in notes
             if note.column is None or not (note.column in hidden or self._hides(note.column))
-        ]
+        ]  # fmt: skip
 
     def _remark(self, note: Note) -> Remark:
         """Return a note as an agent reads it."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import anyio
+from msgspec.structs import replace
 
 from dragoman import Session
 from dragoman_api import Column, Description, DragomanError
@@ -68,11 +69,11 @@ class OpenSessions:
             opening.used_at = time.monotonic()
 
     async def described(self, session: Session, object_name: str) -> Description:
-        """Describe an object, as it was at most half a minute ago."""
+        """Describe an object, as it was at most half a minute ago, without its structure, which may be long."""
         opening = self._openings[session.name]
         read_at, description = opening.descriptions.get(object_name, (0.0, None))
         if description is None or not description.columns or time.monotonic() - read_at > COLUMN_SECONDS:
-            description = await session.describe(object_name)
+            description = replace(await session.describe(object_name), structure="")
             opening.descriptions[object_name] = time.monotonic(), description
         return description
 
