@@ -161,6 +161,30 @@ async def test_an_undo_that_is_cancelled_says_so_and_can_be_asked_for_again(shop
     assert (await shop_tab("count", connection="shop", rows={"object": name}))["rows"] == "0"
 
 
+async def test_of_two_tabs_that_ask_at_once_one_imports_a_file_and_one_takes_it_back(shop_tab: Tab) -> None:
+    name = f"twice-{uuid4().hex[:8]}"
+    sent = await upload(shop_tab, "".join(f'{{"id":"{at}","n":{at}}}\n' for at in range(2_000)), name="a.ndjson")
+
+    async def at_once(route: str, **body: object) -> str:
+        answers: list[Any] = []
+
+        async def ask() -> None:
+            answers.append((await shop_tab.send(route, body))[1])
+
+        async with anyio.create_task_group() as tasks:
+            for _ in range(2):
+                tasks.start_soon(ask)
+        [number] = [answer["id"] for answer in answers if "id" in answer]
+        [refusal] = [answer for answer in answers if "id" not in answer]
+        assert "import-running" in str(refusal)
+        assert (await ended(shop_tab, number))["counts"]["applied"] == 2_000
+        return str(number)
+
+    begun = await at_once("imports/start", connection="shop", object=name, upload=sent["id"], create=True, id="id")
+    await at_once("imports/undo", id=begun)
+    assert (await shop_tab("count", connection="shop", rows={"object": name}))["rows"] == "0"
+
+
 async def test_an_error_names_the_file_as_the_person_does(shop_tab: Tab, shop_home: Path) -> None:
     sent = await upload(shop_tab, b"\x1f\x8bnothing", name="my%20rows.csv.gz")
     assert sent["name"] == "my rows.csv.gz"

@@ -94,6 +94,7 @@ class ImportRoutes:
         )
         self._requests: dict[str, ImportAsked] = {}
         self._copies: dict[str, CopyAsked] = {}
+        self._starting = anyio.Lock()  # two tabs may ask for the same at once
         self._begun: set[str] = set()
         self._stopping: set[str] = set()
         self._left: dict[str, list[RejectedRow]] = {}  # rows that an undo left as they are
@@ -136,6 +137,10 @@ class ImportRoutes:
 
     async def start(self, request: ImportAsked) -> ImportJob:
         """Start an import, from the first row."""
+        async with self._starting:
+            return await self._start(request)
+
+    async def _start(self, request: ImportAsked) -> ImportJob:
         await self._open.session(request.connection)
         upload = self._uploads.find(request.upload)
         self._check_idle(request.upload)
@@ -168,6 +173,10 @@ class ImportRoutes:
 
     async def resume(self, request: ImportNamed) -> ImportJob:
         """Continue a cancelled or failed import; any tab may, even after a reload."""
+        async with self._starting:
+            return await self._resume(request)
+
+    async def _resume(self, request: ImportNamed) -> ImportJob:
         job, original = self._jobs.get(request.id), self._requests.get(request.id)
         if job is None or original is None or not job.resumable:
             raise ConfigurationError("this import cannot be resumed", hint="start it again", code="resume-refused")
@@ -270,6 +279,10 @@ class ImportRoutes:
 
     async def undo(self, request: ImportNamed) -> ImportJob:
         """Take an import back: apply the changes that it wrote for that, in a job of its own."""
+        async with self._starting:
+            return await self._undo(request)
+
+    async def _undo(self, request: ImportNamed) -> ImportJob:
         await self._make_room()
         self._written(request.id, "undo")
         job, original = self._job(request.id), self._requests[request.id]
