@@ -166,6 +166,12 @@ async def test_a_console_request_that_may_write_never_reaches_the_server(agents)
         ('query Q { a } # "\nmutation { x } # "', False),
         ("subscription { x }", False),
         ("fragment F on B { x } mutation { y }", False),
+        ('{ a(b: "\\"", c: """ \\""" " """) } # "', True),
+        ('{ a(b: "\\") }', False),
+        ('{ a(b: "x\n") }', False),
+        ('{ a(b: """ x ") }', False),
+        # Minutes, if what follows each quote is looked at:
+        pytest.param('{ a(b: """' + 200_000 * '\\"' + ") }", False, id="a long text that is not closed"),
     ],
 )
 def test_a_graphql_request_reads_only_if_it_holds_no_other_operation(text, reads):

@@ -386,7 +386,8 @@ _GETS = {
 _POSTS = {"elasticsearch": _SEARCH_POST, "opensearch": _SEARCH_POST, "weaviate": (r"/v1/graphql",)}
 _HOLDING = frozenset({"scroll", "preference", "source_content_type"})
 """Parameters with which a read keeps something on the server, or is read in another way."""
-_TEXT = re.compile(r'"""(?:[^\\"]|\\.|"(?!""))*"""|"(?:[^"\\\n]|\\.)*"|#[^\n]*', re.DOTALL)
+_TEXT = re.compile(r'"""(?:[^\\"]|\\.|"(?!""))*+(""")?|"(?:[^"\\\n]|\\.)*+(")?|(#)[^\n]*', re.DOTALL)
+"""A text or a comment of GraphQL. One that is not closed is read once, to its end, and has no group."""
 _GRAPHQL = re.compile(r"\s*(?:query\b[^{]*)?\{")
 
 
@@ -481,5 +482,5 @@ def _is_query(body: str) -> bool:
     text = document.get("query")
     if not isinstance(text, str):
         return False
-    code = _TEXT.sub(" ", text)
+    code = _TEXT.sub(lambda match: " " if match.lastindex else '"', text)
     return '"' not in code and bool(_GRAPHQL.match(code)) and not re.search(r"\b(?:mutation|subscription)\b", code)
