@@ -289,3 +289,13 @@ def test_every_character_that_no_screen_shows_is_spelled_out_and_json_is_compact
     assert [harmless(chr(code)) for code in unreal] == [f"\\u{{{code:x}}}" for code in unreal]
     assert harmless("\ta\né<\U0001f600") == "\ta\né<\U0001f600"
     assert as_json({"a": ["é", "<b>"], "c": 1}) == '{"a":["é","\\u003cb\\u003e"],"c":1}'
+
+
+async def test_a_list_of_objects_that_does_not_end_is_cut_and_says_so(agents, monkeypatch):
+    monkeypatch.setattr("dragoman_mcp.tools.LEVEL", 1)
+    monkeypatch.setattr("dragoman_mcp.tools.MOST_PARTS", 2)
+    async with agents() as agent:
+        listed = await agent.call("list_objects")
+        assert (listed["total"], [note["code"] for note in listed["notes"]]) == (2, ["objects-cut"])
+        [first, *_] = [item["name"] for item in listed["objects"]]
+        assert "notes" not in await agent.call("list_objects", pattern=first)

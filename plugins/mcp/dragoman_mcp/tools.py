@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from dragoman import Filter, RowKey, Rows, RowSelection, Sort, Span
-from dragoman_api import Role
+from dragoman_api import Note, Role
 from dragoman_api.errors import ConfigurationError
 from dragoman_api.wording import quoted
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from dragoman import Page, Runtime, Session
-    from dragoman_api import Cell, Column, Note, Object
+    from dragoman_api import Cell, Column, Object
 
     from .failures import Helper
     from .open_sessions import OpenSessions
@@ -34,6 +34,8 @@ MOST_CURSORS = 64
 _ESCAPED = 8  # bytes of one character of a cell, at most about
 LEVEL = 1_000
 """Objects of one request for a list."""
+MOST_PARTS = 100
+"""Requests for one list: a server may say without end that there is more."""
 
 
 class _Rest(NamedTuple):
@@ -151,13 +153,15 @@ class Reader:
         listed: list[Object] = []
         notes: list[Note] = []
         cursor: str | None = None
-        while True:
+        for _ in range(MOST_PARTS):
             part = await session.objects(parent=parent, contains=contains, cursor=cursor, limit=LEVEL)
             listed += [item for item in part if rules.sees(item.name) and matches(item.name, pattern)]
             notes += [note for note in part.notes if note not in notes]
             cursor = part.next
             if cursor is None:
                 return listed, notes
+        reason = f"only the first {MOST_PARTS * LEVEL:,} objects were looked at"
+        return listed, [*notes, Note(code="objects-cut", reason=reason)]
 
     async def check_object(self, session: Session, rules: ConnectionRules, name: str) -> None:
         """Refuse an object that agents do not see: where objects are limited, its very name must have been listed.
