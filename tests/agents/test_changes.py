@@ -439,3 +439,11 @@ async def test_no_outcome_and_no_reply_names_the_host(agents, cluster, monkeypat
             monkeypatch.setattr(cluster, "answer", answer)
             assert "cannot take it" in outcome["reason"]
             assert ("127.0.0.1" in outcome["reason"]) is named
+
+
+@pytest.mark.parametrize("rules", ['columns = ["title"]', 'hidden = ["_*", "card"]', 'masked = ["_index", "owner.*"]'])
+async def test_new_rows_are_planned_where_the_servers_own_columns_are_hidden(agents, rules):
+    async with agents(f'allow = "plan"\n{rules}') as agent:
+        changes = [{"kind": "insert", "object": "books", "id": f"n{at}", "values": {"title": "x"}} for at in range(3)]
+        plan = await agent.call("plan_changes", changes=changes)
+        assert sum(request.count('"title":"x"') for request in plan["requests"]) == 3

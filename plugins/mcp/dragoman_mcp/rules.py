@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 from dragoman.extending import AgentRules
-from dragoman_api import ColumnKind
+from dragoman_api import ColumnKind, Role
 from dragoman_api.errors import (
     ConfigurationError,
     DriverError,
@@ -230,7 +230,10 @@ class ConnectionRules:
         Raises:
             Refused: A request names a column that does not exist for agents or is masked, or cannot be read.
         """
-        readable = {column.name: not (self.hides(column) or self.masks(column)) for column in columns}
+        readable = {
+            column.name: column.is_key or column.role is Role.SERVER or not (self.hides(column) or self.masks(column))
+            for column in columns
+        }
         patterns = (*self._rules.hidden, *self._rules.masked)
         if keyed and any(_covers(patterns, column.name, holds=False) for column in columns if column.is_key):
             raise Refused("a change names its row by a key that is hidden from agents", code="not-allowed")
