@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
@@ -32,7 +33,14 @@ def bounded(text: str) -> str:
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
 
 
-def hosts_in(addresses: str) -> re.Pattern[str] | None:
+def without_hosts(text: str, addresses: str) -> str:
+    """Return a text without the hosts of addresses, in whichever case and alphabet it names them."""
+    pattern = _hosts_in(addresses)
+    return pattern.sub("(host)", text) if pattern else text
+
+
+@cache
+def _hosts_in(addresses: str) -> re.Pattern[str] | None:
     """Return what finds the hosts of addresses in a text, in whichever case and alphabet; None if there are none."""
     hosts = set[str]()
     for address in re.split(r"[\s,]+", addresses):

@@ -24,7 +24,7 @@ from dragoman_api.events import AgentAnswered
 from . import messages
 from .answers import as_json, harmless, plain
 from .changes import MOST_PLANS, QUESTION, Changer
-from .failures import Helper
+from .failures import Helper, without_hosts
 from .rules import POWERS
 
 if TYPE_CHECKING:
@@ -329,7 +329,7 @@ class AgentServer:
             name,
             arguments,
             connection=rules.name if rules else "",
-            safe=lambda text: rules.without_hosts(self._runtime.masked(text)) if rules else self._runtime.masked(text),
+            safe=lambda text: without_hosts(self._runtime.masked(text), rules.hosts if rules else ""),
             hides=lambda column: bool(column) and rules is not None and rules.hides_name(column),
         )
 

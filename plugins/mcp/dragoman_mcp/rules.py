@@ -21,8 +21,6 @@ from dragoman_api.errors import (
 from dragoman_api.remedies import Remedy, RemedyKind
 from dragoman_api.wording import quoted
 
-from .failures import hosts_in
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
@@ -114,6 +112,7 @@ class ConnectionRules:
     Attributes:
         name: The connection.
         type: Its database type.
+        hosts: The addresses whose hosts errors do not name; empty if the rules allow it.
         power: What agents may do.
         allowance: What this hour still allows.
     """
@@ -121,13 +120,9 @@ class ConnectionRules:
     def __init__(self, rules: AgentRules, *, name: str, type: str, host: str, power: str) -> None:  # noqa: A002
         self._rules = rules
         self.name, self.type, self.power = name, type, power
-        self._hosts = None if rules.hosts else hosts_in(host)
+        self.hosts = "" if rules.hosts else host
         self.allowance = Allowance(rules)
         self._listed: set[str] = set()
-
-    def without_hosts(self, text: str) -> str:
-        """Return a text without the hosts of the connection, unless the rules allow errors to name them."""
-        return self._hosts.sub("(host)", text) if self._hosts else text
 
     def check_power(self, power: str) -> None:
         """Refuse a call that needs more than the rules allow.
