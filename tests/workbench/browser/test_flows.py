@@ -335,7 +335,7 @@ def test_rows_are_saved_by_name_used_and_forgotten(orders: Page) -> None:
     assert dialog.get_by_role("button", name="Save").is_disabled()
     for _ in range(len(" ones")):
         orders.keyboard.press("Backspace")
-    assert dialog.get_by_text("dragoman page shop @large").is_visible()
+    assert dialog.get_by_title("dragoman page shop @large").is_visible()
     with orders.expect_response("**/api/queries/save") as kept:
         dialog.get_by_role("button", name="Save").click()
     assert kept.value.ok
