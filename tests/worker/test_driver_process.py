@@ -287,7 +287,7 @@ async def test_an_error_that_carries_the_secret_or_terminal_codes_arrives_withou
         with pytest.raises(Exception, match="token") as caught:
             await worker.call("describe_object", secret)
     assert caught.value.to_dict() == {
-        "code": "a***", "message": "token ***", "hint": "***", "details": {"token***": "***"},
+        "code": "query-failed", "message": "token ***", "hint": "***", "details": {"token***": "***"},
         "hint_from": "driver",
     }  # fmt: skip
 

@@ -40,8 +40,9 @@ if TYPE_CHECKING:
 S = TypeVar("S")
 
 SENTENCE, HINT, NAME = 4_000, 500, 200
-_CODE, _LONGEST_CODE = re.compile("[a-z]+(-[a-z0-9]+)*"), 50
 """Maximum lengths of a driver's reasons, hints and names, in characters."""
+
+_CODE, _LONGEST_CODE = re.compile("[a-z]+(-[a-z0-9]+)*"), 50
 
 _BREAKS = ("Cc", "Zl", "Zp")  # control characters and separators of lines
 
