@@ -483,10 +483,9 @@ async def load(
         format=format, delimiter=delimiter, encoding=encoding, id=id, on_conflict=on_conflict, renamed=renamed or {},
         types=types or {}, batch=batch, tenant=tenant, undo=undo, resume=resume, create=create, dry_run=dry_run,
     )  # fmt: skip
-    name = getattr(file, "name", None)
-    path, stream = (
-        (file, None) if isinstance(file, Path) else (name if isinstance(name, Path) else Path("stream"), file)
-    )
+    path, stream = (file, None) if isinstance(file, Path) else (getattr(file, "name", None), file)
+    if not isinstance(path, Path):
+        path = Path("stream")
     job = Load(
         session, object, path, options=options, stdin=stream, progress=progress or (lambda _progress: None),
         preview=preview or (lambda _planned: None),
