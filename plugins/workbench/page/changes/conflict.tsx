@@ -1,7 +1,7 @@
 /** A row that somebody else changed meanwhile: mine beside theirs, and a choice. */
 
 import { useState } from "preact/hooks";
-import { spelled } from "../grid/clipboard.ts";
+import { spelled } from "../grid/copy_formats.ts";
 import type { OpenConnection, RowAnswer } from "../messages.ts";
 import { Button, asFailure } from "../ui/controls.tsx";
 import { toast } from "../ui/toasts.tsx";

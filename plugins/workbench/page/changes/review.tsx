@@ -1,7 +1,7 @@
 /** The review of changes: the exact requests before they are sent, and what became of each row after. */
 
 import { useEffect, useState } from "preact/hooks";
-import { spelled } from "../grid/clipboard.ts";
+import { spelled } from "../grid/copy_formats.ts";
 import type { Applied, OpenConnection, OutcomeAnswer, Planned } from "../messages.ts";
 import { remedy } from "../state/store.ts";
 import { Badge, Button, ErrorBox, Notes, Waiting } from "../ui/controls.tsx";

@@ -2,7 +2,7 @@
 
 import { signal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { openObjectMenu } from "../state/copying.ts";
+import { openObjectMenu } from "../state/object_menu.ts";
 import { askAhead } from "../grid/first_page.ts";
 import type { OpenConnection } from "../messages.ts";
 import { go, write } from "../state/route.ts";

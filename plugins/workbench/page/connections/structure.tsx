@@ -1,7 +1,7 @@
 /** What an object consists of: columns, what cannot be done with them and why, and the server's own definition. */
 
 import { useEffect, useState } from "preact/hooks";
-import { canCopy, copying } from "../state/copying.ts";
+import { canCopy, copying } from "../state/object_menu.ts";
 import { DropObject } from "../changes/drop_object.tsx";
 import type { Description, OpenConnection } from "../messages.ts";
 import { write } from "../state/route.ts";

@@ -2,7 +2,7 @@
 
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { show, textOf } from "../wire/cells.ts";
-import { asCsv, asJson, asText } from "../grid/clipboard.ts";
+import { asCsv, asJson, asText } from "../grid/copy_formats.ts";
 import { UNTOUCHED, usualOrder, visible } from "../grid/column_layout.ts";
 import { fitted, fittedWhole, measured } from "../grid/column_widths.ts";
 import type { GridData } from "../grid/row_pool.ts";

@@ -22,7 +22,7 @@ import { call } from "../wire/client.ts";
 import { type Arrangement, UNTOUCHED, moved, resized, usualOrder, visible, withHidden, withPinned } from "./column_layout.ts";
 import { fitted, fittedWhole, measured, widened } from "./column_widths.ts";
 import { textOf } from "../wire/cells.ts";
-import { copyArea } from "./copying.ts";
+import { copyArea } from "./clipboard.ts";
 import { takeAhead } from "./first_page.ts";
 import { type FilterRow, type Origin, type Query, queryOf, sameRows, spell } from "../state/query.ts";
 import type { Pasted } from "./pasting.ts";

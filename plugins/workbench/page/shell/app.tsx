@@ -4,7 +4,7 @@ import { ChangeBar } from "../changes/change_bar.tsx";
 import { NewRow } from "../changes/new_row.tsx";
 import { ConnectionView } from "../connections/connection_view.tsx";
 import { Home } from "../connections/home.tsx";
-import { copying } from "../state/copying.ts";
+import { copying } from "../state/object_menu.ts";
 import { ExportDialog } from "../export/export_dialog.tsx";
 import { ExportsView } from "../export/exports_view.tsx";
 import { FilterBar } from "../filter/filter_bar.tsx";

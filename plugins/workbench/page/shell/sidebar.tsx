@@ -2,7 +2,7 @@
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { changesOf } from "../state/change_list.ts";
-import { openObjectMenu } from "../state/copying.ts";
+import { openObjectMenu } from "../state/object_menu.ts";
 import { askAhead } from "../grid/first_page.ts";
 import type { ConnectionSummary, Note, Object as Entry, ObjectList } from "../messages.ts";
 import { Badge, Button, ErrorBox } from "../ui/controls.tsx";

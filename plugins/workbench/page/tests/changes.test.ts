@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ChangeList, changesOf, forgetChanges } from "../state/change_list.ts";
 import { complete, filterOf } from "../grid/filter_rows.ts";
-import { asText, readTable } from "../grid/clipboard.ts";
+import { asText, readTable } from "../grid/copy_formats.ts";
 import type { GridRow } from "../messages.ts";
 
 const row = (id: string): GridRow => ({ id, key: `key-${id}`, cells: [] });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { isCut, line, show, typed } from "../wire/cells.ts";
-import { asCsv, asJson, asText, spelled } from "../grid/clipboard.ts";
+import { asCsv, asJson, asText, spelled } from "../grid/copy_formats.ts";
 import { UNTOUCHED, arranged, moved, usualOrder, visible, withHidden } from "../grid/column_layout.ts";
 import { fitted, fittedWhole, widened } from "../grid/column_widths.ts";
 import { MAX_EXTENT, Places, ROW_HEIGHT, Rows, gutterOf } from "../grid/geometry.ts";
