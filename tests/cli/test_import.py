@@ -45,7 +45,7 @@ def test_rows_that_were_not_written_are_in_a_file_and_end_with_4(shop, rows):
 
 @pytest.mark.slow
 def test_a_lost_answer_is_unknown_and_ends_with_4(shop, rows, monkeypatch):
-    monkeypatch.setattr("dragoman.imports.writers.AGAIN", ())
+    monkeypatch.setattr("dragoman.imports.batch_sending.AGAIN", ())
     done = shop("import", "shop", "books", rows({"id": "lost"}, {"id": "1"}), "--id", "id", code=4)
     assert "applied 1 · skipped 0 · conflict 0 · failed 0 · unknown 1" in done.err.replace("refused 0 · ", "")
 

@@ -167,13 +167,13 @@ _HOST = {
     "imports.batches": _LOADS,
     "imports.ledgers": _LOADS,
     "imports.creations": "drivers/elasticsearch/importing/test_creations.py",
-    "imports.inserts": f"{_LOADS} drivers/elasticsearch/importing/test_kinds.py "
+    "imports.row_documents": f"{_LOADS} drivers/elasticsearch/importing/test_kinds.py "
     "drivers/weaviate/importing/test_loads.py",
     "imports.loads": _LOADS,
     "imports.parquet": "runtime/test_import_parquet.py runtime/test_import_files.py",
     "imports.places": "drivers/weaviate/importing/test_loads.py drivers/elasticsearch/importing/test_loads.py",
     "imports.records": "runtime/test_import_files.py",
-    "imports.writers": _LOADS,
+    "imports.batch_sending": _LOADS,
     "imports.fields": "runtime/test_import_files.py",
     "imports.sources": "runtime/test_import_files.py",
     "automations.hook_manager": "runtime/test_hook_manager.py",

@@ -18,7 +18,6 @@ from backports.zstd import compress as zstd
 from dragoman.imports import records, sources
 from dragoman.imports.batches import Places, Rejection, merged, ranges
 from dragoman.imports.fields import SeparatedRows
-from dragoman.imports.inserts import Wishes
 from dragoman.imports.ledgers import (
     AppendedFile,
     Ledger,
@@ -29,6 +28,7 @@ from dragoman.imports.ledgers import (
 )
 from dragoman.imports.places import RowInserts
 from dragoman.imports.records import Record, read_array, read_pairs, read_values
+from dragoman.imports.row_documents import Wishes
 from dragoman.imports.sources import ImportSource, choose
 from dragoman.spellings import Quoted
 from dragoman_api.cells import Json

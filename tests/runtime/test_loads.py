@@ -237,8 +237,8 @@ FAILURES = [None, lose(written=True), lose(written=False), unsent, half_unknown,
 
 @pytest.fixture(autouse=True)
 def _without_pauses(monkeypatch):
-    monkeypatch.setattr("dragoman.imports.writers.AGAIN", (0.0, 0.0))
-    monkeypatch.setattr("dragoman.imports.writers.BUSY", (0.0,) * 8)
+    monkeypatch.setattr("dragoman.imports.batch_sending.AGAIN", (0.0, 0.0))
+    monkeypatch.setattr("dragoman.imports.batch_sending.BUSY", (0.0,) * 8)
 
 
 def written_file(folder: Path, rows: list[tuple[str | None, int] | str]) -> Path:
@@ -769,7 +769,7 @@ async def test_the_first_failure_is_the_one_that_is_reported(tmp_path):
 
 @pytest.mark.parametrize("pauses", [(0.0,), ()])
 async def test_rows_that_were_turned_away_are_not_in_doubt_when_the_load_stops(tmp_path, monkeypatch, pauses):
-    monkeypatch.setattr("dragoman.imports.writers.BUSY", pauses)
+    monkeypatch.setattr("dragoman.imports.batch_sending.BUSY", pauses)
     table = Table(written_file(tmp_path, [(None, at) for at in range(4)]))
     table.failures = [turned_away, unsent][: 1 + len(pauses)]
     with pytest.raises((ConnectionFailedError, QueryError)) as caught:

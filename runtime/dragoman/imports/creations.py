@@ -9,7 +9,7 @@ from dragoman_api.columns import Description
 from dragoman_api.console import ConsoleRequest
 from dragoman_api.errors import QueryError, UnsupportedOperationError
 
-from .inserts import DocumentInserts
+from .row_documents import DocumentInserts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from dragoman.sessions.session import Session
     from dragoman_api.changes import NewObject, PlannedRequest
 
-    from .inserts import Wishes
     from .records import Record
+    from .row_documents import Wishes
 
 SAMPLES = 200
 """The number of rows that show a driver what the object has to hold."""

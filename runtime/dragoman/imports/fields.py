@@ -18,16 +18,16 @@ from dragoman_api.columns import Written
 from dragoman_api.errors import ConfigurationError
 from dragoman_api.json_text import decode, encode
 
-from .inserts import Members, UnplacedError, address_of, id_elsewhere, read_id
 from .places import Gathered, MemberPlace, MemberPlaces, move_parts
 from .records import RECORD_BYTES, Record, split_lines
+from .row_documents import Members, UnplacedError, address_of, id_elsewhere, read_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from dragoman_api.columns import Column, Description
 
-    from .inserts import Wishes
+    from .row_documents import Wishes
     from .sources import ImportSource
 
 _DELIMITERS = ";\t,|"

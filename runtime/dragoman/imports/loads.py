@@ -19,12 +19,12 @@ from dragoman_api.columns import Note
 from dragoman_api.errors import ConfigurationError, DragomanError, ObjectNotFoundError
 from dragoman_api.kit.page_columns import columns_left_out
 
+from .batch_sending import ON_CONFLICT, Writer
 from .batches import BatchReader, no_counts
-from .inserts import DocumentInserts, Wishes, check_id
 from .ledgers import Ledger, checkpoint_path, rejected_path
 from .proposals import TypeProposal, propose
 from .readers import FileRows
-from .writers import ON_CONFLICT, Writer
+from .row_documents import DocumentInserts, Wishes, check_id
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from .inserts import Wishes
 from .proposals import TypeProposal, propose
 from .readers import FileRows
+from .row_documents import Wishes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -18,8 +18,8 @@ from dragoman_api.kit import operands
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from .inserts import Wishes
     from .readers import FileRows
+    from .row_documents import Wishes
 
 LOOKED_AT = 1_000
 """The number of a file's first rows that propose the types of columns."""

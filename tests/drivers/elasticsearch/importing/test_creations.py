@@ -10,9 +10,9 @@ from drivers.elasticsearch.importing.test_loads import export, session, stored
 from drivers.elasticsearch.rig import OnFake, OnServer, Rig
 
 from dragoman.imports.creations import sampled
-from dragoman.imports.inserts import Wishes
 from dragoman.imports.loads import Load, LoadOptions, load
 from dragoman.imports.records import Record
+from dragoman.imports.row_documents import Wishes
 from dragoman_api import QueryError, hookimpl
 from dragoman_api.changes import NewColumn, NewObject, Plan
 from dragoman_api.columns import ColumnKind

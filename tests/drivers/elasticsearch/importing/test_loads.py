@@ -397,7 +397,7 @@ async def test_a_resumption_of_another_load_is_refused(es, tmp_path):
 
 @pytest.mark.parametrize("keyed", [True, False])
 async def test_a_lost_answer_is_settled_by_ids_and_in_doubt_without_them(es, tmp_path, monkeypatch, keyed):
-    monkeypatch.setattr("dragoman.imports.writers.AGAIN", (0.01,))
+    monkeypatch.setattr("dragoman.imports.batch_sending.AGAIN", (0.01,))
     name = await es.index(COLUMNS)
     file = lines(tmp_path / "a.ndjson", *({"n": at, "sku": str(at)} for at in range(30)))
     real, lost = es.driver.apply_change, []
@@ -446,7 +446,7 @@ async def test_a_row_in_doubt_that_another_wrote_differently_is_a_conflict(es, t
 
 
 async def test_a_busy_server_gets_the_rows_again_and_then_the_load_stops(es, tmp_path, monkeypatch):
-    monkeypatch.setattr("dragoman.imports.writers.BUSY", (0.01, 0.01))
+    monkeypatch.setattr("dragoman.imports.batch_sending.BUSY", (0.01, 0.01))
     name = await es.index(COLUMNS)
     file = lines(tmp_path / "a.ndjson", *({"n": at} for at in range(5)))
     real, turned = es.driver.apply_change, []
@@ -463,7 +463,7 @@ async def test_a_busy_server_gets_the_rows_again_and_then_the_load_stops(es, tmp
     monkeypatch.setattr(es.driver, "apply_change", hookimpl(busy))
     assert counts(await load(session(es), name, file=file)) == {"applied": 5}
     assert len(turned) == 3
-    monkeypatch.setattr("dragoman.imports.writers.BUSY", ())
+    monkeypatch.setattr("dragoman.imports.batch_sending.BUSY", ())
     turned.clear()
     with pytest.raises(DragomanError, match="too busy") as caught:
         await load(session(es), name, file=file)

@@ -1,4 +1,4 @@
-"""Writes of batches: planned, sent, and judged row by row; rows in doubt are sent again where that is harmless."""
+"""Batches are sent: planned, judged row by row, and sent again where a busy server or a lost answer leaves doubt."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What documents write, and what every other form of a row shares with them: wishes, ids, JSON objects."""
+"""Rows as documents to insert, and what every form of a row shares with them: wishes, ids, JSON objects."""
 
 from __future__ import annotations
 
