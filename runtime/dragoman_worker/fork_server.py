@@ -35,7 +35,7 @@ def prepare() -> None:
     from dragoman_api.connections import Profile
 
     from . import values
-    from .hook_types import HOOKS
+    from .hooks_and_deadlines import HOOKS
 
     for kind in (Profile | None, *(hook.request for hook in HOOKS.values() if hook.request is not None)):
         values.decoder_of(kind)

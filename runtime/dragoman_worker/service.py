@@ -36,7 +36,7 @@ from dragoman_api.wording import failure
 from . import values, wire
 from .broker_loop import BrokerClient, BrokerLoop
 from .channel import FROM_HOST, Channel, receive
-from .hook_types import EXPORT, HOOKS
+from .hooks_and_deadlines import EXPORT, HOOKS
 from .lockdown.confine import Confinement
 from .oversized_results import within_budget
 from .wire import (

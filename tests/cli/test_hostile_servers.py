@@ -21,7 +21,7 @@ from cli.hostile_server import SECRET
 
 from command_line import Machine
 from dragoman.cli.options import Options
-from dragoman_worker.hook_types import HOOKS
+from dragoman_worker.hooks_and_deadlines import HOOKS
 from dragoman_worker.lockdown import kernel
 from slow_cases import mostly_slow
 from thorough import one_in

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from command_line import Machine
-from dragoman_worker.hook_types import HOOKS
+from dragoman_worker.hooks_and_deadlines import HOOKS
 from wheelhouse import Driver, registry
 
 CODE = """

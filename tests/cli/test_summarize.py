@@ -13,7 +13,7 @@ from dragoman.cli import output
 from dragoman.cli.grid import drawn
 from dragoman_api.columns import Column, ColumnKind
 from dragoman_api.summaries import Bucket, ColumnSummary, Figure, ValueCount
-from dragoman_worker.hook_types import HOOKS
+from dragoman_worker.hooks_and_deadlines import HOOKS
 from wheelhouse import Driver, registry
 
 CODE = "from dragoman_api.testing.memory_driver import MemoryDriver as Driver\n"

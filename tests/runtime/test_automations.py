@@ -22,7 +22,7 @@ from dragoman_api.errors import ConfigurationError, Refused
 from dragoman_api.events import AutomationFailed, Call, ConsoleExecuted, EventsDropped
 from dragoman_api.grid import RowKey
 from dragoman_api.masking import Mask
-from dragoman_worker.hook_types import HOOKS
+from dragoman_worker.hooks_and_deadlines import HOOKS
 from slow_cases import mostly_slow
 
 MEMORY = "from dragoman_api.testing.memory_driver import MemoryDriver as Driver\n"

@@ -25,7 +25,7 @@ from dragoman.connections.saved_connections import SavedConnection
 from dragoman.runtime import Runtime
 from dragoman_api.errors import ConfigurationError, FilterNotSupportedError, QueryError, Refused
 from dragoman_api.hookspecs import hookimpl
-from dragoman_worker.hook_types import HOOKS
+from dragoman_worker.hooks_and_deadlines import HOOKS
 
 MEMORY = """
 import anyio

@@ -7,7 +7,7 @@ import pytest
 import wheelhouse
 from dragoman_api.console import Completion, SuggestionKind
 from dragoman_api.errors import ConfigurationError, DriverFaultError, SandboxError, UnsupportedOperationError
-from dragoman_worker.hook_types import HOOKS
+from dragoman_worker.hooks_and_deadlines import HOOKS
 
 MEMORY = "from dragoman_api.testing.memory_driver import MemoryDriver as Driver\n"
 

@@ -24,8 +24,8 @@ from dragoman_api.errors import (
 )
 from dragoman_api.events import Call, ConnectionClosed, ConnectionInfo
 from dragoman_api.hookspecs import DriverSpec, hookimpl
-from dragoman_worker import hook_types as table
-from dragoman_worker.hook_types import HOOKS
+from dragoman_worker import hooks_and_deadlines as table
+from dragoman_worker.hooks_and_deadlines import HOOKS
 
 CALL = Call(
     hook="fetch_page", connection=ConnectionInfo(name="prod", type="t", host="h", port=1), object="books", writes=True

@@ -27,7 +27,7 @@ from dragoman_api.changes import OutcomeStatus, Plan
 from dragoman_api.errors import ConfigurationError, DeadlineExceededError, DragomanError
 from dragoman_api.grid import RowKey
 from dragoman_worker.channel import Channel
-from dragoman_worker.hook_types import HOOKS
+from dragoman_worker.hooks_and_deadlines import HOOKS
 from fakes.time_series import TimeSeries
 from slow_cases import mostly_slow
 

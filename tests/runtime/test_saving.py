@@ -14,7 +14,7 @@ from dragoman_api.changes import HttpRequest, Outcome, OutcomeStatus, PlannedReq
 from dragoman_api.connections import FieldKind, FormField
 from dragoman_api.errors import AuthenticationError, ConfigurationError
 from dragoman_api.grid import RowKey
-from dragoman_worker.hook_types import HOOKS
+from dragoman_worker.hooks_and_deadlines import HOOKS
 
 FORM = [
     {"name": "host", "label": "Host", "default": "localhost", "required": True},

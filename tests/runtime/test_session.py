@@ -22,7 +22,7 @@ from dragoman_api.errors import (
     UnsupportedOperationError,
 )
 from dragoman_api.hookspecs import hookimpl
-from dragoman_worker.hook_types import HOOKS
+from dragoman_worker.hooks_and_deadlines import HOOKS
 
 MEMORY = """
 from dragoman_api import ExportPart, Health, QueryError, hookimpl

@@ -11,7 +11,7 @@ import pytest
 import wheelhouse
 from dragoman import Filter, Insert
 from dragoman_api.errors import ConfigurationError, UnsupportedOperationError
-from dragoman_worker.hook_types import HOOKS
+from dragoman_worker.hooks_and_deadlines import HOOKS
 
 ECHO = """
 import json

@@ -11,7 +11,7 @@ from dragoman import Filter
 from dragoman_api.cells import CutText, Json
 from dragoman_api.errors import ConfigurationError, DriverFaultError, Refused, SandboxError, UnsupportedOperationError
 from dragoman_api.summaries import SUMMARY_TEXT, Bucket, Figure, ValueCount
-from dragoman_worker.hook_types import HOOKS
+from dragoman_worker.hooks_and_deadlines import HOOKS
 
 MEMORY = "from dragoman_api.testing.memory_driver import MemoryDriver as Driver\n"
 

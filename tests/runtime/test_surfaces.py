@@ -21,7 +21,7 @@ from dragoman.sessions.rows import Rows
 from dragoman.sessions.session import Session
 from dragoman_api import Delete, Drop, Filter, Insert, Refused, RowKey, hookimpl
 from dragoman_api.errors import UnsupportedOperationError
-from dragoman_worker.hook_types import HOOKS
+from dragoman_worker.hooks_and_deadlines import HOOKS
 
 MEMORY = "from dragoman_api.testing.memory_driver import MemoryDriver as Driver\n"
 REFERENCE = Path(__file__).parents[2] / "docs/reference"

@@ -20,7 +20,7 @@ from dragoman_api.errors import ConfigurationError, ExportError, QueryError, Ref
 from dragoman_api.exports import ExportSplit
 from dragoman_api.testing.memory_driver import MemoryDriver
 from dragoman_api.testing.memory_server import BOOKS
-from dragoman_worker.hook_types import HOOKS
+from dragoman_worker.hooks_and_deadlines import HOOKS
 from in_process import Here
 
 MEMORY = "from dragoman_api.testing.memory_driver import MemoryDriver as Driver"

@@ -22,7 +22,7 @@ from dragoman_api.errors import DragomanError, Refused
 from dragoman_api.events import ExportFailed, ExportStarted
 from dragoman_api.filters import Filter
 from dragoman_api.grid import RowKey
-from dragoman_worker.hook_types import HOOKS
+from dragoman_worker.hooks_and_deadlines import HOOKS
 
 MEMORY = "from dragoman_api.testing.memory_driver import MemoryDriver as Driver\n"
 FAILING = """

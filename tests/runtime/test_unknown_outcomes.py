@@ -21,7 +21,7 @@ from dragoman_api.errors import (
     UnsupportedOperationError,
 )
 from dragoman_api.events import Call
-from dragoman_worker.hook_types import HOOKS
+from dragoman_worker.hooks_and_deadlines import HOOKS
 
 CODE = """
 import os

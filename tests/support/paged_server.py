@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from aiohttp import web
 
 from command_line import Machine
-from dragoman_worker.hook_types import HOOKS
+from dragoman_worker.hooks_and_deadlines import HOOKS
 from wheelhouse import Driver, registry
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from dragoman import Runtime
 from dragoman_api.cells import CELL_BUDGET, CutText
 from dragoman_api.errors import DeadlineExceededError, DragomanError, DriverCrashedError
 from dragoman_registry.trust.keys import beside
-from dragoman_worker import hook_types
+from dragoman_worker import hooks_and_deadlines
 from fakes.certificates import make_certificates
 from fakes.elasticsearch import FakeElasticsearch
 from forging import forge
@@ -418,7 +418,9 @@ def test_a_server_that_dies_while_it_answers_leaves_an_error_and_no_half_page(ho
 
 
 def allow(monkeypatch, *, seconds):
-    monkeypatch.setitem(hook_types.HOOKS, "fetch_page", hook_types.HOOKS["fetch_page"]._replace(seconds=seconds))
+    monkeypatch.setitem(
+        hooks_and_deadlines.HOOKS, "fetch_page", hooks_and_deadlines.HOOKS["fetch_page"]._replace(seconds=seconds)
+    )
 
 
 def test_a_server_that_hangs_meets_a_deadline_and_the_session_lives_on(house, broken, monkeypatch):

@@ -19,7 +19,7 @@ import pytest
 from anyio.from_thread import start_blocking_portal
 
 from command_line import Machine
-from dragoman_worker.hook_types import HOOKS
+from dragoman_worker.hooks_and_deadlines import HOOKS
 from fakes.certificates import make_certificates
 from fakes.elasticsearch import FakeElasticsearch
 from fakes.elasticsearch.security import ApiKey, User

@@ -22,7 +22,7 @@ from dragoman_workbench.event_stream import EventStream, Questions
 from dragoman_workbench.messages.connections import OpenConnection
 from dragoman_workbench.open_connections import HOOKS, OpenConnections, _Connection
 from dragoman_workbench.surfaces import SurfaceRules, read_surface, surface
-from dragoman_worker import hook_types
+from dragoman_worker import hooks_and_deadlines
 from fakes.elasticsearch import FakeElasticsearch
 
 
@@ -276,7 +276,7 @@ async def test_the_header_says_everything_of_an_open_connection():
     settings = SimpleNamespace(guards=SimpleNamespace(of={"shop": guards}.get))
     runtime = SimpleNamespace(settings=settings, locks=SimpleNamespace(until={"shop": 2_000.0}.get))
     connections = OpenConnections(runtime, stream=None, work=None)
-    hooks = {*hook_types.HOOKS} - {"complete_console", "close"}
+    hooks = {*hooks_and_deadlines.HOOKS} - {"complete_console", "close"}
     server = SimpleNamespace(product="Tea", version="8.1", notes=("old", "alone"))
     session = SimpleNamespace(
         type="tea", server=server, plugin="tea-driver", plugin_version="1.2", sandbox="partial: no Landlock",
@@ -287,7 +287,7 @@ async def test_the_header_says_everything_of_an_open_connection():
     connections._connections["other"] = _Connection()
     no_views = {"close", "connect", "hold_snapshot", "preview_read", "split_export"}
     opened = connections.about("shop")
-    assert {*opened.hooks} == {*hook_types.HOOKS} - no_views - {"complete_console"}
+    assert {*opened.hooks} == {*hooks_and_deadlines.HOOKS} - no_views - {"complete_console"}
     assert replace(opened, hooks=[]) == OpenConnection(
         connection="shop",
         type="tea",

@@ -25,7 +25,7 @@ from dragoman_api.console import Answer, AnswerKind, ConsoleRequest
 from dragoman_api.errors import AccessDeniedError
 from dragoman_api.grid import Page, RowKey
 from dragoman_worker.channel import FROM_CHILD, FrameError, FrameReader, frame
-from dragoman_worker.hook_types import EXPORT, HOOKS
+from dragoman_worker.hooks_and_deadlines import EXPORT, HOOKS
 from dragoman_worker.values import encode, take_apart
 from dragoman_worker.wire import CREDITS, Chunk, Failure, Ready, Result, Sandboxed, pack
 

@@ -13,7 +13,7 @@ from dragoman.sandbox.conversation import DriverProxy
 from dragoman_api.connections import Health
 from dragoman_api.errors import DeadlineExceededError, DriverCrashedError, DriverFaultError, QueryError
 from dragoman_api.exports import ExportRequest
-from dragoman_worker.hook_types import HOOKS
+from dragoman_worker.hooks_and_deadlines import HOOKS
 
 if TYPE_CHECKING:
     from tests.worker.conftest import Workshop

@@ -27,7 +27,7 @@ from dragoman_api.errors import ConfigurationError
 from dragoman_api.wording import shell_word
 from dragoman_registry.files import write
 from dragoman_registry.index.release_documents import ConformanceReport
-from dragoman_worker.hook_types import HOOKS
+from dragoman_worker.hooks_and_deadlines import HOOKS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping

@@ -21,7 +21,7 @@ from dragoman_api.exports import ExportPart
 from dragoman_api.hookspecs import DriverSpec, hookimpl
 from dragoman_worker import values, wire
 from dragoman_worker.channel import FROM_HOST
-from dragoman_worker.hook_types import EXPORT, HOOKS
+from dragoman_worker.hooks_and_deadlines import EXPORT, HOOKS
 from dragoman_worker.wire import (
     CREDITS,
     Cancel,

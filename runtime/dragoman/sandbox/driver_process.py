@@ -16,7 +16,7 @@ from dragoman_api.errors import DriverCrashedError, DriverFaultError, SandboxErr
 from dragoman_api.masking import Mask
 from dragoman_worker import values, wire
 from dragoman_worker.channel import FROM_CHILD, Channel
-from dragoman_worker.hook_types import HOOKS
+from dragoman_worker.hooks_and_deadlines import HOOKS
 from dragoman_worker.wire import Config, Ready, Sandboxed, Secret
 
 from . import levels

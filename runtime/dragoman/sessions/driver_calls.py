@@ -33,7 +33,7 @@ from dragoman_api.hookspecs import DriverSpec
 from dragoman_api.remedies import Remedy, RemedyKind
 from dragoman_api.summaries import SummaryRequest
 from dragoman_api.wording import quoted
-from dragoman_worker.hook_types import EXPORT, HOOKS
+from dragoman_worker.hooks_and_deadlines import EXPORT, HOOKS
 
 from .selections import check_owner, resolve_rows, resolve_span, show_instant
 

@@ -33,7 +33,7 @@ from dragoman_api.errors import (
 from dragoman_api.events import Call, ConnectionDenied, ConnectionInfo, PluginCrashed, PluginRestarted
 from dragoman_registry.client.trees import leasing
 from dragoman_registry.ip_addresses import canonical
-from dragoman_worker.hook_types import HOOKS
+from dragoman_worker.hooks_and_deadlines import HOOKS
 
 from .consents import explained
 

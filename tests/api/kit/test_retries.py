@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from dragoman_api import ConnectionFailedError, HttpRequest, QueryError
 from dragoman_api.kit.exchanges import Exchanges, Patience
 from dragoman_api.kit.rest import BUDGET, PAUSES, SHORT_BUDGET, jittered
-from dragoman_worker.hook_types import HOOKS
+from dragoman_worker.hooks_and_deadlines import HOOKS
 
 if TYPE_CHECKING:
     from dragoman_api import Http

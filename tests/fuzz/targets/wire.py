@@ -21,7 +21,7 @@ from dragoman_api.grid import Page
 from dragoman_registry.ip_addresses import canonical
 from dragoman_worker import values
 from dragoman_worker.channel import FROM_CHILD, FROM_HOST, FrameError, FrameReader, frame
-from dragoman_worker.hook_types import EXPORT, HOOKS
+from dragoman_worker.hooks_and_deadlines import EXPORT, HOOKS
 from dragoman_worker.wire import (
     BROKER_FRAME,
     MALFORMED,

@@ -1,4 +1,4 @@
-"""The hooks on the wire: what each takes and returns, and its deadline."""
+"""The hooks on the wire: the types of request and result of each, and its deadline in seconds."""
 
 from __future__ import annotations
 
