@@ -222,6 +222,7 @@ _WORKBENCH = {
     "event_stream": "test_attacked.py test_connections.py test_entering.py test_opening.py",
     "failures": "test_attacked.py test_opening.py",
     "open_connections": "test_opening.py",
+    "questions": "test_opening.py",
     "remembered": "test_console_and_exports.py",
     "routes.changes": "test_changes.py",
     "routes.connections": "test_connections.py test_opening.py",

@@ -18,9 +18,10 @@ from dragoman import Question, Runtime, SavedConnection
 from dragoman_api.errors import ConfigurationError
 from dragoman_api.events import PluginEnabled, PluginInstalled, PluginRemoved, PluginRolledBack
 from dragoman_api.hookspecs import hookimpl
-from dragoman_workbench.event_stream import EventStream, Questions
+from dragoman_workbench.event_stream import EventStream
 from dragoman_workbench.messages.connections import OpenConnection
 from dragoman_workbench.open_connections import HOOKS, OpenConnections, _Connection
+from dragoman_workbench.questions import Questions
 from dragoman_workbench.surfaces import SurfaceRules, read_surface, surface
 from dragoman_worker import hooks_and_deadlines
 from fakes.elasticsearch import FakeElasticsearch
@@ -231,7 +232,7 @@ async def test_the_first_answer_to_each_question_counts_and_none_is_no(monkeypat
         for text in ("first", "second"):
             tasks.start_soon(ask, text)
         await anyio.wait_all_tasks_blocked()
-        monkeypatch.setattr("dragoman_workbench.event_stream.ANSWER_SECONDS", 0)
+        monkeypatch.setattr("dragoman_workbench.questions.ANSWER_SECONDS", 0)
         await ask("third")
         numbers = {question.text: question.id for question in questions.open}
         assert [question.details for question in questions.open] == [["DELETE /a", "DELETE /b"]] * 2

@@ -1,8 +1,7 @@
-"""What reaches every tab: events of the runtime, questions that wait for an answer, and files that changed."""
+"""What reaches every tab: events of the runtime, what the server says, and files that changed."""
 
 from __future__ import annotations
 
-import secrets
 from collections import deque
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -10,14 +9,13 @@ from typing import TYPE_CHECKING
 import anyio
 import msgspec
 
-from .messages.routes import OpenQuestion, ServerEvent
+from .messages.routes import ServerEvent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
     from typing import Protocol
 
-    from dragoman import Question
     from dragoman_api.events import Event
 
     class WatchedFiles(Protocol):
@@ -36,8 +34,6 @@ BUFFER = 512
 """Messages that wait for one tab."""
 BEAT_SECONDS = 15.0
 MAX_TABS = 32
-ANSWER_SECONDS = 600.0
-"""Seconds for an answer; then it counts as no."""
 LOOK_SECONDS = 2.0
 
 
@@ -116,45 +112,6 @@ class EventStream:
         """Tell every tab that the server ends."""
         for listener in self._listeners:
             listener.put(BYE)
-
-
-class Questions:
-    """The open questions; the first answer of any tab counts."""
-
-    def __init__(self, stream: EventStream) -> None:
-        self._stream = stream
-        self._open: dict[str, OpenQuestion] = {}
-        self._answered: dict[str, anyio.Event] = {}
-        self._yes: set[str] = set()
-
-    @property
-    def open(self) -> list[OpenQuestion]:
-        """The questions that wait."""
-        return [*self._open.values()]
-
-    async def ask(self, question: Question) -> bool:
-        """Ask in every tab, and wait for the first answer; the runtime's `confirm`."""
-        number = secrets.token_urlsafe(8)
-        message = OpenQuestion(id=number, subject=question.subject, text=question.text, details=[*question.details])
-        self._open[number], self._answered[number] = message, anyio.Event()
-        self._stream.send(ServerEvent(kind="question", question=message))
-        try:
-            with anyio.move_on_after(ANSWER_SECONDS):
-                await self._answered[number].wait()
-            return number in self._yes
-        finally:
-            del self._open[number], self._answered[number]
-            self._yes.discard(number)
-            self._stream.send(ServerEvent(kind="answered", answered=number))
-
-    def answer(self, number: str, *, yes: bool) -> bool:
-        """Answer a question; False if it no longer waits."""
-        if (answered := self._answered.get(number)) is None or answered.is_set():
-            return False
-        if yes:
-            self._yes.add(number)
-        answered.set()
-        return True
 
 
 class FileWatch:

@@ -19,8 +19,9 @@ from dragoman_api.errors import ConfigurationError
 
 from .access import DOOR, ENTRY_SECONDS, Access
 from .background_work import Work
-from .event_stream import EventStream, FileWatch, Questions
+from .event_stream import EventStream, FileWatch
 from .open_connections import OpenConnections
+from .questions import Questions
 from .routes.all_routes import make_routes
 from .server import HttpSide, find_assets
 from .uploads import ReceivedFiles, remove_ended

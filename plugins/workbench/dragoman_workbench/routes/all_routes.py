@@ -32,11 +32,12 @@ if TYPE_CHECKING:
 
     from dragoman import Runtime
     from dragoman_workbench.background_work import Work
-    from dragoman_workbench.event_stream import EventStream, FileWatch, Questions
+    from dragoman_workbench.event_stream import EventStream, FileWatch
     from dragoman_workbench.messages.base import Empty
     from dragoman_workbench.messages.connections import OnConnection, OpenConnection, Unlock
     from dragoman_workbench.messages.routes import AnswerQuestion, PreferencesAsked, SetPreference
     from dragoman_workbench.open_connections import OpenConnections
+    from dragoman_workbench.questions import Questions
     from dragoman_workbench.uploads import ReceivedFiles
 
     Route = Callable[[Any], Awaitable[msgspec.Struct]]
