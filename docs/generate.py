@@ -53,7 +53,7 @@ PYTHON = (
     ("dragoman.blocking", "connect"),
     ("dragoman.blocking", "BlockingSession"),
     ("dragoman.blocking", "BlockingRows"),
-    ("dragoman.sessions.selections", "Span"),
+    ("dragoman.sessions.relative_times", "Span"),
     ("dragoman.sessions.selections", "RowSelection"),
     ("dragoman.sessions.selections", "Count"),
     ("dragoman.sessions.whole_reads", "RowStream"),

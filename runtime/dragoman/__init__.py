@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from .plugins.driver_views import DriverListing
     from .references import Reference
     from .runtime import Runtime, open  # noqa: A004 - dragoman.open("shop")
+    from .sessions.relative_times import Span
     from .sessions.rows import Rows
-    from .sessions.selections import RowSelection, Span
+    from .sessions.selections import RowSelection
     from .sessions.session import Session
 
 _ROOMS = {
@@ -37,7 +38,8 @@ _ROOMS = {
     "dragoman.changes.sets": "ChangeSet",
     "dragoman.changes.undo": "undo_lines",
     "dragoman.connections.saved_connections": "SavedConnection",
-    "dragoman.sessions.selections": "RowSelection Span",
+    "dragoman.sessions.relative_times": "Span",
+    "dragoman.sessions.selections": "RowSelection",
     "dragoman.sessions.rows": "Rows",
     "dragoman.exports.formats": "FileFormat",
     "dragoman.imports.loads": "load",

@@ -17,9 +17,9 @@ from dragoman.cli.export import export
 from dragoman.cli.grid import cell, count, page, summarize
 from dragoman.cli.options import Options
 from dragoman.cli.read_options import RowChoice
+from dragoman.sessions.relative_times import Span
 from dragoman.sessions.saved_queries import MAX_FILE
 from dragoman.sessions.selection_codec import SelectionTexts
-from dragoman.sessions.selections import Span
 from dragoman_api.columns import Operator
 
 FILTERS = [Filter("a", Operator.EQ, "1"), Filter("b", Operator.IN, ["2", "3"], "g"), RawQuery("raw")]

@@ -189,8 +189,8 @@ _HOST = {
     "sessions.rows": "runtime/test_session_in_process.py runtime/test_rows.py",
     "sessions.saved_queries": "cli/test_queries.py runtime/test_small_state.py",
     "sessions.selection_codec": "runtime/test_selection_codec.py cli/test_queries.py",
-    "sessions.selections": "runtime/test_session_in_process.py runtime/test_rows.py runtime/test_time_spans.py "
-    "runtime/test_relative_times.py",
+    "sessions.relative_times": "runtime/test_time_spans.py runtime/test_relative_times.py",
+    "sessions.selections": "runtime/test_session_in_process.py runtime/test_rows.py runtime/test_time_spans.py",
     "settings": "runtime/test_guards.py runtime/test_settings.py",
     "sessions.whole_reads": "runtime/test_session_in_process.py",
 }

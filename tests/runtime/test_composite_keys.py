@@ -9,7 +9,7 @@ import time
 import pytest
 
 from dragoman import Delete, Filter, Insert
-from dragoman.sessions.selections import Span
+from dragoman.sessions.relative_times import Span
 from dragoman.spellings import spell_id
 from dragoman_api.changes import OutcomeStatus
 from fakes.time_series import TimeSeries

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import wheelhouse
 from dragoman import Filter, Runtime
-from dragoman.sessions.selections import is_relative, read_zone, resolve_rows, resolve_time
+from dragoman.sessions.relative_times import is_relative, read_zone, resolve_rows, resolve_time
 from dragoman_api.errors import ConfigurationError, QueryError
 from dragoman_api.filters import RawQuery
 

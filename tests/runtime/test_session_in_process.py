@@ -16,7 +16,8 @@ from dragoman.changes.files import read_line
 from dragoman.imports.loads import load
 from dragoman.sessions.driver_calls import unknown
 from dragoman.sessions.plans import completed
-from dragoman.sessions.selections import RowSelection, Span
+from dragoman.sessions.relative_times import Span
+from dragoman.sessions.selections import RowSelection
 from dragoman.sessions.session import Session
 from dragoman.settings import Limit
 from dragoman_api.changes import HttpRequest, InsertBatch, NewObject, Outcome, OutcomeStatus, Plan, PlannedRequest

@@ -15,7 +15,8 @@ from msgspec import to_builtins
 
 import wheelhouse
 from dragoman import Span
-from dragoman.sessions.selections import RowSelection, parse_instant, resolve_span, whole, whole_now
+from dragoman.sessions.relative_times import parse_instant, resolve_span, whole, whole_now
+from dragoman.sessions.selections import RowSelection
 from dragoman_api.columns import TimeColumn
 from dragoman_api.errors import ConfigurationError, ExportError, QueryError, UnsupportedOperationError
 from dragoman_api.filters import TimeRange

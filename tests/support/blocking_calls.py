@@ -40,7 +40,7 @@ MAY_BLOCK = {
     "dragoman/cli/streams.py": {"write"},  # an event is written down before anything else happens
     "dragoman/plugins/lifecycle.py": {"installed"},
     "dragoman/runtime.py": {"__init__"},
-    "sessions/selections.py": {"read_zone"},  # a small file of the system or of a package, once
+    "sessions/relative_times.py": {"read_zone"},  # a small file of the system or of a package, once
     "dragoman/folders.py": {"find_paths"},
     # a child must be started by the main thread: the signal of its parent's death follows the starting thread
     "dragoman/sandbox/bare_process.py": {"__init__"},

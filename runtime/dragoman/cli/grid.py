@@ -71,7 +71,7 @@ async def page(
 ) -> None:  # fmt: skip
     """Show a page of rows."""
     from dragoman.sessions.driver_calls import APPROXIMATE
-    from dragoman.sessions.selections import Span
+    from dragoman.sessions.relative_times import Span
 
     if last and (offset or cursor):
         raise click.UsageError("--last cannot be combined with --offset or --cursor")

@@ -35,7 +35,8 @@ from dragoman_api.summaries import SummaryRequest
 from dragoman_api.wording import quoted
 from dragoman_worker.hooks_and_deadlines import EXPORT, HOOKS
 
-from .selections import check_owner, resolve_rows, resolve_span, show_instant
+from .relative_times import resolve_rows, resolve_span, show_instant
+from .selections import check_owner
 
 if TYPE_CHECKING:
     from collections.abc import (

@@ -21,7 +21,8 @@ from dragoman_api.filters import Filter, RawQuery
 from dragoman_api.grid import Sort
 from dragoman_api.wording import as_typed
 
-from .selections import RowSelection, Span, is_relative, show_instant, whole_now
+from .relative_times import Span, is_relative, show_instant, whole_now
+from .selections import RowSelection
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

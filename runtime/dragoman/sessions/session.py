@@ -22,17 +22,9 @@ from dragoman_worker.oversized_results import MAX_ANSWERS
 from .driver_calls import DriverCalls, after_a_write
 from .object_lists import list_level
 from .plans import check_plan, completed, event_of, total_of
+from .relative_times import DEFAULT, whole_now
 from .rows import Rows
-from .selections import (
-    DEFAULT,
-    RowSelection,
-    check_changes,
-    check_filters,
-    check_names,
-    check_owner,
-    check_sort,
-    whole_now,
-)
+from .selections import RowSelection, check_changes, check_filters, check_names, check_owner, check_sort
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -47,7 +39,7 @@ if TYPE_CHECKING:
     from dragoman_api.grid import Sort
 
     from .live_driver import LiveDriver
-    from .selections import Span
+    from .relative_times import Span
 
 
 class Session:
