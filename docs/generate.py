@@ -59,7 +59,7 @@ PYTHON = (
     ("dragoman.sessions.whole_reads", "RowStream"),
     ("dragoman.sessions.whole_reads", "Batches"),
     ("dragoman.exports.formats", "FileFormat"),
-    ("dragoman.exports.export", "ExportResult"),
+    ("dragoman.exports.export_run", "ExportResult"),
     ("dragoman.changes.sets", "ChangeSet"),
     ("dragoman.changes.sets", "ChangeReport"),
     ("dragoman.changes.undo", "undo_lines"),

@@ -9,7 +9,7 @@ from tests.quick import ROOT, files_that_hold, module_of
 @pytest.mark.parametrize(
     ("file", "module"),
     [
-        ("runtime/dragoman/exports/targets.py", "dragoman.exports.targets"),
+        ("runtime/dragoman/exports/target_files.py", "dragoman.exports.target_files"),
         ("runtime/dragoman_worker/wire.py", "dragoman_worker.wire"),
         ("plugins/api/dragoman_api/kit/__init__.py", "dragoman_api.kit"),
         ("plugins/weaviate/dragoman_weaviate/graphql.py", "dragoman_weaviate.graphql"),

@@ -6,7 +6,7 @@ from dragoman_registry import files
 
 from .blocking import BlockingRows
 from .exports.formats import in_memory
-from .exports.targets import is_url, reporting, unwritable
+from .exports.target_files import is_url, reporting, unwritable
 from .folders import scratch_folder
 from .lifetimes import background
 from .sessions.splits import PartResult, Split

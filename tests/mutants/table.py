@@ -155,9 +155,9 @@ _HOST = {
     "sessions.driver_calls": "runtime/test_session_in_process.py runtime/test_every_call_is_asked.py "
     "runtime/test_exports_checked.py runtime/test_match_any.py "
     "runtime/test_unknown_outcomes.py",
-    "exports.targets": _EXPORTS,
+    "exports.target_files": _EXPORTS,
     "exports.csv_lines": "runtime/test_exports_values.py runtime/test_exports.py runtime/test_exports_resumed.py",
-    "exports.export": "runtime/test_exports_checked.py runtime/test_exports.py "
+    "exports.export_run": "runtime/test_exports_checked.py runtime/test_exports.py "
     "runtime/test_exports_values.py runtime/test_exports_resumed.py",
     "exports.formats": _EXPORTS,
     "sessions.splits": f"{_PARTS} {_TABLES}",

@@ -20,9 +20,9 @@ from backports import zstd
 
 from dragoman import Filter
 from dragoman.cli.export import export
-from dragoman.exports.export import ExportResult
+from dragoman.exports.export_run import ExportResult
 from dragoman.exports.formats import FORMS, SEPARATED, FileFormat, choose, choose_columns
-from dragoman.exports.targets import unwritable
+from dragoman.exports.target_files import unwritable
 from dragoman_api.columns import Column, ColumnKind, Description
 from dragoman_api.errors import ConfigurationError, ExportError, QueryError
 from dragoman_api.testing.memory_driver import MemoryDriver
@@ -249,7 +249,7 @@ def test_a_missing_package_is_named_with_the_extra_that_brings_it(tmp_path, monk
 async def test_a_compressed_export_unpacks_to_the_same_bytes_wherever_it_was_checkpointed(
     line, tmp_path, monkeypatch, name, unpack
 ):
-    monkeypatch.setattr("dragoman.exports.targets.CHECKPOINT_SECONDS", 0)
+    monkeypatch.setattr("dragoman.exports.target_files.CHECKPOINT_SECONDS", 0)
     await line(tmp_path / name)
     await line(tmp_path / "plain")
     assert unpack((tmp_path / name).read_bytes()) == (tmp_path / "plain").read_bytes()
@@ -314,7 +314,7 @@ def umask():
 async def test_a_file_that_is_replaced_keeps_its_mode_and_so_does_its_manifest(
     line, tmp_path, monkeypatch, umask, name, mask, mode, beside
 ):
-    from dragoman.exports.targets import FileTarget
+    from dragoman.exports.target_files import FileTarget
 
     umask(mask)
     place_file(tmp_path / name, mode)

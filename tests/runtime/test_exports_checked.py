@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from dragoman.exports.export import NOTES, add_notes
+from dragoman.exports.export_run import NOTES, add_notes
 from dragoman.sessions.driver_calls import _fault, counted
 from dragoman_api.columns import Note
 from dragoman_api.errors import DriverFaultError

@@ -21,7 +21,7 @@ from pyarrow import parquet
 
 from cancelling import cancelled
 from dragoman import Filter
-from dragoman.exports.targets import read_checkpoint, unfinished
+from dragoman.exports.target_files import read_checkpoint, unfinished
 from dragoman_api import hookimpl
 from dragoman_api.columns import Note
 from dragoman_api.errors import ExportError, QueryError
@@ -35,7 +35,7 @@ UNPACK = {".gz": gzip.decompress, ".bz2": bz2.decompress, ".zst": zstd.decompres
 
 @pytest.fixture(autouse=True)
 def checkpoint_after_every_part(monkeypatch):
-    monkeypatch.setattr("dragoman.exports.targets.CHECKPOINT_SECONDS", 0)
+    monkeypatch.setattr("dragoman.exports.target_files.CHECKPOINT_SECONDS", 0)
 
 
 def contents(folder):
@@ -143,11 +143,11 @@ async def test_what_the_driver_noted_on_rows_is_kept_across_runs_and_bounded(tmp
     result = await line(tmp_path / "b.ndjson", resume=True)
     assert [note.reason for note in result.notes] == ["1.0", "2.0", "2.1", "3.0", "3.1", "3.2", "1.0", "2.0", "2.1"]
     assert json.loads((tmp_path / "b.ndjson.manifest.json").read_bytes())["notes"] == to_builtins(result.notes)
-    monkeypatch.setattr("dragoman.exports.export.NOTES", 4)
+    monkeypatch.setattr("dragoman.exports.export_run.NOTES", 4)
     result = await line(tmp_path / "c.ndjson")
     assert [note.reason for note in result.notes[:-1]] == ["1.0", "2.0", "2.1", "3.0"]
     assert (result.notes[-1].code, len(result.notes)) == ("notes-cut", 5)
-    monkeypatch.setattr("dragoman.exports.export.NOTES", 6)
+    monkeypatch.setattr("dragoman.exports.export_run.NOTES", 6)
     result = await line(tmp_path / "d.ndjson")
     assert [note.code for note in result.notes] == ["documents-rewritten"] * 6 + ["notes-cut"]
 
@@ -328,7 +328,7 @@ async def test_a_long_making_of_parquet_can_be_interrupted_and_is_resumed_withou
 
 async def test_without_being_asked_to_go_on_an_export_begins_anew_and_says_what_it_replaces(tmp_path, monkeypatch):
     await interrupted(tmp_path / "b.ndjson")
-    monkeypatch.setattr("dragoman.exports.targets.CHECKPOINT_SECONDS", 60)
+    monkeypatch.setattr("dragoman.exports.target_files.CHECKPOINT_SECONDS", 60)
     line = Line()
     there = []
 
@@ -391,7 +391,7 @@ async def test_a_checkpoint_that_may_not_be_on_the_disk_is_not_left_without_its_
 
 
 async def test_checkpoints_are_not_written_for_every_part(tmp_path, monkeypatch):
-    monkeypatch.setattr("dragoman.exports.targets.CHECKPOINT_SECONDS", 60)
+    monkeypatch.setattr("dragoman.exports.target_files.CHECKPOINT_SECONDS", 60)
     line = Line()
     there = []
 
@@ -411,7 +411,7 @@ async def test_a_stream_has_no_checkpoints(tmp_path):
 
 
 async def test_a_finished_stream_of_a_parquet_file_needs_the_server_no_more(tmp_path, monkeypatch):
-    monkeypatch.setattr("dragoman.exports.targets.CHECKPOINT_SECONDS", 60)
+    monkeypatch.setattr("dragoman.exports.target_files.CHECKPOINT_SECONDS", 60)
 
     def broken(*args, **more):
         raise OSError(28, "No space left on device")
@@ -430,7 +430,7 @@ async def test_a_finished_stream_of_a_parquet_file_needs_the_server_no_more(tmp_
 @pytest.mark.parametrize("name", ["b.ndjson", "b.csv.gz"])
 async def test_a_disk_that_is_full_keeps_the_checkpoint_before(tmp_path, monkeypatch, name):
     """What a failed write left behind, half in a compressor and half on disk, is not taken for safe."""
-    from dragoman.exports.targets import FileTarget
+    from dragoman.exports.target_files import FileTarget
 
     real, left = FileTarget.write, [8 if name.endswith("gz") else 4]
 
@@ -469,7 +469,7 @@ def refuse_once(patch, final):
 
 def cancel_before_the_end(patch, scope):
     """Cancel once every byte is written and before the file gets its name."""
-    from dragoman.exports.export import Export
+    from dragoman.exports.export_run import Export
 
     real = Export._make
 
@@ -484,7 +484,7 @@ def cancel_before_the_end(patch, scope):
 @pytest.mark.parametrize("seconds", [0, 60])
 @pytest.mark.parametrize("name", ["b.json", "b.json.gz", "b.json.zst", "b.csv", "b.tsv.bz2", "b.ndjson.gz"])
 async def test_what_failed_after_its_last_byte_gets_no_second_ending(tmp_path, monkeypatch, name, seconds, reason):
-    monkeypatch.setattr("dragoman.exports.targets.CHECKPOINT_SECONDS", seconds)
+    monkeypatch.setattr("dragoman.exports.target_files.CHECKPOINT_SECONDS", seconds)
     with monkeypatch.context() as patch:
         if reason == "cancelled":
             with anyio.CancelScope() as scope:
@@ -505,7 +505,7 @@ async def test_what_failed_after_its_last_byte_gets_no_second_ending(tmp_path, m
 
 def breaks_once_all_rows_came(patch, line):
     """Make the first write after the last row fail half way, as a limit on the size of files does."""
-    from dragoman.exports.targets import FileTarget
+    from dragoman.exports.target_files import FileTarget
 
     real = FileTarget.write
 
@@ -528,7 +528,7 @@ async def test_rows_that_the_compressor_still_held_when_the_last_write_failed_ar
     async def rare(number):
         await until_safe(tmp_path / name, number)
         if number == 3:
-            monkeypatch.setattr("dragoman.exports.targets.CHECKPOINT_SECONDS", 60)
+            monkeypatch.setattr("dragoman.exports.target_files.CHECKPOINT_SECONDS", 60)
 
     line.before = rare
     with monkeypatch.context() as patch:
@@ -545,7 +545,7 @@ async def test_rows_that_the_compressor_still_held_when_the_last_write_failed_ar
 
 @pytest.mark.parametrize("name", ["b.ndjson.bz2", "b.ndjson.gz", "b.ndjson.zst"])
 async def test_a_last_write_that_fails_before_any_checkpoint_leaves_nothing(tmp_path, monkeypatch, name):
-    monkeypatch.setattr("dragoman.exports.targets.CHECKPOINT_SECONDS", 60)
+    monkeypatch.setattr("dragoman.exports.target_files.CHECKPOINT_SECONDS", 60)
     line = Line()
     breaks_once_all_rows_came(monkeypatch, line)
     with pytest.raises(ExportError, match="File too large"):

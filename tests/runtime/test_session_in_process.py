@@ -396,7 +396,7 @@ async def test_counts_cells_and_rows_carry_the_tenant_and_revision_that_were_ask
 
 
 async def test_notes_on_rows_that_are_too_many_say_from_which_row_on(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("dragoman.exports.export.NOTES", 2)
+    monkeypatch.setattr("dragoman.exports.export_run.NOTES", 2)
     rows = Place().session.rows("books").stream()
     assert len([row async for row in rows]) == 23
     assert [note.code for note in rows.notes] == ["told", "told", "notes-cut"]

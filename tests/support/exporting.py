@@ -7,7 +7,7 @@ from contextlib import aclosing, asynccontextmanager
 from anyio import to_thread
 from msgspec.structs import replace
 
-from dragoman.exports.export import Export, ExportSource
+from dragoman.exports.export_run import Export, ExportSource
 from dragoman.exports.formats import FileFormat, TableColumns, choose, choose_columns
 from dragoman.sessions.whole_reads import as_lists
 from dragoman_api.exports import ExportRequest

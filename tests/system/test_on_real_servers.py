@@ -87,7 +87,7 @@ DIES = """
 import os, signal, sys
 from pathlib import Path
 import anyio
-import dragoman.exports.export as export
+import dragoman.exports.export_run as export
 from dragoman import Runtime
 
 async def main(name, target):

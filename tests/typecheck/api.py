@@ -24,7 +24,7 @@ from dragoman import (
     Sort,
     Update,
 )
-from dragoman.exports.export import ExportResult
+from dragoman.exports.export_run import ExportResult
 from dragoman.sessions.selections import Count
 from dragoman_api import (
     Call,

@@ -57,7 +57,7 @@ class _SafeStream:
 
 
 def _beside(file: Path) -> tuple[Path, ...]:
-    from dragoman.exports.targets import files_beside
+    from dragoman.exports.target_files import files_beside
 
     return files_beside(file)
 
@@ -113,7 +113,7 @@ async def export(
     Lines of documents, rows and bulk files are whole; --columns adds to them what they leave out, such as a vector.
     """
     from dragoman.exports.formats import FileFormat
-    from dragoman.exports.targets import is_url
+    from dragoman.exports.target_files import is_url
 
     if options.reserved and not output:
         raise click.UsageError("--events - reserves stdout; name a file for the export: -o FILE")
@@ -150,7 +150,7 @@ async def _resumable(options: Options, file: Path | None) -> AsyncIterator[None]
     import anyio
     import anyio.to_thread
 
-    from dragoman.exports.targets import unfinished
+    from dragoman.exports.target_files import unfinished
 
     try:
         yield
@@ -209,7 +209,7 @@ async def _unfinished(options: Options, session: Session, target: str, dask: Any
     """Name the command that continues a failed export, and clean up after an interrupted one."""
     import anyio
 
-    from dragoman.exports.targets import is_url
+    from dragoman.exports.target_files import is_url
 
     folder = None if is_url(target) else anyio.Path(target)
     is_new = folder is not None and not await folder.exists()

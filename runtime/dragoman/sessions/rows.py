@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from pyarrow import Table
 
-    from dragoman.exports.export import ExportResult
+    from dragoman.exports.export_run import ExportResult
     from dragoman.exports.formats import FileFormat
     from dragoman_api.cells import Cell
     from dragoman_api.changes import HttpRequest

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import msgspec
 from anyio.to_thread import run_sync
 
-from dragoman.exports.export import Export, ExportSource, add_notes
+from dragoman.exports.export_run import Export, ExportSource, add_notes
 from dragoman.exports.formats import COMPRESSED, ENDINGS, FileFormat, TableColumns, choose
 from dragoman_api.columns import Note
 from dragoman_api.errors import ConfigurationError, DriverFaultError, ExportError
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from pyarrow import RecordBatch, Schema
 
-    from dragoman.exports.export import Parts
+    from dragoman.exports.export_run import Parts
     from dragoman_api.events import Event
     from dragoman_api.exports import ExportPart
 

@@ -11,7 +11,7 @@ import msgspec
 from anyio.to_thread import run_sync
 from msgspec.structs import replace
 
-from dragoman.exports.export import Export, ExportSource, add_notes
+from dragoman.exports.export_run import Export, ExportSource, add_notes
 from dragoman.exports.formats import FileFormat, TableColumns, choose, choose_columns, column_notes, need
 from dragoman_api.columns import Column, Note
 from dragoman_api.errors import ConfigurationError, DragomanError
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from pyarrow import RecordBatch, Table
 
-    from dragoman.exports.export import ExportResult, Parts
+    from dragoman.exports.export_run import ExportResult, Parts
     from dragoman.exports.tables import TableReader
     from dragoman_api.columns import Description
 

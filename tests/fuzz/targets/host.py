@@ -17,7 +17,7 @@ from dragoman.connections.form_values import check_values
 from dragoman.connections.saved_connections import Connections
 from dragoman.exports.csv_lines import Csv
 from dragoman.exports.tables import TableReader
-from dragoman.exports.targets import FileTarget, checkpoint_path, unfinished
+from dragoman.exports.target_files import FileTarget, checkpoint_path, unfinished
 from dragoman.exports.values import UNREADABLE
 from dragoman.folders import find_paths
 from dragoman.references import Reference
@@ -282,7 +282,7 @@ TARGETS = (
            allowed=UNREADABLE),
     Target(name="rows-to-arrow", parses="dragoman.exports.tables:TableReader", make=_arrow, grammar=_rows,
            allowed=(ExportError,), bounds=Bounds(seconds=0.5, mb=64)),
-    Target(name="checkpoint", parses="dragoman.exports.targets:FileTarget.resume", make=_checkpoint,
+    Target(name="checkpoint", parses="dragoman.exports.target_files:FileTarget.resume", make=_checkpoint,
     grammar=lambda: json_of(CHECKPOINT),
            allowed=(ExportError,)),
 )  # fmt: skip

@@ -21,7 +21,7 @@ from dragoman_api.filters import Explanation
 from dragoman_api.kit.page_columns import LeftOut
 
 from .formats import SEPARATED, Compressor
-from .targets import Checkpoint, FileTarget, StreamTarget, checkpoint_due, reporting
+from .target_files import Checkpoint, FileTarget, StreamTarget, checkpoint_due, reporting
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
