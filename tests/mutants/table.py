@@ -156,6 +156,7 @@ _HOST = {
     "runtime/test_exports_checked.py runtime/test_match_any.py "
     "runtime/test_unknown_outcomes.py",
     "exports.target_files": _EXPORTS,
+    "exports.checkpoints": _EXPORTS,
     "exports.csv_lines": "runtime/test_exports_values.py runtime/test_exports.py runtime/test_exports_resumed.py",
     "exports.export_run": "runtime/test_exports_checked.py runtime/test_exports.py "
     "runtime/test_exports_values.py runtime/test_exports_resumed.py",

@@ -249,7 +249,7 @@ def test_a_missing_package_is_named_with_the_extra_that_brings_it(tmp_path, monk
 async def test_a_compressed_export_unpacks_to_the_same_bytes_wherever_it_was_checkpointed(
     line, tmp_path, monkeypatch, name, unpack
 ):
-    monkeypatch.setattr("dragoman.exports.target_files.CHECKPOINT_SECONDS", 0)
+    monkeypatch.setattr("dragoman.exports.checkpoints.CHECKPOINT_SECONDS", 0)
     await line(tmp_path / name)
     await line(tmp_path / "plain")
     assert unpack((tmp_path / name).read_bytes()) == (tmp_path / "plain").read_bytes()

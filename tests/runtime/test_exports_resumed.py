@@ -21,7 +21,7 @@ from pyarrow import parquet
 
 from cancelling import cancelled
 from dragoman import Filter
-from dragoman.exports.target_files import read_checkpoint, unfinished
+from dragoman.exports.checkpoints import read_checkpoint, unfinished
 from dragoman_api import hookimpl
 from dragoman_api.columns import Note
 from dragoman_api.errors import ExportError, QueryError
@@ -35,7 +35,7 @@ UNPACK = {".gz": gzip.decompress, ".bz2": bz2.decompress, ".zst": zstd.decompres
 
 @pytest.fixture(autouse=True)
 def checkpoint_after_every_part(monkeypatch):
-    monkeypatch.setattr("dragoman.exports.target_files.CHECKPOINT_SECONDS", 0)
+    monkeypatch.setattr("dragoman.exports.checkpoints.CHECKPOINT_SECONDS", 0)
 
 
 def contents(folder):
@@ -328,7 +328,7 @@ async def test_a_long_making_of_parquet_can_be_interrupted_and_is_resumed_withou
 
 async def test_without_being_asked_to_go_on_an_export_begins_anew_and_says_what_it_replaces(tmp_path, monkeypatch):
     await interrupted(tmp_path / "b.ndjson")
-    monkeypatch.setattr("dragoman.exports.target_files.CHECKPOINT_SECONDS", 60)
+    monkeypatch.setattr("dragoman.exports.checkpoints.CHECKPOINT_SECONDS", 60)
     line = Line()
     there = []
 
@@ -391,7 +391,7 @@ async def test_a_checkpoint_that_may_not_be_on_the_disk_is_not_left_without_its_
 
 
 async def test_checkpoints_are_not_written_for_every_part(tmp_path, monkeypatch):
-    monkeypatch.setattr("dragoman.exports.target_files.CHECKPOINT_SECONDS", 60)
+    monkeypatch.setattr("dragoman.exports.checkpoints.CHECKPOINT_SECONDS", 60)
     line = Line()
     there = []
 
@@ -411,7 +411,7 @@ async def test_a_stream_has_no_checkpoints(tmp_path):
 
 
 async def test_a_finished_stream_of_a_parquet_file_needs_the_server_no_more(tmp_path, monkeypatch):
-    monkeypatch.setattr("dragoman.exports.target_files.CHECKPOINT_SECONDS", 60)
+    monkeypatch.setattr("dragoman.exports.checkpoints.CHECKPOINT_SECONDS", 60)
 
     def broken(*args, **more):
         raise OSError(28, "No space left on device")
@@ -484,7 +484,7 @@ def cancel_before_the_end(patch, scope):
 @pytest.mark.parametrize("seconds", [0, 60])
 @pytest.mark.parametrize("name", ["b.json", "b.json.gz", "b.json.zst", "b.csv", "b.tsv.bz2", "b.ndjson.gz"])
 async def test_what_failed_after_its_last_byte_gets_no_second_ending(tmp_path, monkeypatch, name, seconds, reason):
-    monkeypatch.setattr("dragoman.exports.target_files.CHECKPOINT_SECONDS", seconds)
+    monkeypatch.setattr("dragoman.exports.checkpoints.CHECKPOINT_SECONDS", seconds)
     with monkeypatch.context() as patch:
         if reason == "cancelled":
             with anyio.CancelScope() as scope:
@@ -528,7 +528,7 @@ async def test_rows_that_the_compressor_still_held_when_the_last_write_failed_ar
     async def rare(number):
         await until_safe(tmp_path / name, number)
         if number == 3:
-            monkeypatch.setattr("dragoman.exports.target_files.CHECKPOINT_SECONDS", 60)
+            monkeypatch.setattr("dragoman.exports.checkpoints.CHECKPOINT_SECONDS", 60)
 
     line.before = rare
     with monkeypatch.context() as patch:
@@ -545,7 +545,7 @@ async def test_rows_that_the_compressor_still_held_when_the_last_write_failed_ar
 
 @pytest.mark.parametrize("name", ["b.ndjson.bz2", "b.ndjson.gz", "b.ndjson.zst"])
 async def test_a_last_write_that_fails_before_any_checkpoint_leaves_nothing(tmp_path, monkeypatch, name):
-    monkeypatch.setattr("dragoman.exports.target_files.CHECKPOINT_SECONDS", 60)
+    monkeypatch.setattr("dragoman.exports.checkpoints.CHECKPOINT_SECONDS", 60)
     line = Line()
     breaks_once_all_rows_came(monkeypatch, line)
     with pytest.raises(ExportError, match="File too large"):

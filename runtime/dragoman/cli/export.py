@@ -150,7 +150,7 @@ async def _resumable(options: Options, file: Path | None) -> AsyncIterator[None]
     import anyio
     import anyio.to_thread
 
-    from dragoman.exports.target_files import unfinished
+    from dragoman.exports.checkpoints import unfinished
 
     try:
         yield

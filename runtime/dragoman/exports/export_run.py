@@ -20,8 +20,9 @@ from dragoman_api.exports import ExportPart
 from dragoman_api.filters import Explanation
 from dragoman_api.kit.page_columns import LeftOut
 
+from .checkpoints import Checkpoint, checkpoint_due
 from .formats import SEPARATED, Compressor
-from .target_files import Checkpoint, FileTarget, StreamTarget, checkpoint_due, reporting
+from .target_files import FileTarget, StreamTarget, reporting
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence

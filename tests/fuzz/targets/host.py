@@ -15,9 +15,10 @@ from dragoman.changes.files import ChangeFile, read_line, write_line
 from dragoman.changes.undo import UndoFile, _at
 from dragoman.connections.form_values import check_values
 from dragoman.connections.saved_connections import Connections
+from dragoman.exports.checkpoints import checkpoint_path, unfinished
 from dragoman.exports.csv_lines import Csv
 from dragoman.exports.tables import TableReader
-from dragoman.exports.target_files import FileTarget, checkpoint_path, unfinished
+from dragoman.exports.target_files import FileTarget
 from dragoman.exports.values import UNREADABLE
 from dragoman.folders import find_paths
 from dragoman.references import Reference
