@@ -465,7 +465,7 @@ WRITES = {  # modules that write files besides `change`, and why two processes l
     "dragoman/cli/errors.py": STREAM,
     "dragoman/cli/line_prompt.py": "below the lock of `change`, since a line is appended",
     "dragoman/cli/streams.py": STREAM,
-    "dragoman/exports/tables/batches.py": TARGET,
+    "dragoman/exports/arrow_parquet.py": TARGET,
     "dragoman/exports/target_files.py": TARGET,
     "dragoman/imports/copies.py": STREAM,
     "dragoman/imports/ledgers.py": TARGET,

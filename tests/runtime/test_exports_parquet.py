@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from dragoman.exports.tables import ArrowStream, TableReader
-from dragoman.exports.tables import batches as writing
+from dragoman.exports import arrow_parquet as writing
+from dragoman.exports.arrow_parquet import ArrowStream, TableReader
 from dragoman_api import ExportPart, hookimpl
 from dragoman_api.columns import Column, ColumnKind, Description
 from dragoman_api.errors import ConfigurationError, ExportError, QueryError

@@ -308,7 +308,7 @@ async def test_an_export_that_fails_at_once_takes_no_older_ones_place(tmp_path):
 async def test_a_long_making_of_parquet_can_be_interrupted_and_is_resumed_without_the_server(tmp_path, monkeypatch):
     import time
 
-    monkeypatch.setattr("dragoman.exports.tables.batches.GROUP_ROWS", 1)
+    monkeypatch.setattr("dragoman.exports.arrow_parquet.GROUP_ROWS", 1)
     real, written = parquet.ParquetWriter.write_table, []
 
     def slow(self, table, **more):
@@ -417,7 +417,7 @@ async def test_a_finished_stream_of_a_parquet_file_needs_the_server_no_more(tmp_
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr("dragoman.exports.tables.write_parquet", broken)
+        patch.setattr("dragoman.exports.arrow_parquet.write_parquet", broken)
         with pytest.raises(ExportError, match="No space left"):
             await Line()(tmp_path / "b.parquet")
     assert not (tmp_path / "b.parquet").exists()

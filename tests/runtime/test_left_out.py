@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dragoman.exports.arrow_parquet import TableReader
 from dragoman.exports.csv_lines import Csv
 from dragoman.exports.formats import choose_columns, column_notes
-from dragoman.exports.tables import TableReader
 from dragoman.exports.values import RowKeys
 from dragoman_api import Column, Description
 from dragoman_api.columns import ColumnKind, Note

@@ -11,8 +11,10 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
+from dragoman.exports import arrow_parquet
 from dragoman.exports import values as values_module
-from dragoman.exports.tables import TableReader, batches, without_leaves
+from dragoman.exports.arrow_parquet import TableReader
+from dragoman_api.arrow.schema import without_leaves
 from dragoman_api.columns import Column, ColumnKind
 from dragoman_api.errors import ExportError
 from slow_cases import mostly_slow
@@ -387,8 +389,8 @@ def test_a_line_that_is_no_object_is_an_error():
 def test_rows_that_fit_are_not_read_one_by_one(monkeypatch):
     """The compiled decoder takes them, and a rare misfit concerns its own row only."""
     asked = []
-    real = batches.ValueReader.read
-    monkeypatch.setattr(batches.ValueReader, "read", lambda self, line: asked.append(line) or real(self, line))
+    real = arrow_parquet.ValueReader.read
+    monkeypatch.setattr(arrow_parquet.ValueReader, "read", lambda self, line: asked.append(line) or real(self, line))
     found = reader(column("a.b", K.INTEGER), column("f", K.FLOAT), column("t", K.TIMESTAMP))
     good = '{"a":{"b":12345678901234567},"f":0.1234567890123456,"t":"2024-01-01"}'
     found.read(rows(*[good] * 100))
@@ -410,26 +412,26 @@ def test_rows_that_fit_are_not_read_one_by_one(monkeypatch):
 
 def test_misfits_in_ever_other_columns_change_the_decoder_a_few_times_only(monkeypatch):
     made = []
-    real = batches.RowDecoder
-    monkeypatch.setattr(batches, "RowDecoder", lambda *args, **more: made.append(1) or real(*args, **more))
+    real = arrow_parquet.RowDecoder
+    monkeypatch.setattr(arrow_parquet, "RowDecoder", lambda *args, **more: made.append(1) or real(*args, **more))
     columns = [column(f"c{at}", K.INTEGER) for at in range(120)]
     found = reader(*columns)
     in_one = found.read(rows(*({f"c{at}": f"text {at}"} for at in range(120))))
     assert misfits(in_one) == [{f"c{at}": f"text {at}"} for at in range(120)]
     for at in range(120):
         assert misfits(found.read(rows({f"c{at}": True}))) == [{f"c{at}": True}]
-    assert len(made) <= batches._CHANGES + 1
+    assert len(made) <= arrow_parquet._CHANGES + 1
 
 
 def test_a_block_after_another_may_each_change_the_decoder_up_to_a_limit(monkeypatch):
     made = []
-    real = batches.RowDecoder
-    monkeypatch.setattr(batches, "RowDecoder", lambda *args, **more: made.append(1) or real(*args, **more))
+    real = arrow_parquet.RowDecoder
+    monkeypatch.setattr(arrow_parquet, "RowDecoder", lambda *args, **more: made.append(1) or real(*args, **more))
     found = reader(*(column(f"c{at}", K.INTEGER) for at in range(100)))
     for at in range(100):
         assert misfits(found.read(rows({f"c{at}": True}))) == [{f"c{at}": True}]
         assert misfits(found.read(rows({f"c{at}": at}))) == [None]
-    assert len(made) <= batches._CHANGES + 1
+    assert len(made) <= arrow_parquet._CHANGES + 1
 
 
 @pytest.mark.parametrize("wary", [False, True])

@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from dragoman_api.events import Event
     from dragoman_api.exports import ExportRequest
 
+    from .arrow_parquet import ArrowStream
     from .csv_lines import Csv, JsonArray
     from .formats import FileFormat, TableColumns
-    from .tables import ArrowStream
     from .values import RowKeys
 
     Converter = Csv | JsonArray | ArrowStream
@@ -338,7 +338,7 @@ class Export:
     def _make_converter(self, table: TableColumns) -> Converter | None:
         """Return the converter of the driver's lines to the bytes of the file; None if they stay as they are."""
         if self._format.typed:
-            from .tables import ArrowStream, TableReader
+            from .arrow_parquet import ArrowStream, TableReader
 
             reader = TableReader.of(table, strict=self._format.strict)
             self._keys, self._arrow = reader.keys, ArrowStream(reader)
@@ -360,7 +360,7 @@ class Export:
         self._write(tail, last=True)
         if self._format.format != "parquet":
             return
-        from .tables import write_parquet
+        from .arrow_parquet import write_parquet
 
         assert isinstance(self._target, FileTarget)
         if self._driver is not None:

@@ -128,7 +128,7 @@ class Split(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     def schema(self) -> Schema:
         """Return the columns and types of the batches of each part, for a split with `table`."""
-        from dragoman.exports.tables import TableReader
+        from dragoman.exports.arrow_parquet import TableReader
 
         return TableReader.of(self.table, strict=self.format.strict).schema
 
@@ -368,7 +368,7 @@ class SplitExports:
             reason = f"a part of the format {split.format.format} has no columns with types"
             raise ConfigurationError(reason, hint="split with format='arrow'")
         await self._know(split, number)
-        from dragoman.exports.tables import TableReader
+        from dragoman.exports.arrow_parquet import TableReader
 
         reader = TableReader.of(split.table, strict=split.format.strict)
         async with aclosing(requested_batches(self._at(pace), split.of_part(number), reader, notes)) as batches:

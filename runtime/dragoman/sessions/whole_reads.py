@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from pyarrow import RecordBatch, Table
 
+    from dragoman.exports.arrow_parquet import TableReader
     from dragoman.exports.export_run import ExportResult, Parts
-    from dragoman.exports.tables import TableReader
     from dragoman_api.columns import Description
 
     from .driver_calls import DriverCalls, Prepared
@@ -153,7 +153,7 @@ def table_columns(description: Description, columns: Sequence[str] | None, *, ty
     table = choose_columns(description, columns)
     if not typed or columns is not None:
         return table
-    from dragoman.exports.tables import without_leaves
+    from dragoman_api.arrow.schema import without_leaves
 
     return without_leaves(table)
 
@@ -266,7 +266,7 @@ async def read_batches(
         ExportError: A value does not fit its column's type, code ``values-misfit``, if strict.
     """
     await run_sync(partial(need, "pyarrow", extra="arrow"))
-    from dragoman.exports.tables import TableReader
+    from dragoman.exports.arrow_parquet import TableReader
 
     read = await plan_read(calls, selection.of_server(), file_format=file_format)
     notes += read.notes

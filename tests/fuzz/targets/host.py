@@ -15,9 +15,9 @@ from dragoman.changes.files import ChangeFile, read_line, write_line
 from dragoman.changes.undo import UndoFile, _at
 from dragoman.connections.form_values import check_values
 from dragoman.connections.saved_connections import Connections
+from dragoman.exports.arrow_parquet import TableReader
 from dragoman.exports.checkpoints import checkpoint_path, unfinished
 from dragoman.exports.csv_lines import Csv
-from dragoman.exports.tables import TableReader
 from dragoman.exports.target_files import FileTarget
 from dragoman.exports.values import UNREADABLE
 from dragoman.folders import find_paths
@@ -281,7 +281,7 @@ TARGETS = (
            bounds=Bounds(seconds_per_kb=0.03)),
     Target(name="rows-to-csv", parses="dragoman.exports.csv_lines:Csv", make=_csv, grammar=_rows,
            allowed=UNREADABLE),
-    Target(name="rows-to-arrow", parses="dragoman.exports.tables:TableReader", make=_arrow, grammar=_rows,
+    Target(name="rows-to-arrow", parses="dragoman.exports.arrow_parquet:TableReader", make=_arrow, grammar=_rows,
            allowed=(ExportError,), bounds=Bounds(seconds=0.5, mb=64)),
     Target(name="checkpoint", parses="dragoman.exports.target_files:FileTarget.resume", make=_checkpoint,
     grammar=lambda: json_of(CHECKPOINT),

@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 from msgspec import Raw
 
-from dragoman.exports.values import Opened, follow, is_plain
 from dragoman_api.arrow.kinds import optional, texts_of
+
+from .values import Opened, follow, is_plain
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Container, Sequence
 
-    from dragoman.exports.values import RowKeys
     from dragoman_api.arrow.schema import TableColumn
     from dragoman_api.kit.page_columns import ShownKeys
+
+    from .values import RowKeys
 
 UnknownKey = tuple[tuple[str, ...], str]
 """A key that no column shows, after the names of the members that lead to its object."""

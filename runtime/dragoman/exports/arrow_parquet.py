@@ -1,4 +1,7 @@
-"""Arrow record batches from blocks of exported rows, as a stream of messages, and as a Parquet file."""
+"""Arrow record batches from blocks of exported rows, and the files of them: a stream of messages, and Parquet.
+
+The object's description gives the types, and no value is changed to fit.
+"""
 
 from __future__ import annotations
 
@@ -10,22 +13,23 @@ import msgspec
 import pyarrow as pa
 from pyarrow.parquet import ParquetWriter
 
-from dragoman.exports.values import UNREADABLE, ValueReader, unreadable
 from dragoman_api.arrow.kinds import array_of, opened
 from dragoman_api.arrow.schema import MISFIT, may_be_lists, schema_of, table_columns
 from dragoman_api.columns import Note
 from dragoman_api.errors import ExportError
 from dragoman_registry.files import open_new
 
-from .rows import DOUBTFUL, RowDecoder, UnknownKey
+from .row_decoder import DOUBTFUL, RowDecoder, UnknownKey
+from .values import UNREADABLE, ValueReader, unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from dragoman.exports.formats import TableColumns
-    from dragoman.exports.values import RowKeys
     from dragoman_api.columns import Column
+
+    from .formats import TableColumns
+    from .values import RowKeys
 
 NOTED = 50
 """Maximum number of columns with a note of their own."""
