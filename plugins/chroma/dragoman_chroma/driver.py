@@ -52,11 +52,10 @@ from dragoman_api.kit.residual import Residual, residual_of
 from dragoman_api.kit.rest import health
 from dragoman_api.remedies import Remedy, RemedyKind
 
+from .columns import EMBEDDING, NO_SORT, SAMPLE, columns_of, value_kind
 from .filters import compile_filter
-from .records import (
-    EMBEDDING,
+from .queries import (
     MOST_IDS,
-    NO_SORT,
     Checks,
     Definition,
     FilterBody,
@@ -64,12 +63,10 @@ from .records import (
     Records,
     StoredRecord,
     View,
-    columns_of,
     get_request,
     line_of,
     page_of,
     query_request,
-    value_kind,
 )
 from .writing import plan_creation, plan_rows, send_planned
 
@@ -79,7 +76,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 API = "/api/v2"
-SAMPLE = 200  # records from which the metadata columns of a collection are learnt
 LISTED = 1_000  # names per request
 COUNTED = 50_000  # ids per request of a count under a filter
 TOTALED = 100_000  # rows after a filtered page up to which its total is exact

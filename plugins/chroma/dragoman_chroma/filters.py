@@ -17,18 +17,8 @@ from dragoman_api.kit import operands
 from dragoman_api.kit.page_columns import UNKNOWN
 from dragoman_api.kit.residual import split_rows
 
-from .records import (
-    DOCUMENT,
-    EQUAL,
-    ID,
-    MOST_IDS,
-    NO_CONDITION,
-    ORDERED,
-    FilterBody,
-    kept,
-    key_of,
-    value_kind,
-)
+from .columns import DOCUMENT, EQUAL, ID, NO_CONDITION, ORDERED, kept, key_of, value_kind
+from .queries import MOST_IDS, FilterBody
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -47,22 +47,8 @@ from dragoman_api.kit.row_changes import (
 )
 from dragoman_api.kit.writing import batches, stored_value
 
-from .records import (
-    DOCUMENT,
-    EMBEDDING,
-    ID,
-    MOST_IDS,
-    OWN,
-    URI,
-    FilterBody,
-    Records,
-    StoredRecord,
-    View,
-    get_request,
-    kept,
-    key_of,
-    name_of,
-)
+from .columns import DOCUMENT, EMBEDDING, ID, OWN, URI, kept, key_of, name_of
+from .queries import MOST_IDS, FilterBody, Records, StoredRecord, View, get_request
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence

@@ -13,8 +13,9 @@ from msgspec import json as msgspec_json
 from dragoman_api import Filter, FilterNotSupportedError, FilterRequest, Json
 from dragoman_api.columns import Operator
 from dragoman_api.kit.form_blocks import address, every_request, tls
+from dragoman_chroma.columns import columns_of, survives
 from dragoman_chroma.filters import comparable, compile_filter
-from dragoman_chroma.records import FilterBody, StoredRecord, columns_of, survives
+from dragoman_chroma.queries import FilterBody, StoredRecord
 from dragoman_chroma.writing import stored_embedding, stored_metadata
 
 MANIFEST = Path(__file__).parents[3] / "plugins/chroma/dragoman_chroma/driver.json"
